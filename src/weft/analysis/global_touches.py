@@ -8,8 +8,8 @@ computed from, and often how far it is from another address: as a sum
 of numbers that all threads have alike, a constant, and what differs between threads: within bounds, and often made of
 some bits only. Two accesses whose sums differ by a constant that is beyond those bounds, or no difference of two
 numbers of those bits (the halves of rows: 128 is none of 0 .. 127 and multiples of 256), cannot meet, nor can those of
-two turns of a loop whose index moves them so. Through pointers of two arguments nothing is taken to meet, nor do the
-turns of a loop of one store.
+two iterations of a loop whose index moves them so. Through pointers of two arguments nothing is taken to meet, nor do
+the iterations of a loop of one store.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["GlobalTouch", "GlobalTouches", "of_one_row", "of_one_store"]
 INJECTIVE = ("linear", "constant", "rename", "join", "arith.addi", "arith.subi", "arith.muli", "arith.shli",
              "arith.xori", "arith.extsi", "arith.extui", "arith.index_cast")  # fmt: skip
 """Through these, numbers that differ from thread to thread mostly stay so; through a remainder they do not."""
-TURNS = 64
-"""How many turns of a loop are looked at one by one, until accesses are too far apart."""
+ITERATIONS = 64
+"""How many iterations of a loop are looked at one by one, until accesses are too far apart."""
 SAME = ("rename", "arith.extsi", "arith.extui", "arith.index_cast")
 MEMORY = ("load", "atomic", "compare_and_swap", "instruction", "shared", "remote", "assembly")
 
@@ -42,7 +42,7 @@ class GlobalTouch:
     address: Value
     width: int
     """Of a vector, if the address is not one of a tile's that has the addresses of all its elements; else of one."""
-    turned: frozenset[LaneOp] = frozenset()
+    loops: frozenset[LaneOp] = frozenset()
     """The loops that have come round since, which compute the address anew."""
 
 
@@ -125,13 +125,15 @@ class GlobalTouches:
 
     def _stays(self, touch: GlobalTouch) -> bool:
         """Whether an address is now what it was."""
-        sum = self.sum(touch.address) if touch.turned else None
-        return not touch.turned or (sum is not None and all(self._moved(sum, loop) == 0 for loop in touch.turned))
+        sum = self.sum(touch.address) if touch.loops else None
+        return not touch.loops or (sum is not None and all(self._moved(sum, loop) == 0 for loop in touch.loops))
 
     # -- who has which address -----------------------------------------------------------------------------------------
 
     def _behind(self, value: Value) -> set[Value]:
-        """All that a number depends on: what it is computed from, and what decides which branch or how many turns."""
+        """All that a number depends on: what it is computed from, and what decides which branch or how many
+        iterations.
+        """
         found: set[Value] = set()
         rest = [value]
         while rest:
@@ -225,18 +227,18 @@ class GlobalTouches:
     def _apart(self, earlier: GlobalTouch, later: GlobalTouch) -> bool:
         """Whether no byte of one access is one of the other, whichever threads they are of."""
         a, b = self.sum(earlier.address), self.sum(later.address)
-        if a is None or b is None or len(earlier.turned) > 1:
+        if a is None or b is None or len(earlier.loops) > 1:
             return False
         between = b.plus(a, -1)
         if between.terms:
             return False
-        if not earlier.turned:
+        if not earlier.loops:
             return _cannot_meet(a, b, between, earlier.width, later.width)
-        (loop,) = earlier.turned
+        (loop,) = earlier.loops
         moved = self._moved(a, loop)
         if moved is None:
             return False
-        for _ in range(TURNS):
+        for _ in range(ITERATIONS):
             between = replace(between, constant=between.constant + moved)
             if not _cannot_meet(a, b, between, earlier.width, later.width):
                 return False
@@ -246,7 +248,7 @@ class GlobalTouches:
         return False
 
     def _moved(self, sum: Sum, loop: LaneOp) -> int | None:
-        """By how much an address moves with each turn of a loop; None where that is not known."""
+        """By how much an address moves with each iteration of a loop; None where that is not known."""
         given = {v for r in loop.regions for v in r.arguments}
         computed = {v for r in loop.regions for op in r.walk() for v in op.results}
         total = 0
@@ -261,7 +263,7 @@ class GlobalTouches:
         return total
 
     def _step(self, value: Value, loop: LaneOp) -> int | None:
-        """By how much a number that a loop counts or carries grows with each turn."""
+        """By how much a number that a loop counts or carries grows with each iteration."""
         if loop.name != "for" or value not in loop.regions[0].arguments:
             return None
         if value in self.carried:
@@ -270,7 +272,7 @@ class GlobalTouches:
         return step.constant if step is not None and _is_number(step) else None
 
     def _growth(self, value: Value) -> int | None:
-        """The constant that each turn adds to a number that a loop carries."""
+        """The constant that each iteration adds to a number that a loop carries."""
         loop, index = self.carried[value]
         others = dict.fromkeys(loop.regions[0].arguments[1:])  # which do not cancel, and may change places with it
         before, self._sums = self._sums, {**others, value: Sum(((value, 1),))}
@@ -327,7 +329,9 @@ class GlobalTouches:
 
 
 def of_one_store(earlier: GlobalTouch, later: GlobalTouch) -> bool:
-    """Whether both are of one store, perhaps in turns of a loop, perhaps parts of what it stores (lower/rows.py)."""
+    """Whether both are of one store, perhaps in iterations of a loop, perhaps parts of what it stores
+    (lower/rows.py).
+    """
     part = earlier.op.attrs.get("part")
     return earlier.op is later.op or (part is not None and part == later.op.attrs.get("part"))
 
@@ -335,7 +339,7 @@ def of_one_store(earlier: GlobalTouch, later: GlobalTouch) -> bool:
 def of_one_row(earlier: GlobalTouch, later: GlobalTouch) -> bool:
     """Whether both are of one row, of which each warp accesses its own elements and no others (lower/rows.py)."""
     row = earlier.op.attrs.get("row")
-    return row is not None and row == later.op.attrs.get("row") and not earlier.turned
+    return row is not None and row == later.op.attrs.get("row") and not earlier.loops
 
 
 def _is_of_all(address: Value, vector: int) -> bool:
@@ -382,7 +386,7 @@ def _is_read(value: Value) -> bool:
 
 
 def _deciding(op: LaneOp) -> tuple[Value, ...]:
-    """What says which region of a branch is taken, or how often a loop turns."""
+    """What says which region of a branch is taken, or how many iterations a loop has."""
     if op.name == "while":
         end = op.regions[0].ops[-1:]
         return tuple(v for last in end for v in last.operands[:1])

@@ -139,7 +139,7 @@ def _unlike(name: str, others: Sequence[Parameter]) -> str:
     """A name that no other parameter has: the parts of a descriptor are name, name.1, name.2, ..."""
     taken = {p.name for p in others}
     numbers = itertools.count(1)
-    found = name
-    while found in taken:
-        found = f"{name}.{next(numbers)}"
-    return found
+    unused = name
+    while unused in taken:
+        unused = f"{name}.{next(numbers)}"
+    return unused

@@ -98,8 +98,8 @@ def _together(
     most = _added_together(c, elem)
     if not is_tensor(pointer.type) or most == 1:
         return order, 1
-    found, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
-    return found, min(vector, most)
+    registers, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
+    return registers, min(vector, most)
 
 
 def _added_together(c: Context, elem: str) -> int:

@@ -108,17 +108,17 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 def _in_loops(block: Block, inside: bool = False) -> set[Block]:
     """The blocks that may be run again: only there may a barrier that comes later do for one that was put in before."""
-    found = {block} if inside else set()
+    blocks = {block} if inside else set()
     for op in block.ops:
         for region in op.regions:
-            found |= _in_loops(region, inside or op.name in ("for", "while"))
-    return found
+            blocks |= _in_loops(region, inside or op.name in ("for", "while"))
+    return blocks
 
 
 def _after_making(block: Block) -> list[tuple[Block, LaneOp]]:
     """The barriers that stand after mbarriers were made: others may do as well."""
-    found = [(block, op) for op in block.ops if op.name == "barrier" and op.attrs.get("made_barriers")]
-    return found + [pair for op in block.ops for region in op.regions for pair in _after_making(region)]
+    pairs = [(block, op) for op in block.ops if op.name == "barrier" and op.attrs.get("made_barriers")]
+    return pairs + [pair for op in block.ops for region in op.regions for pair in _after_making(region)]
 
 
 NEITHER_HERE_NOR_THERE = (

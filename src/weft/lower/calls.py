@@ -36,8 +36,8 @@ def _inline_asm(c: Context, op: Operation) -> None:
         "pack": int_value(op.properties["packed_element"]),
     }
     results = [(elem_of(r.type), c.count(r.type)) for r in op.results]
-    made = c.build.add("assembly", [c.whole(x) for x in op.operands], results, attrs)
-    for result, value in zip(op.results, made.results, strict=True):
+    lane_op = c.build.add("assembly", [c.whole(x) for x in op.operands], results, attrs)
+    for result, value in zip(op.results, lane_op.results, strict=True):
         c[result] = value
 
 

@@ -110,11 +110,11 @@ class Context:
         for op in ops:
             self.op = op
             self.build.span = span_of(op) or self.build.span
-            found = self.lowerings.get(op.name)
+            lowering = self.lowerings.get(op.name)
             if op in self.deferred:
                 continue
-            if found is not None:
-                found(self, op)
+            if lowering is not None:
+                lowering(self, op)
             elif len(op.results) > 1 and op.name in ELEMENTWISE:
                 self._both_halves(op)
             elif op.name in ELEMENTWISE:
@@ -131,28 +131,28 @@ class Context:
             operands = [x if x.count == 1 else self.build.rename(x, registers) for x in operands]
         return self._same_operation(op, operands)
 
-    def of_given(self, op: Operation, given: Sequence[Value]) -> Value:
+    def of_given(self, op: Operation, operands: Sequence[Value]) -> Value:
         """What an element-wise operation computes of what is given in the place of its operands: some of their
         registers, as `row_parts.py` has them.
         """
         if op.name == "arith.select":
-            return self.build.select(*given)
+            return self.build.select(*operands)
         if not op.name.startswith("tt.") or op.name not in self.lowerings:
-            return self._same_operation(op, given)
-        known = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
+            return self._same_operation(op, operands)
+        before = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
         waiting, variables = self.waiting, len(self.program.variables)
         self.waiting = {}
-        self.fragments.update(zip(op.operands, given, strict=True))
+        self.fragments.update(zip(op.operands, operands, strict=True))
         self.lowerings[op.name](self, op)
-        found = self.fragments[op.results[0]]
+        fragment_of_result = self.fragments[op.results[0]]
         self.waiting = waiting
         del self.program.variables[variables:]  # a debugger shows whole tiles
-        for value, fragment in known.items():
+        for value, fragment in before.items():
             if fragment is None:
                 del self.fragments[value]
             else:
                 self.fragments[value] = fragment
-        return found
+        return fragment_of_result
 
     def _same_operation(self, op: Operation, operands: Sequence[Value]) -> Value:
         attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
@@ -164,8 +164,8 @@ class Context:
         """A product in twice the bits."""
         operands = [self[x] for x in op.operands]
         elem, count = elem_of(op.results[0].type), max(v.count for v in operands)
-        made = self.build.add(op.name, operands, [(elem, count)] * 2)
-        for result, value in zip(op.results, made.results, strict=True):
+        halves = self.build.add(op.name, operands, [(elem, count)] * 2)
+        for result, value in zip(op.results, halves.results, strict=True):
             self[result] = value
 
     def inside(self, block: Block) -> Builder:
@@ -191,9 +191,9 @@ class Context:
         self.fragments[value] = fragment
         if self.elements is None and not self.offset_of(value):
             elem = type_text(value.type.element_type) if isinstance(value.type, MemDescType) else ""
-            found = variable_of(value, fragment, elem)
-            if found is not None:
-                self.program.variables.append(found)
+            variable = variable_of(value, fragment, elem)
+            if variable is not None:
+                self.program.variables.append(variable)
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""
@@ -201,16 +201,16 @@ class Context:
 
     def known(self, value: SSAValue) -> int | None:
         """The integer that a value is everywhere, if it is a constant."""
-        made = self[value].op
-        while made is not None and made.name == "rename":
-            made = made.operands[0].op
-        return int(made.attrs["value"]) if made is not None and made.name == "constant" else None
+        producer = self[value].op
+        while producer is not None and producer.name == "rename":
+            producer = producer.operands[0].op
+        return int(producer.attrs["value"]) if producer is not None and producer.name == "constant" else None
 
     def whole(self, value: SSAValue) -> Value:
         """What a value has become, with as many registers as its layout has."""
-        found = self[value]
+        fragment = self[value]
         count = self.count(value.type)
-        return found if found.count == count else self.build.rename(found, [0] * count)
+        return fragment if fragment.count == count else self.build.rename(fragment, [0] * count)
 
     def layout(self, value: SSAValue) -> LinearLayout:
         """The layout of a tile, its inputs register, lane, warp and block."""

@@ -21,10 +21,10 @@ from .runs import carried_registers
 
 
 def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
-    made = tuple(Value(elem_of(v.type), c.count(v.type)) for v in values)
-    for v, fragment in zip(values, made, strict=True):
+    values_of = tuple(Value(elem_of(v.type), c.count(v.type)) for v in values)
+    for v, fragment in zip(values, values_of, strict=True):
         c[v] = fragment
-    return made
+    return values_of
 
 
 def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
@@ -58,8 +58,8 @@ def _for(c: Context, op: Operation) -> None:
     c.build.add("yield", _some(c, last.operands, kept))
     c.restore(before)
     kinds = [(elem_of(r.type), len(k)) for r, k in zip(op.results, kept, strict=True)]
-    made = c.build.add("for", operands, kinds, {}, [block])
-    _spread(c, op.results, made.results, tables, kept)
+    loop = c.build.add("for", operands, kinds, {}, [block])
+    _spread(c, op.results, loop.results, tables, kept)
 
 
 def _some(c: Context, values: Sequence[SSAValue], kept: Sequence[Sequence[int]]) -> list[Value]:
@@ -70,12 +70,12 @@ def _some(c: Context, values: Sequence[SSAValue], kept: Sequence[Sequence[int]])
 def _spread(
     c: Context,
     values: Sequence[SSAValue],
-    made: Sequence[Value],
+    results: Sequence[Value],
     tables: Sequence[Sequence[int]],
     kept: Sequence[Sequence[int]],
 ) -> None:
     """Values have become so many registers as are kept of them: each gets the one that holds what it would."""
-    for value, some, table, registers in zip(values, made, tables, kept, strict=True):
+    for value, some, table, registers in zip(values, results, tables, kept, strict=True):
         place = {register: k for k, register in enumerate(registers)}
         c[value] = c.build.rename(some, [place[r] for r in table])
 
@@ -96,8 +96,10 @@ def _if(c: Context, op: Operation) -> None:
         if region.blocks:
             _body(c, list(region.blocks[0].ops), block)
         blocks.append(block)
-    made = c.build.add("if", [c[op.operands[0]]], [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, blocks)
-    for result, value in zip(op.results, made.results, strict=True):
+    branch = c.build.add(
+        "if", [c[op.operands[0]]], [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, blocks
+    )
+    for result, value in zip(op.results, branch.results, strict=True):
         c[result] = value
 
 
@@ -112,14 +114,14 @@ def _while(c: Context, op: Operation) -> None:
         block = Block(_arguments(c, inner.args))
         _body(c, list(inner.ops), block)
         blocks.append(block)
-    made = c.build.add(
+    loop = c.build.add(
         "while",
         [c.whole(x) for x in op.operands],
         [(elem_of(r.type), c.count(r.type)) for r in op.results],
         {},
         blocks,
     )
-    for result, value in zip(op.results, made.results, strict=True):
+    for result, value in zip(op.results, loop.results, strict=True):
         c[result] = value
 
 

@@ -149,13 +149,13 @@ def _trip(c: Context, value: Value, how: Trip) -> Value:
         value = c.build.op("arith.extui", [value], "i8")
     base = c.allocate(how.scratch_bytes, "conversion")
     width = max(8, how.element_bits) // 8
-    found: dict[int, Value] = {}  # what is loaded, by the rounds in which it is
+    loaded_in: dict[int, Value] = {}  # what is loaded, by the rounds in which it is
     size = (1 << len(how.memory)) // how.repetitions
     for number in range(how.repetitions):
         _store(c, value, how, base, width, number, size)
         rounds = min(number ^ x for x in _rounds(how.load_map, size))
-        found[rounds] = _load(c, value.elem, how, base, width, number, size, found.get(rounds))
-    parts = [found[k] for k in sorted(found)]
+        loaded_in[rounds] = _load(c, value.elem, how, base, width, number, size, loaded_in.get(rounds))
+    parts = [loaded_in[k] for k in sorted(loaded_in)]
     loaded = (
         parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
     )
@@ -249,8 +249,8 @@ def _remote(c: Context, how: Trip, base: Value, registers: Sequence[int]) -> Val
     homes = {d: [x >> log for x in how.load_map.in_columns(d)] for d in how.load_map.in_dims}
     ranks = [f2.multiply(homes["register"], r) for r in registers]
     several = sorted(set(ranks))
-    found = c.build.remote(base, c.build.linear(several, homes["lane"], homes["warp"], homes["block"]))
-    return c.build.rename(found, [several.index(r) for r in ranks])
+    addresses = c.build.remote(base, c.build.linear(several, homes["lane"], homes["warp"], homes["block"]))
+    return c.build.rename(addresses, [several.index(r) for r in ranks])
 
 
 def _load_order(how: Trip) -> tuple[list[int], list[int]]:

@@ -64,10 +64,10 @@ def _why_multiplied(c: Context, op: Operation, product: _Product) -> str:
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
         return "f32 is multiplied in full precision, as input_precision asks"
-    found = product.candidates()
-    if not found:
+    entries = product.candidates()
+    if not entries:
         return f"{c.machine.name} has none for {left} times {right} summed in {total}"
-    m, n, k = (min(entry.shape[i] for entry in found) for i in range(3))
+    m, n, k = (min(entry.shape[i] for entry in entries) for i in range(3))
     rows, columns = product.shape[-2:]
     if rows < m or columns < n or product.depth < k:
         return f"the smallest is {m}x{n}x{k}, the product {rows}x{columns}x{product.depth}"
@@ -85,13 +85,13 @@ def _cannot_overflow(c: Context, op: Operation, depth: int) -> bool:
 
 def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     """Why no instruction can do it: of those that there are, the one that comes nearest."""
-    found = product.candidates()
-    if not found:
+    entries = product.candidates()
+    if not entries:
         of_warps = (e for e in available(c.program.machine) if e.shape and e.params.get("warps", 1) == 1)
-        known = dict.fromkeys(e.params["types"][0] for e in of_warps)
-        return no_instruction([v.elem for v in product.values], c.program.machine, c.build.span, list(known))
-    fits = (e for e in found if left_over(e, product.shape, product.depth, c.build.span) is None)
-    entry = next(fits, found[-1])
+        types = dict.fromkeys(e.params["types"][0] for e in of_warps)
+        return no_instruction([v.elem for v in product.values], c.program.machine, c.build.span, list(types))
+    fits = (e for e in entries if left_over(e, product.shape, product.depth, c.build.span) is None)
+    entry = next(fits, entries[-1])
     error = left_over(entry, product.shape, product.depth, c.build.span)
     if error is not None:
         return error
@@ -219,9 +219,9 @@ class _Product:
     def is_far(self, bit: int) -> bool:
         """Whether elements at this distance along the sum come with different loads: they are better used apart."""
         for which, zero in ((0, [0] * (self.batch + 2)), (1, [0] * (self.batch + 2))):
-            held, moved = fragments.held(self.layouts[which]), list(zero)
+            registers, moved = fragments.held(self.layouts[which]), list(zero)
             moved[self.batch + 1 - which] = bit
-            places = [_load_of(self.values[which], held[tuple(p)]) for p in (zero, moved)]
+            places = [_load_of(self.values[which], registers[tuple(p)]) for p in (zero, moved)]
             if None in places or places[0] != places[1]:
                 return True
         return False
@@ -232,44 +232,44 @@ class _Product:
 
     def placed(self, which: int, axis: int, tile: tuple[Point, ...]) -> dict[int, int] | None:
         """From the instruction's k to that of the layout, for the bits that lanes hold."""
-        found: dict[int, int] = {}
+        places: dict[int, int] = {}
         for own, wanted in zip(self.layouts[which].bases["lane"], tile, strict=True):
             place = own[self.batch :]
             if wanted[axis]:
                 if place[1 - axis] or not place[axis] or place[axis] & place[axis] - 1:
                     return None
-                found[wanted[axis]] = place[axis]
+                places[wanted[axis]] = place[axis]
             elif (
                 place[axis]
                 or place[1 - axis] != wanted[1 - axis] % self.layouts[which].out_dims[f"dim{self.batch + 1 - axis}"]
             ):
                 return None
-        return found
+        return places
 
     def by_instruction(self, entry: Instruction, along: Sequence[int]) -> Value:
         """Instance by instance: one part of the sum after the other, so that few operands are needed at a time."""
         k, (rows, columns) = entry.shape[2], self.shape[-2:]
-        held = [fragments.held(x) for x in self.layouts]
+        places = [fragments.held(x) for x in self.layouts]
         points = [self.points(o.layout) for o in entry.operands]
-        origins = self.origins(entry, held[2])
-        registers = [[held[2][self.moved(o, p)] for p in points[2]] for o in origins]
+        origins = self.origins(entry, places[2])
+        registers = [[places[2][self.moved(o, p)] for p in points[2]] for o in origins]
         running = [self.c.build.rename(self.values[2], r) for r in registers]
         order = [f2.multiply(along, x) for x in range(self.depth)]
         for at in range(0, self.depth, k):
             for number, (*batch, i, j) in enumerate(origins):
-                left = [held[0][(*batch, (i + x) % rows, order[at + y])] for x, y in points[0]]
-                right = [held[1][(*batch, order[at + x], (j + y) % columns)] for x, y in points[1]]
+                left = [places[0][(*batch, (i + x) % rows, order[at + y])] for x, y in points[0]]
+                right = [places[1][(*batch, order[at + x], (j + y) % columns)] for x, y in points[1]]
                 operands = [self.c.build.rename(v, t) for v, t in zip(self.values, (left, right), strict=False)]
                 total = running[number]
-                made = self.c.build.instruction(entry.name, [*operands, total], [(total.elem, total.count)])
-                running[number] = made.result
-        return self.assembled(running, [r for part in registers for r in part], held[2])
+                op = self.c.build.instruction(entry.name, [*operands, total], [(total.elem, total.count)])
+                running[number] = op.result
+        return self.assembled(running, [r for part in registers for r in part], places[2])
 
-    def origins(self, entry: Instruction, held: dict[Point, int]) -> list[Point]:
+    def origins(self, entry: Instruction, places: dict[Point, int]) -> list[Point]:
         """The first element of each part of the result, row by row."""
         m, n, _ = entry.shape
         b = self.batch
-        return sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held})
+        return sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in places})
 
     def moved(self, origin: Point, point: Point) -> Point:
         """A point of an instruction in the tile."""
@@ -282,8 +282,8 @@ class _Product:
         assert tile is not None
         return fragments.points(tile)
 
-    def assembled(self, parts: Sequence[Value], registers: Sequence[int], held: dict[Point, int]) -> Value:
+    def assembled(self, parts: Sequence[Value], registers: Sequence[int], registers_of: dict[Point, int]) -> Value:
         """One fragment of registers that were computed in pieces; copies are where what they copy is."""
         joined = self.c.build.add("join", parts, [(parts[0].elem, len(registers))]).result
         place = {r: i for i, r in enumerate(registers)}
-        return self.c.build.rename(joined, [place[held[p]] for p in fragments.elements(self.layouts[2])])
+        return self.c.build.rename(joined, [place[registers_of[p]] for p in fragments.elements(self.layouts[2])])

@@ -99,26 +99,26 @@ def repeated(c: Context, op: Operation) -> None:
         c[argument] = value
     ops = list(first.ops)
     _masked(c, ops[:-1], going)
-    condition, *found = (_wide(c, c[x]) for x in ops[-1].operands)
+    condition, *handed_on = (_wide(c, c[x]) for x in ops[-1].operands)
     onward = c.build.op("arith.andi", [going, condition], "i1")
-    results = [c.build.select(going, a, b) for a, b in zip(found, handed, strict=True)]
-    c.build.add("condition", [_any(c, onward), onward, *found, *carried, *results])
+    results = [c.build.select(going, a, b) for a, b in zip(handed_on, handed, strict=True)]
+    c.build.add("condition", [_any(c, onward), onward, *handed_on, *carried, *results])
     c.restore(outer)
 
-    after = Block(tuple(Value(v.elem, c.width) for v in (onward, *found, *carried, *results)))
+    after = Block(tuple(Value(v.elem, c.width) for v in (onward, *handed_on, *carried, *results)))
     going, *rest = after.arguments
-    found, carried, results = rest[: len(found)], rest[len(found) :][: len(carried)], rest[-len(results) :]
+    handed_on, carried, results = rest[: len(handed_on)], rest[len(handed_on) :][: len(carried)], rest[-len(results) :]
     results = results if handed else []
     outer = c.inside(after)
-    for argument, value in zip(second.args, found, strict=True):
+    for argument, value in zip(second.args, handed_on, strict=True):
         c[argument] = value
     ops = list(second.ops)
     _masked(c, ops[:-1], going)
     new = [c.build.select(going, _wide(c, c[x]), old) for x, old in zip(ops[-1].operands, carried, strict=True)]
     c.build.add("yield", [going, *new, *results])
     c.restore(outer)
-    made = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
-    for result, value in zip(op.results, made.results[len(made.results) - len(handed) :], strict=True):
+    loop = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
+    for result, value in zip(op.results, loop.results[len(loop.results) - len(handed) :], strict=True):
         c[result] = value
 
 
@@ -136,8 +136,8 @@ def counted(c: Context, op: Operation) -> None:
         c.block(ops[:-1])
         c.build.add("yield", [_wide(c, c[x]) for x in ops[-1].operands])
         c.restore(outer)
-        made = c.build.add("for", operands, [(v.elem, v.count) for v in kinds], {}, [block])
-        results = list(made.results)
+        loop = c.build.add("for", operands, [(v.elem, v.count) for v in kinds], {}, [block])
+        results = list(loop.results)
     else:
         results = _until_bound(c, op, ops, kinds)
     for result, value in zip(op.results, results, strict=True):
@@ -168,8 +168,8 @@ def _until_bound(c: Context, op: Operation, ops: Sequence[Operation], kinds: Seq
     c.build.add("yield", moved)
     c.restore(outer)
     initial = [lower, *(_wide(c, c[x]) for x in op.operands[3:])]
-    made = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
-    return list(made.results[2:])
+    loop = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
+    return list(loop.results[2:])
 
 
 @lowering("tt.map_elementwise")
@@ -188,11 +188,11 @@ def _map(c: Context, op: Operation) -> None:
         for v in values
         for k in range(pack)
     ]
-    found = evaluate(c, bodies[0], arguments)
+    returned = evaluate(c, bodies[0], arguments)
     each = max(v.count for v in arguments)
-    found = [v if v.count == each else c.build.rename(v, [0] * each) for v in found]
+    returned = [v if v.count == each else c.build.rename(v, [0] * each) for v in returned]
     for i, result in enumerate(op.results):
-        parts = found[i * pack : (i + 1) * pack]
+        parts = returned[i * pack : (i + 1) * pack]
         if pack == 1:
             c[result] = parts[0]
             continue

@@ -65,7 +65,7 @@ def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine) -> 
     if not machine.lines_at_a_time or any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
         return 0
     loads = [op for op in ops if op.name == "tt.load" and is_tensor(op.operands[0].type)]
-    lines = [found for op in loads if (found := _lines(op.operands[0], facts))]
+    lines = [line for op in loads if (line := _lines(op.operands[0], facts))]
     if not lines:
         return 0
     loaded = max(prod(shape_of(op.operands[0].type)) for op in loads)
@@ -86,9 +86,9 @@ def _pieces(pointers: SSAValue, facts: AxisFacts) -> tuple[int, int, int]:
     """Of the pieces of memory that a tile of pointers falls into: how many, the bytes of each, and what divides the
     distances between them.
     """
-    found, size = facts.of(pointers), bit_width(pointee_of(element_of(pointers.type))) // 8
-    axis = max(range(len(found.contiguity)), key=found.contiguity.__getitem__)
-    run, apart, value = found.contiguity[axis], LINE, pointers
+    facts_of, size = facts.of(pointers), bit_width(pointee_of(element_of(pointers.type))) // 8
+    axis = max(range(len(facts_of.contiguity)), key=facts_of.contiguity.__getitem__)
+    run, apart, value = facts_of.contiguity[axis], LINE, pointers
     while isinstance(op := value.owner, Operation) and op.name in ("tt.addptr", "tt.broadcast"):
         if op.name == "tt.addptr":
             apart = min(apart, facts.of(op.operands[1]).divisibility[axis] * size)
@@ -123,10 +123,10 @@ def few_copies(program: LaneProgram) -> int:
     if not _is_wide(load) or not _is_wide(store) or load.attrs.get("volatile") or count != store.operands[0].count:
         return 0
     own = count * ACCESS_BITS // 8 * program.lanes
-    computed, made = 0, {load.result}
+    computed, values = 0, {load.result}
     for op in ops:
-        if op is not store and made & set(op.operands):
-            computed, made = computed + 1, made | set(op.results)
+        if op is not store and values & set(op.operands):
+            computed, values = computed + 1, values | set(op.results)
     block = own * program.warps
     return at_a_time // block if own in BY_A_WARP and block in COPIED and computed <= MOST_ARITHMETIC else 0
 

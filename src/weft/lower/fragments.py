@@ -20,10 +20,10 @@ def elements(layout: LinearLayout) -> list[tuple[int, ...]]:
 
 def held(layout: LinearLayout) -> dict[tuple[int, ...], int]:
     """The register that holds each element of lane 0 of warp 0; of copies the first."""
-    found: dict[tuple[int, ...], int] = {}
+    register_of: dict[tuple[int, ...], int] = {}
     for register, point in enumerate(elements(layout)):
-        found.setdefault(point, register)
-    return found
+        register_of.setdefault(point, register)
+    return register_of
 
 
 def points(layout: LinearLayout) -> list[tuple[int, ...]]:

@@ -40,14 +40,14 @@ def _gather(c: Context, op: Operation) -> None:
         value = c.build.op("arith.extui", [value], "i8")
     plan = plan_gather(*layouts, shape, tile_shape(index), axis, bits, c.machine)
     if plan.kind == "shared":
-        found = _through_memory(c, plan, value, at, bits)
+        gathered = _through_memory(c, plan, value, at, bits)
     elif plan.picking is not None:
-        found = _in_words(c, plan, plan.picking, value, at)
+        gathered = _in_words(c, plan, plan.picking, value, at)
     else:
-        found = _in_warp(c, plan, value, at)
+        gathered = _in_warp(c, plan, value, at)
     if elem == "i1":
-        found = c.build.op("arith.trunci", [found], "i1")
-    settle(c, op.results[0], found, natural)
+        gathered = c.build.op("arith.trunci", [gathered], "i1")
+    settle(c, op.results[0], gathered, natural)
 
 
 def wrapped(c: Context, index: Value, size: int) -> Value:
@@ -99,11 +99,11 @@ class Wanted:
     def fixed(self, where: Sequence[int], dim: str) -> list[int]:
         """What the coordinates that the index does not give add, for each bit of registers, lanes or warps."""
         names = list(self.layout.out_dims)
-        found = []
+        numbers = []
         for basis in self.layout.bases[dim]:
             others = [x << self.shifts[n] for n, x in zip(names, basis, strict=True) if n != self.axis]
-            found.append(f2.multiply(where, sum(others)))
-        return found
+            numbers.append(f2.multiply(where, sum(others)))
+        return numbers
 
     def moved(self, where: Sequence[int]) -> Value:
         """What the index adds."""
@@ -151,22 +151,22 @@ def _in_words(c: Context, plan: Gather, picking: Picking, value: Value, index: V
     together = picking.each if plan.kind == "registers" else 1
     results = picking.results(read, together)
     columns = [picking.column(read[r[0]]) for r in results]
-    held = [c.build.rename(packed, [k * picking.words + i for k in columns]) for i in range(picking.words)]
+    words = [c.build.rename(packed, [k * picking.words + i for k in columns]) for i in range(picking.words)]
     if plan.kind == "shuffles":
         lane = c.build.rename(wanted.place(to_lane), [r[0] for r in results])
-        held = [c.build.shuffle(word, lane) for word in held]
+        words = [c.build.shuffle(word, lane) for word in words]
     place = wanted.place([picking.place(x) for x in to_register])
     selectors = _selectors(c, [c.build.rename(place, [r[k] for r in results]) for k in range(together)], picking)
-    pairs = zip(held[0::2], held[1::2] or held, strict=True)
+    pairs = zip(words[0::2], words[1::2] or words, strict=True)
     for selector in selectors:
-        held = [
+        words = [
             c.build.add("permute", [a, b, selector], [("i32", a.count)], {"each": picking.each}).result
             for a, b in pairs
         ]
-        pairs = zip(held[0::2], held[1::2], strict=False)
-    found = c.build.add("unpack", held, [(value.elem, len(results) * picking.each)]).result
+        pairs = zip(words[0::2], words[1::2], strict=False)
+    elements = c.build.add("unpack", words, [(value.elem, len(results) * picking.each)]).result
     at = {r: word * picking.each + k for word, of in reversed([*enumerate(results)]) for k, r in enumerate(of)}
-    return c.build.rename(found, [at[r] for r in range(len(read))])
+    return c.build.rename(elements, [at[r] for r in range(len(read))])
 
 
 def _selectors(c: Context, places: Sequence[Value], picking: Picking) -> list[Value]:
@@ -204,23 +204,23 @@ def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     along = to_register[wanted.shift : wanted.shift + wanted.bits]
     rows = f2.Echelon()
     steps = [x for x in (*along, *wanted.fixed(to_register, "lane"), *wanted.fixed(to_register, "warp")) if rows.add(x)]
-    held = [c.build.rename(value, [r ^ step for r in own]) for step in f2.span(steps)]
+    candidates = [c.build.rename(value, [r ^ step for r in own]) for step in f2.span(steps)]
     if lane is not None:
-        held = [c.build.shuffle(x, lane) for x in held]
-    return _meant(c, held, steps, wanted.place(to_register, registers=False)) if steps else held[0]
+        candidates = [c.build.shuffle(x, lane) for x in candidates]
+    return _meant(c, candidates, steps, wanted.place(to_register, registers=False)) if steps else candidates[0]
 
 
-def _meant(c: Context, held: list[Value], steps: Sequence[int], which: Value) -> Value:
+def _meant(c: Context, candidates: list[Value], steps: Sequence[int], which: Value) -> Value:
     """That of the values, one for each sum of steps, which `which` names; each step halves them, by one bit."""
     tests = [next((b for b in f2.bits(x) if not any(y >> b & 1 for y in steps if y != x)), None) for x in steps]
     if None not in tests:
         for bit in tests:
             one = c.build.op("arith.andi", [which, c.number(1 << (bit or 0))], "i32")
             odd = c.build.op("arith.cmpi", [one, c.number(0)], "i1", predicate=1)
-            held = [c.build.select(odd, b, a) for a, b in zip(held[0::2], held[1::2], strict=True)]
-        return held[0]
-    result = held[0]
-    for step, value in zip(f2.span(steps)[1:], held[1:], strict=True):
+            candidates = [c.build.select(odd, b, a) for a, b in zip(candidates[0::2], candidates[1::2], strict=True)]
+        return candidates[0]
+    result = candidates[0]
+    for step, value in zip(f2.span(steps)[1:], candidates[1:], strict=True):
         meant = c.build.op("arith.cmpi", [which, c.number(step)], "i1", predicate=0)
         result = c.build.select(meant, value, result)
     return result

@@ -23,27 +23,27 @@ effects."""
 
 def granules_of(block: Block) -> dict[Value, int]:
     """The values that are made of tiles, and those; of each, how many registers are computed together at least."""
-    found: dict[Value, int] = {}
-    _note(block, found, everything=False)
-    return found
+    granules: dict[Value, int] = {}
+    _note(block, granules, everything=False)
+    return granules
 
 
-def _note(block: Block, found: dict[Value, int], *, everything: bool) -> None:
+def _note(block: Block, granules: dict[Value, int], *, everything: bool) -> None:
     """With `everything`, of the region of a branch that gives a tile: all of it is written once for each part."""
     for op in block.ops:
         one = op.results[0] if len(op.results) == 1 else None
         is_wide = one is not None and one.count >= WIDE
         is_tile = bool(op.regions) and is_wide and all(map(_is_pure, op.regions))
         for region in op.regions:
-            _note(region, found, everything=everything or is_tile)
+            _note(region, granules, everything=everything or is_tile)
         if one is None:
             continue
         if is_tile or (is_wide and op.name == "load" and op.attrs["space"] == "global"):
-            found[one] = granule_of(op, found)
+            granules[one] = granule_of(op, granules)
         elif everything and op.name == "constant":
-            found[one] = 1
-        elif is_lazy(op) and (everything or is_wide or any(x in found for x in op.operands)):
-            found[one] = granule_of(op, found)
+            granules[one] = 1
+        elif is_lazy(op) and (everything or is_wide or any(x in granules for x in op.operands)):
+            granules[one] = granule_of(op, granules)
 
 
 def is_lazy(op: LaneOp) -> bool:
@@ -55,7 +55,7 @@ def _is_pure(block: Block) -> bool:
     return all(op.name in ("constant", "yield") or is_lazy(op) for op in block.walk())
 
 
-def granule_of(op: LaneOp, found: dict[Value, int]) -> int:
+def granule_of(op: LaneOp, granules: dict[Value, int]) -> int:
     """How many registers of the result of an operation are computed together, at least."""
     count = op.results[0].count
     if op.name in ("linear", "join"):
@@ -64,17 +64,17 @@ def granule_of(op: LaneOp, found: dict[Value, int]) -> int:
         part, vector = count // PARTS, int(op.attrs["vector"])
         return part if part and part % vector == 0 and count % part == 0 else vector
     if op.regions:
-        given = [found.get(region.ops[-1].operands[0], 1) for region in op.regions]
-        return max((g for g in given if count % g == 0), default=1)
-    given = [found[x] for x in op.operands if x in found]
+        sources = [granules.get(region.ops[-1].operands[0], 1) for region in op.regions]
+        return max((g for g in sources if count % g == 0), default=1)
+    sources = [granules[x] for x in op.operands if x in granules]
     if op.name == "rename":
         most = max(count // PARTS, 1) if count >= WIDE else count
-        return _of_table(op.attrs["table"], given[0] if given else count, most)
+        return _of_table(op.attrs["table"], sources[0] if sources else count, most)
     if op.name == "pack":
-        return max(1, max(given, default=1) * count // op.operands[0].count)
+        return max(1, max(sources, default=1) * count // op.operands[0].count)
     if op.name == "unpack":
-        return max(given, default=1) * count // op.operands[0].count
-    return max((g for g in given if count % g == 0), default=1)
+        return max(sources, default=1) * count // op.operands[0].count
+    return max((g for g in sources if count % g == 0), default=1)
 
 
 def _of_table(table: tuple[int, ...], granule: int, most: int) -> int:

@@ -91,21 +91,21 @@ def plan(program: LaneProgram) -> Plan | None:
         return None
     machine = program.machine
     blocks = max(1, min(THREADS // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
-    found = Plan(granules_of(program.body), blocks)
-    in_branches = max((_words(v, g) for v, g in found.lazy.items() if v.op and v.op.regions), default=0)
-    uses = _Uses(program, found)
-    ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
+    chosen = Plan(granules_of(program.body), blocks)
+    in_branches = max((_words(v, g) for v, g in chosen.lazy.items() if v.op and v.op.regions), default=0)
+    uses = _Uses(program, chosen)
+    ahead = max(0, _on_the_way(program, chosen) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
     most = machine.registers // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
     if all(uses.words(wall) <= max(most, FITS) for wall in range(uses.walls)):
         return None
     for wall in range(uses.walls):
         while uses.words(wall) > most and uses.drop(wall):
-            found.again += 1
+            chosen.again += 1
     room = (machine.shared_bytes + RESERVED) // blocks - RESERVED - program.shared_bytes
     uses.park(most, room // (4 * threads) // PARKED_AT_A_TIME * PARKED_AT_A_TIME)
-    found.live = [uses.live(wall) for wall in range(uses.walls)]
-    found.spare = [most, *(most + SPARE - uses.words(wall) for wall in range(uses.walls))]
-    return found if found.again or found.parked else None
+    chosen.live = [uses.live(wall) for wall in range(uses.walls)]
+    chosen.spare = [most, *(most + SPARE - uses.words(wall) for wall in range(uses.walls))]
+    return chosen if chosen.again or chosen.parked else None
 
 
 def is_cheap(op: LaneOp) -> bool:
@@ -126,7 +126,7 @@ def _is_plain(program: LaneProgram) -> bool:
     return True
 
 
-def _on_the_way(program: LaneProgram, found: Plan) -> int:
+def _on_the_way(program: LaneProgram, plan: Plan) -> int:
     """The most words that are loaded ahead at a time, of rows that are loaded where they are used."""
     last: dict[Value, int] = {}
     for i, op in enumerate(program.body.ops):
@@ -135,7 +135,7 @@ def _on_the_way(program: LaneProgram, found: Plan) -> int:
     ends: dict[int, int] = {}
     now = most = 0
     for i, op in enumerate(program.body.ops):
-        if op.name == "load" and op.attrs["space"] == "global" and op.results[0] not in found.lazy:
+        if op.name == "load" and op.attrs["space"] == "global" and op.results[0] not in plan.lazy:
             words, end = _words(op.results[0]), last.get(op.results[0], i)
             now += words
             ends[end] = ends.get(end, 0) + words
@@ -152,8 +152,8 @@ def _words(value: Value, registers: int = 0) -> int:
 class _Uses:
     """In which part of the program each value is made, and in which it is wanted."""
 
-    def __init__(self, program: LaneProgram, found: Plan) -> None:
-        self.plan = found
+    def __init__(self, program: LaneProgram, plan: Plan) -> None:
+        self.plan = plan
         self.made: dict[Value, int] = {}
         self.wanted: dict[Value, set[int]] = {}
         self.places: set[Value] = set()
@@ -168,9 +168,9 @@ class _Uses:
                     if value in self.made:
                         self.wanted[value].add(part)
             for value in op.results:
-                if value not in found.lazy:
+                if value not in plan.lazy:
                     continue
-                if is_cheap(op) and all(x in self.places or x not in found.lazy for x in op.operands):
+                if is_cheap(op) and all(x in self.places or x not in plan.lazy for x in op.operands):
                     self.places.add(value)
                 else:
                     self.made[value], self.wanted[value] = part, set()
@@ -178,11 +178,11 @@ class _Uses:
 
     def behind(self) -> int:
         """The most words that one part of each tile takes that is loaded behind a barrier."""
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for value, part in self.made.items():
             if part and value.op is not None and value.op.name == "load":
-                found[part] = found.get(part, 0) + _words(value, self.plan.lazy[value])
-        return max(found.values(), default=0)
+                counts[part] = counts.get(part, 0) + _words(value, self.plan.lazy[value])
+        return max(counts.values(), default=0)
 
     def live(self, wall: int) -> list[Value]:
         """What is there before a barrier, and wanted behind it."""
@@ -237,19 +237,19 @@ class _Uses:
 
     def _park(self, value: Value, excess: int, room: int) -> None:
         """Find a place for words of a value: another's that is not wanted any more, or one behind all."""
-        found, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
+        plan, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
         together = step * 32 // ELEMENT_BITS[value.elem]
-        if value.count % together or together % found.lazy[value]:
+        if value.count % together or together % plan.lazy[value]:
             return
-        found.lazy[value] = together
-        words, left = min(-(-excess // step) * step, _words(value)), (room - found.words) // step * step
-        for other, has in found.parked.items():
-            like = (other.elem, other.count, found.lazy[other]) == (value.elem, value.count, found.lazy[value])
-            taken = other in found.instead.values()
+        plan.lazy[value] = together
+        words, left = min(-(-excess // step) * step, _words(value)), (room - plan.words) // step * step
+        for other, has in plan.parked.items():
+            like = (other.elem, other.count, plan.lazy[other]) == (value.elem, value.count, plan.lazy[value])
+            taken = other in plan.instead.values()
             if like and has >= min(words, left) and not taken and max(self.wanted[other]) <= self.made[value]:
-                found.parked[value], found.places[value] = min(words, has), found.places[other]
-                found.instead[value] = other
+                plan.parked[value], plan.places[value] = min(words, has), plan.places[other]
+                plan.instead[value] = other
                 return
         if words := min(words, left):
-            found.parked[value], found.places[value] = words, found.words
-            found.words += words
+            plan.parked[value], plan.places[value] = words, plan.words
+            plan.words += words

@@ -18,9 +18,11 @@ from .shared import load_tile, store_tile
 def _histogram(c: Context, op: Operation) -> None:
     """Values outside of the bins, and those masked off, do not count."""
     source, result = op.operands[0], op.results[0]
-    given, bins = c.layout(source), tile_shape(result)[0]
-    layout = in_each_block(given)
-    operands = [c.whole(x) if layout == given else convert(c, c.whole(x), given, layout) for x in op.operands]
+    source_layout, bins = c.layout(source), tile_shape(result)[0]
+    layout = in_each_block(source_layout)
+    operands = [
+        c.whole(x) if layout == source_layout else convert(c, c.whole(x), source_layout, layout) for x in op.operands
+    ]
     copies = f2.Echelon()
     kept = [1 << i for i, x in enumerate(layout.in_columns("register")) if copies.add(x)]
     registers = f2.span(kept)

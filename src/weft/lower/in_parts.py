@@ -38,24 +38,24 @@ Place = tuple[Value, int, int]
 
 def hold_less(program: LaneProgram) -> None:
     """Rewrite a program that holds more across a barrier than it has registers; buffers and barriers are placed."""
-    found = plan(program)
-    if found is not None and _depth(program, found) <= DEEPEST:
-        _Writer(program, found).write()
+    chosen = plan(program)
+    if chosen is not None and _depth(program, chosen) <= DEEPEST:
+        _Writer(program, chosen).write()
 
 
-def _depth(program: LaneProgram, found: Plan) -> int:
+def _depth(program: LaneProgram, plan: Plan) -> int:
     depth: dict[Value, int] = {}
     for op in program.body.walk():
         for value in op.results:
-            depth[value] = 1 + max((depth.get(x, 0) for x in op.operands if x in found.lazy), default=0)
+            depth[value] = 1 + max((depth.get(x, 0) for x in op.operands if x in plan.lazy), default=0)
     return max(depth.values(), default=0)
 
 
 class _Writer:
     """The new program so far."""
 
-    def __init__(self, program: LaneProgram, found: Plan) -> None:
-        self.program, self.plan = program, found
+    def __init__(self, program: LaneProgram, plan: Plan) -> None:
+        self.program, self.plan = program, plan
         self.build = Builder(Block())
         self.scopes: list[dict[tuple[Value, int], Place]] = [{}]
         """Where the registers of lazy values are, in this region and those around it."""
@@ -129,9 +129,9 @@ class _Writer:
         for k in range(0, address.count, step):
             some = range(k, min(k + step, address.count))
             registers = [r * vector + i for r in some for i in range(vector)]
-            given = [self.get(address, some), self.get(value, registers)]
-            given += [self.whole(m) if m.count == 1 else self.get(m, some) for m in mask]
-            self.build.add("store", given, (), dict(op.attrs))
+            operands = [self.get(address, some), self.get(value, registers)]
+            operands += [self.whole(m) if m.count == 1 else self.get(m, some) for m in mask]
+            self.build.add("store", operands, (), dict(op.attrs))
 
     def _wall(self, op: LaneOp) -> None:
         """A barrier: what is wanted behind it is computed, and what is not held is forgotten."""
@@ -142,10 +142,10 @@ class _Writer:
             for k in range(0, value.count, granule):
                 if (value, k) not in self.slots:
                     self.get(value, range(k, min(value.count, k + granule)))
-        held = set(live)
+        lives = set(live)
         now = self.scopes[0]
         self.before |= now.keys()
-        self.scopes[0] = {key: x for key, x in now.items() if key[0] in held and key not in self.slots}
+        self.scopes[0] = {key: x for key, x in now.items() if key[0] in lives and key not in self.slots}
         self.build.block.ops.append(op)
         self.part += 1
         if self.plan.again:
@@ -200,13 +200,13 @@ class _Writer:
         if missing:
             self._make(value, missing)
 
-    def _note(self, value: Value, registers: Sequence[int], made: Value) -> None:
+    def _note(self, value: Value, registers: Sequence[int], part: Value) -> None:
         """Remember where registers are; park those that are to be parked."""
         scope = self.scopes[-1]
         for i, r in enumerate(registers):
-            scope[value, r] = (made, i, self.part)
+            scope[value, r] = (part, i, self.part)
         if self._is_to_park(value, registers):
-            self._park(value, registers, made)
+            self._park(value, registers, part)
 
     def _is_to_park(self, value: Value, registers: Sequence[int]) -> bool:
         """Once: not what is read back, and what every thread has."""
@@ -232,12 +232,12 @@ class _Writer:
             if few:
                 words = list(dict.fromkeys(r // each for r in registers))
                 registers = [w * each + i for w in words for i in range(each)]
-                given = self._source(op.operands[0], words, value, registers)
+                source = self._source(op.operands[0], words, value, registers)
             else:
-                given = self._source(
+                source = self._source(
                     op.operands[0], [r * each + i for r in registers for i in range(each)], value, registers
                 )
-            self._note(value, registers, b.add(op.name, [given], [(value.elem, len(registers))], op.attrs).result)
+            self._note(value, registers, b.add(op.name, [source], [(value.elem, len(registers))], op.attrs).result)
         elif len(self.scopes) == 1 and is_dear(op) and (tile := tile_of(value, self.plan.lazy)) is not None:
             self._note(value, registers, self._guarded(op, registers, tile))
         else:
@@ -248,8 +248,8 @@ class _Writer:
                 self._source(x, registers, value, registers) if x.count == value.count else self.whole(x)
                 for x in op.operands
             ]
-            made = b.add(op.name, given_all, [(value.elem, len(registers))], attrs).result
-            self._note(value, registers, made)
+            part = b.add(op.name, given_all, [(value.elem, len(registers))], attrs).result
+            self._note(value, registers, part)
         b.span = span
 
     def _guarded(self, op: LaneOp, registers: list[int], tile: Value) -> Value:
@@ -275,25 +275,25 @@ class _Writer:
         self.scopes.append({})
         b.add("yield", [self.get(value, registers)])
         b.block, self.scopes[-1] = otherwise, {}
-        given = {x: self.whole(x) for x in self._scalars_of(value, tile)} | {tile: self.whole(other)}
-        b.add("yield", [b.rename(of_other(b, value, given), [0] * len(registers))])
+        wholes = {x: self.whole(x) for x in self._scalars_of(value, tile)} | {tile: self.whole(other)}
+        b.add("yield", [b.rename(of_other(b, value, wholes), [0] * len(registers))])
         self.scopes.pop()
         b.block = outer
         return b.add("if", [condition], [(value.elem, len(registers))], {"of_warp": True}, [taken, otherwise]).result
 
     def _scalars_of(self, value: Value, tile: Value) -> list[Value]:
         """What is the same for all registers, of all that something is computed from, beside a tile."""
-        found, todo, seen = list[Value](), [value], {tile}
+        scalars, todo, seen = list[Value](), [value], {tile}
         while todo:
             one = todo.pop()
             if one in seen:
                 continue
             seen.add(one)
             if one.op is None or one not in self.plan.lazy or one.count == 1:
-                found.append(one)
+                scalars.append(one)
             else:
                 todo += one.op.operands
-        return found
+        return scalars
 
     def _alias(self, op: LaneOp, value: Value, registers: list[int]) -> None:
         """Registers that are those of others."""
@@ -311,14 +311,14 @@ class _Writer:
         if self._is_to_park(value, registers):
             self._park(value, registers, self._gathered(places))
 
-    def _source(self, x: Value, registers: Sequence[int], value: Value, made: Sequence[int]) -> Value:
+    def _source(self, x: Value, registers: Sequence[int], value: Value, parts_made: Sequence[int]) -> Value:
         """What something is computed from: in a form that is new to compilers, if it is computed again."""
-        found = self.get(x, registers)
-        if x not in self.plan.lazy or self.zero is None or (value, made[0]) not in self.before:
-            return found
+        part = self.get(x, registers)
+        if x not in self.plan.lazy or self.zero is None or (value, parts_made[0]) not in self.before:
+            return part
         if all(self._place(x, r)[2] == self.part for r in registers) or ELEMENT_BITS[x.elem] not in (16, 32):
-            return found
-        words = self.build.op("arith.xori", [as_words(self.build, found), self.zero], "i32")
+            return part
+        words = self.build.op("arith.xori", [as_words(self.build, part), self.zero], "i32")
         return of_words(self.build, words, x.elem)
 
     def _load(self, op: LaneOp, registers: list[int]) -> None:
@@ -333,12 +333,12 @@ class _Writer:
             if self._is_there(value, some[0]):
                 continue
             places = list(dict.fromkeys(r // vector for r in some))
-            given = [
+            operands = [
                 self.whole(x) if x.count == 1 else self.get(x, some if x.count == value.count else places)
                 for x in op.operands
             ]
-            made = self.build.add("load", given, [(value.elem, len(some))], dict(op.attrs)).result
-            self._note(value, some, made)
+            loaded = self.build.add("load", operands, [(value.elem, len(some))], dict(op.attrs)).result
+            self._note(value, some, loaded)
 
     def _branch(self, op: LaneOp, registers: list[int]) -> Value:
         """Some registers of what a branch gives."""
@@ -351,8 +351,8 @@ class _Writer:
         for region in op.regions:
             self.build.block = Block()
             self.scopes.append({})
-            given = self.get(region.ops[-1].operands[0], registers)
-            self.build.add("yield", [given])
+            yielded = self.get(region.ops[-1].operands[0], registers)
+            self.build.add("yield", [yielded])
             self.scopes.pop()
             blocks.append(self.build.block)
             self.build.block = outer
@@ -365,8 +365,8 @@ class _Writer:
             return
         ops = self.build.block.ops
         used = {x for op in ops[self.seen :] for x in op.operands}
-        made = [x for op in ops[self.seen :] if is_elementwise(op.name) for x in op.results]
-        self.open = [x for x in (*self.open, *made) if x not in used and x.count < WIDE and x.elem in FLOATS]
+        floats = [x for op in ops[self.seen :] if is_elementwise(op.name) for x in op.results]
+        self.open = [x for x in (*self.open, *floats) if x not in used and x.count < WIDE and x.elem in FLOATS]
         self.seen = len(ops)
         if self.open:
             self.build.add("keep", self.open)
@@ -379,7 +379,7 @@ class _Writer:
 
     # -- parking ------------------------------------------------------------------------------------------------------
 
-    def _park(self, value: Value, registers: Sequence[int], made: Value) -> None:
+    def _park(self, value: Value, registers: Sequence[int], part: Value) -> None:
         """Put those registers into shared memory that are to be there."""
         each, first = 32 // ELEMENT_BITS[value.elem], self.plan.places[value]
         some = [i for i, r in enumerate(registers) if r < self.plan.parked[value] * each]
@@ -390,7 +390,7 @@ class _Writer:
         for i in some:
             self.slots[value, registers[i]] = first + registers[i] // each
         places = [self.slots[value, registers[i]] for i in some[::each]]
-        self.parked.store(places, as_words(self.build, self.build.rename(made, some)))
+        self.parked.store(places, as_words(self.build, self.build.rename(part, some)))
 
     def _unpark(self, value: Value, registers: list[int]) -> None:
         assert self.parked is not None
@@ -401,14 +401,14 @@ class _Writer:
 def _argument(address: Value) -> Value | None:
     """The pointer of the kernel's that an address is computed from."""
     seen: set[Value] = set()
-    todo, found = [address], set[Value]()
+    todo, arguments = [address], set[Value]()
     while todo:
         value = todo.pop()
         if value in seen or value.elem != "i64":
             continue
         seen.add(value)
         if value.op is None:
-            found.add(value)
+            arguments.add(value)
         elif value.op.name in ("arith.addi", "rename"):
             todo += value.op.operands
-    return found.pop() if len(found) == 1 else None
+    return arguments.pop() if len(arguments) == 1 else None

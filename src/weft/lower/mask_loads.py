@@ -71,8 +71,8 @@ def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[L
                 seen.update(new)
             else:
                 return None
-    found = masks.pop() if len(masks) == 1 else None
-    return found if found is not None and found.count == 1 else None
+    only = masks.pop() if len(masks) == 1 else None
+    return only if only is not None and only.count == 1 else None
 
 
 def _earlier(block: Block, mask: Value, load: LaneOp) -> Value | None:
@@ -92,11 +92,11 @@ def _earlier(block: Block, mask: Value, load: LaneOp) -> Value | None:
         wanted.add(op)
         todo += op.operands
     copies: dict[Value, Value] = {}
-    made = []
+    moved = []
     for op in sorted(wanted, key=place.__getitem__):
         copy = LaneOp(op.name, tuple(copies.get(v, v) for v in op.operands), (), dict(op.attrs), (), load.span)
         copy.results = tuple(Value(v.elem, v.count, copy) for v in op.results)
         copies |= dict(zip(op.results, copy.results, strict=True))
-        made.append(copy)
-    block.ops[place[load] : place[load]] = made
+        moved.append(copy)
+    block.ops[place[load] : place[load]] = moved
     return copies.get(mask, mask)

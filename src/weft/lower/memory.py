@@ -41,11 +41,11 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
         run = min(facts.contiguity[axis], facts.divisibility[axis] // size, VECTOR_BYTES // size, extent)
         if allowed is not None:
             run = min(run, allowed.constancy[axis])
-        found = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1)
+        bases = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1)
         if c.keeps_layouts:
-            found = [v for k, v in enumerate(found) if found[: k + 1] == [1 << i for i in range(k + 1)]]
-        if len(found) > len(best):
-            best = found
+            bases = [v for k, v in enumerate(bases) if bases[: k + 1] == [1 << i for i in range(k + 1)]]
+        if len(bases) > len(best):
+            best = bases
         shift += extent.bit_length() - 1
     vectors = [sum(1 << kept[i] for i in f2.bits(v)) for v in best]
     rows = f2.Echelon(vectors)
@@ -84,21 +84,21 @@ def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: in
     for column in flat[layout.in_log("register") :]:
         others |= column
     rows = f2.Echelon(columns)
-    found: list[int] = []
+    registers: list[int] = []
     for k in range(most):
-        made = rows.coefficients(1 << shift + k)
-        if made is None or others >> shift + k & 1:
+        combination = rows.coefficients(1 << shift + k)
+        if combination is None or others >> shift + k & 1:
             break
-        found.append(made)
+        registers.append(combination)
     # What is left of the registers must be able to do without the vector's bits.
-    while found:
-        mask = ((1 << len(found)) - 1) << shift
-        echelon = f2.Echelon(found)
+    while registers:
+        mask = ((1 << len(registers)) - 1) << shift
+        echelon = f2.Echelon(registers)
         rest = [1 << i for i in range(len(kept)) if echelon.add(1 << i)]
         if not any(f2.multiply(columns, r) & mask for r in rest):
-            return found
-        found.pop()
-    return found
+            return registers
+        registers.pop()
+    return registers
 
 
 def unique_registers(layout: LinearLayout) -> list[int]:
@@ -140,14 +140,14 @@ EVICTIONS = {2: "evict_first", 3: "evict_last"}
 
 def hints_of(op: Operation) -> dict[str, Any]:
     """What is asked of the caches, for the attributes of an access."""
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for name, names in (("cache", CACHES), ("evict", EVICTIONS)):
         number = int_value(op.properties[name]) if name in op.properties else 0
         if number in names:
-            found[name] = names[number]
+            hints[name] = names[number]
     if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
-        found["volatile"] = True
-    return found
+        hints["volatile"] = True
+    return hints
 
 
 @lowering("tt.load")
@@ -161,8 +161,8 @@ def _load(c: Context, op: Operation) -> None:
         instead = c[other] if other is not None else zero
         active = c[mask] if mask is not None else None
         hints = hints_of(op)
-        found = c.build.load("global", c[pointer], elem, 1, active, instead, **hints)
-        c[result] = _of_first_block(c, found) if hints.get("volatile") and c.program.blocks > 1 else found
+        fragment = c.build.load("global", c[pointer], elem, 1, active, instead, **hints)
+        c[result] = _of_first_block(c, fragment) if hints.get("volatile") and c.program.blocks > 1 else fragment
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     tell_width(c, "load", op, pointer, mask, ELEMENT_BITS[elem], vector)
@@ -188,8 +188,8 @@ def _of_first_block(c: Context, value: Value) -> Value:
     stored = c.build.op("arith.extui", [value], "i8") if value.elem == "i1" else value
     base = c.allocate(max(8, ELEMENT_BITS[value.elem]) // 8, "load")
     c.build.store("shared", base, stored, 1, c.all_of(c.once(None)))
-    found = c.build.load("cluster", c.build.remote(base, c.number(0)), stored.elem)
-    return c.build.op("arith.trunci", [found], "i1") if value.elem == "i1" else found
+    shared = c.build.load("cluster", c.build.remote(base, c.number(0)), stored.elem)
+    return c.build.op("arith.trunci", [shared], "i1") if value.elem == "i1" else shared
 
 
 def back(layout: LinearLayout, order: Sequence[int]) -> list[int]:

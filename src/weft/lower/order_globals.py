@@ -7,10 +7,9 @@
 where `%a` and `%b` come from one argument of the kernel and may be the same address in two threads: one may load what
 the other stores. So too where a store follows a load. In a cluster the barrier is the cluster's.
 
-What comes before a loop and meets what is in it is ordered before the loop, not in each turn. A barrier in a loop does
-not do for what comes behind it: the loop may have no turns. This comes after the
-barriers of shared memory, which do as well. Left to the author (`tl.debug_barrier`) are arrays that share memory, and
-copies of the copy engine.
+What comes before a loop and meets what is in it is ordered before the loop, not in each iteration. A barrier in a loop
+does not do for what comes behind it: the loop may have no iterations. This comes after the barriers of shared memory,
+which do as well. Left to the author (`tl.debug_barrier`) are arrays that share memory, and copies of the copy engine.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def order_globals(program: LaneProgram) -> None:
 
 @dataclass(frozen=True)
 class _Nest:
-    """What is inside a loop or branch: the accesses, and the values that each turn computes anew."""
+    """What is inside a loop or branch: the accesses, and the values that each iteration computes anew."""
 
     touches: tuple[GlobalTouch, ...]
     values: frozenset[Value]
@@ -76,9 +75,9 @@ class _Walk:
         self.written: set[Value] = set()
         self.nests: dict[LaneOp, _Nest] = {}
         self.seen: dict[LaneOp, State] = {}
-        """What was pending when a turn of a loop was walked through: barriers within are there for all of it."""
+        """What was pending when an iteration of a loop was walked through: barriers within are there for all of it."""
         self.summaries: dict[LaneOp, _Summary] = {}
-        """What a turn of a loop leaves, until a barrier is put into it."""
+        """What an iteration of a loop leaves, until a barrier is put into it."""
         self.around: list[LaneOp] = []
         """The loops that are being walked through."""
         self.sides: dict[LaneOp, tuple[LaneOp, LaneOp | None]] = {}
@@ -89,10 +88,10 @@ class _Walk:
         if not any(_writes(op) for op in self.program.body.walk()):
             return
         self.touches = GlobalTouches(replace(self.whole, warps=self.program.warps))
-        found = [t for op in self.program.body.walk() for t in self.touches.of(op)]
-        self.written = {root for t in found if t.how != "read" for root in t.roots}
+        touches = [t for op in self.program.body.walk() for t in self.touches.of(op)]
+        self.written = {root for t in touches if t.how != "read" for root in t.roots}
         # some of them is accessed more than once
-        if len([t for t in found if t.roots & self.written]) > len(self.written):
+        if len([t for t in touches if t.roots & self.written]) > len(self.written):
             self.block(self.program.body, frozenset())
             tell_barriers(self.program, self.sides, None)
 
@@ -127,10 +126,10 @@ class _Walk:
             elif self.orders(op):
                 state = frozenset()
             else:
-                found = self.found(op)
-                if pair := self.meet(state, found):
+                touches = self.found(op)
+                if pair := self.meet(state, touches):
                     state, index = self.ordered(block, index, pair), index + 1
-                state |= frozenset(found)
+                state |= frozenset(touches)
             index += 1
         return state
 
@@ -140,67 +139,68 @@ class _Walk:
         return frozenset().union(*ends, *([state] if len(op.regions) < 2 else []))
 
     def loop(self, op: LaneOp, state: State) -> State:
-        """Once, and once more behind itself, when its addresses are those of another turn.
+        """Once, and once more behind itself, when its addresses are those of another iteration.
 
-        In a nest that would be 2^depth walks: a turn that begins with nothing new leaves what it is known to leave.
+        In a nest that would be 2^depth walks: an iteration that begins with nothing new leaves what it is known to
+        leave.
         """
         for _ in range(2):
             if op in self.seen and state <= self.seen[op]:
-                state = self.turn(op).after(state)
+                state = self.iteration(op).after(state)
             else:
                 self.seen[op] = self.seen.get(op, frozenset()) | state
                 self.around.append(op)
                 for region in op.regions:
                     state = self.block(region, state)
                 self.around.pop()
-            state = self.turned(op, state)
+            state = self.moved_on(op, state)
         return state
 
     def at_exit(self, op: LaneOp) -> State:
         """What a loop leaves whose body is not come to: the accesses of the condition of a `while`.
 
-        A barrier in the body does not count behind the loop, which may have no turns.
+        A barrier in the body does not count behind the loop, which may have no iterations.
         """
         return self.summary(op.regions[0]).own if op.name == "while" else frozenset()
 
-    def turned(self, op: LaneOp, state: State) -> State:
-        """What is pending in the next turn of a loop, and behind it."""
+    def moved_on(self, op: LaneOp, state: State) -> State:
+        """What is pending in the next iteration of a loop, and behind it."""
         anew = self.nest(op).values
-        return frozenset(replace(t, turned=t.turned | {op}) if t.address in anew else t for t in state)
+        return frozenset(replace(t, loops=t.loops | {op}) if t.address in anew else t for t in state)
 
-    def turn(self, op: LaneOp) -> _Summary:
-        """What a turn of a loop leaves."""
+    def iteration(self, op: LaneOp) -> _Summary:
+        """What an iteration of a loop leaves."""
         if op not in self.summaries:
             self.summaries[op] = reduce(_Summary.then, map(self.summary, op.regions), _NOTHING)
         return self.summaries[op]
 
     def summary(self, block: Block) -> _Summary:
         """What a block leaves, with the barriers that are there."""
-        found = _NOTHING
+        summary = _NOTHING
         for op in block.ops:
             if op.attrs.get("of_warp"):
-                found = found.then(_Summary(True, frozenset(self.nest(op).touches)))
+                summary = summary.then(_Summary(True, frozenset(self.nest(op).touches)))
             elif op.name in ("for", "while"):
-                found = found.then(_Summary(True, self.turn(op).own | self.at_exit(op)))
-                found = _Summary(found.is_open, self.turned(op, found.own))
+                summary = summary.then(_Summary(True, self.iteration(op).own | self.at_exit(op)))
+                summary = _Summary(summary.is_open, self.moved_on(op, summary.own))
             elif op.regions:
                 ends = [self.summary(region) for region in op.regions] + [_NOTHING] * (len(op.regions) < 2)
                 either = _Summary(any(e.is_open for e in ends), frozenset().union(*(e.own for e in ends)))
-                found = found.then(either)
+                summary = summary.then(either)
             elif self.orders(op):
-                found = _BARRIER
+                summary = _BARRIER
             else:
-                found = found.then(_Summary(True, frozenset(self.found(op))))
-        return found
+                summary = summary.then(_Summary(True, frozenset(self.found(op))))
+        return summary
 
-    def meet(self, state: State, found: Sequence[GlobalTouch]) -> tuple[LaneOp, LaneOp] | None:
+    def meet(self, state: State, touches: Sequence[GlobalTouch]) -> tuple[LaneOp, LaneOp] | None:
         """What is pending and one of these that meets it, or may, where to find out would take too long."""
         meet = self.touches.meet if len(state) <= MANY else _may_meet
-        pairs = ((e, t) for t in found for e in state if meet(e, t))
+        pairs = ((e, t) for t in touches for e in state if meet(e, t))
         if next(pairs, None) is None:
             return None
         places = {op: i for i, op in enumerate(self.program.body.walk())}
-        pairs = ((e, t) for t in found for e in sorted(state, key=lambda e: -places[e.op]) if meet(e, t))
+        pairs = ((e, t) for t in touches for e in sorted(state, key=lambda e: -places[e.op]) if meet(e, t))
         return next((e.op, t.op) for e, t in pairs)  # the last one: a set has no order of its own
 
     def orders(self, op: LaneOp) -> bool:

@@ -43,11 +43,11 @@ def place(
     for x in chain.from_iterable(others):
         moving |= x
     mixed = list(dict.fromkeys(x & moving for x in starts))
-    found = _with_gaps(c, c.build.linear(mixed, *others), moving, gaps)
+    offsets = _with_gaps(c, c.build.linear(mixed, *others), moving, gaps)
     where = {x: i for i, x in enumerate(mixed)}
-    found = c.build.rename(found, [where[x & moving] for x in starts])
+    offsets = c.build.rename(offsets, [where[x & moving] for x in starts])
     fixed = [with_gaps(x & ~moving, gaps) for x in starts]
-    return c.plus(found, c.build.linear(fixed)) if any(fixed) else found
+    return c.plus(offsets, c.build.linear(fixed)) if any(fixed) else offsets
 
 
 def place_of_buffer(c: Context, index: Value, size: int, gaps: Gaps) -> Value:

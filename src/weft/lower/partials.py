@@ -72,8 +72,8 @@ class Partials:
         """For each place to combine the stored fragment of these registers, in one order for all threads."""
         vector = min(self.ways, VECTOR_BYTES // width)
         address = self._address(base, registers, width, self.ways - 1, range(0, self.ways, vector))
-        found = self._loaded(elem, address, vector)
-        return [self.c.build.rename(found, range(k, found.count, self.ways)) for k in range(self.ways)]
+        loaded = self._loaded(elem, address, vector)
+        return [self.c.build.rename(loaded, range(k, loaded.count, self.ways)) for k in range(self.ways)]
 
     def spread(self) -> list[int] | None:
         """Lanes of which each can read another place to combine, as bits; None where they hold different rows."""
@@ -93,8 +93,8 @@ class Partials:
 
     def _loaded(self, elem: str, address: Value, vector: int) -> Value:
         c = self.c
-        found = c.build.load("shared", address, "i8" if elem == "i1" else elem, vector)
-        return c.build.op("arith.trunci", [found], "i1") if elem == "i1" else found
+        loaded = c.build.load("shared", address, "i8" if elem == "i1" else elem, vector)
+        return c.build.op("arith.trunci", [loaded], "i1") if elem == "i1" else loaded
 
     def of_blocks(
         self, elem: str, base: Value, width: int, registers: Sequence[int], directions: Sequence[tuple[Place, int]]
@@ -115,12 +115,12 @@ class Partials:
             moved.append(f2.multiply(self.columns, f2.multiply(places, way)) * width)
         columns = [x * width for x in self.columns]
         lanes, warps = columns[self.log : self.log + self.lanes], columns[self.log + self.lanes :]
-        found = []
+        values = []
         for way in range(1 << len(directions)):
             rank, place = (f2.multiply(x, way) for x in ([r for _, r in directions], places))
             starts = [f2.multiply(columns, r ^ place) for r in registers]
             home = c.build.remote(base, c.build.linear([rank], block=first))
             address = c.plus(c.build.linear(starts, lanes, warps, moved), home)
             loaded = c.build.load("cluster", address, "i8" if elem == "i1" else elem)
-            found.append(c.build.op("arith.trunci", [loaded], "i1") if elem == "i1" else loaded)
-        return found
+            values.append(c.build.op("arith.trunci", [loaded], "i1") if elem == "i1" else loaded)
+        return values

@@ -47,19 +47,19 @@ def _picked(c: Context, op: Operation, memory: SSAValue, layout: LinearLayout, i
     shape, names = places.out_dims, list(places.out_dims)
     axis = names[int_value(op.properties["axis"])]
     inverse = places.pseudoinvert()
-    found = [
+    at_place = [
         inverse.apply({n: 1 << i if n == name else 0 for n in names})
         for name in names
         for i in range(shape[name].bit_length() - 1)
     ]
     wanted = Wanted(c, layout, shape, axis, wrapped(c, index, shape[axis]))
-    offset = wanted.place([int(x["offset"]) * width for x in found])
+    offset = wanted.place([int(x["offset"]) * width for x in at_place])
     begin = c.offset_of(memory)
     if begin:
         offset = c.build.op("arith.xori", [offset, c.number(begin)], "i32")
     offset = place_of_offset(c, offset, gaps_of(type, width))
     copied = _copied(c, places)
-    ranks = [int(x.get("block", 0)) for x in found]
+    ranks = [int(x.get("block", 0)) for x in at_place]
     if not any(ranks) and not c.rank_of(memory):
         return _Picked("shared", c.plus(offset, c[memory]), 0)
     rank = wanted.place(ranks)
@@ -119,8 +119,8 @@ def _local_atomic(c: Context, op: Operation) -> None:
             hint="use elements of 32 bits",
         )
     wanted = _where_copies_are(c, target, layout)
-    given = [c.whole(x) for x in (values, index, *(m for m in masks if not c.is_true(m)))]
-    value, at, *asked = given if wanted == layout else [convert(c, x, layout, wanted) for x in given]
+    operands = [c.whole(x) for x in (values, index, *(m for m in masks if not c.is_true(m)))]
+    value, at, *asked = operands if wanted == layout else [convert(c, x, layout, wanted) for x in operands]
     order = unique_registers(wanted)
     picked = _picked(c, op, target, wanted, at)
     chosen = [c.build.rename(x, order) for x in (picked.address, value)]

@@ -97,12 +97,12 @@ def _lowest(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, which
 
 def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets) -> Offsets:
     """The same total, with as few bytes as possible that two buffers share."""
-    total, found = _total(buffers, offsets), dict(offsets)
-    for i in sorted(found, key=lambda i: buffers[i].bytes):
-        others = {k: at for k, at in found.items() if k != i}
+    total, spread = _total(buffers, offsets), dict(offsets)
+    for i in sorted(spread, key=lambda i: buffers[i].bytes):
+        others = {k: at for k, at in spread.items() if k != i}
         options = [at for at in _candidates(buffers, lives, others, i) if at + buffers[i].bytes <= total]
-        found[i] = min([found[i], *options], key=lambda at: _shared_with(buffers, others, at, buffers[i].bytes))
-    return found
+        spread[i] = min([spread[i], *options], key=lambda at: _shared_with(buffers, others, at, buffers[i].bytes))
+    return spread
 
 
 def _shared_with(buffers: Sequence[Allocation], others: Offsets, at: int, size: int) -> int:
@@ -114,9 +114,9 @@ def _too_much(program: LaneProgram, lives: Lives, limit: int) -> OutOfResources:
     largest = sorted((i for i, life in enumerate(lives) if life), key=lambda i: -program.shared[i].bytes)
     for i in largest:
         buffer, lines = program.shared[i], program.shared[i].lines
-        what = f"{buffer.what or 'buffer'} of {buffer.span}" if buffer.span else buffer.what or "buffer"
+        named = f"{buffer.what or 'buffer'} of {buffer.span}" if buffer.span else buffer.what or "buffer"
         used = f"lines {lines[0].line} to {lines[1].line}" if lines else "-"
-        rows.append((str(buffer.bytes), str(buffer.offset), what, used))
+        rows.append((str(buffer.bytes), str(buffer.offset), named, used))
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
     details = [f"  {r[0]:>{widths[0]}}  {r[1]:>{widths[1]}}  {r[2]:<{widths[2]}}  {r[3]}".rstrip() for r in rows]
     hint = _advice(program, largest)
@@ -124,10 +124,10 @@ def _too_much(program: LaneProgram, lives: Lives, limit: int) -> OutOfResources:
 
 
 def _advice(program: LaneProgram, largest: Sequence[int]) -> str:
-    what = program.shared[largest[0]].what
+    purpose = program.shared[largest[0]].what
     size = f"the largest buffer, of {program.shared[largest[0]].bytes} bytes,"
-    if "local_alloc" in what:
+    if "local_alloc" in purpose:
         return f"{size} is a tile (or the stages of one): smaller tiles (BLOCK sizes), or fewer stages (num_stages)"
-    if "reduction" in what or "scan" in what:
+    if "reduction" in purpose or "scan" in purpose:
         return f"{size} has a value of each thread: fewer warps (num_warps), or smaller tiles (BLOCK sizes)"
     return f"{size} is for moving a tile between layouts: smaller tiles (BLOCK sizes), or layouts that agree"

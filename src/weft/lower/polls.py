@@ -36,21 +36,21 @@ def _poll(c: Context, op: Operation) -> None:
     waits = c.all_of([c.is_zero(c.index(dim, mask)) for dim, mask in all_blocks.items() if mask])
     polls, others = Block(), Block()
     outside = c.inside(polls) if waits is not None else c.build
-    found = _loop(c, pointer, expected, timeout, elem_of(op.operands[1].type), scope)
+    reached = _loop(c, pointer, expected, timeout, elem_of(op.operands[1].type), scope)
     if ORDERS[int_value(op.properties["sem"])] == "acquire":
         c.build.add("fence", (), (), {"kind": FENCES[scope]})
     if waits is not None:
-        c.build.add("yield", [found])
+        c.build.add("yield", [reached])
         c.restore(outside)
         outside = c.inside(others)
         c.build.add("yield", [c.number(0, "i1")])
         c.restore(outside)
-        found = c.build.add("if", [waits], [("i1", 1)], {"of_warp": True}, [polls, others]).result
+        reached = c.build.add("if", [waits], [("i1", 1)], {"of_warp": True}, [polls, others]).result
     if timeout is None:
         c.build.barrier("block", inserted=False)
         c[op.results[0]] = c.number(1, "i1")
     else:
-        c[op.results[0]] = to_all(c, found, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))
+        c[op.results[0]] = to_all(c, reached, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))
 
 
 def _loop(c: Context, pointer: Value, expected: Value, timeout: Value | None, elem: str, scope: str) -> Value:
@@ -61,13 +61,13 @@ def _loop(c: Context, pointer: Value, expected: Value, timeout: Value | None, el
     first = c.is_zero(c.index("lane", c.program.lanes - 1))
     load = {"kind": "load", "space": "global", "order": "relaxed", "scope": scope, "masked": True}
     old = c.build.add("atomic", [pointer, expected, first], [(elem, 1)], load).result
-    found = c.build.op("arith.cmpi", [c.build.shuffle(old, c.number(0)), expected], "i1", predicate=0)
-    waiting = c.negated(found)
+    equal = c.build.op("arith.cmpi", [c.build.shuffle(old, c.number(0)), expected], "i1", predicate=0)
+    waiting = c.negated(equal)
     if begin is not None and timeout is not None:
         passed = c.build.op("arith.subi", [_clock(c), begin], "i64")
         early = c.build.op("arith.cmpi", [passed, timeout], "i1", predicate=6)  # unsigned less than
         waiting = c.build.op("arith.andi", [waiting, early], "i1")
-    c.build.add("condition", [waiting, found])
+    c.build.add("condition", [waiting, equal])
     c.restore(outside)
     outside = c.inside(after)
     c.build.add("yield")

@@ -28,8 +28,8 @@ DEAR = 3
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
     """The combine function on whole fragments."""
     count = max(v.count for v in a)
-    found = evaluate(c, body, [*a, *b])
-    return [v if v.count == count else c.build.rename(v, [0] * count) for v in found]
+    values = evaluate(c, body, [*a, *b])
+    return [v if v.count == count else c.build.rename(v, [0] * count) for v in values]
 
 
 @lowering("tt.reduce")
@@ -64,11 +64,11 @@ def _reduce(c: Context, op: Operation) -> None:
         values = _between_blocks(c, body, alive, plan, values)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
-        found = c.build.rename(value, order)
+        ordered = c.build.rename(value, order)
         if is_tensor(result.type):
-            settle(c, result, found, plan.result)
+            settle(c, result, ordered, plan.result)
         else:
-            c[result] = found
+            c[result] = ordered
 
 
 def _rep(taken: f2.Echelon, register: int) -> int:

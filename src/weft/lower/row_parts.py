@@ -114,16 +114,16 @@ class Parts:
         result = op.results[0] if len(op.results) == 1 else None
         if result is None or result not in self.chains or len(self.chains[result].rows) != 1:
             return
-        found = set[Operation]()
+        deferred = set[Operation]()
         for use in result.uses:
             user = use.operation
             if user in self.deferred:
-                found.update(self.sinks[user.results[0]])
+                deferred.update(self.sinks[user.results[0]])
             elif user in order and (self.is_stored(user, result) or self._is_reduced(user, result)):
-                found.add(user)
+                deferred.add(user)
             else:
                 return
-        sinks = sorted(found, key=order.__getitem__)
+        sinks = sorted(deferred, key=order.__getitem__)
         if op.name != "weft.load_row":
             if not sinks or (self.chains[result].is_dear and len(sinks) > 1 and sinks[0].name != "tt.reduce"):
                 return
@@ -150,17 +150,17 @@ class Parts:
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
         """What deferred operations compute a value from."""
-        found, seen, todo = list[SSAValue](), set[SSAValue](), [value]
+        leaves, seen, todo = list[SSAValue](), set[SSAValue](), [value]
         while todo:
             one = todo.pop()
             if one in seen:
                 continue
             seen.add(one)
             if one in self.kept or one.owner not in self.deferred:
-                found.append(one)
+                leaves.append(one)
             else:
                 todo += reversed(one.owner.operands)  # type: ignore[union-attr]
-        return found
+        return leaves
 
     def of_run(self, c: Context, value: SSAValue, k: int, part: Runs) -> dict[SSAValue, Value]:
         """A value in the runs number k, and what it is computed from."""
@@ -172,8 +172,8 @@ class Parts:
                 return self.loads[one].end(k)
             if one.owner in self.deferred:
                 return None
-            found = c[one]
-            return found if found.count == 1 else c.build.rename(found, part.order)
+            fragment = c[one]
+            return fragment if fragment.count == 1 else c.build.rename(fragment, part.order)
 
         return _evaluated(c, value, leaf)
 
@@ -191,15 +191,15 @@ class Parts:
 
     def of_nothing(self, c: Context, value: SSAValue) -> dict[SSAValue, Value]:
         """A value beyond the end of the row, and all that has been computed there."""
-        known = self._beyond.setdefault(id(c.build.block), {})
+        kept = self._beyond.setdefault(id(c.build.block), {})
 
         def leaf(one: SSAValue) -> Value | None:
-            if one in known:
-                return known[one]
+            if one in kept:
+                return kept[one]
             return self.others[one] if one in self.others else c[one] if _is_same_everywhere(one) else None
 
-        known.update(_evaluated(c, value, leaf))
-        return known
+        kept.update(_evaluated(c, value, leaf))
+        return kept
 
     # -- what is common to all of one geometry -------------------------------------------------------------------------
 
@@ -208,29 +208,29 @@ class Parts:
         key = (id(c.build.block), geometry)
         if key not in self._made:
             self._made[key] = Ends(runs)
-        found = self._made[key]
-        assert isinstance(found, Ends)
-        return found
+        ends = self._made[key]
+        assert isinstance(ends, Ends)
+        return ends
 
     def any_there(self, c: Context, part: Runs, geometry: Geometry, k: int) -> Value:
         """Whether a warp has any element of its runs number k."""
         key = (id(c.build.block), geometry, k)
         if key not in self._made:
             self._made[key] = part.any_there()
-        found = self._made[key]
-        assert isinstance(found, Value)
-        return found
+        condition = self._made[key]
+        assert isinstance(condition, Value)
+        return condition
 
 
 def parts_of(c: Context, op: Operation) -> Parts:
     """What is known of the block that an operation is in."""
     block = op.parent
     assert block is not None
-    found: Parts | None = c.parts.get(block)
-    if found is None:
-        c.parts[block] = found = Parts(block)
-        c.deferred |= found.deferred
-    return found
+    parts: Parts | None = c.parts.get(block)
+    if parts is None:
+        c.parts[block] = parts = Parts(block)
+        c.deferred |= parts.deferred
+    return parts
 
 
 def geometry_of(op: Operation, tile: SSAValue) -> Geometry:
@@ -259,22 +259,22 @@ def _is_same_everywhere(value: SSAValue) -> bool:
 
 def _evaluated(c: Context, value: SSAValue, leaf: Callable[[SSAValue], Value | None]) -> dict[SSAValue, Value]:
     """A value, and all that it is computed from, down to leaves. (Chains may be longer than the stack.)"""
-    made, todo = dict[SSAValue, Value](), [value]
+    values, todo = dict[SSAValue, Value](), [value]
     while todo:
         one = todo[-1]
-        found = made.get(one) or leaf(one)
-        if found is None:
+        fragment = values.get(one) or leaf(one)
+        if fragment is None:
             op = one.owner
             assert isinstance(op, Operation)
-            missing = [x for x in op.operands if x not in made]
+            missing = [x for x in op.operands if x not in values]
             if missing:
                 todo += reversed(missing)
                 continue
-            given = [made[x] for x in op.operands]
-            found = c.of_given(op, given)
-        made[one] = found
+            operands = [values[x] for x in op.operands]
+            fragment = c.of_given(op, operands)
+        values[one] = fragment
         todo.pop()
-    return made
+    return values
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -299,32 +299,32 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
     count = len(each[0].order)
     for _ in range(count.bit_length() - 1):
         least = combine(least, least)
-    kept, found = list[SSAValue](), list[Sequence[Value]]()
+    kept, totals_by_run = list[SSAValue](), list[Sequence[Value]]()
     for k, part in enumerate(each):
         taken, otherwise = Block(), Block()
         before = c.inside(taken)
-        made = parts.of_run(c, value, k, part)
-        kept = kept or [x for x in made if _is_wanted_later(parts, x, made, op)]
-        total = made[value]
+        values = parts.of_run(c, value, k, part)
+        kept = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
+        total = values[value]
         while total.count > 1:
             half = total.count // 2
             total = combine(c.build.rename(total, range(half)), c.build.rename(total, range(half, total.count)))
-        c.build.add("yield", [total, *(made[x] for x in kept)])
+        c.build.add("yield", [total, *(values[x] for x in kept)])
         c.restore(before)
         before = c.inside(otherwise)
         c.build.add("yield", [least, *(c.build.rename(nothing[x], [0] * runs.run) for x in kept)])
         c.restore(before)
-        kinds = [(total.elem, 1), *((made[x].elem, count) for x in kept)]
-        found.append(part.if_warp(parts.any_there(c, part, geometry, k), kinds, taken, otherwise).results)
+        kinds = [(total.elem, 1), *((values[x].elem, count) for x in kept)]
+        totals_by_run.append(part.if_warp(parts.any_there(c, part, geometry, k), kinds, taken, otherwise).results)
     for i, x in enumerate(kept, 1):
-        parts.kept[x] = [results[i] for results in found]
-    totals = [results[0] for results in found]
+        parts.kept[x] = [results[i] for results in totals_by_run]
+    totals = [results[0] for results in totals_by_run]
     return c.build.add("join", totals, [(totals[0].elem, len(totals))]).result, runs.order
 
 
-def _is_wanted_later(parts: Parts, value: SSAValue, made: dict[SSAValue, Value], op: Operation) -> bool:
+def _is_wanted_later(parts: Parts, value: SSAValue, values: dict[SSAValue, Value], op: Operation) -> bool:
     """Whether others want what has been computed for a reduction, and it is dear."""
     if value.owner not in parts.deferred or value in parts.kept or not parts.chains[value].is_dear:
         return False
     others = [use.operation for use in value.uses if use.operation is not op]
-    return any(not other.results or other.results[0] not in made for other in others)
+    return any(not other.results or other.results[0] not in values for other in others)

@@ -63,12 +63,12 @@ class Runs:
 
     def parts(self) -> list[Runs]:
         """One run at a time."""
-        found = []
+        parts = []
         for k, place in enumerate(self.places):
             part = copy(self)
             part.places, part.order = [place], self.order[k * self.run : (k + 1) * self.run]
-            found.append(part)
-        return found
+            parts.append(part)
+        return parts
 
     # -- numbers of elements ------------------------------------------------------------------------------------------
 

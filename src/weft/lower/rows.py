@@ -104,8 +104,8 @@ class Load:
         c, runs = self.c, self.runs
         taken, otherwise = Block(), Block()
         before = c.inside(taken)
-        found = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
-        c.build.add("yield", [c.build.select(runs.each(runs.ragged(), runs.run), found, value)])
+        at_end = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
+        c.build.add("yield", [c.build.select(runs.each(runs.ragged(), runs.run), at_end, value)])
         c.restore(before)
         before = c.inside(otherwise)
         c.build.add("yield", [value])
@@ -216,9 +216,9 @@ def _apart(c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any
 
     def moved() -> Value:
         mine = _Words(c, own, count * width)
-        given = c.build.select(is_first, behind, mine.some(0, width))
+        sent = c.build.select(is_first, behind, mine.some(0, width))
         next_lane = c.build.op("arith.andi", [c.plus(lane, c.number(1)), c.number(lanes - 1)], "i32")
-        words = mine.followed_by(_Words(c, c.build.shuffle(given, next_lane), width))
+        words = mine.followed_by(_Words(c, c.build.shuffle(sent, next_lane), width))
         step = chunk // WORD_BYTES // 2
         while step:
             bit = c.build.op("arith.andi", [distance, c.number(step * WORD_BYTES)], "i32")
@@ -237,8 +237,8 @@ def _permuted(c: Context, runs: Runs, words: _Words, elem: str) -> Value:
     rest = c.build.op("arith.andi", [runs.distance, c.number(WORD_BYTES - 1)], "i32")
     selector = c.plus(c.build.op("arith.muli", [rest, c.number(0x1111)], "i32"), c.number(0x3210))
     pair, each = [words.some(0, words.each - 1), words.some(1, words.each)], WORD_BYTES // runs.size
-    found = c.build.add("permute", [*pair, selector], [(WORDS, pair[0].count)], {"each": each}).result
-    return c.build.add("unpack", [found], [(elem, found.count * each)]).result
+    permuted = c.build.add("permute", [*pair, selector], [(WORDS, pair[0].count)], {"each": each}).result
+    return c.build.add("unpack", [permuted], [(elem, permuted.count * each)]).result
 
 
 def _as(c: Context, value: Value, elem: str) -> Value:

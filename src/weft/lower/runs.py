@@ -31,9 +31,9 @@ __all__ = ["alike", "carried_registers"]
 def alike(c: Context, tiles: Sequence[SSAValue], registers: Sequence[int]) -> list[int]:
     """For each register of the tiles' layout the first one in which every tile is known to hold the same."""
     layout, within, shift = c.layout(tiles[0]), 0, 0
-    known = [c.facts.of(tile).constancy for tile in tiles]
+    constancies = [c.facts.of(tile).constancy for tile in tiles]
     for axis, extent in enumerate(tile_shape(tiles[0])):
-        within |= min(extent, *(constancy[axis] for constancy in known)) - 1 << shift
+        within |= min(extent, *(constancy[axis] for constancy in constancies)) - 1 << shift
         shift += extent.bit_length() - 1
     columns = layout.in_columns("register")
     first: dict[int, int] = {}

@@ -60,13 +60,13 @@ def _segments(layout: LinearLayout, axis: int) -> list[_Segment] | None:
     name = list(layout.out_dims)[axis]
     part = layout.sublayout(layout.in_dims, [name])
     place = {x: (dim, 1 << i) for dim in part.in_dims for i, x in enumerate(part.in_columns(dim)) if x}
-    found: list[tuple[str, list[int]]] = []
+    segments: list[tuple[str, list[int]]] = []
     for i in range(layout.out_log(name)):
         dim, bit = place[1 << i]
-        if not found or found[-1][0] != dim:
-            found.append((dim, []))
-        found[-1][1].append(bit)
-    return [_Segment(kind, tuple(bits)) for kind, bits in found]
+        if not segments or segments[-1][0] != dim:
+            segments.append((dim, []))
+        segments[-1][1].append(bit)
+    return [_Segment(kind, tuple(bits)) for kind, bits in segments]
 
 
 def _plain(shape: Sequence[int], axis: int, lanes: int, warps: int, blocks: int) -> LinearLayout:
@@ -155,11 +155,11 @@ class _Scan:
     def rows(self, bits: Sequence[int], values: Values, registers: list[int]) -> list[Values]:
         """The values of a segment of registers, each combined with those before it."""
         base = _without(registers, bits)
-        found: list[Values] = []
+        rows: list[Values] = []
         for k in range(1 << len(bits)):
             row = self.take(values, registers, [r | self.place(bits, k) for r in base])
-            found.append(self.combine(found[-1], row) if found else row)
-        return found
+            rows.append(self.combine(rows[-1], row) if rows else row)
+        return rows
 
     def before(self, level: int, values: Values, registers: list[int]) -> list[_Before]:
         """What comes before each element, counting segments from a level on."""
@@ -186,17 +186,17 @@ class _Scan:
         """The first of each segment has what comes before it, the others also their predecessors."""
         bits = self.segments[level].bits
         rows, base = self.rows(bits, values, registers), _without(registers, bits)
-        found = []
+        totals = []
         for group in self.before(level + 1, rows[-1], base):
-            found.append(_Before([r | self.place(bits, 0) for r in group.registers], group.values, group.exists))
+            totals.append(_Before([r | self.place(bits, 0) for r in group.registers], group.values, group.exists))
             own = self.joined([self.take(row, base, group.registers) for row in rows[:-1]])
             names = [r | self.place(bits, k) for k in range(1, len(rows)) for r in group.registers]
             if group.values is not None:
                 front = self.take(group.values, group.registers, group.registers * (len(rows) - 1))
                 both = self.combine(front, own)
                 own = self.select(group.exists, both, own) if group.exists is not None else both
-            found.append(_Before(names, own))
-        return found
+            totals.append(_Before(names, own))
+        return totals
 
     def between_lanes(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
         """(what precedes each lane in its segment, where there is something, the segment's total)."""
@@ -286,8 +286,8 @@ class _Scan:
         own = total = rows[0]
         for k in range(1, count):
             if k > 1:
-                here = c.build.op("arith.cmpi", [number, c.number(k)], "i1", predicate=5)
-                own = self.select(here, total, own)
+                is_behind = c.build.op("arith.cmpi", [number, c.number(k)], "i1", predicate=5)
+                own = self.select(is_behind, total, own)
             if k + 1 < count or level + 1 < len(self.segments):
                 total = self.combine(total, rows[k])
         return own, c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1), total
@@ -318,15 +318,17 @@ class _Scan:
             c.build.store("shared", self.address(base, columns, size, len(registers), width), v, 1, once)
             bases.append((base, width))
         columns["warp"] = [x if x >= 1 << len(bits) else 0 for x in columns["warp"]]
-        found = [
+        loaded = [
             self.loaded(v, columns, base, width, (size, 1 << len(bits)))
             for v, (base, width) in zip(stored, bases, strict=True)
         ]
         narrow = c.build.op
-        found = [narrow("arith.trunci", [x], "i1") if v.elem == "i1" else x for x, v in zip(found, values, strict=True)]
+        loaded = [
+            narrow("arith.trunci", [x], "i1") if v.elem == "i1" else x for x, v in zip(loaded, values, strict=True)
+        ]
         ways = 1 << len(bits)
         order = range(ways - 1, -1, -1) if self.reverse else range(ways)
-        return [[c.build.rename(x, [r * ways + k for r in range(len(registers))]) for x in found] for k in order]
+        return [[c.build.rename(x, [r * ways + k for r in range(len(registers))]) for x in loaded] for k in order]
 
     def loaded(
         self, value: Value, columns: dict[str, list[int]], base: Value, width: int, sizes: tuple[int, int]
@@ -356,11 +358,11 @@ def _without(registers: Sequence[int], bits: Sequence[int]) -> list[int]:
 def _scan(c: Context, op: Operation) -> None:
     axis, reverse = int_value(op.properties["axis"]), bool(int_value(op.properties["reverse"]))
     shape = tile_shape(op.operands[0])
-    given = c.layout(op.operands[0])
-    layout = in_each_block(given, axis)
+    source_layout = c.layout(op.operands[0])
+    layout = in_each_block(source_layout, axis)
     values = [c.whole(x) for x in op.operands]
-    if layout != given:
-        values = [convert(c, v, given, layout) for v in values]
+    if layout != source_layout:
+        values = [convert(c, v, source_layout, layout) for v in values]
     segments = _segments(layout, axis)
     if segments is None:
         plain = _plain(shape, axis, c.program.lanes, c.program.warps, c.program.blocks)
@@ -371,8 +373,8 @@ def _scan(c: Context, op: Operation) -> None:
         columns = layout.in_columns("register")
         registers = f2.span([1 << i for i, x in enumerate(columns) if x])
         scan = _Scan(c, op.regions[0].blocks[0], layout, segments, reverse)
-        found = scan.inclusive([c.build.rename(v, registers) for v in values], registers)
+        scanned = scan.inclusive([c.build.rename(v, registers) for v in values], registers)
         at = {f2.multiply(columns, r): i for i, r in enumerate(registers)}
-        values = [c.build.rename(v, [at[x] for x in f2.span(columns)]) for v in found]
+        values = [c.build.rename(v, [at[x] for x in f2.span(columns)]) for v in scanned]
     for result, value in zip(op.results, values, strict=True):
         settle(c, result, value, layout)

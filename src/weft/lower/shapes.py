@@ -204,10 +204,10 @@ def _fp_to_fp(c: Context, op: Operation) -> None:
 def _clamp(c: Context, op: Operation) -> None:
     elem = elem_of(op.results[0].type)
     x, least, most = (c[x] for x in op.operands)
-    found = c.build.op("arith.minnumf", [c.build.op("arith.maxnumf", [x, least], elem), most], elem)
+    clamped = c.build.op("arith.minnumf", [c.build.op("arith.maxnumf", [x, least], elem), most], elem)
     if "propagateNan" in op.properties and int_value(op.properties["propagateNan"]):
-        found = c.build.select(c.build.op("arith.cmpf", [x, x], "i1", predicate="ord"), found, x)
-    c[op.results[0]] = found
+        clamped = c.build.select(c.build.op("arith.cmpf", [x, x], "i1", predicate="ord"), clamped, x)
+    c[op.results[0]] = clamped
 
 
 @lowering("arith.select")

@@ -45,7 +45,7 @@ def _key(op: LaneOp) -> Hashable:
     return op.name, tuple(map(id, op.operands)), attrs, results
 
 
-def _share(block: Block, known: Known, instead: dict[Value, Value]) -> None:
+def _share(block: Block, available: Known, instead: dict[Value, Value]) -> None:
     """Leave out what is known; what the block adds to that is not known behind it."""
     kept, added = [], []
     for op in block.ops:
@@ -53,18 +53,18 @@ def _share(block: Block, known: Known, instead: dict[Value, Value]) -> None:
             op.operands = tuple(instead.get(x, x) for x in op.operands)
         if _is_pure(op):
             key = _key(op)
-            same = known.get(key)
+            same = available.get(key)
             if same is not None:
                 instead |= dict(zip(op.results, same.results, strict=True))
                 continue
-            known[key] = op
+            available[key] = op
             added.append(key)
         kept.append(op)
         for region in op.regions:  # a partition has its own values, and its own numbers of warps
-            _share(region, {} if op.name == "partitions" else known, instead)
+            _share(region, {} if op.name == "partitions" else available, instead)
     block.ops[:] = kept
     for key in added:
-        del known[key]
+        del available[key]
 
 
 def _drop(program: LaneProgram) -> None:

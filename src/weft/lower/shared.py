@@ -126,8 +126,8 @@ class Side:
         ranks = [f2.multiply(self.homes["register"], self.order[i]) ^ self.rank for i in groups]
         several = sorted(set(ranks))
         parts = (self.homes[d] for d in ("lane", "warp", "block"))
-        found = c.build.remote(base, c.build.linear(several, *parts))
-        return c.build.rename(found, [several.index(r) for r in ranks])
+        addresses = c.build.remote(base, c.build.linear(several, *parts))
+        return c.build.rename(addresses, [several.index(r) for r in ranks])
 
     def back(self) -> list[int]:
         """For each register of the layout where among those accessed it is."""
@@ -147,9 +147,9 @@ def _homes(plan: LocalAccess, rank: int) -> dict[str, list[int]]:
     log = plan.place.out_log("offset")
     if not plan.place.out_log("block"):
         return {}  # all have the same
-    found = {d: [x >> log for x in plan.place.in_columns(d)] for d in ("register", "lane", "warp", "block")}
-    away = any(x for d in ("register", "lane", "warp") for x in found[d])
-    return found if rank or away or list(found["block"]) != list(f2.identity(len(found["block"]))) else {}
+    homes = {d: [x >> log for x in plan.place.in_columns(d)] for d in ("register", "lane", "warp", "block")}
+    away = any(x for d in ("register", "lane", "warp") for x in homes[d])
+    return homes if rank or away or list(homes["block"]) != list(f2.identity(len(homes["block"]))) else {}
 
 
 def for_memory(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout) -> tuple[Value, LinearLayout]:
@@ -284,8 +284,8 @@ def _memdesc_subslice(c: Context, op: Operation) -> None:
     """The buffer is the same; the part's first element is where it is, and the layout is linear."""
     source, result = op.operands[0], op.results[0]
     type, memory, width = memory_of(source)
-    given = ints_of(op.properties["offsets"])
-    buffers, offsets = given[: -len(memory.out_dims)], given[-len(memory.out_dims) :]
+    numbers = ints_of(op.properties["offsets"])
+    buffers, offsets = numbers[: -len(memory.out_dims)], numbers[-len(memory.out_dims) :]
     first = memory.pseudoinvert().apply(dict(zip(memory.out_dims, offsets, strict=True)))
     c[result] = c[source]
     if any(buffers):

@@ -39,11 +39,11 @@ def sink_loads(program: LaneProgram) -> None:
 
 
 def _uses(program: LaneProgram) -> dict[Value, list[LaneOp]]:
-    found: dict[Value, list[LaneOp]] = {}
+    uses: dict[Value, list[LaneOp]] = {}
     for op in program.body.walk():
         for value in op.operands:
-            found.setdefault(value, []).append(op)
-    return found
+            uses.setdefault(value, []).append(op)
+    return uses
 
 
 @dataclass
@@ -59,9 +59,9 @@ class _Load:
         chosen = LaneOp("rename", (address,), (), {"table": tuple(groups)}, (), self.op.span)
         chosen.results = (Value(address.elem, len(groups), chosen),)
         yield chosen
-        made = LaneOp(self.op.name, (chosen.result,), (), dict(self.op.attrs), (), self.op.span)
-        made.results = (Value(self.op.result.elem, len(groups) * self.each, made),)
-        yield made
+        load = LaneOp(self.op.name, (chosen.result,), (), dict(self.op.attrs), (), self.op.span)
+        load.results = (Value(self.op.result.elem, len(groups) * self.each, load),)
+        yield load
 
 
 def _splittable(op: LaneOp) -> _Load | None:
@@ -86,9 +86,9 @@ def _buffers(value: Value) -> frozenset[int] | None:
         return frozenset()
     if op.name not in ("arith.addi", "arith.xori", "rename"):
         return None
-    found = [_buffers(x) for x in op.operands]
-    known: frozenset[int] = frozenset().union(*(x for x in found if x is not None))
-    return known if known or None not in found else None
+    of_operands = [_buffers(x) for x in op.operands]
+    buffers: frozenset[int] = frozenset().union(*(x for x in of_operands if x is not None))
+    return buffers if buffers or None not in of_operands else None
 
 
 def _is_wall(op: LaneOp, buffers: frozenset[int] | None) -> bool:
@@ -144,7 +144,7 @@ def _multiplies(op: LaneOp, loaded: int) -> bool:
 
 def _products(value: Value, uses: dict[Value, list[LaneOp]]) -> list[tuple[LaneOp, int, list[int]]] | None:
     """The (product, operand, which registers) of all uses; None where something else uses the value too."""
-    found: list[tuple[LaneOp, int, list[int]]] = []
+    products: list[tuple[LaneOp, int, list[int]]] = []
     todo = [(value, list(range(value.count)))]
     while todo:
         current, registers = todo.pop()
@@ -152,10 +152,10 @@ def _products(value: Value, uses: dict[Value, list[LaneOp]]) -> list[tuple[LaneO
             if op.name == "rename":
                 todo.append((op.result, [registers[k] for k in op.attrs["table"]]))
             elif _multiplies(op, value.count):
-                found += [(op, i, registers) for i, x in enumerate(op.operands) if x is current]
+                products += [(op, i, registers) for i, x in enumerate(op.operands) if x is current]
             else:
                 return None
-    return found
+    return products
 
 
 def _split(
@@ -167,9 +167,9 @@ def _split(
         ahead = before.setdefault(place[product], [])
         new = sorted({r // load.each for r in registers} - home.keys())
         if new:
-            chosen, made = load.part(new)
-            ahead += [chosen, made]
-            home |= {g: (made.result, i * load.each) for i, g in enumerate(new)}
+            chosen, smaller = load.part(new)
+            ahead += [chosen, smaller]
+            home |= {g: (smaller.result, i * load.each) for i, g in enumerate(new)}
         parts = list(dict.fromkeys(home[r // load.each][0] for r in registers))
         start = {part: sum(p.count for p in parts[:i]) for i, part in enumerate(parts)}
         table = []

@@ -36,32 +36,32 @@ SIDES = ("the left operand", "the right operand", "the result")
 def named(value: SSAValue) -> str:
     """The layout of a tile or of memory, as a program writes it."""
     type = value.type
-    found = type.data.layout if isinstance(type, MemDescType) else encoding_of(type)
-    return repr(found.named) if found is not None else "no layout"
+    layout = type.data.layout if isinstance(type, MemDescType) else encoding_of(type)
+    return repr(layout.named) if layout is not None else "no layout"
 
 
-def no_instruction(elems: Sequence[str], machine: Machine, span: Span | None, known: Sequence[str]) -> Unsupported:
+def no_instruction(elems: Sequence[str], machine: Machine, span: Span | None, types: Sequence[str]) -> Unsupported:
     """There is no matrix instruction for these types."""
     left, right, total = elems
     return Unsupported(
         f"a product of {left} and {right} into {total} by a matrix instruction",
         machine.name,
         span,
-        hint=f"the instructions multiply {', '.join(known)}; gl.dot_fma, in a BlockedLayout, multiplies in lanes",
+        hint=f"the instructions multiply {', '.join(types)}; gl.dot_fma, in a BlockedLayout, multiplies in lanes",
     )
 
 
 def left_over(entry: Instruction, shape: Sequence[int], depth: int, span: Span | None) -> LayoutError | None:
     """The error for a size that is no multiple of the instruction's; None if all are."""
     m, n, k = entry.shape
-    for what, have, need in (("M", shape[-2], m), ("N", shape[-1], n), ("K", depth, k)):
-        if have % need and (what == "K" or need % have):  # smaller tiles are repeated in an instruction
+    for dimension, have, need in (("M", shape[-2], m), ("N", shape[-1], n), ("K", depth, k)):
+        if have % need and (dimension == "K" or need % have):  # smaller tiles are repeated in an instruction
             return LayoutError(
                 f"no matrix instruction divides a product of M = {shape[-2]}, N = {shape[-1]}, K = {depth}: the "
-                f"smallest is {m} x {n} x {k} ({entry.name}); {what} = {have} is {have // need} times {need}, "
+                f"smallest is {m} x {n} x {k} ({entry.name}); {dimension} = {have} is {have // need} times {need}, "
                 f"{have % need} are left over",
                 span,
-                hint=f"make {what} a multiple of {need}",
+                hint=f"make {dimension} a multiple of {need}",
             )
     return None
 
@@ -89,8 +89,8 @@ def other_warps(
     which: int, values: Sequence[SSAValue], layouts: Sequence[LinearLayout], span: Span | None
 ) -> LayoutError:
     """The error for an operand of which warps hold other rows, or columns, than they hold of the result."""
-    what = ("rows", "columns")[which]
-    lines = [f"a product of which warps hold other {what} of {SIDES[which]} than of the result"]
+    lines_of = ("rows", "columns")[which]
+    lines = [f"a product of which warps hold other {lines_of} of {SIDES[which]} than of the result"]
     for i in (which, 2):
         lines += [f"  {SIDES[i]}: {named(values[i])}", *sketch(layouts[i], list(layouts[i].out_dims.values()))]
     result = named(values[2])

@@ -26,21 +26,21 @@ def is_dear(op: LaneOp) -> bool:
 
 def tile_of(value: Value, lazy: Mapping[Value, int]) -> Value | None:
     """The one masked tile that something is computed from element by element; None where it is not so."""
-    found, todo, seen = set[Value](), [value], set[Value]()
+    tiles, todo, seen = set[Value](), [value], set[Value]()
     while todo:
         one = todo.pop()
         if one in seen or one not in lazy or one.op is None:
             continue
         seen.add(one)
         if one.op.regions or one.op.name == "load":
-            found.add(one)
+            tiles.add(one)
         elif one.count != value.count or not is_elementwise(one.op.name):
             return None
         else:
             todo += one.op.operands
-    if len(found) != 1:
+    if len(tiles) != 1:
         return None
-    [tile] = found
+    [tile] = tiles
     load = load_of(tile)
     return tile if load is not None and other_of(load) is not None and tile.count == value.count else None
 
@@ -68,27 +68,27 @@ def load_of(tile: Value) -> LaneOp | None:
 
 def between(value: Value, lazy: Mapping[Value, int], wanted: set[Value]) -> list[Value]:
     """What something is computed from and is wanted for something else too."""
-    found, todo, seen = list[Value](), [value], {value}
+    values, todo, seen = list[Value](), [value], {value}
     while todo:
         op = todo.pop().op
         for x in op.operands if op is not None else ():
             if x in lazy and x.count == value.count and x not in seen:
                 seen.add(x)
                 todo.append(x)
-                found += [x] if x in wanted else []
-    return found
+                values += [x] if x in wanted else []
+    return values
 
 
-def of_other(build: Builder, value: Value, given: Mapping[Value, Value]) -> Value:
+def of_other(build: Builder, value: Value, replaced: Mapping[Value, Value]) -> Value:
     """One register of something, computed from one of each value that is given."""
-    known, todo = dict(given), [(value, False)]
+    values, todo = dict(replaced), [(value, False)]
     while todo:
         one, has_operands = todo.pop()
         op = one.op
-        if one in known or op is None:
-            known.setdefault(one, one)
+        if one in values or op is None:
+            values.setdefault(one, one)
         elif has_operands:
-            known[one] = build.add(op.name, [known[x] for x in op.operands], [(one.elem, 1)], op.attrs).result
+            values[one] = build.add(op.name, [values[x] for x in op.operands], [(one.elem, 1)], op.attrs).result
         else:
             todo += [(one, True), *((x, False) for x in op.operands)]
-    return known[value]
+    return values[value]

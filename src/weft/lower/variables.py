@@ -19,8 +19,8 @@ ASSIGNMENT = re.compile(r"\s*(\w+)\s*(:[^=]*)?=[^=]")
 def _assigned(value: SSAValue) -> str | None:
     """What the source calls a buffer, which has no name in IR: the name that the line assigns to."""
     span = span_of(value.owner) if isinstance(value.owner, Operation) else None
-    found = ASSIGNMENT.match((span.source_line() if span is not None else None) or "")
-    return found[1] if found else None
+    match = ASSIGNMENT.match((span.source_line() if span is not None else None) or "")
+    return match[1] if match else None
 
 
 def variable_of(value: SSAValue, fragment: Value, elem: str) -> Variable | None:

@@ -46,13 +46,13 @@ def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
     In a cluster they are those of one block.
     """
     shape = tuple(of_block(memory).out_dims.values())
-    found: Boxes | None = None
+    largest: Boxes | None = None
     for swizzle in SWIZZLES:
         for box in _candidates(shape, swizzle, width):
             boxes = _divided(memory, box, swizzle, width)
-            if boxes is not None and (found is None or len(boxes.offsets) < len(found.offsets)):
-                found = boxes
-    return found
+            if boxes is not None and (largest is None or len(boxes.offsets) < len(largest.offsets)):
+                largest = boxes
+    return largest
 
 
 def columns_of(memory: LinearLayout, width: int) -> Boxes | None:
@@ -65,11 +65,11 @@ def columns_of(memory: LinearLayout, width: int) -> Boxes | None:
     shape = tuple(of_block(memory).out_dims.values())
     if len(shape) != 2 or shape[0] > MOST_PIXELS:
         return None
-    found = [
+    candidates = [
         _divided(memory, (shape[0], min(shape[1], LONGEST if swizzle == 16 else swizzle // width)), swizzle, width)
         for swizzle in SWIZZLES
     ]
-    return min((x for x in found if x is not None), key=lambda x: len(x.offsets), default=None)
+    return min((x for x in candidates if x is not None), key=lambda x: len(x.offsets), default=None)
 
 
 def boxes_within(memory: LinearLayout, boxes: Boxes, begin: int, width: int) -> Boxes | None:
@@ -100,14 +100,14 @@ def _candidates(shape: Sequence[int], swizzle: int, width: int) -> list[tuple[in
     if inner * width < 16:
         return []
     box = [1] * (len(shape) - 1) + [inner]
-    found = [tuple(box)]
+    boxes = [tuple(box)]
     for d in range(len(shape) - 2, -1, -1):
         while box[d] < min(shape[d], LONGEST):
             box[d] *= 2
-            found.append(tuple(box))
+            boxes.append(tuple(box))
         if box[d] < shape[d]:
             break
-    return found
+    return boxes
 
 
 def _divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: int) -> Boxes | None:
@@ -142,8 +142,8 @@ def _swizzled(x: int, swizzle: int) -> int:
 
 def _coordinates(index: int, box: Sequence[int]) -> tuple[int, ...]:
     """Of an element of a box by its number, row after row."""
-    found = []
+    coordinates = []
     for n in reversed(box):
-        found.append(index % n)
+        coordinates.append(index % n)
         index //= n
-    return tuple(reversed(found))
+    return tuple(reversed(coordinates))

@@ -47,9 +47,9 @@ def _boxes(memory: LinearLayout, width: int, name: str, span: Span | None, image
             span,
             hint="let them divide the channels, or hold copies: cga_layout=[[0, 1]] or [[0, 0]]",
         )
-    found = columns_of(memory, width) if images else boxes_of(memory, width)
-    if found is not None:
-        return found
+    boxes = columns_of(memory, width) if images else boxes_of(memory, width)
+    if boxes is not None:
+        return boxes
     shape = "x".join(str(n) for n in memory.out_dims.values())
     raise LayoutError(
         f"a bulk copy cannot fill a tile of {shape} elements of {width} bytes that lies as {name} says: no swizzle of "
@@ -72,17 +72,17 @@ def _check_whole(c: Context, type: MemDescType) -> None:
 
 def _in_buffer(c: Context, type: MemDescType, boxes: Boxes, begin: int, width: int) -> Boxes:
     """The boxes of a descriptor where they are in a buffer, or in the part of one that begins at byte `begin`."""
-    here = boxes_of(type.linear, width)
-    if not begin and here is not None and _alike(here, boxes):
+    of_buffer = boxes_of(type.linear, width)
+    if not begin and of_buffer is not None and _alike(of_buffer, boxes):
         return boxes
-    found = boxes_within(type.linear, boxes, begin, width)
-    if found is not None:
-        return found
-    here = _boxes(type.linear, width, type.data.layout.text(), c.build.span)
+    within = boxes_within(type.linear, boxes, begin, width)
+    if within is not None:
+        return within
+    of_buffer = _boxes(type.linear, width, type.data.layout.text(), c.build.span)
     part = f", in which the part begins at byte {begin}" if begin else ""
     raise LayoutError(
         f"the descriptor moves boxes of {list(boxes.box)} with a swizzle of {boxes.swizzle} bytes, "
-        f"the buffer has boxes of {list(here.box)} with {here.swizzle}{part}",
+        f"the buffer has boxes of {list(of_buffer.box)} with {of_buffer.swizzle}{part}",
         c.build.span,
         hint="give the buffer the descriptor's own layout"
         + (f"; parts begin at multiples of {max(128, 8 * boxes.swizzle)} bytes" if begin else ""),
@@ -157,21 +157,21 @@ def _alike(a: Boxes, b: Boxes) -> bool:
 
 def _check_made(c: Context, desc: SSAValue, boxes: Boxes) -> None:
     """Where the descriptor was made in sight, it must be for the boxes that its type stands for."""
-    made = desc.owner
-    if not isinstance(made, Operation) or made.name != "ttng.reinterpret_tensor_descriptor":
+    maker = desc.owner
+    if not isinstance(maker, Operation) or maker.name != "ttng.reinterpret_tensor_descriptor":
         return
-    pointer = made.operands[0]
+    pointer = maker.operands[0]
     for use in pointer.uses:
         op = use.operation
         if op.name != "ttng.tensormap_create" or use.index != 0:
             continue
         rank = len(boxes.box)
         sides = [c[x].op for x in op.operands[2 : 2 + rank]]
-        given = [s.attrs["value"] if s is not None and s.name == "constant" else None for s in sides]
+        numbers = [s.attrs["value"] if s is not None and s.name == "constant" else None for s in sides]
         swizzle = MODES.get(int_value(op.properties["swizzle_mode"]))
         wanted = list(boxes.bytes_of_map)
-        if swizzle != boxes.swizzle or any(g is not None and g != w for g, w in zip(given, wanted, strict=True)):
-            shown = [g if g is not None else "?" for g in given]
+        if swizzle != boxes.swizzle or any(g is not None and g != w for g, w in zip(numbers, wanted, strict=True)):
+            shown = [g if g is not None else "?" for g in numbers]
             raise LayoutError(
                 f"the tensor map is for boxes of {shown[::-1]} with a swizzle of {swizzle} bytes, the layout of the "
                 f"descriptor's blocks consists of boxes of {wanted[::-1]} with {boxes.swizzle}",
@@ -252,9 +252,9 @@ def _store_wait(c: Context, op: Operation) -> None:
 
 @lowering("ttng.async_tma_gather", "ttng.async_tma_scatter")
 def _rows(c: Context, op: Operation) -> None:
-    what = "gathers" if op.name.endswith("gather") else "scatters"
+    verb = "gathers" if op.name.endswith("gather") else "scatters"
     raise Unsupported(
-        f"a bulk copy that {what} rows, which the copy engine has from compute capability 10.0 on,",
+        f"a bulk copy that {verb} rows, which the copy engine has from compute capability 10.0 on,",
         c.program.target,
         c.build.span,
         hint="Weft does not write that generation's own instructions yet",

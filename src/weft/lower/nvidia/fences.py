@@ -61,17 +61,17 @@ Place = tuple[int, frozenset[int]]
 
 
 def _places(body: Block) -> dict[int, Place]:
-    found: dict[int, Place] = {}
+    places: dict[int, Place] = {}
 
     def walk(block: Block, around: frozenset[int]) -> None:
         for op in block.ops:
-            found[id(op)] = (len(found), around)
+            places[id(op)] = (len(places), around)
             for region in op.regions:
                 inner = around | {id(op)} if op.name in ("for", "while", "partitions") else around
                 walk(region, inner)
 
     walk(body, frozenset())
-    return found
+    return places
 
 
 def _may_follow(later: Place, earlier: Place) -> bool:

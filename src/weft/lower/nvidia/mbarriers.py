@@ -36,8 +36,8 @@ def elected(c: Context, predicate: SSAValue | None = None, warps: int = 1, which
     conditions += [c.is_zero(c.index(dim, mask)) for dim, mask in masks.items() if mask]
     if predicate is not None and not c.is_true(predicate):
         conditions.append(c[predicate])
-    found = c.all_of(conditions)
-    return found if found is not None else c.build.constant("i1", 1)
+    condition = c.all_of(conditions)
+    return condition if condition is not None else c.build.constant("i1", 1)
 
 
 def holds(op: Operation, name: str) -> bool:
@@ -76,8 +76,8 @@ def _init(c: Context, op: Operation) -> None:
         kind = "async" if c.program.blocks == 1 else "async.cluster"
         c.build.add("fence", (), (), {"kind": kind, "inserted": True})
     c.build.barrier("block")
-    for made in ops[first:]:
-        made.attrs["made_barriers"] = True
+    for lane_op in ops[first:]:
+        lane_op.attrs["made_barriers"] = True
 
 
 @lowering("ttng.inval_barrier")
@@ -102,10 +102,10 @@ def _to_others(c: Context, op: Operation, name: str, where: Value, amount: Value
 
     The mbarrier of block r is told by block r & mask: a block whose other bits are 0 tells all that differ in those.
     """
-    given = op.properties.get("fromCTA")
-    if given is None or c.program.blocks == 1:
+    blocks = op.properties.get("fromCTA")
+    if blocks is None or c.program.blocks == 1:
         return False
-    others = (c.program.blocks - 1) & ~int_value(given)
+    others = (c.program.blocks - 1) & ~int_value(blocks)
     tells = c.build.op("arith.andi", [active, c.is_zero(c.index("block", others))], "i1")
     own = c.index("block", c.program.blocks - 1)
     for more in f2.span([1 << i for i in f2.bits(others)]):
@@ -140,8 +140,8 @@ def _arrive(c: Context, op: Operation) -> None:
 def _wait(c: Context, op: Operation) -> None:
     barrier, phase, *rest = op.operands
     segments = op.properties.get("operandSegmentSizes")
-    given = [int(x) for x in segments.get_values()] if segments is not None else [1, 1, min(1, len(rest)), 0]  # type: ignore[attr-defined]
-    predicate = rest[0] if given[2] else None
+    counts = [int(x) for x in segments.get_values()] if segments is not None else [1, 1, min(1, len(rest)), 0]  # type: ignore[attr-defined]
+    predicate = rest[0] if counts[2] else None
     where, parity = c[barrier], c[phase]
     wait = "mbarrier.wait.parity"
     if not _has(c, wait):

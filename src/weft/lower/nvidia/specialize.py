@@ -73,21 +73,21 @@ def _site(op: Operation, number: int) -> Site:
     holder = op.regions[1].block.first_op
     assert holder is not None
     warps = list(ints_of(op.properties["partitionNumWarps"]))
-    given = op.properties.get("requestedRegisters", op.attributes.get("requestedRegisters"))
-    registers = list(ints_of(given)) if given is not None else [0] * len(warps)
+    requested = op.properties.get("requestedRegisters", op.attributes.get("requestedRegisters"))
+    registers = list(ints_of(requested)) if requested is not None else [0] * len(warps)
     return Site(op, number, list(holder.regions), warps, registers)
 
 
 def lower_body(c: Context, ops: Sequence[Operation], cap: int = 0) -> None:
     """Lower the operations of a kernel; with partitions where it has any. `cap` is `maxnreg`, or 0."""
-    found = [op for outer in ops for op in walk(outer) if op.name == "ttg.warp_specialize"]
-    if not found:
+    specialized = [op for outer in ops for op in walk(outer) if op.name == "ttg.warp_specialize"]
+    if not specialized:
         c.block(ops)
         return
-    sites = [_site(op, i) for i, op in enumerate(found)]
+    sites = [_site(op, i) for i, op in enumerate(specialized)]
     _check_budgets(c, sites)
     crews = _crews(c, sites)
-    nested = any(op not in ops for op in found)
+    nested = any(op not in ops for op in specialized)
     c.specialized = _Specialized(c, sites, crews, nested)
     c.specialized.lower(ops, cap)
 
@@ -198,11 +198,11 @@ class _Specialized:
 
     def _groups(self) -> dict[int, int]:
         """Registers that each warp group of partitions asks for."""
-        found: dict[int, int] = {}
+        registers: dict[int, int] = {}
         for crew in self.crews:
             for group in range(crew.start // 4, (crew.start + crew.warps - 1) // 4 + 1):
-                found[group] = max(found.get(group, 24), -(-crew.registers // 8) * 8)
-        return found
+                registers[group] = max(registers.get(group, 24), -(-crew.registers // 8) * 8)
+        return registers
 
     def _budget(self, cap: int) -> int:
         """What a thread of the kernel itself may have, after the partitions have given theirs away; 0 if none do."""
@@ -214,15 +214,15 @@ class _Specialized:
         each = (cap or min(255, REGISTER_FILE // threads)) // 8 * 8
         self.c.program.registers = each
         left = each * threads - sum(n * 4 * self.c.program.lanes for n in self._groups().values())
-        found = min(MOST_REGISTERS, left // (self.own * self.c.program.lanes)) // 8 * 8
-        if found < 24:
+        budget = min(MOST_REGISTERS, left // (self.own * self.c.program.lanes)) // 8 * 8
+        if budget < 24:
             raise CompilationError(
-                f"partitions that ask for {[x.registers for x in self.crews]} registers leave {found} for the kernel "
+                f"partitions that ask for {[x.registers for x in self.crews]} registers leave {budget} for the kernel "
                 "itself; 24 is the least",
                 _where(list(self.sites.values())),
                 hint="smaller numbers in worker_num_regs; a warp group of four warps has the largest that is asked for",
             )
-        return found
+        return budget
 
     def _give(self, crew: Crew) -> None:
         if self.c.program.registers:
@@ -358,8 +358,8 @@ def _copied(c: Context, value: Value, copies: dict[Value, Value]) -> Value:
         return value
     if value not in copies:
         operands = [_copied(c, v, copies) for v in op.operands]
-        made: LaneOp = c.build.add(op.name, operands, [(r.elem, r.count) for r in op.results], dict(op.attrs))
-        copies[value] = made.results[op.results.index(value)]
+        lane_op: LaneOp = c.build.add(op.name, operands, [(r.elem, r.count) for r in op.results], dict(op.attrs))
+        copies[value] = lane_op.results[op.results.index(value)]
     return copies[value]
 
 

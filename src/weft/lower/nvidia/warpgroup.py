@@ -50,16 +50,16 @@ class _Buffer:
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
         self.rows, self.depth = by_dim if which == "left" else by_dim[::-1]
-        found = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
-        if found is None:
+        matrix = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
+        if matrix is None:
             raise not_readable(value, which, rows, depth, self.bits, c.build.span)
-        self.matrix: Matrix = found
+        self.matrix: Matrix = matrix
         blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
         self.divided = [basis if which == "left" else basis[::-1] for basis in blocks]
 
     def by_block(self, rows: Sequence[int]) -> list[int]:
         """The rows by which blocks of a cluster move in their own memory, if those of the result move by `rows`."""
-        c, found = self.c, []
+        c, bases = self.c, []
         for i, row in enumerate(rows):
             there, summed = self.divided[i] if i < len(self.divided) else (0, 0)
             if summed or there not in (0, row):
@@ -71,8 +71,8 @@ class _Buffer:
                     hint="blocks that share rows of the left operand, or columns of the right one, have copies: 0 "
                     "there in cga_layout, and along K",
                 )
-            found.append(row ^ there)
-        return found
+            bases.append(row ^ there)
+        return bases
 
     def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int], rows: Sequence[int]) -> Value:
         """i64: for the tiles that begin at (row, k), one register each; warps move by these rows, and blocks do."""
@@ -99,12 +99,12 @@ class _Buffer:
 def _candidates(c: Context, a: SSAValue, b: SSAValue, total: str) -> tuple[Instruction, ...]:
     """The instructions by which a group of warps multiplies elements of these types."""
     left, right = elem_of(a.type) if is_tensor(a.type) else _element(a), _element(b)
-    found = products(c.program.machine, left, right, total, GROUP)
-    if not found:
+    entries = products(c.program.machine, left, right, total, GROUP)
+    if not entries:
         works_on = [m.name for m in MACHINES.values() if products(m, left, right, total, GROUP)][:1]
         feature = f"a product of {left} and {right} into {total} by warps together (wgmma)"
         raise Unsupported(feature, c.program.target, c.build.span, works_on=works_on)
-    return found
+    return entries
 
 
 def _element(value: SSAValue) -> str:
@@ -112,12 +112,12 @@ def _element(value: SSAValue) -> str:
     return type_text(value.type.element_type)
 
 
-def _columns(found: Sequence[Instruction], layout: LinearLayout) -> int:
+def _columns(entries: Sequence[Instruction], layout: LinearLayout) -> int:
     """The columns of the widest instruction whose tile divides the result's layout."""
     shape = tuple(layout.out_dims.values())
     names = list(layout.out_dims)
     own = layout.sublayout(["register", "lane", "warp"], names).bases
-    for n, entry in sorted({x.shape[1]: x for x in found}.items(), reverse=True):
+    for n, entry in sorted({x.shape[1]: x for x in entries}.items(), reverse=True):
         tile = entry.results[0].layout
         assert tile is not None
         wanted = tile.transpose_outs(["dim0", "dim1"]).bases
@@ -140,26 +140,26 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
         raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
     product = _Product(c, a, b, acc, result, [x for x in candidates if x.shape[1] == n])
-    found = product.written(rest[0] if rest else None, op.imprecise)
+    total = product.written(rest[0] if rest else None, op.imprecise)
     tell_product(c, op, product.entry, len(product.origins) * (product.depth // product.entry.shape[2]))
     if not holds(op, "isAsync"):
-        found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
-    c[result] = found
+        total = c.build.add("await", [total], [(total.elem, total.count)], {"isa": "wgmma", "pending": 0}).result
+    c[result] = total
 
 
 class _Product:
     """One warp_group_dot: its instructions, and the registers that each of them works on."""
 
     def __init__(
-        self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, found: Sequence[Instruction]
+        self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, entries: Sequence[Instruction]
     ) -> None:
-        _, n, k = found[0].shape
+        _, n, k = entries[0].shape
         self.c, self.acc, self.n, self.layout, self.result = c, acc, n, c.layout(result), named(result)
         self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
         self.buffer_b = _Buffer(c, b, "right", n, k)
         trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
         how = {"registers": is_tensor(a.type), "trans": trans}
-        self.entry = next(x for x in found if how.items() <= x.params.items())
+        self.entry = next(x for x in entries if how.items() <= x.params.items())
         self.held = held(self.layout)
         tile = self.entry.results[0].layout
         assert tile is not None
@@ -216,7 +216,7 @@ class _Product:
         self, running: dict[tuple[int, int], Value], steps: Sequence[int], scale: Value
     ) -> dict[tuple[int, int], Value]:
         c, one = self.c, self.c.number(1)
-        found = {}
+        distances = {}
         by_row = (
             self.buffer_a.descriptors([(i, s) for i in self._rows() for s in steps], self.group_rows, self.block_rows)
             if self.buffer_a
@@ -234,8 +234,8 @@ class _Product:
                 acc = c.build.instruction(
                     self.entry.name, [left, right, acc, one if index else scale], [(acc.elem, acc.count)]
                 ).result
-            found[at] = acc
-        return found
+            distances[at] = acc
+        return distances
 
     def _in_parts(
         self, running: dict[tuple[int, int], Value], chosen: dict[tuple[int, int], list[int]], scale: Value, each: int
@@ -269,9 +269,9 @@ def _wait(c: Context, op: Operation) -> None:
     pending = int_value(op.properties["pendings"])
     tiles = [x for x in op.operands if is_tensor(x.type)]
     values = [c.whole(x) for x in tiles]
-    made = c.build.add("await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": pending})
-    found = dict(zip(tiles, made.results, strict=True))
+    op_made = c.build.add("await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": pending})
+    awaited = dict(zip(tiles, op_made.results, strict=True))
     for operand, result in zip(op.operands, op.results, strict=True):
-        c[result] = found.get(operand, c[operand])
+        c[result] = awaited.get(operand, c[operand])
         if not is_tensor(operand.type):
             c.stays(result, operand)

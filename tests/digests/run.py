@@ -96,18 +96,22 @@ def main() -> int:
     """Whether something changed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--update", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="kernels with this in their name; with --update their lines alone")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     names = [name for name in NAMES if given.only in name]
     with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
         made = [line for lines in pool.map(lines_of, names, chunksize=8) for line in lines]
-    if given.update and not given.only:
-        STORED.write_text(HEAD.format(version("llvmlite")) + "\n".join(made) + "\n", encoding="utf-8")
-        print(f"{len(made)} digests written")
-        return 0
     by, known = stored()
     same_llvm = by == version("llvmlite")
+    if given.update and (same_llvm or not given.only):
+        lines = {" ".join(line.split()[:2]): line for line in made}
+        _, *before = STORED.read_text(encoding="utf-8").splitlines()
+        kept = before if given.only else made
+        written = [lines.get(" ".join(line.split()[:2]), line) for line in kept]
+        STORED.write_text(HEAD.format(version("llvmlite")) + "\n".join(written) + "\n", encoding="utf-8")
+        print(f"{len(made)} digests written")
+        return 0
     found = list(changes(made, known, ptx=same_llvm))
     gone = known.keys() - _parsed(made).keys() if not given.only else set()
     for name, stage in (*found, *((name, "gone") for name in sorted(gone))):

@@ -27,6 +27,8 @@ import weft
 from fuzz.arrays import memories
 from gluon.sources import arguments_of, sources
 from kernels import load_cases
+from weft.backends.gpu import emit_llvm
+from weft.backends.nvidia import PTX
 from weft.compiler import as_target
 from weft.runtime import knobs
 
@@ -87,12 +89,16 @@ def _warmed_up(warm: Callable[[str], Any], target: str) -> Iterator[tuple[str, s
     """Each of a kernel that is compiled for a target by `warm`."""
     compiled = warm(target)
     yield "ttir", compiled.asm["ttir"]
-    if target != "cpu":
-        yield "lane", compiled.asm["lane"]
-        yield "sim", warm(f"sim:{target}").asm["lane"]
+    if target == "cpu":
+        yield "llir", compiled.asm["llir"]
+        return
+    yield "lane", compiled.asm["lane"]
     yield "llir", compiled.asm["llir"]
-    if target != "cpu":
-        yield "ptx", compiled.asm["ptx"]
+    yield "ptx", compiled.asm["ptx"]
+    simulated, facts = warm(f"sim:{target}"), compiled.metadata
+    yield "sim", simulated.asm["lane"]
+    dialect = PTX(simulated.program.machine)
+    yield "emitted", emit_llvm(simulated.program, dialect, facts.enable_fp_fusion, facts.maxnreg)
 
 
 def _case(name: str, target: str) -> Iterator[tuple[str, str]]:

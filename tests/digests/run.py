@@ -56,9 +56,12 @@ def line_of(name: str, target: str) -> str:
             digests[stage] = digest(text)
     except WeftError as error:
         digests["refused"] = type(error).__name__
-    if digests.get("sim") == digests.get("lane", ""):
-        digests["sim"] = "same"
-    return f"{name} {target} {' '.join(f'{k}={v}' for k, v in digests.items())}" if digests else ""
+    simulated, emitted = digests.pop("sim", ""), digests.pop("emitted", "")
+    if simulated:  # what is simulated, and what would be run on a GPU if it were that
+        same = (simulated, emitted) == (digests["lane"], digests["llir"])
+        digests["sim"] = "same" if same else simulated
+    told = [f"{k}={digests[k]}" for k in ("ttir", "lane", "sim", "llir", "ptx", "refused") if k in digests]
+    return " ".join((name, target, *told)) if told else ""
 
 
 def lines_of(name: str) -> list[str]:

@@ -165,3 +165,27 @@ def test_a_remark_says_what_letting_go_would_bring() -> None:
     kinds = [{remark.kind for remark in copy.warmup(x, x, N, **given, relayout=r).remarks} for r in (False, True)]
     assert "layout kept" in kinds[0] and "layout changed" not in kinds[0]
     assert "layout changed" in kinds[1] and "layout kept" not in kinds[1]
+
+
+@gluon.jit
+def first_half(x, out, B: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    i = gl.arange(0, B, layout=L)
+    gl.store(out + i, gl.load(x + i))
+
+
+@gluon.jit
+def second_half(x, out, B: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    i = gl.arange(0, B, layout=L)
+    gl.store(out + B + i, gl.load(x + B + i))
+
+
+@gluon.jit
+def by_two(x, out, B: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    gl.warp_specialize([(first_half, (x, out, B, L)), (second_half, (x, out, B, L))], [1])
+
+
+@pytest.mark.parametrize("layout", [gl.CoalescedLayout(), gl.AutoLayout()])
+def test_it_chooses_for_the_warps_of_a_partition(layout: Any) -> None:
+    x, out = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+    by_two[(1,)](x, out, N // 2, layout, target="sim:cuda:90")
+    assert np.array_equal(x, out)

@@ -65,7 +65,7 @@ __all__ = [
 @lru_cache(maxsize=4096)
 def int_attr(value: int, type: IntegerType | IndexType = i32) -> IntegerAttr[IntegerType | IndexType]:
     """An integer of the given type; a value outside its range is an error."""
-    return IntegerAttr(value, type)
+    return IntegerAttr(int(value), type)  # an enumeration is equal to its number, and would be kept in its place
 
 
 def i32_attr(value: int) -> IntegerAttr[IntegerType | IndexType]:

@@ -477,7 +477,7 @@ def text_of(program: LaneProgram) -> str:
     def block(b: Block, indent: str) -> None:
         for op in b.ops:
             left = ", ".join(f"{name(r)}: {typed(r)}" for r in op.results)
-            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items() if k not in ("layouts", "places"))
+            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items() if k not in ("layouts", "places", "sources"))
             line = f"{left} = " if left else ""
             line += op.name + (f" {', '.join(map(name, op.operands))}" if op.operands else "")
             lines.append(indent + line + (f" {{{attrs}}}" if attrs else ""))

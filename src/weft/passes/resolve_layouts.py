@@ -46,7 +46,7 @@ from weft.ir import (
     tt,
     walk,
 )
-from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, told_layout, ttg
+from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, threads_at, told_layout, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
 from .blocks_of_clusters import Clusters, divided, own_shape
@@ -79,8 +79,8 @@ def resolve_layouts(
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
             written = set(layouts_of(function))
-            _coalesced(function, module, remarks)
-            _auto(function, module, remarks)
+            _coalesced(function, remarks)
+            _auto(function, remarks)
             chosen.append((function, [layout for layout in layouts_of(function) if layout not in written]))
     return chosen
 
@@ -91,21 +91,20 @@ def resolve_layouts(
 class _Choice:
     """The accesses of a function to global memory, and for each the layout in which it is coalesced."""
 
-    def __init__(self, function: Operation, module: ModuleOp) -> None:
+    def __init__(self, function: Operation) -> None:
         self.accesses = [op for op in walk(function) if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
         self._facts = AxisFacts()
-        names = ("ttg.num-warps", "ttg.threads-per-warp", "ttg.num-ctas")
-        self._threads = [int_value(found) if (found := module.attributes.get(name)) else 1 for name in names]
 
     def layout(self, op: Operation) -> BlockedLayout:
-        """That of one of the accesses."""
-        return coalesced_for(op, self.accesses, self._facts, *self._threads)
+        """That of one of the accesses, for the warps that run it: those of a partition may be fewer."""
+        lanes, warps, blocks = threads_at(op)
+        return coalesced_for(op, self.accesses, self._facts, warps, lanes, blocks or 1)
 
 
-def _auto(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> None:
+def _auto(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
-    found, choice = _Inference(AutoLayout), _Choice(function, module)
+    found, choice = _Inference(AutoLayout), _Choice(function)
     given = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
     for op in given:
         layout = name_of(op.result.type)
@@ -123,10 +122,10 @@ def _auto(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> No
         remove(op)
 
 
-def _coalesced(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> None:
+def _coalesced(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, CoalescedLayout) for value in _values(function)):
         return
-    found, choice = _Inference(CoalescedLayout), _Choice(function, module)
+    found, choice = _Inference(CoalescedLayout), _Choice(function)
     for op in choice.accesses:
         if _open(op.operands[0], CoalescedLayout):
             found.set(op.operands[0], choice.layout(op), op)

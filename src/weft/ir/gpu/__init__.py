@@ -26,6 +26,7 @@ from . import (  # fill the tables of the reader, the writer and the verifier
     ttg,
     ttng,
 )
+from .check import threads_at
 from .encoding import (
     LayoutAttr,
     NamedLayoutAttr,
@@ -70,6 +71,7 @@ __all__ = [
     "naming",
     "name_of",
     "respell_layouts",
+    "threads_at",
     # memory
     "AsyncTokenType",
     "MemDesc",

@@ -40,7 +40,7 @@ from ..types import element_of, is_tensor, shape_of
 from . import ttg
 from .encoding import LayoutAttr, encoding_of, linear_encoding
 
-__all__ = ["ELEMENTWISE", "agree", "same_layout"]
+__all__ = ["ELEMENTWISE", "agree", "same_layout", "threads_at"]
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def _convert(op: ttg.ConvertLayoutOp) -> None:
 # -- the stages ----------------------------------------------------------------------------------------------------
 
 
-def _threads(op: Operation) -> tuple[int, int, int]:
+def threads_at(op: Operation) -> tuple[int, int, int]:
     """Lanes of a warp, warps and blocks at an operation; 0 where the module does not say."""
     warps = 0
     current: Operation | None = op
@@ -284,7 +284,7 @@ def _fits(op: Operation, value: SSAValue, encoding: LayoutAttr) -> None:
     if linear is None:
         return
     sizes = linear.in_dims
-    for dim, count in zip(("lane", "warp", "block"), _threads(op), strict=True):
+    for dim, count in zip(("lane", "warp", "block"), threads_at(op), strict=True):
         if count and dim in sizes and sizes[dim] != count:
             kind = {"lane": "threads in a warp", "warp": "warps", "block": "blocks in a cluster"}[dim]
             name = {"lane": "threads-per-warp", "warp": "num-warps", "block": "num-ctas"}[dim]

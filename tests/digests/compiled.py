@@ -39,6 +39,9 @@ TARGETS = ("cpu", "cuda:80", "cuda:90")
 PROCESSOR = {"cpu": "x86-64-v3"}
 """What is compiled for in the place of the processor that this runs on."""
 
+DEFAULTS: dict[str, Any] = {}
+"""Options that kernels are compiled with, unless they say others."""
+
 CASES = load_cases("weft")
 GLUON = sources("weft")
 CLUSTERS = {f"{kind.__name__.partition('.')[0]}_{n}": c for kind in (kernels.clusters, gluon.clusters)
@@ -81,7 +84,7 @@ def texts(name: str, target: str) -> Iterator[tuple[str, str]]:
 
 def _stages(source: Callable[[], Any], target: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each of a source, which is made anew for each compilation."""
-    given = {**options, **(PROCESSOR if target == "cpu" else {})}
+    given = {**DEFAULTS, **options, **(PROCESSOR if target == "cpu" else {})}
     yield from _warmed_up(lambda target: weft.compile(source(), target, given), target)
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
+from . import compiled
 from .compiled import NAMES
 from .run import changes, digest, lines_of, stored
 
@@ -43,3 +44,12 @@ def test_digests_say_nothing_of_where_a_source_stands() -> None:
     assert digest(ptx) == digest('\n\n mov.u32 \t%r9, %ctaid.x;\n .file\t1 "/there/b.py"\n')
     assert digest("  %x1 = add i32 %a, 1, !dbg !7\n!7 = !DILocation(line: 3)") == digest("%x1 = add i32 %a, 1\n")
     assert digest("%x1 = add i32 %a, 1") != digest("%x1 = add i32 %a, 2")
+
+
+@pytest.mark.parametrize("name", ["kernels/rotary", "kernels/softmax", "gluon/casts", "gluon/gathers"])
+def test_checks_are_the_same_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `debug=True` there are checks of values, which know where they stand."""
+    monkeypatch.setattr(compiled, "DEFAULTS", {"debug": True})
+    made = dict(compiled.texts(name, "cuda:90"))
+    assert "check " in made["lane"] or name == "kernels/softmax"
+    assert made["lane"] == made["sim"]

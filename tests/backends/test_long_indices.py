@@ -13,7 +13,7 @@ import pytest
 import weft
 import weft.language as tl
 from ptx.launching import launch
-from weft.backends.cpu.order import operands_first
+from weft.analysis import parts_first
 from weft.backends.cpu.schedule import MOST_GATHERED
 from weft.backends.gpu.chains import DEEPEST, chains_divided
 from weft.backends.nvidia import machine
@@ -117,7 +117,7 @@ def test_operands_come_first_and_once() -> None:
         asked.append(n)
         return (n - 1, n - 1) if n else ()
 
-    assert operands_first(3_000, {}, parts) == list(range(3_001))
+    assert parts_first(3_000, {}, parts) == list(range(3_001))
     assert len(asked) == 3_001
 
 

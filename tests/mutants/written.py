@@ -71,7 +71,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     # facts about addresses
     ("analysis/axis.py", "return Facts((1,), (min(lower.divisibility[0], step.divisibility[0]),), (1,))",
      "return Facts((1,), (lower.divisibility[0],), (1,))", "the step of a loop is forgotten"),
-    ("analysis/axis.py", "return Facts((size,), (divisor_of(start),), (1,))",
+    ("analysis/axis.py", "return Facts((size,), (two_part(start),), (1,))",
      "return Facts((size,), (size,), (1,))", "a range is as aligned as it is long"),
     ("analysis/axis.py", "return facts[0] | facts[1]", "return facts[0]", "only one side of a branch is looked at"),
     ("analysis/axis.py", "            if joined == guess:\n                return guess\n", "            return guess\n",

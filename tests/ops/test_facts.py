@@ -49,12 +49,6 @@ def test_what_numbers_come_to(row: Row) -> None:
         np.testing.assert_array_equal(_of_bytes(row, BYTES, BYTES), BYTES if row.same == "x" else np.zeros_like(BYTES))
 
 
-@pytest.mark.parametrize("row", [row for row in OF_TWO_INTEGERS if row.sign], ids=ids)
-def test_signs(row: Row) -> None:
-    enough = {"both": (X >= 0) & (Y >= 0), "either": (X >= 0) | (Y >= 0), "first": X >= 0}[row.sign]
-    assert (_of_bytes(row, X, Y)[enough] >= 0).all()
-
-
 @pytest.mark.parametrize("row", OF_TWO, ids=ids)
 def test_operands_that_may_be_exchanged(row: Row) -> None:
     elem, a, b = _pairs(row)

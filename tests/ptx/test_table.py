@@ -327,6 +327,14 @@ def test_floats_are_rounded_once(base: str, way: str, type: str) -> None:
                 assert math.copysign(1, found) == sign, (x, found)
 
 
+def test_sums_that_f64_cannot_tell_from_a_tie() -> None:
+    """(1 + 2^-12)^2 is half way between two numbers of f32; what is added is too small for f64."""
+    x = 1 + 2.0**-12
+    for sign, small in product((1.0, -1.0), (2.0**-60, -(2.0**-60))):
+        (found,) = values_of("fma.rn.f32", *(float_bits("f32", v) for v in (sign * x, x, small)))
+        check_rounding(found, Fraction(sign * x) * Fraction(x) + Fraction(small), "rn", FLOATS["f32"], (sign, small))
+
+
 def test_square_roots() -> None:
     for way, type in product(("rn", "rz", "rm", "rp"), ("f32", "f64")):
         x = np.abs(float_corners(type))

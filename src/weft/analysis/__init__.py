@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 from .axis import AxisFacts, Facts
+from .bounds import IntegerBounds
 from .combining import commutes
-from .operands import DEEP, operands_first
+from .operands import DEEP, operands_first, parts_first
 from .wrapping import WrappedOffset, wrapped_offsets
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     # tile IR and layout IR: what is known of the elements of tiles
     "AxisFacts",
     "Facts",
+    "IntegerBounds",
     "Limit",
     "limit_of_run",
     "WrappedOffset",
@@ -33,6 +35,7 @@ __all__ = [
     "wrapped_offsets",
     "DEEP",
     "operands_first",
+    "parts_first",
     # lane programs: global memory
     "GlobalTouch",
     "GlobalTouches",

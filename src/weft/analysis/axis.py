@@ -5,7 +5,9 @@
     constancy     the tile falls into aligned runs of this many equal elements
 
 All three are powers of two, and are lower bounds: 1 says nothing. The analysis, with these names, is Triton's
-(lib/Analysis/AxisInfo); its soundness is tested against concrete values.
+(lib/Analysis/AxisInfo); its soundness is tested against concrete values. They are facts about how the elements of a
+tile lie beside each other, and so have rules of their own; what is known of one integer for itself is in the table of
+operations (`ops/bounds.py`), which gives the numbers here.
 
 >>> from weft.analysis import Facts
 >>> Facts((8,), (16,), (1,)) | Facts((4,), (32,), (1,))
@@ -22,13 +24,13 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
+from weft.ops.bounds import MOST, Bounds, fitted, two_part
+from weft.ops.table import ROWS, bounds_of
 
 from .operands import DEEP, operands_first
 
 __all__ = ["AxisFacts", "Facts"]
 
-MOST = 1 << 30
-"""The divisibility of zero."""
 PASSING_SIGNS = ("arith.addi", "arith.extsi", "arith.trunci", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.trans",
                  "ttg.convert_layout")  # fmt: skip
 """What subtracts where what it is made of does. Multiples of what is left of numbers of programs are taken to be so
@@ -64,15 +66,6 @@ class Facts:
 
 def _least(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(min(x, y) for x, y in zip(a, b, strict=True))
-
-
-def divisor_of(value: int) -> int:
-    """The largest power of two that divides a number.
-
-    >>> divisor_of(48), divisor_of(-6)
-    (16, 2)
-    """
-    return min(MOST, value & -value) if value else MOST
 
 
 class AxisFacts:
@@ -157,7 +150,20 @@ class AxisFacts:
             return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
         rule = RULES.get(op.name)
         found = rule(self, op, value) if rule is not None else _unknown(value)
-        return self._hinted(op, _wrapped(found, value))
+        return self._hinted(op, self._numbered(op, found, value))
+
+    def _numbered(self, op: Operation, found: Facts, value: SSAValue) -> Facts:
+        """With the number that an element-wise operation gives, where those of its operands are known."""
+        row = ROWS.get(op.name)
+        if row is None or row.bounds is None:
+            return found
+        operands = [self.of(x).value for x in op.operands]
+        numbers = [x for x in operands if x is not None]
+        if len(numbers) < len(operands):
+            return found
+        bits, of_operand = (bit_width(element_of(x.type)) for x in (value, op.operands[0]))
+        number = bounds_of(op.name, [fitted(Bounds.exact(v), of_operand) for v in numbers], bits, of_operand)
+        return replace(found, value=number.low if number.low == number.high else None)
 
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
@@ -186,7 +192,7 @@ class AxisFacts:
                     numbers *= len(found.contiguity)
                 parts = {f: getattr(found, f) for f in ("contiguity", "divisibility", "constancy")}
                 if len(numbers) == len(parts[field]):
-                    parts[field] = tuple(max(a, divisor_of(b)) for a, b in zip(parts[field], numbers, strict=True))
+                    parts[field] = tuple(max(a, two_part(b)) for a, b in zip(parts[field], numbers, strict=True))
                     found = Facts(**parts, value=found.value)
         return found
 
@@ -204,16 +210,6 @@ def _rank(value: SSAValue) -> int:
 def _unknown(value: SSAValue) -> Facts:
     one = (1,) * _rank(value)
     return Facts(one, one, one)
-
-
-def _wrapped(found: Facts, value: SSAValue) -> Facts:
-    """The facts, with a known number as the type has it: sums and products wrap around."""
-    kind = element_of(value.type)
-    if found.value is None or not isinstance(kind, IntegerType) or bit_width(kind) == 1:
-        return found
-    half = 1 << bit_width(kind) - 1
-    number = (found.value + half) % (2 * half) - half
-    return found if number == found.value else replace(found, value=number)
 
 
 def _parameter(function: Operation, value: BlockArgument) -> Facts:
@@ -251,10 +247,10 @@ def _constant(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     if not isinstance(element_of(value.type), IntegerType):
         return _uniform(value, None, 1) if splat_value(attr) is not None else _unknown(value)
     if isinstance(attr, IntegerAttr):
-        return _uniform(value, int_value(attr), divisor_of(int_value(attr)))
+        return _uniform(value, int_value(attr), two_part(int_value(attr)))
     numbers = _numbers(attr)
     if numbers and all(n == numbers[0] for n in numbers):
-        return _uniform(value, numbers[0], divisor_of(numbers[0]))
+        return _uniform(value, numbers[0], two_part(numbers[0]))
     return _unknown(value)
 
 
@@ -262,7 +258,7 @@ def _constant(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 def _range(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     start = int_value(op.properties["start"])
     size = _shape(value)[0]
-    return Facts((size,), (divisor_of(start),), (1,))
+    return Facts((size,), (two_part(start),), (1,))
 
 
 @_rule("tt.splat", "tt.unsplat")
@@ -337,8 +333,7 @@ def _cast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     if op.name in ("arith.extsi", "arith.extui") and bit_width(element_of(op.operands[0].type)) == 1:
         return Facts(one, one, source.constancy)
     if op.name == "arith.extui":  # from -1 to 0 is a long way now: aligned runs do not go it
-        number = source.value if source.value is not None and source.value >= 0 else None
-        return Facts(_least(source.contiguity, source.divisibility), source.divisibility, source.constancy, number)
+        return Facts(_least(source.contiguity, source.divisibility), source.divisibility, source.constancy)
     return source
 
 
@@ -358,8 +353,7 @@ def _sum(a: Facts, b: Facts, scale: int = 1) -> Facts:
             strict=True,
         )
     )
-    value = a.value + b.value if a.value is not None and b.value is not None and scale == 1 else None
-    return Facts(contiguity, divisibility, _least(a.constancy, b.constancy), value)
+    return Facts(contiguity, divisibility, _least(a.constancy, b.constancy))
 
 
 def _limited(divisibility: int, run: int, own_run: int) -> int:
@@ -383,9 +377,8 @@ def _add_pointer(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 def _subtract(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
     plain = _sum(a, Facts((1,) * len(b.contiguity), b.divisibility, b.constancy))
-    number = a.value - b.value if a.value is not None and b.value is not None else None
     steady = tuple(min(d, 1 if c > 1 else MOST) for d, c in zip(plain.divisibility, b.contiguity, strict=True))
-    return Facts(plain.contiguity, steady, plain.constancy, number)
+    return Facts(plain.contiguity, steady, plain.constancy)
 
 
 @_rule("arith.muli")
@@ -402,8 +395,7 @@ def _product(a: Facts, b: Facts) -> Facts:
         (1 if ca > 1 else da, 1 if cb > 1 else db)
         for ca, da, cb, db in zip(a.contiguity, a.divisibility, b.contiguity, b.divisibility, strict=True)
     ]
-    number = a.value * b.value if a.value is not None and b.value is not None else None
-    return Facts((1,) * len(each), tuple(min(MOST, x * y) for x, y in each), _least(a.constancy, b.constancy), number)
+    return Facts((1,) * len(each), tuple(min(MOST, x * y) for x, y in each), _least(a.constancy, b.constancy))
 
 
 @_rule("arith.divsi", "arith.divui")
@@ -451,7 +443,7 @@ def _quotient(a: Facts, b: Facts, shape: tuple[int, ...], negative: bool = False
         max(k, min(c, div, d)) if kb == s else k
         for c, div, k, kb, s in zip(a.contiguity, a.divisibility, least, b.constancy, shape, strict=True)
     )
-    if b.value is None or b.value != divisor_of(b.value):
+    if b.value is None or b.value != two_part(b.value):
         return Facts((1,) * len(least), (1,) * len(least), constancy)
     divisibility = tuple(1 if c > 1 else max(1, div // d) for c, div in zip(a.contiguity, a.divisibility, strict=True))
     return Facts((1,) * len(least), divisibility, constancy)

@@ -18,13 +18,14 @@ other nothing is known, but for the buffers of shared memory that it was compute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
+from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES, predicate_of
 from weft.ops.table import ROWS
 
 __all__ = ["Array", "LaneNumbers", "edges", "origins"]
@@ -33,13 +34,6 @@ Array = npt.NDArray[Any]
 
 MODULUS = 24
 """What loop indices are known by, once a loop has turned that often: i % n is known for every n that divides it."""
-
-_COMPARISONS: tuple[Callable[[Array, Array], Array], ...] = (
-    lambda a, b: a == b, lambda a, b: a != b,
-    lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a > b, lambda a, b: a >= b,
-)  # fmt: skip
-_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5}
-
 
 PASSED_ON = ("arith.extsi", "arith.trunci", "arith.index_cast")
 
@@ -114,9 +108,8 @@ class LaneNumbers:
         if op.name == "arith.extui":
             return arrays[0] if (arrays[0] >= 0).all() else None
         if op.name == "arith.cmpi":
-            predicate = op.attrs["predicate"]
-            number = _PREDICATES.get(predicate, -1) if isinstance(predicate, str) else int(predicate)
-            return _COMPARISONS[number](*arrays).astype(np.int64) if 0 <= number < 6 else None
+            predicate = predicate_of(op.attrs, INTEGER_PREDICATES)
+            return None if predicate[0] == "u" else COMPARISONS[predicate](*arrays).astype(np.int64)
         return self._rearranged(op, arrays)
 
     def _rearranged(self, op: LaneOp, arrays: list[Array]) -> Array | None:

@@ -6,29 +6,36 @@ analysis is `DEEP` calls deep, it asks of everything below in this order, and ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Container, Sequence
+from typing import Final, TypeVar
 
 from xdsl.ir import OpResult, SSAValue
 
-__all__ = ["DEEP", "operands_first"]
+__all__ = ["DEEP", "operands_first", "parts_first"]
 
 DEEP: Final = 50
+T = TypeVar("T")
 
 
-def operands_first(value: SSAValue, wanted: Callable[[OpResult], bool]) -> list[SSAValue]:
-    """The wanted results of operations that a value is computed of, without itself; not through those unwanted."""
-    order: list[SSAValue] = []
-    seen: set[SSAValue] = set()
-    stack = [(value, False)]
+def parts_first(start: T, known: Container[T], parts: Callable[[T], Sequence[T]]) -> list[T]:
+    """`start` and what it is made of and is not known, the first of it first; each of its parts may use another twice.
+
+    >>> parts_first(3, {0}, lambda n: (n - 1, n - 1))
+    [1, 2, 3]
+    """
+    order: dict[T, None] = {}
+    stack = [(start, False)]
     while stack:
-        found, done = stack.pop()
-        if done:
-            order.append(found)
-        elif found not in seen:
-            seen.add(found)
-            if found is not value:
-                stack.append((found, True))
-            assert isinstance(found, OpResult)
-            stack += [(x, False) for x in found.op.operands if isinstance(x, OpResult) and x not in seen and wanted(x)]
-    return order
+        item, finished = stack.pop()
+        if finished:
+            order[item] = None
+        elif item not in order and item not in known:
+            stack.append((item, True))
+            stack.extend((part, False) for part in reversed(parts(item)))
+    return list(order)
+
+
+def operands_first(value: SSAValue, wanted: Callable[[OpResult], bool]) -> list[OpResult]:
+    """The wanted results of operations that a value is computed of, without itself; not through those unwanted."""
+    assert isinstance(value, OpResult)
+    return parts_first(value, (), lambda x: [v for v in x.op.operands if isinstance(v, OpResult) and wanted(v)])[:-1]

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, splat_value
+from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES
 from weft.ops.table import ROWS
 
 from .operands import DEEP, operands_first
@@ -309,11 +310,6 @@ def _cut(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Know
 
 _LINEAR = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _OTHERS = tuple(name for name, row in ROWS.items() if row.of_integers is not None and name not in _LINEAR)
-_COMPARED: tuple[Callable[[Any, Any], Any], ...] = (
-    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
-    *(np.less, np.less_equal, np.greater, np.greater_equal),
-)
-"""By the number of the predicate; the last four are unsigned."""
 
 
 def _largest(numbers: Numbers) -> int:
@@ -348,12 +344,12 @@ def _other(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Kn
 
 @_rule("arith.cmpi")
 def _compare(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Known:
-    predicate = int_value(op.properties["predicate"])
-    how = predicate < 6
+    predicate = INTEGER_PREDICATES[int_value(op.properties["predicate"])]
+    how = predicate[0] != "u"
     a, b = samples.of(op.operands[0], how).numbers, samples.of(op.operands[1], how).numbers
     if a is None or b is None or (not how and _width(op.operands[0]) >= 64 and min(a.min(), b.min()) < 0):
         return _NOTHING
-    return Known(np.asarray(_COMPARED[predicate](a, b)).astype(np.int64))
+    return Known(np.asarray(COMPARISONS[predicate](a, b)).astype(np.int64))
 
 
 @_rule("arith.select")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from .bounds import either, same
 from .dtypes import DTYPES
 from .floats import wide
 from .integers import unsigned
 from .rounding import Array, round_to, toward_zero
 from .row import CONVERSION, FUNCTION, Kind, Row
 
-__all__ = ["CAST_ROWS", "FLOAT_PREDICATES", "INTEGER_PREDICATES", "predicate_of"]
+__all__ = ["CAST_ROWS", "COMPARISONS", "FLOAT_PREDICATES", "INTEGER_PREDICATES", "predicate_of"]
 
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
 )  # fmt: skip
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
+COMPARISONS = {name: _COMPARE[name[-2:]] for name in INTEGER_PREDICATES}
+"""Of numbers or arrays, which are read without a sign for `ult` and its like."""
 _Attrs = Mapping[str, Any]
 _Operands = Sequence[Array]
 
@@ -128,10 +132,11 @@ def _same_bits(operands: _Operands, elem: str, attrs: _Attrs) -> Array:
 
 
 CAST_ROWS = (
-    Row("arith.extsi", Kind("int", "int", "wider"), 1, _sign_extended, keeps_zero=True, sign="first"),
-    Row("arith.extui", Kind("int", "int", "wider"), 1, _zero_extended, keeps_zero=True, sign="always"),
-    Row("arith.trunci", Kind("int", "int", "narrower"), 1, _cut, keeps_zero=True),
-    Row("arith.index_cast", Kind("int", "int"), 1, _sign_extended, keeps_zero=True),
+    Row("arith.extsi", Kind("int", "int", "wider"), 1, _sign_extended, keeps_zero=True, bounds=same),
+    Row("arith.extui", Kind("int", "int", "wider"), 1, _zero_extended, keeps_zero=True, is_unsigned=True,
+        bounds=same),
+    Row("arith.trunci", Kind("int", "int", "narrower"), 1, _cut, keeps_zero=True, bounds=same),
+    Row("arith.index_cast", Kind("int", "int"), 1, _sign_extended, keeps_zero=True, bounds=same),
     Row("arith.extf", Kind("float", "float", "wider"), 1, _widen_float, keeps_zero=True),
     Row("arith.truncf", Kind("float", "float", "narrower"), 1, _round, keeps_zero=True),
     Row("tt.fp_to_fp", Kind("float", "float"), 1, _round, CONVERSION, lane="arith.truncf", keeps_zero=True),
@@ -146,7 +151,7 @@ CAST_ROWS = (
     Row("tt.addptr", Kind("pointer", "pointer"), 2, lane="arith.addi"),
     Row("arith.cmpi", Kind("int", "i1"), 2, _compare_integers),
     Row("arith.cmpf", Kind("float", "i1"), 2, _compare_floats),
-    Row("select", Kind("any", "any"), 3, _select, is_tile=False),
-    Row("arith.select", Kind("any", "any"), 3, _select, lane="select"),
+    Row("select", Kind("any", "any"), 3, _select, is_tile=False, bounds=either),
+    Row("arith.select", Kind("any", "any"), 3, _select, lane="select", bounds=either),
     Row("tt.extern_elementwise", Kind("any", "any"), 0, None, FUNCTION, lane="libdevice."),
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import bounds
 from .elements import ELEMENTS, Element
 from .rounding import Array
 from .row import DIVISION, INTEGERS, Kind, Meaning, Row
@@ -179,30 +180,31 @@ def _division(name: str, function: Whole, **facts: Any) -> Row:
     return _whole(name, function, cost=DIVISION, wrong="divisor", **facts)
 
 
-_AND: dict[str, Any] = {"sign": "either", "zero": "0|0", "ones": "x|x", "same": "x"}
-_OR: dict[str, Any] = {"sign": "both", "zero": "x|x", "ones": "-1|-1", "same": "x"}
-_MOST: dict[str, Any] = {"is_unsigned": True, "commutes": True, "sign": "both", "zero": "x|x", "same": "x"}
-_LEAST: dict[str, Any] = {"is_unsigned": True, "commutes": True, "sign": "either", "zero": "0|0", "same": "x"}
+_AND: dict[str, Any] = {"bounds": bounds.conjunction, "zero": "0|0", "ones": "x|x", "same": "x"}
+_OR: dict[str, Any] = {"bounds": bounds.other_bits, "zero": "x|x", "ones": "-1|-1", "same": "x"}
+_MOST: dict[str, Any] = {"is_unsigned": True, "commutes": True, "bounds": bounds.corners(), "zero": "x|x", "same": "x"}
+_LEAST: dict[str, Any] = {"is_unsigned": True, "commutes": True, "bounds": bounds.corners(), "zero": "0|0", "same": "x"}
 
 INTEGER_ROWS = (
-    _whole("arith.addi", _plain(operator.add), commutes=True, neutral=lambda e: 0, zero="x|x"),
-    _whole("arith.subi", _plain(operator.sub), zero="x|", same="0"),
-    _whole("arith.muli", _plain(operator.mul), commutes=True, neutral=lambda e: 1, zero="0|0", one="x|x"),
+    _whole("arith.addi", _plain(operator.add), commutes=True, neutral=lambda e: 0, zero="x|x", bounds=bounds.corners()),
+    _whole("arith.subi", _plain(operator.sub), zero="x|", same="0", bounds=bounds.corners()),
+    _whole("arith.muli", _plain(operator.mul), commutes=True, neutral=lambda e: 1, zero="0|0", one="x|x",
+           bounds=bounds.corners(lambda a, b: a.multiple * b.multiple)),
     _whole("arith.andi", _plain(operator.and_), commutes=True, neutral=lambda e: -1, **_AND),
     _whole("arith.ori", _plain(operator.or_), commutes=True, neutral=lambda e: 0, **_OR),
-    _whole("arith.xori", _plain(operator.xor), commutes=True, neutral=lambda e: 0, sign="both", zero="x|x", same="0"),
-    _division("arith.divsi", quotient, sign="both", one="x|"),
-    _division("arith.divui", quotient, is_unsigned=True, sign="first", one="x|"),
-    _division("arith.remsi", remainder, sign="first", one="0|"),
-    _division("arith.remui", remainder, is_unsigned=True, sign="first", one="0|"),
-    _division("arith.floordivsi", quotient_below, sign="both", one="x|"),
-    _division("arith.ceildivsi", quotient_above, sign="both", one="x|"),
-    _division("arith.ceildivui", quotient_above, is_unsigned=True, sign="first", one="x|"),
-    _whole("arith.shli", left, wrong="amount", zero="x|0"),
-    _whole("arith.shrsi", right, wrong="amount", sign="first", zero="x|0"),
-    _whole("arith.shrui", right_unsigned, is_unsigned=True, wrong="amount", sign="first", zero="x|0"),
-    _whole("arith.maxsi", largest, commutes=True, neutral=_least_signed, sign="either", same="x"),
-    _whole("arith.minsi", least, commutes=True, neutral=_greatest_signed, sign="both", same="x"),
+    _whole("arith.xori", _plain(operator.xor), commutes=True, neutral=lambda e: 0, **{**_OR, "ones": "", "same": "0"}),
+    _division("arith.divsi", quotient, bounds=bounds.quotient, one="x|"),
+    _division("arith.divui", quotient, is_unsigned=True, bounds=bounds.quotient, one="x|"),
+    _division("arith.remsi", remainder, bounds=bounds.remainder, one="0|"),
+    _division("arith.remui", remainder, is_unsigned=True, bounds=bounds.remainder, one="0|"),
+    _division("arith.floordivsi", quotient_below, bounds=bounds.quotient, one="x|"),
+    _division("arith.ceildivsi", quotient_above, bounds=bounds.quotient, one="x|"),
+    _division("arith.ceildivui", quotient_above, is_unsigned=True, bounds=bounds.quotient, one="x|"),
+    _whole("arith.shli", left, wrong="amount", zero="x|0", bounds=bounds.left),
+    _whole("arith.shrsi", right, wrong="amount", bounds=bounds.right, zero="x|0"),
+    _whole("arith.shrui", right_unsigned, is_unsigned=True, wrong="amount", bounds=bounds.right, zero="x|0"),
+    _whole("arith.maxsi", largest, commutes=True, neutral=_least_signed, bounds=bounds.corners(), same="x"),
+    _whole("arith.minsi", least, commutes=True, neutral=_greatest_signed, bounds=bounds.corners(), same="x"),
     _whole("arith.maxui", largest, neutral=lambda e: 0, **_MOST),
     _whole("arith.minui", least, neutral=lambda e: -1, **_LEAST),
     Row("arith.mulhui", INTEGERS, 2, _high(False), is_tile=False, commutes=True),
@@ -210,8 +212,8 @@ INTEGER_ROWS = (
     Row("tt.mulhiui", INTEGERS, 2, _high(False), lane="arith.mulhui", commutes=True),
     Row("arith.mului_extended", Kind("int", "int", "halves"), 2, _both_halves(_high(False))),
     Row("arith.mulsi_extended", Kind("int", "int", "halves"), 2, _both_halves(_high(True))),
-    Row("math.absi", INTEGERS, 1, _absolute, keeps_zero=True),
-    Row("math.ctpop", INTEGERS, 1, _ones, keeps_zero=True),
-    Row("math.ctlz", INTEGERS, 1, _count_zeros(True)),
-    Row("math.cttz", INTEGERS, 1, _count_zeros(False)),
+    Row("math.absi", INTEGERS, 1, _absolute, keeps_zero=True, bounds=bounds.magnitude),
+    Row("math.ctpop", INTEGERS, 1, _ones, keeps_zero=True, bounds=bounds.count_of_bits),
+    Row("math.ctlz", INTEGERS, 1, _count_zeros(True), bounds=bounds.count_of_bits),
+    Row("math.cttz", INTEGERS, 1, _count_zeros(False), bounds=bounds.count_of_bits),
 )  # fmt: skip

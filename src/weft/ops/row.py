@@ -1,9 +1,9 @@
 """What a row of the table of operations says.
 
-    Row("arith.maxsi", INTEGERS, 2, on_integers(largest), of_integers=largest, neutral=least_signed, sign="either")
+    Row("arith.maxsi", INTEGERS, 2, on_integers(largest), of_integers=largest, neutral=least_signed, bounds=corners())
 
 is all that the compiler has to be told of a maximum: that it takes two integers of one type and gives a third, what it
-gives, that a reduction by it begins at the least number, that it is not negative if either operand is not. The text,
+gives, that a reduction by it begins at the least number, that its bounds are among its values for theirs. The text,
 the verifier, the layouts, the simulator, the foldings and the orders of reductions follow. What it is in LLVM IR stands
 in `backends/llvm/elementwise.py`, under the same name.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .bounds import Transfer
 from .elements import Element
 from .rounding import Array
 
@@ -66,8 +67,8 @@ class Row(NamedTuple):
     wrong: str = ""
     """When debug builds report it: divisor (it is zero), amount (a shift by the width or more), range (a float that the
     integer type does not hold)."""
-    sign: str = ""
-    """Operands that must not be negative for the result not to be: both, either, first; or always."""
+    bounds: Transfer | None = None
+    """What is known of an integer that it gives, from what is known of its operands."""
     zero: str = ""
     """What `x op 0` comes to, and after a bar what `0 op x` does: x, or 0. Empty where nothing is known."""
     one: str = ""

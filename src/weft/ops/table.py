@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from .bounds import Bounds, any_of, fitted
 from .casts import CAST_ROWS
 from .floats import FLOAT_ROWS
 from .integers import INTEGER_ROWS
 from .row import Row
 
-__all__ = ["ELEMENTWISE", "PACKING", "ROWS", "compute"]
+__all__ = ["ELEMENTWISE", "PACKING", "ROWS", "bounds_of", "compute"]
 
 ROWS: dict[str, Row] = {row.name: row for row in (*INTEGER_ROWS, *FLOAT_ROWS, *CAST_ROWS)}
 """By name; those of tile IR and those of lane programs, which mostly are the same."""
@@ -38,3 +39,24 @@ def compute(name: str, operands: Sequence[np.ndarray[Any, Any]], elem: str, attr
     meaning = ROWS[name].meaning
     assert meaning is not None, name
     return meaning(operands, elem, attrs)
+
+
+_OF_ADDRESSES = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
+
+
+def bounds_of(
+    name: str, operands: Sequence[Bounds], bits: int, source_bits: int = 0, wrapping: bool = True
+) -> Bounds:
+    """What is known of an integer of so many bits that an operation gives; `source_bits` are those of its operands.
+
+    With `wrapping=False` sums and products, which addresses are made of, are taken not to wrap.
+
+    >>> bounds_of("arith.addi", [Bounds(0, 100, 4), Bounds(8, 8, 8)], 32)
+    Bounds(low=8, high=108, multiple=4)
+    """
+    row = ROWS.get(name)
+    if row is None or row.bounds is None:
+        return any_of(bits)
+    if row.is_unsigned:
+        operands = [x.unsigned(source_bits or bits) for x in operands]
+    return fitted(row.bounds(row.of_integers, operands, bits), bits, wrapping or name not in _OF_ADDRESSES)

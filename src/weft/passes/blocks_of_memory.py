@@ -21,7 +21,7 @@ __all__ = ["OFFSET_CHECK", "inside", "indices_of", "places", "widen"]
 
 OFFSET_CHECK = "offset_check"
 """Marks a comparison of an offset with zero, which is dropped where the offset is made of non-negative parts (see
-`signs`)."""
+`analysis/bounds.py`)."""
 
 
 def widen(b: Builder, value: SSAValue) -> SSAValue:

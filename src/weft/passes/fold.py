@@ -20,6 +20,7 @@ from collections.abc import Callable
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from weft.analysis import IntegerBounds
 from weft.ir import (
     Builder,
     bf16,
@@ -36,12 +37,12 @@ from weft.ir import (
     tensor_of,
     tt,
 )
+from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES
 from weft.ops.integers import is_wrong
 from weft.ops.row import Row
 from weft.ops.table import ROWS
 
 from .blocks_of_memory import OFFSET_CHECK
-from .signs import Signs
 
 __all__ = ["Folder"]
 
@@ -78,8 +79,8 @@ class Folder:
     def __init__(self, fuse: bool = True) -> None:
         self.fuse = fuse
         """Whether a floating-point product and a sum may be rounded together (`enable_fp_fusion`)."""
-        self.signs = Signs()
-        self.offset_signs = Signs(wrapping=False)
+        self.bounds = IntegerBounds()
+        self.offset_bounds = IntegerBounds(wrapping=False)
 
     def fold(self, op: Operation) -> SSAValue | None:
         """The value that can take the place of the only result of `op`, or None."""
@@ -129,14 +130,6 @@ def _of_row(row: Row) -> Rule:
     return rule
 
 
-_COMPARE: list[Callable[[int, int], bool]] = [
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
-] * 2
 _REFLEXIVE = (0, 3, 5, 7, 9)
 
 
@@ -150,15 +143,15 @@ def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
         a = int_of(x)
         if a is not None:
             if predicate >= 6:
-                a, b, predicate = _unsigned(a, x.type), _unsigned(b, x.type), predicate - 4
-            return folder.constant(op, int(_COMPARE[predicate](a, b)))
+                a, b = _unsigned(a, x.type), _unsigned(b, x.type)
+            return folder.constant(op, int(COMPARISONS[INTEGER_PREDICATES[predicate]](a, b)))
         # x < 0 and x >= 0, also as x <= -1 and x > -1
         below = (predicate == 2 and b == 0) or (predicate == 3 and b == -1)
         above = (predicate == 5 and b == 0) or (predicate == 4 and b == -1)
-        signs = folder.offset_signs if OFFSET_CHECK in op.attributes else folder.signs
-        if (below or above) and signs.non_negative(x):
+        bounds = folder.offset_bounds if OFFSET_CHECK in op.attributes else folder.bounds
+        if (below or above) and bounds.of(x).low >= 0:
             return folder.constant(op, int(above))
-    elif int_of(x) == 0 and predicate in (3, 4) and folder.signs.non_negative(y):
+    elif int_of(x) == 0 and predicate in (3, 4) and folder.bounds.of(y).low >= 0:
         return folder.constant(op, int(predicate == 3))
     return None
 

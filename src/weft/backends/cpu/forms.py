@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from weft.backends.cpu.order import operands_first
+from weft.analysis import parts_first
 from weft.backends.llvm.emit import Function, Type, Value, const, const_lanes
 
 
@@ -132,7 +132,7 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
 def _exactly(f: Function, form: Form, lanes: int) -> Value:
     """The vector of a form that may have wrapped: each part is made once, however often it is used."""
     made: dict[Form, Value] = {}
-    for part in operands_first(form, made, lambda x: x.exact.parts if isinstance(x, Affine) and x.exact else ()):
+    for part in parts_first(form, made, lambda x: x.exact.parts if isinstance(x, Affine) and x.exact else ()):
         if isinstance(part, Affine) and part.exact is not None:
             made[part] = part.exact.make([made[p] for p in part.exact.parts], lanes)
         else:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from weft.analysis import parts_first
 from weft.backends.cpu.coords import Coords, identity, log2, pinned
 from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Uniform, vector_of
-from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
@@ -74,7 +74,7 @@ def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg |
     def parts(v: Value) -> list[Value]:
         return v.op.args if found(v) is None and v.op is not None and _is_plain(v.op) else []
 
-    order = operands_first(value, made, parts)
+    order = parts_first(value, made, parts)
     possible: dict[Value, bool] = {}
     for v in order:
         plain = found(v) is not None or (v.op is not None and _is_plain(v.op))

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from weft.analysis import parts_first
 from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
-from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import Value as Reg
-from weft.ops.table import ROWS
+from weft.ops.bounds import MOST, Bounds, any_of, fitted, two_part
+from weft.ops.table import ROWS, bounds_of
 
 
 def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coords]]:
@@ -59,8 +60,8 @@ class Analysis:
         self._steps: dict[tuple[Value, Coords], Steps] = {}
         self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
         self._exact: dict[tuple[Value, Coords], tuple[Steps, dict[tuple[Value, Coords, bool], Steps]] | None] = {}
-        self._aligns: dict[tuple[int, ...], dict[tuple[Value, Coords], int]] = {}
-        self._nonnegative: dict[Value, bool] = {}
+        self._aligns: dict[tuple[int, ...], dict[tuple[Value, Coords], Bounds]] = {}
+        self._bounds: dict[Value, Bounds] = {}
 
     def walk(self, inputs: Iterable[tuple[Value, Coords]]) -> dict[tuple[Value, Coords], None]:
         """Every (tile, coords) that evaluation will visit, operands first."""
@@ -159,7 +160,7 @@ class Analysis:
         """As `steps`, but true of every element, in the arithmetic of the value's own type; None where that is not
         known. What was widened on the way, and must not have wrapped for this to hold, is added to `needs`.
         """
-        for item in operands_first((value, coords), self._exact, self._exact_parts):
+        for item in parts_first((value, coords), self._exact, self._exact_parts):
             wide: dict[tuple[Value, Coords, bool], Steps] = {}
             steps = self._find_exact(*item, wide)
             self._exact[item] = None if steps is None else (steps, wide)
@@ -246,46 +247,38 @@ class Analysis:
     def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """A power of two that divides an integer wherever the bits in `lanes` are zero."""
         known = self._aligns.setdefault(tuple(lanes), {})
-        for item in operands_first((value, coords), known, self._align_parts):
+        for item in parts_first((value, coords), known, self._align_parts):
             known[item] = self._find_align(item, lanes, known)
-        return known[value, coords]
+        return known[value, coords].multiple
 
     def _align_parts(self, item: tuple[Value, Coords]) -> list[tuple[Value, Coords]]:
         value, coords = item
         op = value.op
-        if op is None or (value in self.env and value.is_tile) or op.name not in ALIGNED:
+        if op is None or (value in self.env and value.is_tile) or not _is_computed(op):
             return []
         return operands_at(op, value, coords)
 
     def _find_align(
-        self, item: tuple[Value, Coords], lanes: Sequence[int], known: dict[tuple[Value, Coords], int]
-    ) -> int:
+        self, item: tuple[Value, Coords], lanes: Sequence[int], known: dict[tuple[Value, Coords], Bounds]
+    ) -> Bounds:
         value, coords = item
-        op = value.op
+        op, bits = value.op, element_bits(value.elem)
         if op is None:
-            return _two_part(self.divisors.get(value, 1))
-        name = op.name
-        if name == "arith.constant":
-            data = op.attrs["value"]
-            return _two_part(data) if isinstance(data, int) else 1
+            return any_of(bits, two_part(self.divisors.get(value, 1)))
+        if op.name == "arith.constant":
+            return _constant(op, bits)
         if value in self.env and value.is_tile:
-            return 1
-        if name == "tt.make_range":
-            bits = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
-            return min([_two_part(op.attrs.get("start", 0)), *bits])
-        parts = [known[part] for part in self._align_parts(item)]
-        if name == "arith.shli":
-            shift = constant_int(op.args[1])
-            return min(LARGE, parts[0] << shift) if shift is not None and 0 <= shift < 31 else 1
-        if name == "arith.muli":
-            return min(LARGE, parts[0] * parts[1])
-        return min(parts, default=1)
+            return any_of(bits)
+        if op.name == "tt.make_range":
+            moving = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
+            return any_of(bits, min([two_part(op.attrs.get("start", 0)), *moving]))
+        return _made(op, [known[part] for part in self._align_parts(item)], bits)
 
     def pointer_align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """As `align`, for the offset of a pointer from the scalar pointer it was made of, in elements."""
         op = value.op
         if not value.is_tile:
-            return LARGE
+            return MOST
         if op is None or value in self.env:
             return 1
         parts = operands_at(op, value, coords)
@@ -297,50 +290,46 @@ class Analysis:
 
     def nonnegative(self, value: Value) -> bool:
         """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
-        known = self._nonnegative
-        for v in operands_first(value, known, lambda v: v.op.args if v.op is not None and v.op.name in SIGNED else ()):
-            known[v] = self._is_nonnegative(v)
-        return known[value]
+        known = self._bounds
+        for v in parts_first(value, known, lambda v: v.op.args if v.op is not None and _is_computed(v.op) else ()):
+            known[v] = self._find_bounds(v)
+        return known[value].low >= 0
 
-    def _is_nonnegative(self, value: Value) -> bool:
-        op = value.op
+    def _find_bounds(self, value: Value) -> Bounds:
+        op, bits = value.op, element_bits(value.elem)
         if op is None:
-            return False
-        name = op.name
-        sign = ROWS[name].sign if name in ROWS else ""
-        if sign == "always" or name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs"):
-            return True
-        if name == "arith.constant":
-            return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
-        if sign in ("either", "first"):
-            return any(self._nonnegative[a] for a in op.args[: 1 if sign == "first" else 2])
-        if name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
-            return False  # a hash rather than an index: it wraps
-        return name in SIGNED and all(self._nonnegative[a] for a in op.args)
+            return any_of(bits)
+        if op.name == "arith.constant":
+            return _constant(op, bits)
+        if op.name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs"):
+            return Bounds(0, any_of(bits).high)
+        if op.name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
+            return any_of(bits)  # a hash rather than an index: it wraps
+        return _made(op, [self._bounds[a] for a in op.args] if _is_computed(op) else [], bits)
 
 
 SPREAD = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans")
-SIGNED = {
-    *("arith.addi", "arith.muli", "arith.shli", *SPREAD),
-    *(name for name, row in ROWS.items() if row.sign in ("both", "either", "first")),
-}
-"""Integers that are negative only if an operand is (of some, as a maximum, only if all are)."""
-ALIGNED = frozenset(
-    {
-        "arith.addi",
-        "arith.subi",
-        "arith.muli",
-        "arith.shli",
-        "arith.remsi",
-        "arith.remui",
-        "arith.minsi",
-        "arith.maxsi",
-        "arith.extsi",
-        "arith.extui",
-        *SPREAD,
-    }
-)
-"""Integers that powers of two divide which divide their operands."""
+
+
+def _is_computed(op: Op) -> bool:
+    """Whether what is known of an integer follows from its operands."""
+    return op.name in SPREAD or (op.name in ROWS and ROWS[op.name].bounds is not None)
+
+
+def _made(op: Op, operands: list[Bounds], bits: int) -> Bounds:
+    """What is known of an integer from what is known of those that it is computed from, or is a copy of."""
+    if not _is_computed(op):
+        return any_of(bits)
+    if op.name in SPREAD:
+        return operands[0]
+    return bounds_of(op.name, operands, bits, element_bits(op.args[0].elem), wrapping=False)
+
+
+def _constant(op: Op, bits: int) -> Bounds:
+    data = op.attrs["value"]
+    return fitted(Bounds.exact(data), bits) if isinstance(data, int) else any_of(bits)
+
+
 EXACT = frozenset(
     {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.extsi", "arith.extui", "arith.trunci", *MOVES}
 )
@@ -365,13 +354,6 @@ LINEAR = frozenset(
 )
 REMAINDERS = ("arith.remsi", "arith.remui")
 QUOTIENTS = ("arith.divsi", "arith.divui")
-LARGE = 1 << 30
-
-
-def _two_part(n: int) -> int:
-    """The largest power of two that divides n (at most `LARGE`)."""
-    return LARGE if n == 0 else min(LARGE, n & -n)
-
 
 def _wrapped(steps: Steps, value: Value) -> Steps:
     """Steps as numbers of the value's own type."""

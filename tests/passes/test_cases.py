@@ -2,35 +2,53 @@
 
     [case a name]
     [in]
-    the body of a function, or functions; %p, %q: pointers, %n, %m: i32, %k: i64, %c: i1, %x: f32
+    the body of a function, or functions; %p, %q: pointers, %n, %m: i32, %k: i64, %c: i1, %x: f32; or a whole module
     [out]
     the same after the pass
+
+Instead of [out], [change] has the lines that differ: `-` those that go, `+` those that come; and [counts], where these
+would be too many, how many operations of each kind there are before and after. Passes of lane programs (cases/lower)
+have layout IR under [in]; what the pass changes is shown of its lane program, whose values have no numbers here.
 
 `pytest tests/passes --update` writes the outcomes. A case that ends in an error has the message as its outcome.
 """
 
 from __future__ import annotations
 
+import ast
+import difflib
+import importlib
+import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from weft import passes
+import weft
+from weft import lower, passes
 from weft.base import CompilationError
 from weft.ir import parse_module, print_module, verify
+from weft.ir.lane import LaneProgram, text_of
+from weft.machines import machine_of
 
 FOLDER = Path(__file__).parent / "cases"
+SOURCE = Path(weft.__file__).parent
 HEAD = "tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<i32>, %n: i32, %m: i32, %k: i64, %c: i1, %x: f32) {"
+Pass = Callable[..., Any]
 
 
 @dataclass
 class Case:
     name: str
     given: str
+    how: str
     wanted: str
 
 
@@ -38,54 +56,178 @@ def read(path: Path) -> Iterator[Case]:
     """The cases of a file."""
     for part in re.split(r"^\[case ", path.read_text(), flags=re.MULTILINE)[1:]:
         name, rest = part.split("]\n", 1)
-        given, _, wanted = rest.partition("[out]\n")
-        yield Case(name, given.removeprefix("[in]\n").rstrip("\n"), wanted.rstrip("\n"))
+        given, how, wanted = re.split(r"^\[(out|change|counts)\]\n", rest, maxsplit=1, flags=re.MULTILINE)
+        yield Case(name, given.removeprefix("[in]\n").rstrip("\n"), how, wanted.rstrip("\n"))
+
+
+def written(case: Case, outcome: str) -> str:
+    return f"[case {case.name}]\n[in]\n{case.given}\n[{case.how}]\n{outcome}\n"
+
+
+# -- the passes -------------------------------------------------------------------------------------------------------
+
+
+def tile_passes() -> dict[str, Pass]:
+    """Every pass in passes/: a function of a `module` or `root`, which it rewrites, and no list of such."""
+    found: dict[str, Pass] = {}
+    for path in sorted((SOURCE / "passes").rglob("*.py")):
+        name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+        module = importlib.import_module(name.removesuffix(".__init__"))
+        for function in vars(module).values():
+            if inspect.isfunction(function) and function.__module__ == name and not path.stem.endswith("pipelines"):
+                first = next(iter(inspect.signature(function).parameters), "")
+                if first in ("module", "root") and not function.__name__.startswith("_") and rewrites(function):
+                    found[function.__name__] = function
+    return found
+
+
+def rewrites(function: Pass) -> bool:
+    """Whether it gives nothing back, or whether it changed anything."""
+    return inspect.signature(function).return_annotation in ("None", "bool", "ModuleOp") or function.__name__ in GIVING
+
+
+GIVING = ("resolve_layouts",)
+"""Gives what it has chosen beside what it rewrites."""
+
+
+def lane_passes() -> list[str]:
+    """Every pass that `finish` runs on a lane program, but for those that only look."""
+    tree = ast.parse(inspect.getsource(lower.finish))
+    names = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    return [name for name in names if name not in ("verify", "tell_buffers")]
+
+
+def on_loops(function: Pass) -> Callable[[ModuleOp], None]:
+    def run(module: ModuleOp) -> None:
+        for op in list(module.walk()):
+            if isinstance(op, scf.ForOp):
+                function(op)
+
+    return run
+
+
+def run_pass(name: str, module: ModuleOp) -> None:
+    """The pass with what it wants to know beside the module: the machine that this names, four warps."""
+    function = PASSES[name]
+    target = module.attributes.get("ttg.target")
+    machine = machine_of(getattr(target, "data", "cuda:90"))
+    known = {"machine": machine, "warps": 4, "threads": 128, "stages": 2, "loaded": False}
+    wanted = inspect.signature(function).parameters.values()
+    function(module, **{p.name: known[p.name] for p in wanted if p.name in known and p.default is p.empty})
+
+
+PASSES = tile_passes() | {"overlap_products": on_loops(passes.nvidia.overlap_products.overlap_products)}
+LANE_PASSES = lane_passes()
+
+
+# -- what they make of a case -----------------------------------------------------------------------------------------
 
 
 def module_of(text: str) -> str:
     """A body becomes a function; functions become a module."""
+    if re.search(r"^module\b", text, re.MULTILINE):
+        return text
     if "tt.func" not in text:
         text = f"{HEAD}\n{text}\n  tt.return\n}}"
     return f"module {{\n{text}\n}}"
 
 
-def shown(module: ModuleOp, bare: bool) -> str:
+def parsed(text: str) -> ModuleOp:
+    module = parse_module(module_of(text), "case")
+    check(module)
+    return module
+
+
+def check(module: ModuleOp) -> None:
+    """By the verifier of the stage that the module is in."""
+    if "ttg.num-warps" in module.attributes:
+        verify(module, "gluon" if "gluon." in print_module(module) else "layout")
+    else:
+        verify(module)
+
+
+def shown(module: ModuleOp, text: str) -> str:
     """The module without its frame: the body alone where a body was given."""
+    if module_of(text) == text:
+        return print_module(module).rstrip("\n")
     lines = print_module(module).splitlines()[1:-1]
     lines = [line[2:] for line in lines]
-    if bare and "tt.func public @f(" in lines[0] and len([li for li in lines if "tt.func" in li]) == 1:
+    if "tt.func" not in text and "tt.func public @f(" in lines[0] and len([li for li in lines if "tt.func" in li]) == 1:
         lines = [line[2:] for line in lines[1:-2]]
     return "\n".join(lines)
 
 
-def outcome(run: Callable[[ModuleOp], object], text: str) -> str:
+def difference(before: str, after: str) -> str:
+    """The lines that go and those that come; `...` between places."""
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
+    return "\n".join("..." if line.startswith("@@") else line for line in lines)
+
+
+def counts(before: str, after: str) -> str:
+    """How many operations of each type and name go, and how many come."""
+    kinds = re.compile(r"(?:\w+ = )?[\w.]+(?= [%{]|$)", re.MULTILINE)
+    there, then = (Counter(kinds.findall(text)) for text in (before, after))
+    changed = sorted(key for key in there | then if there[key] != then[key])
+    return "\n".join(f"{there[key]:4} -> {then[key]:3} {key}" for key in changed)
+
+
+def outcome(name: str, case: Case) -> str:
     """What a pass makes of a case."""
-    module = parse_module(module_of(text), "case")
-    verify(module)
+    if name in LANE_PASSES:
+        return (counts if case.how == "counts" else difference)(*lane_texts(name, parsed(case.given)))
+    module = parsed(case.given)
+    before = shown(module, case.given)
     try:
-        run(module)
+        run_pass(name, module)
     except CompilationError as error:
         return f"{type(error).__name__}: {error}"
-    verify(module)
-    return shown(module, "tt.func" not in text)
+    if name != "assign_layouts":  # which gives a module of another stage
+        check(module)
+    after = shown(module, case.given)
+    return after if case.how == "out" else difference(before, after)
 
 
-FILES = sorted(FOLDER.glob("*.txt"))
+def without_numbers(program: LaneProgram) -> str:
+    """The text without the numbers of values, which all change when one comes or goes."""
+    return re.sub(r"%\d+", "%", text_of(program))
+
+
+def lane_texts(name: str, module: ModuleOp) -> tuple[str, str]:
+    """A lane program before and after a pass."""
+    function, texts = getattr(lower, name), list[str]()
+
+    def watched(program: LaneProgram) -> None:
+        texts.append(without_numbers(program))
+        function(program)
+        texts.append(without_numbers(program))
+
+    with mock.patch.object(lower, name, watched):
+        lower.lower(module)
+    before, after = texts
+    return before, after
+
+
+FILES = sorted(FOLDER.rglob("*.txt"))
 CASES = [(path, case) for path in FILES for case in read(path)]
 
 
 @pytest.mark.parametrize(("path", "case"), CASES, ids=[f"{p.stem}-{c.name}" for p, c in CASES])
 def test_case(path: Path, case: Case, request: pytest.FixtureRequest) -> None:
-    found = outcome(getattr(passes, path.stem), case.given)
+    found = outcome(path.stem, case)
     if request.config.getoption("--update", default=False):
-        cases = [Case(c.name, c.given, found if c.name == case.name else c.wanted) for c in read(path)]
-        parts = [f"[case {c.name}]\n[in]\n{c.given}\n[out]\n{c.wanted}\n" for c in cases]
-        path.write_text("\n".join(parts))
+        path.write_text("\n".join(written(c, found if c.name == case.name else c.wanted) for c in read(path)))
         return
     assert found == case.wanted
 
 
 def test_every_pass_has_cases() -> None:
     names = {path.stem for path in FILES}
-    wanted = set(passes.__all__) - {"cpu_pipeline", "tile_pipeline"}
-    assert wanted <= names, f"no cases for {', '.join(sorted(wanted - names))}"
+    wanted = {*PASSES, *LANE_PASSES}
+    assert not wanted - names, f"passes without cases/PASS.txt: {', '.join(sorted(wanted - names))}"
+    assert not names - wanted, f"cases of what is no pass: {', '.join(sorted(names - wanted))}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_cases_show_what_the_pass_does(path: Path) -> None:
+    """In one of them at least something changes."""
+    assert any(case.wanted != "" and case.wanted != case.given for case in read(path))

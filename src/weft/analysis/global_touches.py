@@ -10,6 +10,8 @@ some bits only. Two accesses whose sums differ by a constant that is beyond thos
 numbers of those bits (the halves of rows: 128 is none of 0 .. 127 and multiples of 256), cannot meet, nor can those of
 two iterations of a loop whose index moves them so. Through pointers of two arguments nothing is taken to meet, nor do
 the iterations of a loop of one store.
+
+Sums are about forms of addresses, which facts about single integers (`ops/bounds.py`) say nothing of.
 """
 
 from __future__ import annotations

@@ -15,15 +15,16 @@ have layout IR under [in]; what the pass changes is shown of its lane program, w
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib
 import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -67,18 +68,27 @@ def written(case: Case, outcome: str) -> str:
 # -- the passes -------------------------------------------------------------------------------------------------------
 
 
+def modules_of(room: str) -> Iterator[ModuleType]:
+    for path in sorted((SOURCE / room).rglob("*.py")):
+        name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+        yield importlib.import_module(name.removesuffix(".__init__"))
+
+
+def functions_of(module: ModuleType) -> Iterator[tuple[str, Pass]]:
+    """Its own public ones."""
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
+            yield name, value
+
+
 def tile_passes() -> dict[str, Pass]:
     """Every pass in passes/: a function of a `module` or `root`, which it rewrites, and no list of such."""
-    found: dict[str, Pass] = {}
-    for path in sorted((SOURCE / "passes").rglob("*.py")):
-        name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
-        module = importlib.import_module(name.removesuffix(".__init__"))
-        for function in vars(module).values():
-            if inspect.isfunction(function) and function.__module__ == name and not path.stem.endswith("pipelines"):
-                first = next(iter(inspect.signature(function).parameters), "")
-                if first in ("module", "root") and not function.__name__.startswith("_") and rewrites(function):
-                    found[function.__name__] = function
-    return found
+    return {
+        name: function
+        for module in modules_of("passes") if not module.__name__.endswith("pipelines")
+        for name, function in functions_of(module)
+        if next(iter(inspect.signature(function).parameters), "") in ("module", "root") and rewrites(function)
+    }  # fmt: skip
 
 
 def rewrites(function: Pass) -> bool:
@@ -90,11 +100,16 @@ GIVING = ("resolve_layouts",)
 """Gives what it has chosen beside what it rewrites."""
 
 
-def lane_passes() -> list[str]:
-    """Every pass that `finish` runs on a lane program, but for those that only look."""
-    tree = ast.parse(inspect.getsource(lower.finish))
-    names = [n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-    return [name for name in names if name not in ("verify", "tell_buffers")]
+def lane_passes() -> dict[str, Pass]:
+    """Every pass over lane programs, which it changes; what only tells what it sees is none."""
+    found: dict[str, Pass] = {}
+    for module in modules_of("lower"):
+        for name, function in functions_of(module):
+            signature = inspect.signature(function)
+            types = [p.annotation for p in signature.parameters.values()]
+            if types[:1] == ["LaneProgram"] and signature.return_annotation == "None" and name != "finish":
+                found[name] = function
+    return {name: function for name, function in found.items() if not name.startswith("tell_")}
 
 
 def on_loops(function: Pass) -> Callable[[ModuleOp], None]:
@@ -194,14 +209,16 @@ def without_numbers(program: LaneProgram) -> str:
 
 def lane_texts(name: str, module: ModuleOp) -> tuple[str, str]:
     """A lane program before and after a pass."""
-    function, texts = getattr(lower, name), list[str]()
+    function, texts = LANE_PASSES[name], list[str]()
 
     def watched(program: LaneProgram) -> None:
         texts.append(without_numbers(program))
         function(program)
         texts.append(without_numbers(program))
 
-    with mock.patch.object(lower, name, watched):
+    with ExitStack() as stack:
+        for user in [m for m in modules_of("lower") if getattr(m, name, None) is function]:
+            stack.enter_context(mock.patch.object(user, name, watched))
         lower.lower(module)
     before, after = texts
     return before, after

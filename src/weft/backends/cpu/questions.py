@@ -7,8 +7,8 @@ choice of lanes, follows from the steps:
     a_ptr + row * stride + column       steps {column bits: 1, 2, 4, ...; row bits: None, because the stride is not
     known}
 
-Steps are about forms of addresses, and so have rules of their own; between which bounds an integer lies and what divides
-it is asked of the table of operations (`ops/bounds.py`).
+Steps are about forms of addresses, and so have rules of their own; between which bounds an integer lies and what
+divides it is asked of the table of operations (`ops/bounds.py`).
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("analysis/axis.py", "whole = min(source.divisibility) if all(c == 1 for c in source.contiguity) else _of_each(source)",
      "whole = min(source.divisibility)", "a new axis is as aligned as the first element"),
-    ("analysis/axis.py", "return min(MOST, value & -value) if value else MOST",
-     "return min(MOST, value) if value else MOST", "a number is divisible by itself"),
+    ("ops/bounds.py", "return min(MOST, number & -number) if number else MOST",
+     "return min(MOST, number) if number else MOST", "a number is divisible by itself"),
     # algebra
     ("layouts/f2.py", "            vector ^= row[0]\n            used ^= row[1]\n        return used\n\n\ndef _independent",
      "            vector ^= row[0]\n            used |= row[1]\n        return used\n\n\ndef _independent", "sums over F2 are joins"),

@@ -43,7 +43,7 @@ def make(
     backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
     with stage("llir", timings, lambda: ttir):
         prepared = cpu_pipeline(module, debug=debug, values=debug and opts.language.sanitize_overflow, fuse=fuse)
-        binary = compile_module(*prepared, backend)
+        binary = compile_module(*prepared, backend, remarks)
     facts = {
         **binary.metadata,
         "stored_params": stored,

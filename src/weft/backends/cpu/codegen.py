@@ -29,6 +29,7 @@ from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of
 
 NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64
@@ -54,7 +55,14 @@ def assembly(llir: str, options: CPUOptions) -> str:
 class Context:
     """What the emission of one kernel shares: ids, options, tables of asserts and prints."""
 
-    def __init__(self, options: CPUOptions, vector_bits: int, cpu_features: frozenset[str]) -> None:
+    def __init__(
+        self,
+        options: CPUOptions,
+        vector_bits: int,
+        cpu_features: frozenset[str],
+        remarks: RemarkCollector = NO_REMARKS,
+    ) -> None:
+        self.remarks = remarks
         self.assume_no_alias, self.vector_bits, self.cpu_features = options.assume_no_alias, vector_bits, cpu_features
         self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
@@ -200,23 +208,30 @@ def _leave(f: Function) -> None:
     f.start(f.new_label("left"))
 
 
-def compile_module(module: ModuleOp, parameters: list[str] | None, options: CPUOptions | None = None) -> CPUBinary:
+def compile_module(
+    module: ModuleOp,
+    parameters: list[str] | None,
+    options: CPUOptions | None = None,
+    remarks: RemarkCollector = NO_REMARKS,
+) -> CPUBinary:
     """Compile the kernel in a module of tile IR of the stage `cpu`; `parameters` are the types of its slots."""
     options = options or CPUOptions()
     func = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
     if func is None or parameters is None:
         raise CompilationError("the module has no kernel: expected a `tt.func`")
     program = read_function(func)
-    text, metadata = emit(program, options, parameters)
+    text, metadata = emit(program, options, parameters, remarks)
     obj = machine.compile_object(text, cpu_named(options.cpu, options.features))
     return CPUBinary(text, obj, metadata)
 
 
-def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -> tuple[str, dict[str, Any]]:
+def emit(
+    program: FunctionProgram, options: CPUOptions, parameters: list[str], remarks: RemarkCollector = NO_REMARKS
+) -> tuple[str, dict[str, Any]]:
     """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
     cpu = cpu_named(options.cpu, options.features)
     vector_bits = options.vector_bits or 8 * cpu.vector_bytes
-    context = Context(options, vector_bits, frozenset(cpu.features))
+    context = Context(options, vector_bits, frozenset(cpu.features), remarks)
     module = Module()
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]

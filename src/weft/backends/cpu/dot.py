@@ -25,6 +25,7 @@ from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import I64, Function, Type, const, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
+from weft.base.remarks import RegisterBlock
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,10 @@ def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
 def _dot(s: Scheduler, op: Op) -> None:
     a, b, _ = op.args
     p = plan(a, b, op.result, s.vector_bits, s.context.cpu_features)
+    if s.remarks:
+        shape = (*op.result.shape, a.shape[-1])
+        block = p.packed, p.instruction, p.lanes, p.rows, p.vectors
+        s.remarks.add(RegisterBlock(op.span, shape, a.elem, *block))
     out = op.result.elem
     panel = p.lanes * p.vectors
     s.flush()

@@ -120,25 +120,30 @@ def in_order(root: Root, analysis: Analysis) -> bool:
 
 def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_transpose: bool) -> float:
     """Cost of one vector's worth of an access with these lane bits."""
+    return access_form(steps, lanes, bits, may_transpose)[0]
+
+
+def access_form(steps: Steps, lanes: Sequence[int], bits: int, may_transpose: bool) -> tuple[float, str]:
+    """Cost of one vector's worth of an access with these lane bits, and how it is done."""
     moves = [steps.get(b, 0) for b in lanes]
     scale = 1.0 if bits >= 32 else 2.0
     if not any(m != 0 for m in moves):
-        return 0.6
+        return 0.6, "one value"
     good = 0
     while good < len(moves) and moves[good] == 1 << good:
         good += 1
     if good == len(moves):
-        return 1.0
+        return 1.0, "whole vectors"
     run = consecutive_run(steps)
     if may_transpose and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
-        return TRANSPOSE
+        return TRANSPOSE, "transposed in registers"
     if moves == [2 << i for i in range(len(moves))]:
-        return 1.5  # every other element: two copies of the body make whole vectors
+        return 1.5, "every other element"  # two copies of the body make whole vectors
     if all(m is not None for m in moves) and sum(abs(m or 0) for m in moves) < 64:
-        return 2.5
+        return 2.5, "elements near each other"
     if good >= 2:
-        return float(1 << (len(moves) - good)) * 1.3
-    return GATHER * scale
+        return float(1 << (len(moves) - good)) * 1.3, f"runs of {1 << good} elements"
+    return GATHER * scale, "element by element"
 
 
 class Nest:
@@ -199,7 +204,9 @@ class Nest:
 
     def _choose(self) -> None:
         accesses = self._accesses()
-        most = log2(max(1, self.vector_bits // self._data_bits(accesses)))
+        self.data_bits = self._data_bits(accesses)
+        self.prices: dict[tuple[int, ...], float] = {}  # of the lanes that were considered
+        most = log2(max(1, self.vector_bits // self.data_bits))
         width = min(self.count, most)
         default = tuple(range(self.count))
         self.transposes: dict[int, tuple[int, ...]] = {}
@@ -227,7 +234,8 @@ class Nest:
             )
             return total + 0.1 * sum(b in self.reduce_bits for b in lanes) + 0.001 * sum(lanes)
 
-        self.lane_bits = min(sorted(candidates), key=price)
+        self.prices = {lanes: price(lanes) for lanes in sorted(candidates)}
+        self.lane_bits = min(self.prices, key=self.prices.__getitem__)
         unroll: tuple[int, ...] = ()
         if small and width >= 2:
             for steps, bits, value in accesses:

@@ -275,5 +275,5 @@ def read_function(func: Operation) -> FunctionProgram:
     program = FunctionProgram(str(name), blocks, arg_attrs, reader.count)
     if "weft.checked" in func.attributes:
         program.checked = python_attr(func.attributes["weft.checked"])
-        program.names = [argument_name(a) for a in func.regions[0].blocks[0].args]
+    program.names = [argument_name(a) for a in func.regions[0].blocks[0].args]
     return program

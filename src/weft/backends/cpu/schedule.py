@@ -33,9 +33,11 @@ from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot
 from weft.backends.cpu.reduce import emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
+from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
+from weft.base.remarks import InMemory, NotFused, RemarkCollector
 from weft.ops.table import ROWS
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
@@ -96,6 +98,7 @@ class Scheduler:
         self.f, self.program, self.arena, self.context = f, program, arena, context
         self.env: dict[Value, Reg | Buffer] = {}
         self.vector_bits: int = context.vector_bits
+        self.remarks: RemarkCollector = context.remarks
         self.position = 0
         self.open: list[Root] = []
         self.opened = 0  # the position of the first of them
@@ -173,47 +176,55 @@ class Scheduler:
 
     def add_root(self, root: Root) -> None:
         """Put an anchor into the open nest, or begin another."""
-        if self.open and not self._joins(root):
+        reason = self._apart(root) if self.open else ""
+        if reason:
+            if self.remarks and root.op is not None:
+                first = self.open[0]
+                into = site_of(first.op if first.op is not None else getattr(first, "value").op)  # noqa: B009
+                self.remarks.add(NotFused(root.op.span, site_of(root.op), into, reason))
             self.flush()
         if not self.open:
             self.opened = self.position
         self.open.append(root)
 
-    def _joins(self, root: Root) -> bool:
+    def _apart(self, root: Root) -> str:
+        """Why an anchor is not for the open nest; empty if it is."""
         first = self.open[0]
-        if root.shape != first.shape or len(self.open) >= MOST_TOGETHER:
-            return False
+        if root.shape != first.shape:
+            return "it has another shape"
+        if len(self.open) >= MOST_TOGETHER:
+            return f"these do {MOST_TOGETHER} things already"
         axes = {r.axis for r in self.open if isinstance(r, ReduceRoot)}
         if isinstance(root, ReduceRoot) and axes and root.axis not in axes:
-            return False
+            return "it reduces another dimension"
         if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
-            return False
+            return "atomics and assertions have loops of their own"
         analysis = self.analysis()
         reduces = isinstance(root, ReduceRoot) or any(isinstance(r, ReduceRoot) for r in self.open)
         if reduces and any(in_order(r, analysis) for r in (*self.open, root)):
-            return False
+            return "one may store twice to one address, which keeps its order"
         produced = {v for r in self.open if r.op is not None for v in r.op.results}
         walked = analysis.walk(root.inputs())
         if self._reads(walked, produced):
-            return False
+            return "it needs the results of these"
         stores = [r.op for r in self.open if isinstance(r, StoreRoot)]
         loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
         for store in stores:
             for load in loads:
                 if load.index > store.index and self.aliases.may_meet(load.args[0], store.args[0], False):
-                    return False
+                    return "it may load what these store"
         if isinstance(root, StoreRoot):
             for store in stores:
                 same_places = self._same_places(store.args[0], root.op.args[0])
                 if self.aliases.may_meet(store.args[0], root.op.args[0], same_places):
-                    return False
+                    return "it may store where these do"
             for load in self.pending_loads if produced else ():  # what it may overwrite must be there before the nest
                 if load.result in self.env:
                     continue
                 waits = self._reads(analysis.walk([(load.result, identity(load.result.shape))]), produced)
                 if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
-                    return False
-        return True
+                    return "it may store what is still to be loaded"
+        return ""
 
     def _reads(self, walked: dict[tuple[Value, Coords], None], produced: set[Value]) -> bool:
         """Whether something visited is, or is made of, what the open nest is about to give."""
@@ -253,11 +264,11 @@ class Scheduler:
             visited = analysis.walk(inputs)
             before = self._needed_first(roots, visited, count, ops)
             if before is not None:
-                self.materialise(before)
+                self.materialise(before[0], why=before[1])
                 continue
             crowded = self._gathered_first(inputs, visited)
             if crowded is not None:
-                self.materialise(crowded)
+                self.materialise(crowded, why=f"{MOST_GATHERED} loads from loaded addresses are enough for one nest")
                 continue
             transposed = (
                 Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).transpose_first
@@ -269,7 +280,7 @@ class Scheduler:
             if not transposed:
                 break
             for value, weights in transposed:
-                self.materialise(value, weights)
+                self.materialise(value, weights, why="it is transposed, and the nest is too long to be unrolled")
         roots = roots + self._side_writes(roots, visited, count, shape, ops)
         roots += self._fetch_ahead(visited, roots)
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]
@@ -278,6 +289,8 @@ class Scheduler:
             reduce_bits = list(identity(shape)[reductions[0].axis])
         self.f.cut()
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
+        if self.remarks:
+            tell_nest(nest, roots, self.program, self.remarks)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
@@ -340,8 +353,9 @@ class Scheduler:
 
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]
-    ) -> Value | None:
-        """A value to materialise before the nest: dear under a broadcast, or a load that a store here may hit."""
+    ) -> tuple[Value, str] | None:
+        """A value to materialise before the nest, and why: dear under a broadcast, or a load that a store here may
+        hit."""
         stores = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
         places: dict[Value, Coords] = {}
         for value, coords in visited:
@@ -354,7 +368,8 @@ class Scheduler:
             dear = dear or (self.cost(value) >= LONG_CHAIN and self.worth_keeping(value))
             again = (broadcast or elsewhere) and dear and value.numel > 1
             if again and not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
-                return value
+                again_for = "each element that it is spread over" if broadcast else "another place of it as well"
+                return value, f"it would be computed for {again_for}"
             if value.op.name != "tt.load":
                 continue
             for store in stores:
@@ -366,7 +381,7 @@ class Scheduler:
                 if same_place and store.args[0] is value.op.args[0]:
                     continue
                 if self.aliases.may_meet(value.op.args[0], store.args[0], same_place):
-                    return value
+                    return value, "the same loops may store over what it loads"
         if stores:
             inside = {v for v, _ in visited}
             known: dict[Value, bool] = {}
@@ -376,7 +391,7 @@ class Scheduler:
                 if not self.needed_later(load.result, ops, known=known):
                     continue
                 if any(s.index > load.index and self.aliases.may_meet(load.args[0], s.args[0], False) for s in stores):
-                    return load.result
+                    return load.result, "a store before it is used may overwrite it"
         return None
 
     def _side_writes(
@@ -398,6 +413,7 @@ class Scheduler:
                 continue
             if not self.worth_keeping(value) or not self.needed_later(value, ops, made, known):
                 continue
+            self._tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
             made.add(value)
@@ -428,12 +444,19 @@ class Scheduler:
                 return have
         return None
 
-    def materialise(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
+    def _tell_kept(self, value: Value, why: str) -> None:
+        if self.remarks and value.op is not None:
+            self.remarks.add(InMemory(value.op.span, tile_text(value), variable(value), why))
+
+    def materialise(
+        self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None, why: str = "it is taken from memory"
+    ) -> Buffer:
         """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""
         self.flush()
         have = self.env.get(value)
         if isinstance(have, Buffer) and (weights is None or have.weights == weights):
             return have
+        self._tell_kept(value, why)
         target = self.allocate(value, weights)
         self.nest([WriteRoot(value, target, identity(value.shape), value.shape, keep=have is None)])
         return target
@@ -453,7 +476,7 @@ class Scheduler:
                     continue
                 seen.add(value)
                 if self.worth_keeping(value):
-                    self.materialise(value)
+                    self.materialise(value, why="it would be computed again in each iteration of what follows")
                 else:
                     stack += reversed(value.op.args)
 
@@ -578,7 +601,7 @@ class Scheduler:
             if load.result in self.env or not self.needed_later(load.result, now, known=known):
                 continue
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
-                self.materialise(load.result)
+                self.materialise(load.result, why="what comes before its use may overwrite it")
 
 
 __all__ = ["ANCHORS", "Loop", "Scheduler", "anchor", "is_lazy"]

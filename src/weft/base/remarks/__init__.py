@@ -4,6 +4,7 @@ from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .loops import NotPipelined, Pipelined
 from .memory import AccessWidth, Conversion, RowAligned, SharedBuffer
+from .nests import InMemory, LoopNest, NotFused, RegisterBlock, VectorAccess
 from .products import InstructionDeclined, ProductBy
 from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
@@ -34,6 +35,12 @@ __all__ = [
     # loops
     "Pipelined",
     "NotPipelined",
+    # the CPU
+    "LoopNest",
+    "VectorAccess",
+    "InMemory",
+    "NotFused",
+    "RegisterBlock",
     # order
     "Barrier",
 ]

@@ -1,0 +1,134 @@
+"""Remarks about loop nests: along what they are vectorised, and how each access goes with these lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.backends.cpu.evaluate import SHAPE_OPS
+from weft.backends.cpu.nest import Nest, Root, access_form
+from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.questions import Steps
+from weft.backends.cpu.roots import WriteRoot
+from weft.base.remarks import LoopNest, RemarkCollector, Site, VectorAccess
+
+__all__ = ["site_of", "tell_nest", "tile_text", "variable"]
+
+
+SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
+
+
+def site_of(op: Op | None) -> Site:
+    """An operation by its name, with its place."""
+    return Site(op.name, op.span) if op is not None else Site("what comes before")
+
+
+def tile_text(value: Value) -> str:
+    """A tile's shape and elements: 64x32xf16."""
+    return "x".join((*map(str, value.shape), value.elem))
+
+
+def variable(value: Value) -> str:
+    """What a value is called in the source; empty if nothing."""
+    return (value.op.source.results[value.index].name_hint or "") if value.op is not None else ""
+
+
+def _done_by(root: Root) -> Site:
+    if isinstance(root, WriteRoot):
+        made = root.value.op
+        return Site(f"the tile of {made.name}" if made is not None else "a carried tile", made.span if made else None)
+    return site_of(root.op)
+
+
+def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remarks: RemarkCollector) -> None:
+    """Say what a nest does and how, and how each of its loads and stores goes with its lanes."""
+    axes = [axis for axis in reversed(range(len(nest.shape))) for _ in range(nest.shape[axis].bit_length() - 1)]
+
+    def along(bits: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted({axes[b] for b in bits}))
+
+    does = tuple(dict.fromkeys(_done_by(root) for root in roots if root.op is not None or isinstance(root, WriteRoot)))
+    pulled = {v.op for v, _ in nest.visited if v not in nest.env and v.op is not None and v.is_tile}
+    fused = sum(op.name not in SHAPE_OPS and op.name not in ("arith.constant", "tt.make_range") for op in pulled)
+    span = next((site.span for site in does if site.span is not None), None)
+    loops = 1 << len(nest.inner_bits) + len(nest.outer_bits)
+    prices = tuple((" and ".join(map(str, along(lanes))), round(price, 3)) for lanes, price in nest.prices.items())
+    lanes, unrolled = 1 << len(nest.lane_bits), 1 << len(nest.unroll)
+    size = nest.shape, does, fused, lanes, nest.data_bits, along(nest.lane_bits), unrolled, loops
+    remarks.add(LoopNest(span, *size, tuple(dict.fromkeys(prices))))
+    if not nest.lane_bits:
+        return
+    for value, coords in nest.visited:
+        op = value.op
+        if op is not None and op.name == "tt.load" and value not in nest.env:
+            steps = nest.analysis.steps(op.args[0], coords)
+            transposed = id(value) in nest.transposes
+            _tell_access("load", op, value, op.args[0], steps, transposed, nest, axes, program, remarks)
+    for root in roots:
+        if root.op is not None and root.op.name == "tt.store":
+            for target, coords, _ in root.accesses():
+                if isinstance(target, Value):
+                    steps = nest.analysis.steps(target, coords)
+                    _tell_access("store", root.op, root.op.args[1], target, steps, False, nest, axes, program, remarks)
+
+
+def _tell_access(
+    access: str,
+    op: Op,
+    tile: Value,
+    pointer: Value,
+    steps: Steps,
+    transposed: bool,
+    nest: Nest,
+    axes: Sequence[int],
+    program: FunctionProgram,
+    remarks: RemarkCollector,
+) -> None:
+    form = access_form(steps, nest.lane_bits, element_bits(tile.elem), transposed)[1]
+    fact, name = "", ""
+    if form not in ("whole vectors", "one value"):
+        at = next(i for i, b in enumerate(nest.lane_bits) if steps.get(b, 0) != 1 << i)
+        step, axis = steps.get(nest.lane_bits[at], 0), axes[nest.lane_bits[at]]
+        what = "neighbours" if at == 0 else f"runs of {1 << at} elements"
+        if step is None:
+            name = _factor(pointer, program)
+            far = "at addresses that are loaded" if _is_loaded(pointer) else "a distance apart that is not known"
+            far = f"`{name}` elements apart, which is known only at a launch" if name else far
+        else:
+            far = f"{step} elements apart" if step else "at one address"
+        fact = f"{what} along dimension {axis} are {far}"
+    remarks.add(VectorAccess(op.span, access, tile_text(tile), form, 1 << len(nest.lane_bits), fact, name))
+
+
+def _computed_of(value: Value) -> list[Value]:
+    """All that an address is computed of, itself included; no further than what is loaded."""
+    found, todo = dict[Value, None](), [value]
+    while todo:
+        v = todo.pop()
+        if v not in found:
+            found[v] = None
+            if v.op is not None and v.op.name != "tt.load":
+                todo += v.op.args
+    return list(found)
+
+
+def _is_loaded(pointer: Value) -> bool:
+    """Whether an address is made of what is loaded."""
+    return any(v.op is not None and v.op.name == "tt.load" for v in _computed_of(pointer))
+
+
+def _factor(pointer: Value, program: FunctionProgram) -> str:
+    """The name of the argument by which indices are multiplied in an address; empty if there is none, or several."""
+    names: set[str] = set()
+    for v in _computed_of(pointer):
+        if v.op is not None and v.op.name == "arith.muli" and v.is_tile:
+            for factor in v.op.args:
+                while factor.op is not None and factor.op.name in (
+                    "tt.splat",
+                    "tt.broadcast",
+                    "tt.expand_dims",
+                    "arith.extsi",
+                ):
+                    factor = factor.op.args[0]
+                if factor.op is None and factor in program.params:
+                    names.add(program.names[program.params.index(factor)])
+    return names.pop() if len(names) == 1 else ""

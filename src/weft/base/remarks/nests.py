@@ -1,0 +1,119 @@
+"""Remarks about the CPU: what is fused into which loop nest, along what it is vectorised, what is kept in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .remark import Remark, Site
+
+__all__ = ["InMemory", "LoopNest", "NotFused", "RegisterBlock", "VectorAccess"]
+
+
+@dataclass(frozen=True)
+class LoopNest(Remark):
+    """Loops over the elements of a tile, and what is done at each of them."""
+
+    kind: ClassVar[str] = "loop nest"
+    shape: tuple[int, ...]
+    does: tuple[Site, ...]
+    """Stores, reductions, what is kept in memory."""
+    fused: int
+    """How many operations are computed on the way, element by element, with nothing kept of them."""
+    lanes: int
+    bits: int
+    """Of the widest element: a vector has as many lanes as have room."""
+    along: tuple[int, ...]
+    """The dimensions that the lanes run along."""
+    unrolled: int
+    """Vectors in the body of the innermost loop."""
+    iterations: int
+    considered: tuple[tuple[str, float], ...]
+    """Lanes along which dimensions, and the price of that, in loads of one vector for all that is accessed."""
+
+    @property
+    def message(self) -> str:
+        over = f"over {'x'.join(map(str, self.shape))}" if self.shape else "over one element"
+        lanes = f"{self.lanes} lanes of {self.bits} bits along {_dimensions(self.along)}" if self.along else "no lanes"
+        sizes = f"{self.unrolled} vector{'s' if self.unrolled > 1 else ''} at a time, {self.iterations} iterations"
+        fused = f"{self.fused} operation{'s' if self.fused != 1 else ''} fused"
+        text = f"{over}: {lanes}, {sizes}, for {', '.join(map(str, self.does))}, {fused}"
+        others = [f"along {name} {price:.1f}" for name, price in self.considered]
+        return f"{text}; prices of lanes: {', '.join(others)}" if len(others) > 1 else text
+
+
+def _dimensions(along: tuple[int, ...]) -> str:
+    return f"dimension{'s' if len(along) > 1 else ''} {' and '.join(map(str, along))}"
+
+
+@dataclass(frozen=True)
+class VectorAccess(Remark):
+    """How the lanes of a vector load or store their elements."""
+
+    kind: ClassVar[str] = "vector access"
+    access: str
+    tile: str
+    form: str
+    """whole vectors, one value, transposed, every other element, nearby elements, short runs, element by element."""
+    lanes: int
+    fact: str
+    """Why not by whole vectors; empty where it is."""
+    value: str = ""
+    """The argument that decides it, if there is one."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.access} of {self.tile} by {self.lanes} lanes: {self.form}"
+        return f"{text}, as {self.fact}" if self.fact else text
+
+
+@dataclass(frozen=True)
+class InMemory(Remark):
+    """A tile that is written to scratch memory in the place of being computed where it is used."""
+
+    kind: ClassVar[str] = "in memory"
+    tile: str
+    variable: str
+    why: str
+    because: Site | None = None
+
+    @property
+    def message(self) -> str:
+        name = f" (`{self.variable}`)" if self.variable else ""
+        text = f"{self.tile}{name} is kept: {self.why}"
+        return f"{text} ({self.because})" if self.because is not None else text
+
+
+@dataclass(frozen=True)
+class NotFused(Remark):
+    """Something that begins a loop nest of its own, although another one is open."""
+
+    kind: ClassVar[str] = "not fused"
+    what: Site
+    into: Site
+    """What the open nest is for."""
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.what} is not in the loops of {self.into}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class RegisterBlock(Remark):
+    """How a product is computed: its operands packed, a block of the result held in registers."""
+
+    kind: ClassVar[str] = "register block"
+    shape: tuple[int, ...]
+    elements: str
+    packed: str
+    instruction: str
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def message(self) -> str:
+        size = "x".join(map(str, self.shape))
+        block = f"{self.rows} rows of {self.vectors} vectors of {self.lanes} lanes"
+        return f"{size}, {self.elements} packed as {self.packed}: {self.instruction}, {block} at a time"

@@ -156,14 +156,14 @@ def _row(op: Operation, facts: AxisFacts) -> _Row | None:
     if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
         return None
     base, terms = place
-    found = _Row(op, base, terms, [], [], None, bits // 8, vector_of(op, facts, bits))
-    if not all(_bound(mask, found) for mask in masks_of(op)):
+    row = _Row(op, base, terms, [], [], None, bits // 8, vector_of(op, facts, bits))
+    if not all(_bound(mask, row) for mask in masks_of(op)):
         return None
     if op.name == "tt.load" and len(op.operands) > 2:
-        found.other = _scalar(op.operands[2])
-        if found.other is None:
+        row.other = _scalar(op.operands[2])
+        if row.other is None:
             return None
-    return found
+    return row
 
 
 def _note_alignment(row: _Row, run: int, facts: AxisFacts) -> None:
@@ -193,10 +193,10 @@ def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
     """How many times the numbers of the tile's places, and which scalars, are added up to a tile or scalar."""
     op = value.owner
     if isinstance(op, Operation) and op.name in ("arith.addi", "arith.extsi"):
-        found = [_sum(x) for x in op.operands]
-        if any(x is None for x in found):
+        parts = [_sum(x) for x in op.operands]
+        if any(x is None for x in parts):
             return None
-        return sum(x[0] for x in found if x), [t for x in found if x for t in x[1]]
+        return sum(x[0] for x in parts if x), [t for x in parts if x for t in x[1]]
     if not is_tensor(value.type):
         return 0, [value]
     if isinstance(op, Operation) and op.name == "tt.make_range":
@@ -215,11 +215,11 @@ def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
         if isinstance(op, Operation) and op.name == "tt.splat":
             pointer = op.operands[0]
         elif isinstance(op, Operation) and op.name == "tt.addptr" and "tt.divisibility" not in op.attributes:
-            found = _sum(op.operands[1])
-            if found is None:
+            index = _sum(op.operands[1])
+            if index is None:
                 return None
-            count += found[0]
-            terms += found[1]
+            count += index[0]
+            terms += index[1]
             pointer = op.operands[0]
         else:
             return (pointer, terms) if count == 1 and not is_tensor(pointer.type) else None
@@ -278,8 +278,8 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
         _tell(row, run, row.key != first.key, facts, remarks)
     rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
     piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
-    found = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
-    replace_layout(function, layout, found)
+    rotated = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
+    replace_layout(function, layout, rotated)
     for op in slice:
         op.detach()
     start = Builder.at_start(entry, ranges[0].location)
@@ -314,11 +314,11 @@ def _come_back(rows: Sequence[_Row]) -> bool:
             place = place.owner.operands[0]
         return place
 
-    found = [(argument(row), (row.base, *row.terms), row) for row in rows]
-    for written, place, store in found:
+    written_at = [(argument(row), (row.base, *row.terms), row) for row in rows]
+    for written, place, store in written_at:
         if not store.is_store:
             continue
-        others = [(other, where) for other, where, row in found if row is not store and other in (written, None)]
+        others = [(other, where) for other, where, row in written_at if row is not store and other in (written, None)]
         if written is None or any(where != place or other is None for other, where in others):
             return True
         if others and getattr(store.op.parent_op(), "name", "") != "tt.func":
@@ -346,18 +346,18 @@ def _slice(values: Sequence[SSAValue], entry: Block) -> list[Operation] | None:
 def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
     """How far into its aligned vector a row begins, in elements."""
     constant = sum(t for t in row.terms if isinstance(t, int)) % run
-    found: SSAValue | None = b.constant(constant, i32) if constant else None
+    total: SSAValue | None = b.constant(constant, i32) if constant else None
     for term in row.loose:
         part = term if term.type == i32 else b.cast(arith.TruncIOp, term, i32)
-        found = part if found is None else b.binary(arith.AddiOp, found, part)
+        total = part if total is None else b.binary(arith.AddiOp, total, part)
     if not row.is_based:
         address = b.create(tt.PtrToIntOp, (row.base,), (i64,)).results[0]
         element = b.binary(arith.ShRUIOp, address, b.constant(row.size.bit_length() - 1, i64))
         part = b.cast(arith.TruncIOp, element, i32)
-        found = part if found is None else b.binary(arith.AddiOp, found, part)
-    if found is None:
+        total = part if total is None else b.binary(arith.AddiOp, total, part)
+    if total is None:
         return b.constant(0, i32)
-    return b.binary(arith.AndIOp, found, b.constant(run - 1, i32))
+    return b.binary(arith.AndIOp, total, b.constant(run - 1, i32))
 
 
 def _number(b: Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> None:
@@ -391,9 +391,9 @@ def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> No
             properties["aligned"] = UnitAttr()
         zero: Term = 0 if row.other is None else row.other
         other = zero if isinstance(zero, SSAValue) else _constant(b, zero, element)
-        made = b.create(LoadRowOp, (place, shift, end, other), (op.results[0].type,), properties)
-        made.results[0].name_hint = op.results[0].name_hint
-        op.results[0].replace_all_uses_with(made.results[0])
+        load = b.create(LoadRowOp, (place, shift, end, other), (op.results[0].type,), properties)
+        load.results[0].name_hint = op.results[0].name_hint
+        op.results[0].replace_all_uses_with(load.results[0])
     remove(op)
 
 
@@ -410,16 +410,16 @@ def _end(b: Builder, row: _Row, size: int) -> SSAValue:
             return b.constant(term, i64)
         return term if term.type == i64 else b.cast(arith.ExtSIOp, term, i64)
 
-    found = b.constant(size, i64)
+    last = b.constant(size, i64)
     for limit, added, more in row.ends:
         end = wide(limit)
         for term in added:
             end = b.binary(arith.SubiOp, end, wide(term))
         if more:
             end = b.binary(arith.AddiOp, end, b.constant(more, i64))
-        found = b.binary(arith.MinSIOp, found, end)
+        last = b.binary(arith.MinSIOp, last, end)
     if row.ends:
-        found = b.binary(arith.MaxSIOp, found, b.constant(0, i64))
+        last = b.binary(arith.MaxSIOp, last, b.constant(0, i64))
     for condition in row.conditions:
-        found = b.select(condition, found, b.constant(0, i64))
-    return b.cast(arith.TruncIOp, found, i32)
+        last = b.select(condition, last, b.constant(0, i64))
+    return b.cast(arith.TruncIOp, last, i32)

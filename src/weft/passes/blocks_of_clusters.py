@@ -38,11 +38,11 @@ def own_shape(shape: Sequence[int], division: Bases) -> list[int]:
     >>> own_shape([64, 32], ((1, 0), (0, 0)))
     [32, 32]
     """
-    found = list(shape)
+    part = list(shape)
     for basis in division:
         for d, x in enumerate(basis):
-            found[d] //= 2 if x else 1
-    return found
+            part[d] //= 2 if x else 1
+    return part
 
 
 def divided(layout: NamedLayout, division: Bases) -> NamedLayout:
@@ -104,8 +104,8 @@ class Clusters:
         """How a tile is divided."""
         if self.blocks == 1:
             return ()
-        found = self._wishes.get(self._find(value))
-        return found[1] if found is not None else self.default(shape_of(value.type))
+        wish = self._wishes.get(self._find(value))
+        return wish[1] if wish is not None else self.default(shape_of(value.type))
 
     def study(self, block: Block, groups: Iterator[Sequence[SSAValue]]) -> None:
         """Look at a function; `groups` are values that have to agree."""
@@ -116,10 +116,10 @@ class Clusters:
         pending: list[Operation] = []
         for op in walk(block):
             if op.name == "tt.dot":
-                found = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
-                self._wish(op.results[0], 3, found)
+                division = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
+                self._wish(op.results[0], 3, division)
                 for index in (0, 1):
-                    self._wish(op.operands[index], 2, operand_division(found, index))
+                    self._wish(op.operands[index], 2, operand_division(division, index))
             elif op.name in ("tt.reduce", "tt.scan"):
                 shape, axis = shape_of(op.operands[0].type), int_value(op.properties["axis"])
                 dims = [*(d for d in range(len(shape)) if d != axis), axis]

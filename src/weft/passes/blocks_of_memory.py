@@ -45,14 +45,14 @@ def indices_of(b: Builder, offsets: Sequence[SSAValue], shape: Sequence[int]) ->
     An offset that is a tile of one dimension gives the positions itself (the rows of a gather).
     """
     rank = len(shape)
-    found = []
+    indices = []
     for axis, (offset, extent) in enumerate(zip(offsets, shape, strict=True)):
         wide = widen(b, offset)
         if not is_tensor(wide.type):
             start = b.splat(wide, (extent,))
             wide = b.binary(arith.AddiOp, start, widen(b, b.make_range(0, extent)))
-        found.append(_along(b, wide, axis, rank))
-    return found
+        indices.append(_along(b, wide, axis, rank))
+    return indices
 
 
 def _spread(b: Builder, scalar: SSAValue, like_: SSAValue) -> SSAValue:

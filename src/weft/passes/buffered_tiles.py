@@ -86,8 +86,8 @@ def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASha
         return wanted
     if wanted is not None and (bits != 8 or wanted.cga_layout != layout.cga_layout):
         return None
-    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=transposed, cga_layout=layout.cga_layout)
-    return None if transposed and not found.swizzle_byte_width else found
+    shared = NVMMASharedLayout.get_default_for(shape, bits, transposed=transposed, cga_layout=layout.cga_layout)
+    return None if transposed and not shared.swizzle_byte_width else shared
 
 
 def _multiplied_alone(value: SSAValue) -> LinearLayout | None:

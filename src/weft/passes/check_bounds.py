@@ -85,8 +85,8 @@ class _Checker:
 
     def run(self) -> None:
         accesses = [op for op in walk(self.function) if isinstance(op, Access)]
-        found = [(op, roots_of(op.operands[0])) for op in accesses]
-        for op, arrays in found:
+        checked = [(op, roots_of(op.operands[0])) for op in accesses]
+        for op, arrays in checked:
             if arrays:
                 self.access(op, arrays)
         if self.limits:
@@ -103,8 +103,8 @@ class _Checker:
             _, low, high = self._limits(array)
             last = b.binary(arith.SubiOp, high, b.constant(size, i64))
             above = b.cmpi("sge", address, _as(b, low, address))
-            here = b.binary(arith.AndIOp, above, b.cmpi("sle", address, _as(b, last, address)))
-            inside = here if inside is None else b.binary(arith.OrIOp, inside, here)
+            within = b.binary(arith.AndIOp, above, b.cmpi("sle", address, _as(b, last, address)))
+            inside = within if inside is None else b.binary(arith.OrIOp, inside, within)
         if inside is None:
             raise ValueError("an access without arrays has nothing to be checked against")
         mask = _mask_of(op)
@@ -128,18 +128,18 @@ class _Checker:
 
     def _limits(self, array: BlockArgument) -> tuple[int, SSAValue, SSAValue]:
         """The number of an array among those checked, and the addresses between which its elements lie."""
-        known = self.limits.get(array)
-        if known is None:
+        limits = self.limits.get(array)
+        if limits is None:
             entry = self.function.entry
             name = argument_name(array)
             pair = []
             for end in ("low", "high"):
-                made = entry.insert_arg(i64, len(entry.args))
-                made.name_hint = hint_of(f"{name}_{end}")
-                made.location = array.location
-                pair.append(made)
-            known = self.limits[array] = (len(self.limits), pair[0], pair[1])
-        return known
+                argument = entry.insert_arg(i64, len(entry.args))
+                argument.name_hint = hint_of(f"{name}_{end}")
+                argument.location = array.location
+                pair.append(argument)
+            limits = self.limits[array] = (len(self.limits), pair[0], pair[1])
+        return limits
 
     def _declare(self) -> None:
         """Make the function's type and attributes those of its arguments."""
@@ -175,8 +175,8 @@ def _always(mask: SSAValue) -> bool:
     """Whether a mask is the constant true, which the language gives atomics without a mask."""
     while isinstance(mask.owner, tt.SplatOp | tt.BroadcastOp):
         mask = mask.owner.operands[0]
-    known = constant_of(mask)
-    return known is not None and bool(known)
+    constant = constant_of(mask)
+    return constant is not None and bool(constant)
 
 
 def _restrict(b: Builder, op: Operation, mask: SSAValue | None, inside: SSAValue) -> None:

@@ -63,12 +63,12 @@ def _check(op: tt.StoreOp, value: SSAValue, barriers: bool) -> None:
     if barriers:
         b.create(BarrierOp)
     there = b.load(op.operands[0], op.mask, volatile=True)
-    found = [_bits(b, x) for x in (value, there)]
-    same = b.cmpi("eq", *found)
+    bits = [_bits(b, x) for x in (value, there)]
+    same = b.cmpi("eq", *bits)
     if op.mask is not None:
         off = b.binary(arith.XOrIOp, op.mask, b.constant(1, op.mask.type))
         same = b.binary(arith.OrIOp, same, off)
-    told = [x if bit_width(x.type) == 64 else b.cast(arith.ExtSIOp, x, i64) for x in found]
+    told = [x if bit_width(x.type) == 64 else b.cast(arith.ExtSIOp, x, i64) for x in bits]
     properties: dict[str, Attribute] = {
         "what": str_attr("stored"),
         "message": str_attr("two places of a tile store different values to one address"),

@@ -109,13 +109,13 @@ class _Flow:
             changed = False
             for op in ops:
                 for values, targets in self._steps(op):
-                    found: set[int] = set().union(*(self.reach.get(v, ()) for v in values))
+                    reaching: set[int] = set().union(*(self.reach.get(v, ()) for v in values))
                     if op in self.sources:
-                        found.add(self.sources[op].number)
-                    for target in targets if found else ():
-                        known = self.reach.setdefault(target, set())
-                        changed = changed or not found <= known
-                        known |= found
+                        reaching.add(self.sources[op].number)
+                    for target in targets if reaching else ():
+                        reached = self.reach.setdefault(target, set())
+                        changed = changed or not reaching <= reached
+                        reached |= reaching
 
     def _steps(self, op: Operation) -> list[tuple[Iterable[SSAValue], Iterable[SSAValue]]]:
         """From which values to which something goes in an operation."""
@@ -163,14 +163,14 @@ class _Flow:
             self._check(b, op.operands[0], op.mask)
         elif any(r in self.reach for r in op.results):
             after = Builder.after(op)
-            made = self._through(after, op)
+            shadows = self._through(after, op)
             source = self.sources.get(op)
             if source is not None:
                 wrong, told = doubt_of(after, op, source)
                 number = after.constant(source.number, like(wrong.type, i32))
                 own = after.select(wrong, number, after.constant(0, number.type)), told
-                made = [_either(after, own, before) if before is not None else own for before in made]
-            for result, shadow in zip(op.results, made, strict=True):
+                shadows = [_either(after, own, before) if before is not None else own for before in shadows]
+            for result, shadow in zip(op.results, shadows, strict=True):
                 if shadow is not None:
                     self.shadows[result] = shadow
 
@@ -212,7 +212,7 @@ class _Flow:
 
     def _decided(self, b: Builder, op: Operation) -> Shadow | None:
         """Of `and` and `or`: where the other side is right and decides, nothing is wrong."""
-        found: list[Shadow | None] = []
+        decided: list[Shadow | None] = []
         for mine, other in (op.operands, tuple(reversed(op.operands))):
             shadow, beside = self.shadows.get(mine), self.shadows.get(other)
             if shadow is None:
@@ -221,8 +221,8 @@ class _Flow:
             if beside is not None:
                 wrong = b.cmpi("ne", beside[0], b.constant(0, beside[0].type))
                 matters = b.binary(arith.OrIOp, matters, wrong)
-            found.append((b.select(matters, shadow[0], b.constant(0, shadow[0].type)), shadow[1]))
-        return _merged(b, found)
+            decided.append((b.select(matters, shadow[0], b.constant(0, shadow[0].type)), shadow[1]))
+        return _merged(b, decided)
 
     def _moved(self, b: Builder, op: Operation) -> list[Shadow | None]:
         """Of an operation on shapes: the same operation on shadows."""
@@ -230,30 +230,30 @@ class _Flow:
         both = []
         for k, element in enumerate((i32, i64)):
             types = [like(r.type, element) for r in op.results]
-            made = b.create(type(op), [p[k] for p in parts], types, dict(op.properties), dict(op.attributes))
-            both.append(made.results)
+            moved = b.create(type(op), [p[k] for p in parts], types, dict(op.properties), dict(op.attributes))
+            both.append(moved.results)
         return list(zip(*both, strict=True))
 
     def _alike(self, b: Builder, op: Operation, first: Sequence[SSAValue], shadow: Shadow) -> Shadow:
         """Of a gather: the same elements of the shadow."""
-        made = []
+        pair = []
         for part in shadow:
             type_ = like(op.results[0].type, i32 if part is shadow[0] else i64)
-            made.append(b.create(type(op), (part, *first[1:]), (type_,), dict(op.properties)).results[0])
-        return made[0], made[1]
+            pair.append(b.create(type(op), (part, *first[1:]), (type_,), dict(op.properties)).results[0])
+        return pair[0], pair[1]
 
     def _product(self, b: Builder, op: Operation) -> Shadow | None:
         """Of a product of matrices: an element is wrong by its row, by its column, or by what it is added to."""
         result = op.results[0].type
         shape = shape_of(result)
-        found = [self.shadows.get(op.operands[2])] if len(op.operands) > 2 else []
+        shadows = [self.shadows.get(op.operands[2])] if len(op.operands) > 2 else []
         for operand, axis in zip(op.operands[:2], (len(shape) - 1, len(shape) - 2), strict=True):
             shadow = self.shadows.get(operand)
             if shadow is not None:
                 line = _reduced(b, shadow, axis)
                 ids, told = (b.broadcast(b.expand_dims(part, axis), shape) for part in line)
-                found.append((ids, told))
-        return _merged(b, found)
+                shadows.append((ids, told))
+        return _merged(b, shadows)
 
     # -- where it matters ----------------------------------------------------------------------------------------------
 
@@ -310,11 +310,11 @@ class _Flow:
             regions=[op.detach_region(region) for region in list(op.regions)],
         )
         Builder.before(op).insert(new)
-        for old, made in zip(op.results, new.results, strict=False):
-            made.name_hint = old.name_hint
+        for old, result in zip(op.results, new.results, strict=False):
+            result.name_hint = old.name_hint
             if old in self.reach:
-                self.reach[made] = self.reach[old]
-            old.replace_all_uses_with(made)
+                self.reach[result] = self.reach[old]
+            old.replace_all_uses_with(result)
         for place, k in enumerate(carried):
             first = len(op.results) + 2 * place
             self.shadows[new.results[k]] = new.results[first], new.results[first + 1]
@@ -392,11 +392,11 @@ def _collected(b: Builder, op: Operation, shadow: Shadow, result: Attribute) -> 
     """Through a reduction or scan: the first that says something, of what is combined."""
     body = Block(arg_types=(i32, i64, i32, i64))
     inner = Builder.at_end(body, op.location)
-    found = _either(inner, (body.args[0], body.args[1]), (body.args[2], body.args[3]))
-    inner.create(tt.ScanReturnOp if isinstance(op, tt.ScanOp) else tt.ReduceReturnOp, found)
+    pair = _either(inner, (body.args[0], body.args[1]), (body.args[2], body.args[3]))
+    inner.create(tt.ScanReturnOp if isinstance(op, tt.ScanOp) else tt.ReduceReturnOp, pair)
     types = [like(result, i32), like(result, i64)]
-    made = b.create(type(op), shadow, types, dict(op.properties), regions=(Region(body),))
-    return made.results[0], made.results[1]
+    collected = b.create(type(op), shadow, types, dict(op.properties), regions=(Region(body),))
+    return collected.results[0], collected.results[1]
 
 
 def _reduced(b: Builder, shadow: Shadow, axis: int) -> Shadow:
@@ -404,9 +404,9 @@ def _reduced(b: Builder, shadow: Shadow, axis: int) -> Shadow:
     from_shape = shape_of(shadow[0].type)
     body = Block(arg_types=(i32, i64, i32, i64))
     inner = Builder.at_end(body, b.loc)
-    found = _either(inner, (body.args[0], body.args[1]), (body.args[2], body.args[3]))
-    inner.create(tt.ReduceReturnOp, found)
+    pair = _either(inner, (body.args[0], body.args[1]), (body.args[2], body.args[3]))
+    inner.create(tt.ReduceReturnOp, pair)
     left = [n for k, n in enumerate(from_shape) if k != axis]
     types = [tensor_of(left, element) if left else element for element in (i32, i64)]
-    made = b.create(tt.ReduceOp, shadow, types, {"axis": i32_attr(axis)}, regions=(Region(body),))
-    return made.results[0], made.results[1]
+    reduced = b.create(tt.ReduceOp, shadow, types, {"axis": i32_attr(axis)}, regions=(Region(body),))
+    return reduced.results[0], reduced.results[1]

@@ -50,11 +50,11 @@ class _Walk:
 
     def _number(self, attribute: Attribute) -> int:
         """The same for equal attributes; what was seen before is not hashed again, which takes long for types."""
-        found = self._by_object.get(id(attribute))
-        if found is None:
-            found = attribute, self._by_value.setdefault(attribute, len(self._by_value))
-            self._by_object[id(attribute)] = found  # with the attribute, so that no other gets its id
-        return found[1]
+        numbered = self._by_object.get(id(attribute))
+        if numbered is None:
+            numbered = attribute, self._by_value.setdefault(attribute, len(self._by_value))
+            self._by_object[id(attribute)] = numbered  # with the attribute, so that no other gets its id
+        return numbered[1]
 
     def _key(self, op: Operation) -> object:
         """Equal for operations that compute the same."""
@@ -93,11 +93,11 @@ class _Walk:
             before = op.prev_op
             if self._operation(op) and op.parent is None:
                 # What a fold put in the place of the operation is looked at like any other.
-                made = before.next_op if before is not None else block.first_op
-                while made is not None and made is not following:
-                    after = made.next_op
-                    self._operation(made)
-                    made = after
+                current = before.next_op if before is not None else block.first_op
+                while current is not None and current is not following:
+                    after = current.next_op
+                    self._operation(current)
+                    current = after
             op = following
 
     def _operation(self, op: Operation) -> bool:
@@ -121,12 +121,12 @@ class _Walk:
         if not shareable(op):
             return False
         key = self._key(op)
-        known = self._seen.get(key)
-        if known is None:
+        earlier = self._seen.get(key)
+        if earlier is None:
             self._seen[key] = op
             self._log.append(key)
             return False
-        for old, new in zip(op.results, known.results, strict=True):
+        for old, new in zip(op.results, earlier.results, strict=True):
             old.replace_all_uses_with(new)
         remove(op)
         return True
@@ -142,10 +142,10 @@ def _replace(op: Operation, value: SSAValue) -> None:
 
 def _known_branch(op: scf.IfOp) -> bool:
     """Put the branch that is taken in the place of an `scf.if` whose condition is known."""
-    known = constant_of(op.operands[0])
-    if known is None:
+    condition = constant_of(op.operands[0])
+    if condition is None:
         return False
-    region = op.regions[0] if known else op.regions[1]
+    region = op.regions[0] if condition else op.regions[1]
     blocks = list(region.blocks)
     if len(blocks) > 1 or op.parent is None:
         return False
@@ -156,16 +156,16 @@ def _known_branch(op: scf.IfOp) -> bool:
 def _known_mask(op: tt.LoadOp | tt.StoreOp) -> bool:
     """Drop a mask that is always true, and an access whose mask never is. True if the access is gone."""
     mask = op.mask
-    known = constant_of(mask) if mask is not None else None
-    if known is None:
+    constant = constant_of(mask) if mask is not None else None
+    if constant is None:
         return False
     if isinstance(op, tt.StoreOp):
-        if known:
+        if constant:
             op.operands = list(op.operands)[:2]
             return False
         remove(op)
         return True
-    if known:
+    if constant:
         op.operands = [op.ptr]
         op.properties["operandSegmentSizes"] = segments(1, 0, 0)
         return False

@@ -65,10 +65,10 @@ def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
     Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
     scale makes such operands, so they are widened to f32 after they were rounded.
     """
-    found = [op for op in walk(root) if isinstance(op, tt.DotScaledOp)]
-    for op in found:
+    products = [op for op in walk(root) if isinstance(op, tt.DotScaledOp)]
+    for op in products:
         _rewrite(op, denormals)
-    return bool(found)
+    return bool(products)
 
 
 def _rewrite(op: tt.DotScaledOp, denormals: bool) -> None:

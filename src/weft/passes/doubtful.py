@@ -48,8 +48,8 @@ def source_of(op: Operation, number: int) -> Source | None:
 def _known(value: SSAValue) -> int | None:
     while isinstance(value.owner, tt.SplatOp | tt.BroadcastOp | tt.ExpandDimsOp):
         value = value.owner.operands[0]
-    found = constant_of(value)
-    return None if found is None else int(found)
+    constant = constant_of(value)
+    return None if constant is None else int(constant)
 
 
 def _combination(op: Operation, number: int) -> Source | None:
@@ -58,8 +58,8 @@ def _combination(op: Operation, number: int) -> Source | None:
         return None
     body = op.regions[0].blocks[0]
     last = body.last_op
-    made = last.operands[0].owner if last is not None else None
-    if not isinstance(made, arith.AddiOp | arith.MuliOp) or set(made.operands) != set(body.args):
+    combining = last.operands[0].owner if last is not None else None
+    if not isinstance(combining, arith.AddiOp | arith.MuliOp) or set(combining.operands) != set(body.args):
         return None
     span = span_of(op)
     asserted = [o for o in body.ops if isinstance(o, tt.AssertOp)]
@@ -67,7 +67,7 @@ def _combination(op: Operation, number: int) -> Source | None:
         span = span_of(asserted[0])
     elif asserted or SIGNED not in op.attributes:
         return None
-    kind = "sum" if isinstance(made, arith.AddiOp) else "product"
+    kind = "sum" if isinstance(combining, arith.AddiOp) else "product"
     return Source(number, kind, f"int{bit_width(op.operands[0].type)}", span=span)
 
 
@@ -84,11 +84,11 @@ def _of_row(op: Operation, row: Row, number: int) -> Source | None:
         element = ELEMENTS[element_of(op.operands[0].type).name]
         kind = f"{element.language} to {sign}{width}"
         return None if element.is_small else Source(number, "to_int", kind, span=span_of(op))
-    known = _known(op.operands[1])
+    distance = _known(op.operands[1])
     if row.wrong == "divisor":
         kind = "remainder" if "rem" in op.name else "divide"
-        return None if known else Source(number, kind, f"{sign}{width}", span=span_of(op))
-    within = known is not None and 0 <= known < width
+        return None if distance else Source(number, kind, f"{sign}{width}", span=span_of(op))
+    within = distance is not None and 0 <= distance < width
     return None if within else Source(number, "shift", f"int{width}", width, span_of(op))
 
 
@@ -145,14 +145,14 @@ def _combined(b: Builder, op: Operation, source: Source) -> tuple[SSAValue, SSAV
     body = Block(arg_types=(i64, i64))
     inner = Builder.at_end(body, op.location)
     if source.kind == "sum":
-        made = inner.binary(arith.AddiOp, *body.args)
+        combined = inner.binary(arith.AddiOp, *body.args)
     else:
         beyond = (1 << width - 1) + 1
-        made = inner.binary(arith.MuliOp, *body.args)
-        made = inner.binary(arith.MinSIOp, made, inner.constant(beyond, i64))
-        made = inner.binary(arith.MaxSIOp, made, inner.constant(-beyond, i64))
+        combined = inner.binary(arith.MuliOp, *body.args)
+        combined = inner.binary(arith.MinSIOp, combined, inner.constant(beyond, i64))
+        combined = inner.binary(arith.MaxSIOp, combined, inner.constant(-beyond, i64))
     scan = isinstance(op, tt.ScanOp)
-    inner.create(tt.ScanReturnOp if scan else tt.ReduceReturnOp, (made,))
+    inner.create(tt.ScanReturnOp if scan else tt.ReduceReturnOp, (combined,))
     wide = _wide(b, op.operands[0], False)
     exact = b.create(
         type(op), (wide,), (like(op.results[0].type, i64),), dict(op.properties), regions=(Region(body),)

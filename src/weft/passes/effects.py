@@ -20,11 +20,11 @@ _PURE: dict[type[Operation], bool] = {}
 
 
 def _pure_class(cls: type[Operation]) -> bool:
-    known = _PURE.get(cls)
-    if known is None:
-        known = (cls.has_trait(NoMemoryEffect) or cls in _LACKING) and not cls.name.endswith("return")
-        _PURE[cls] = known
-    return known
+    is_pure = _PURE.get(cls)
+    if is_pure is None:
+        is_pure = (cls.has_trait(NoMemoryEffect) or cls in _LACKING) and not cls.name.endswith("return")
+        _PURE[cls] = is_pure
+    return is_pure
 
 
 def shareable(op: Operation) -> bool:

@@ -71,10 +71,10 @@ class Expander:
 
     def of(self, value: SSAValue, op: Operation) -> Sequence[SSAValue]:
         """The parts of a value that `op` uses."""
-        known = self.parts.get(value)
-        if known is None:
+        parts = self.parts.get(value)
+        if parts is None:
             raise CompilationError(f"{op.name} uses a {self.thing} of unknown origin", span_of(op))
-        return known
+        return parts
 
     # -- the walk ----------------------------------------------------------------------------------------------
 
@@ -97,10 +97,10 @@ class Expander:
                 old.append(argument)
             elif types is not None:
                 old.append(argument)
-                made = [block.insert_arg(type, argument.index + 1 + i) for i, type in enumerate(types)]
-                for part in made:
+                arguments = [block.insert_arg(type, argument.index + 1 + i) for i, type in enumerate(types)]
+                for part in arguments:
                     part.location = argument.location
-                self.parts[argument] = made
+                self.parts[argument] = arguments
         return old
 
     def _operation(self, op: Operation) -> None:

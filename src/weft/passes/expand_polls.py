@@ -45,12 +45,12 @@ def _loop(op: tt.AtomicPollOp) -> SSAValue:
     before, after = (region.blocks[0] for region in loop.regions)
     inner = Builder.at_end(before, op.location)
     old = inner.value(tt.AtomicLoadOp, (op.ptr,), op.expected.type, {"sem": op.sem, "scope": op.scope})
-    found = inner.cmpi("eq", old, op.expected)
-    waiting = inner.binary(arith.XOrIOp, found, inner.constant(True, i1))
+    reached = inner.cmpi("eq", old, op.expected)
+    waiting = inner.binary(arith.XOrIOp, reached, inner.constant(True, i1))
     if begin is not None and op.timeout is not None:
         passed = inner.binary(arith.SubiOp, _clock(inner), begin)
         waiting = inner.binary(arith.AndIOp, waiting, inner.cmpi("ult", passed, op.timeout))
-    inner.create(scf.ConditionOp, (waiting, found))
+    inner.create(scf.ConditionOp, (waiting, reached))
     Builder.at_end(after, op.location).yield_()
     return loop.results[0]
 

@@ -53,11 +53,11 @@ def _explain(op: tt.AssertOp) -> None:
     text = message.data if isinstance(message, StringAttr) else ""
     if bit_width(condition.type) > 1:
         condition = b.cmpi("ne", condition, b.constant(0, condition.type))
-    found = _compared(condition)
+    compared = _compared(condition)
     properties: dict[str, Attribute] = {"what": str_attr("assert"), "message": str_attr(text)}
     values: list[SSAValue] = []
-    if found is not None:
-        relation, *sides = found
+    if compared is not None:
+        relation, *sides = compared
         values = [_wide(b, side, unsigned=relation[0] == "u") for side in sides]
         if _OF_A_VALUE.match(text) or relation == "within":
             properties["what"] = str_attr("value")

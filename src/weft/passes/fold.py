@@ -59,8 +59,8 @@ def constant_of(value: SSAValue) -> int | float | None:
 
 def int_of(value: SSAValue) -> int | None:
     """The integer that a value is known to be, signed; a true `i1` is -1."""
-    found = constant_of(value)
-    return int(found) if isinstance(found, int) else None
+    constant = constant_of(value)
+    return int(constant) if isinstance(constant, int) else None
 
 
 def _wrap(value: int, type: Attribute) -> int:
@@ -85,10 +85,10 @@ class Folder:
     def fold(self, op: Operation) -> SSAValue | None:
         """The value that can take the place of the only result of `op`, or None."""
         rule = _RULES.get(op.name)
-        found = None if rule is None else rule(self, op)
-        if op.attributes and found in op.operands and not HINTS.isdisjoint(op.attributes):
+        folded = None if rule is None else rule(self, op)
+        if op.attributes and folded in op.operands and not HINTS.isdisjoint(op.attributes):
             return None  # the hint would be lost
-        return found
+        return folded
 
     def constant(self, op: Operation, value: int | float) -> SSAValue:
         """A constant of the type of `op`'s result."""
@@ -105,8 +105,8 @@ def _of_row(row: Row) -> Rule:
         behind, _, before = fact.partition("|")
         facts[number] = (behind, before)
 
-    def pick(folder: Folder, op: Operation, what: str, other: SSAValue) -> SSAValue | None:
-        return other if what == "x" else folder.constant(op, int(what)) if what else None
+    def pick(folder: Folder, op: Operation, choice: str, other: SSAValue) -> SSAValue | None:
+        return other if choice == "x" else folder.constant(op, int(choice)) if choice else None
 
     def rule(folder: Folder, op: Operation) -> SSAValue | None:
         x, y = op.operands
@@ -119,13 +119,13 @@ def _of_row(row: Row) -> Rule:
             if row.of_integers is None or is_wrong(row, a, b, bits):
                 return None
             return folder.constant(op, _wrap(row.of_integers(a, b, bits), x.type))
-        found = None
-        for known, side, other in ((b, 0, x), (a, 1, y)):
-            if known in facts:
-                found = found or pick(folder, op, facts[known][side], other)
-            if known == -1 and bits == 1:
-                found = found or pick(folder, op, facts[1][side], other)
-        return pick(folder, op, row.same, x) if found is None and x is y else found
+        folded = None
+        for constant, side, other in ((b, 0, x), (a, 1, y)):
+            if constant in facts:
+                folded = folded or pick(folder, op, facts[constant][side], other)
+            if constant == -1 and bits == 1:
+                folded = folded or pick(folder, op, facts[1][side], other)
+        return pick(folder, op, row.same, x) if folded is None and x is y else folded
 
     return rule
 
@@ -203,8 +203,8 @@ def _select(folder: Folder, op: Operation) -> SSAValue | None:
     condition, x, y = op.operands
     if x is y:
         return x
-    known = constant_of(condition)
-    return None if known is None else (x if known else y)
+    constant = constant_of(condition)
+    return None if constant is None else (x if constant else y)
 
 
 def _same_type(folder: Folder, op: Operation) -> SSAValue | None:
@@ -241,8 +241,8 @@ def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
 
 
 def _addi(folder: Folder, op: Operation) -> SSAValue | None:
-    found = _ADDED(folder, op)
-    return found if found is not None else _into_dot(folder, op)
+    folded = _ADDED(folder, op)
+    return folded if folded is not None else _into_dot(folder, op)
 
 
 _ADDED = _of_row(ROWS["arith.addi"])

@@ -69,19 +69,19 @@ class _Inliner:
 
     def _callee(self, call: tt.CallOp) -> tt.FuncOp:
         name = call.properties.get("callee")
-        found = self.by_name.get(name.root_reference.data) if isinstance(name, SymbolRefAttr) else None
-        if found is None:
+        callee = self.by_name.get(name.root_reference.data) if isinstance(name, SymbolRefAttr) else None
+        if callee is None:
             raise CompilationError(f"there is no function {name} to call", span_of(call))
-        if not found.body.blocks:
-            raise CompilationError(f"function @{found.sym_name.data} has no body", span_of(call))
-        signature = found.function_type
+        if not callee.body.blocks:
+            raise CompilationError(f"function @{callee.sym_name.data} has no body", span_of(call))
+        signature = callee.function_type
         if [v.type for v in call.operands] != list(signature.inputs.data) or [v.type for v in call.results] != list(
             signature.outputs.data
         ):
             raise CompilationError(
-                f"the call does not fit @{found.sym_name.data}: {type_text(signature)}", span_of(call)
+                f"the call does not fit @{callee.sym_name.data}: {type_text(signature)}", span_of(call)
             )
-        return found
+        return callee
 
     def _inline(self, f: tt.FuncOp) -> None:
         size = sum(1 for _ in walk(f))
@@ -117,9 +117,9 @@ def _copy_body(call: tt.CallOp, callee: tt.FuncOp) -> None:
     remove(call)
 
 
-def _relocate(op: Operation, caller: Attribute, known: dict[int, Attribute]) -> None:
+def _relocate(op: Operation, caller: Attribute, relocated: dict[int, Attribute]) -> None:
     for inner in walk(op):
-        found = known.get(id(inner.location))
-        if found is None:
-            found = known[id(inner.location)] = call_site_loc(inner.location, caller)
-        inner.location = found  # type: ignore[assignment]
+        location = relocated.get(id(inner.location))
+        if location is None:
+            location = relocated[id(inner.location)] = call_site_loc(inner.location, caller)
+        inner.location = location  # type: ignore[assignment]

@@ -35,9 +35,9 @@ def join_branches(root: Operation) -> None:
         for block in region.blocks:
             op = block.first_op
             while op is not None:
-                found = _following(op) if isinstance(op, scf.IfOp) else None
-                if found is not None and isinstance(op, scf.IfOp):
-                    op = _join(op, *found)
+                following = _following(op) if isinstance(op, scf.IfOp) else None
+                if following is not None and isinstance(op, scf.IfOp):
+                    op = _join(op, *following)
                 else:
                     join_branches(op)
                     op = op.next_op
@@ -74,16 +74,18 @@ def _join(first: scf.IfOp, second: scf.IfOp, negated: bool) -> scf.IfOp:
     types = [r.type for r in (*first.results, *second.results)]
     others = [second.regions[i] for i in ((1, 0) if negated else (0, 1))]
     regions = [_joined(first, own, other) for own, other in zip(first.regions, others, strict=True)]
-    made = scf.IfOp.create(operands=[first.operands[0]], result_types=types, regions=regions, location=second.location)
+    joined = scf.IfOp.create(
+        operands=[first.operands[0]], result_types=types, regions=regions, location=second.location
+    )
     parent = second.parent
     assert parent is not None
-    parent.insert_op_before(made, second)
-    for old, new in zip((*first.results, *second.results), made.results, strict=True):
+    parent.insert_op_before(joined, second)
+    for old, new in zip((*first.results, *second.results), joined.results, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     remove(second)
     remove(first)
-    return made
+    return joined
 
 
 def _joined(first: scf.IfOp, own: Region, other: Region) -> Region:

@@ -48,34 +48,34 @@ class Slice:
         With lookups it has to be said whether the iteration is `there`; they, and what they need, come where `early`
         is.
         """
-        found: dict[SSAValue, SSAValue] = {self.body.args[0]: index}
+        clones: dict[SSAValue, SSAValue] = {self.body.args[0]: index}
         for i in self.carried:
-            found[self.body.args[i + 1]] = states[i]
+            clones[self.body.args[i + 1]] = states[i]
         first = self._needed(self.lookups) if early is not None else ()
         for op in self.ops:
             at = early if early is not None and op in first else b
-            operands = [found.get(x, x) for x in op.operands]
+            operands = [clones.get(x, x) for x in op.operands]
             if isinstance(op, tt.LoadOp) and there is not None:
-                made: Operation = _masked(at, op, operands, there)
+                clone: Operation = _masked(at, op, operands, there)
             else:
-                made = op.clone()
-                made.operands = operands
-                at.insert(made)
-            made.location = op.location
-            for old, new in zip(op.results, made.results, strict=True):
+                clone = op.clone()
+                clone.operands = operands
+                at.insert(clone)
+            clone.location = op.location
+            for old, new in zip(op.results, clone.results, strict=True):
                 new.name_hint = old.name_hint
-                found[old] = new
+                clones[old] = new
         end = self.body.last_op
         assert end is not None
-        return found, {i: found.get(end.operands[i], end.operands[i]) for i in self.carried}
+        return clones, {i: clones.get(end.operands[i], end.operands[i]) for i in self.carried}
 
     def _needed(self, wanted: Sequence[Operation]) -> set[Operation]:
         """Operations of the slice, and those that they are computed from."""
-        found = set(wanted)
+        needed = set(wanted)
         for op in reversed(self.ops):
-            if any(use.operation in found for r in op.results for use in r.uses):
-                found.add(op)
-        return found
+            if any(use.operation in needed for r in op.results for use in r.uses):
+                needed.add(op)
+        return needed
 
 
 def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], there: SSAValue) -> Operation:

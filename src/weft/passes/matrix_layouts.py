@@ -26,7 +26,7 @@ Layout = DistributedLayout | LinearLayout
 
 
 def matrix_layouts(
-    found: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool, division: Bases
+    entries: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool, division: Bases
 ) -> tuple[Layout, Layout, Layout] | None:
     """Those of the left operand, the right one and the result; None where no instruction that was found fits.
 
@@ -34,9 +34,9 @@ def matrix_layouts(
     it need not move. The shape is a block's part of the product, and `division` says how blocks divide the whole.
     """
     rows, columns = shape[-2:]
-    for entry in found:
+    for entry in entries:
         m, n = entry.params.get("tile", entry.shape[:2])
-        if rows >= m and columns >= n and depth >= min(x.shape[2] for x in found):
+        if rows >= m and columns >= n and depth >= min(x.shape[2] for x in entries):
             parts = _warps_along(shape, m, n, warps, chained)
             if "named" in entry.params:
                 result: DistributedLayout = divided(entry.params["named"](parts), division)

@@ -74,10 +74,10 @@ def partial_sums(root: Operation, threads: int, *, reorder: bool = True) -> bool
 def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool) -> int:
     """Rewrite one sum, if it takes no more than the registers that are left; how many it takes."""
     carried = loop.body.block.args[index + 1]
-    found = _reduction(loop, carried, index)
-    if found is None:
+    reduction = _reduction(loop, carried, index)
+    if reduction is None:
         return 0
-    added, reduced = found
+    added, reduced = reduction
     if isinstance(added, arith.AddfOp) and not reorder:
         return 0
     if encoding_of(reduced.srcs[0].type) is not None:  # whoever has said the layouts has said this too

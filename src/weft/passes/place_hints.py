@@ -43,28 +43,28 @@ def place_hints(root: Operation) -> None:
 def _placed(op: Operation) -> SSAValue:
     b = Builder.before(op)
     pointer = op.operands[0]
-    made = pointer.owner
-    if not isinstance(made, tt.IntToPtrOp):
+    producer = pointer.owner
+    if not isinstance(producer, tt.IntToPtrOp):
         return _counted(b, b.create(tt.PtrToIntOp, (pointer,), (op.results[0].type,)).results[0], roots_of(pointer))
-    number = made.operands[0]
+    number = producer.operands[0]
     pointers = _pointers_in(number)
     if pointers:
         return _counted(b, number, roots_of(pointers[0]) if len(pointers) == 1 else [])
-    return _counted(b, number, []) if _becomes_pointer(number, made) else number
+    return _counted(b, number, []) if _becomes_pointer(number, producer) else number
 
 
 def _counted(b: Builder, address: SSAValue, roots: Sequence[SSAValue]) -> SSAValue:
     """How many bytes an address is from the beginning of its array."""
-    found: SSAValue | None = None
+    nearest: SSAValue | None = None
     for array in roots:
         address_of = b.create(tt.PtrToIntOp, (array,), (i64,)).results[0]
         begin: SSAValue = b.binary(arith.AndIOp, address_of, b.constant(-KEPT, i64))
         if is_tensor(address.type):
             begin = b.splat(begin, shape_of(address.type))
-        here = b.binary(arith.SubiOp, address, begin)
-        found = here if found is None else b.binary(arith.MinUIOp, found, here)
-    if found is not None:
-        return found
+        distance = b.binary(arith.SubiOp, address, begin)
+        nearest = distance if nearest is None else b.binary(arith.MinUIOp, nearest, distance)
+    if nearest is not None:
+        return nearest
     return b.binary(arith.SubiOp, address, _first(b, address))
 
 
@@ -79,7 +79,7 @@ def _first(b: Builder, value: SSAValue) -> SSAValue:
 
 def _pointers_in(number: SSAValue) -> list[SSAValue]:
     """The pointers that an integer is made of by arithmetic."""
-    found: list[SSAValue] = []
+    pointers: list[SSAValue] = []
     seen: set[SSAValue] = set()
     todo = [number]
     while todo:
@@ -88,10 +88,10 @@ def _pointers_in(number: SSAValue) -> list[SSAValue]:
             continue
         seen.add(value)
         if isinstance(owner, tt.PtrToIntOp):
-            found.append(owner.operands[0])
+            pointers.append(owner.operands[0])
         elif not owner.regions and not isinstance(owner, tt.LoadOp):
             todo += owner.operands
-    return found
+    return pointers
 
 
 def _becomes_pointer(number: SSAValue, besides: Operation) -> bool:

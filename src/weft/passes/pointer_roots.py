@@ -23,7 +23,7 @@ OF_ALL = (tt.JoinOp, tt.CatOp)
 
 def roots_of(address: SSAValue) -> list[BlockArgument]:
     """The arguments of the function that an address may be made of; none where it may come from anywhere else too."""
-    found: set[BlockArgument] = set()
+    roots: set[BlockArgument] = set()
     seen: set[SSAValue] = set()
     todo = [address]
     while todo:
@@ -35,9 +35,9 @@ def roots_of(address: SSAValue) -> list[BlockArgument]:
         if before is None:
             return []
         if isinstance(value, BlockArgument) and before == [value]:
-            found.add(value)
+            roots.add(value)
         todo += before
-    return sorted(found, key=lambda argument: argument.index)
+    return sorted(roots, key=lambda argument: argument.index)
 
 
 def root_of(address: SSAValue) -> BlockArgument | None:
@@ -72,8 +72,8 @@ def _passed_to(value: SSAValue, block: Block) -> list[SSAValue] | None:
     parent = block.parent_op()
     index = value.index  # type: ignore[attr-defined]
     if isinstance(parent, tt.FuncOp):
-        known = parent.body.blocks[0] is block and is_pointer(value.type) and not is_tensor(value.type)
-        return [value] if known else None
+        is_argument = parent.body.blocks[0] is block and is_pointer(value.type) and not is_tensor(value.type)
+        return [value] if is_argument else None
     if isinstance(parent, scf.ForOp) and index > 0:
         return [parent.operands[2 + index], _end_of(parent.regions[0]).operands[index - 1]]
     if isinstance(parent, scf.WhileOp):

@@ -83,11 +83,11 @@ def relay(
     if keeps_layouts and not remarks:
         return
     for layout in layouts:
-        found = _better(function, layout)
-        if found is not None:
-            _tell(function, layout, found, remarks, LayoutKept if keeps_layouts else LayoutChanged)
+        better = _better(function, layout)
+        if better is not None:
+            _tell(function, layout, better, remarks, LayoutKept if keeps_layouts else LayoutChanged)
             if not keeps_layouts:
-                replace_layout(function, layout, found)
+                replace_layout(function, layout, better)
 
 
 def layouts_of(function: Operation) -> list[LayoutAttr]:
@@ -98,7 +98,7 @@ def layouts_of(function: Operation) -> list[LayoutAttr]:
 def _tell(
     function: Operation,
     layout: LayoutAttr,
-    found: LayoutAttr,
+    chosen: LayoutAttr,
     remarks: RemarkCollector,
     kind: type[LayoutChanged | LayoutKept],
 ) -> None:
@@ -107,19 +107,19 @@ def _tell(
         return
     accesses = (op for op in walk(function) if op.name in ("tt.load", "tt.store"))
     op = next(op for op in accesses if encoding_of(op.operands[0].type) == layout)
-    before, after = (told_layout(x.named) for x in (layout, found))
+    before, after = (told_layout(x.named) for x in (layout, chosen))
     tile = tile_text((*op.results, *op.operands[1:])[0].type)
-    remarks.add(kind(span_of(op), tile, before, after, _why(found)))
+    remarks.add(kind(span_of(op), tile, before, after, _why(chosen)))
 
 
-def _why(found: LayoutAttr) -> str:
+def _why(layout: LayoutAttr) -> str:
     """What a layout of one dimension brings, in numbers."""
-    bases = found.linear.bases if found.linear is not None else {}
+    bases = layout.linear.bases if layout.linear is not None else {}
     sizes = [basis[0] for basis in bases["lane"]]
     run = f"{sizes[0]} element{'s' if sizes[0] > 1 else ''}"
     side_by_side = f"each access takes a run of {run}, and the lanes of a warp lie side by side"
     pieces = min((basis[0] for basis in bases["warp"]), default=0)
-    more = isinstance(found.named, DistributedLinearLayout) and pieces
+    more = isinstance(layout.named, DistributedLinearLayout) and pieces
     return f"{side_by_side}; a warp has {pieces} elements in a row" if more else side_by_side
 
 
@@ -176,9 +176,11 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
 
 def vector_of(op: Operation, facts: AxisFacts, bits: int) -> int:
     """How many elements one access of a thread can take, if it has as many in a row."""
-    found = facts.of(op.operands[0])
+    axis_facts = facts.of(op.operands[0])
     return min(
-        found.contiguity[0], found.divisibility[0] * 8 // bits, *(facts.of(x).constancy[0] for x in masks_of(op))
+        axis_facts.contiguity[0],
+        axis_facts.divisibility[0] * 8 // bits,
+        *(facts.of(x).constancy[0] for x in masks_of(op)),
     )
 
 
@@ -191,7 +193,7 @@ def ends_early(mask: SSAValue, facts: AxisFacts) -> bool:
     for op in _made_of(mask):
         if op.name == "arith.cmpi":
             numbers = [x for x in op.operands if is_tensor(x.type) and facts.of(x).contiguity[0] > 1]
-            if any(all(made.name != "tt.get_program_id" for made in _made_of(x)) for x in numbers):
+            if any(all(maker.name != "tt.get_program_id" for maker in _made_of(x)) for x in numbers):
                 return True
     return False
 
@@ -201,17 +203,17 @@ def _made_of(value: SSAValue) -> Iterator[Operation]:
     seen: set[SSAValue] = set()
     todo = [value]
     while todo:
-        found = todo.pop()
-        if found in seen:
+        current = todo.pop()
+        if current in seen:
             continue
-        seen.add(found)
-        if isinstance(found, BlockArgument):
-            loop = found.block.parent_op()
+        seen.add(current)
+        if isinstance(current, BlockArgument):
+            loop = current.block.parent_op()
             if loop is not None and loop.name == "scf.for":
-                todo.append(loop.operands[0 if found.index == 0 else found.index + 2])
-        elif isinstance(found.owner, Operation):
-            yield found.owner
-            todo += found.owner.operands
+                todo.append(loop.operands[0 if current.index == 0 else current.index + 2])
+        elif isinstance(current.owner, Operation):
+            yield current.owner
+            todo += current.owner.operands
 
 
 def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:

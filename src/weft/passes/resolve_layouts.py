@@ -104,20 +104,20 @@ class _Choice:
 def _auto(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
-    found, choice = _Inference(AutoLayout), _Choice(function)
-    given = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
-    for op in given:
+    inference, choice = _Inference(AutoLayout), _Choice(function)
+    settings = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
+    for op in settings:
         layout = name_of(op.result.type)
         assert isinstance(layout, DistributedLayout)
-        found.set(op.src, layout, op)
-    found.propagate()
+        inference.set(op.src, layout, op)
+    inference.propagate()
     for access in choice.accesses:  # of which nobody has said anything
-        if _open(access.operands[0], AutoLayout) and access.operands[0] not in found.found:
-            found.set(access.operands[0], choice.layout(access), access)
-            found.propagate()
-    found.write(function)
-    found.tell(remarks)
-    for op in given:
+        if _open(access.operands[0], AutoLayout) and access.operands[0] not in inference.found:
+            inference.set(access.operands[0], choice.layout(access), access)
+            inference.propagate()
+    inference.write(function)
+    inference.tell(remarks)
+    for op in settings:
         op.result.replace_all_uses_with(op.src)
         remove(op)
 
@@ -125,13 +125,13 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
 def _coalesced(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, CoalescedLayout) for value in _values(function)):
         return
-    found, choice = _Inference(CoalescedLayout), _Choice(function)
+    inference, choice = _Inference(CoalescedLayout), _Choice(function)
     for op in choice.accesses:
         if _open(op.operands[0], CoalescedLayout):
-            found.set(op.operands[0], choice.layout(op), op)
-    found.propagate()
-    found.write(function)
-    found.tell(remarks)
+            inference.set(op.operands[0], choice.layout(op), op)
+    inference.propagate()
+    inference.write(function)
+    inference.tell(remarks)
 
 
 def coalesced_for(
@@ -159,18 +159,18 @@ def coalesced_for(
 
 
 def _order(pointer: SSAValue, facts: AxisFacts) -> list[int]:
-    known = facts.of(pointer)
-    return sorted(range(len(shape_of(pointer.type))), key=lambda d: (-known.contiguity[d], -d))
+    axis_facts = facts.of(pointer)
+    return sorted(range(len(shape_of(pointer.type))), key=lambda d: (-axis_facts.contiguity[d], -d))
 
 
 def _vector(pointer: SSAValue, order: Sequence[int], facts: AxisFacts) -> int:
     """The elements that one thread may access at once, as far as addresses are known."""
-    known = facts.of(pointer)
+    axis_facts = facts.of(pointer)
     element = element_of(pointer.type)
     assert is_pointer(element)
     bits = max(8, bit_width(element.pointee))  # type: ignore[attr-defined]
-    run = min(known.contiguity[order[0]], shape_of(pointer.type)[order[0]])
-    return max(1, min(run, known.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits))
+    run = min(axis_facts.contiguity[order[0]], shape_of(pointer.type)[order[0]])
+    return max(1, min(run, axis_facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits))
 
 
 def _spread(shape: Sequence[int], order: Sequence[int], vector: int, lanes: int, warps: int) -> BlockedLayout:
@@ -236,12 +236,14 @@ class _Inference:
         """A value has this layout, because of an operation. Raises LayoutError where it has another already."""
         if not _open(value, self.kind):
             return
-        known = self.found.get(value)
-        if known is None:
+        earlier = self.found.get(value)
+        if earlier is None:
             self.found[value] = layout, source
             self.fresh.append(value)
-        elif known[0] != layout and known[0].to_linear(shape_of(value.type)) != layout.to_linear(shape_of(value.type)):
-            raise _conflict(value, known, (layout, source))
+        elif earlier[0] != layout and earlier[0].to_linear(shape_of(value.type)) != layout.to_linear(
+            shape_of(value.type)
+        ):
+            raise _conflict(value, earlier, (layout, source))
 
     def tell(self, remarks: RemarkCollector) -> None:
         """Say which tiles have which layout, and the operation that it comes from."""
@@ -378,10 +380,10 @@ class _Inference:
         for value in list(_values(function)):
             if not _open(value, self.kind):
                 continue
-            known = self.found.get(value)
-            if known is None:
+            inferred = self.found.get(value)
+            if inferred is None:
                 raise _missing(value, self.kind)
-            value._type = laid_tensor(shape_of(value.type), element_of(value.type), known[0])
+            value._type = laid_tensor(shape_of(value.type), element_of(value.type), inferred[0])
             owner = value.owner
             if isinstance(owner, Operation) and owner.name == "arith.constant":
                 old = owner.properties["value"]
@@ -441,14 +443,14 @@ def _made(value: SSAValue) -> Operation | None:
 
 
 def _conflict(
-    value: SSAValue, known: tuple[DistributedLayout, Operation], other: tuple[DistributedLayout, Operation]
+    value: SSAValue, first: tuple[DistributedLayout, Operation], other: tuple[DistributedLayout, Operation]
 ) -> LayoutError:
-    made = _made(value)
+    producer = _made(value)
     return LayoutError(
-        f"a tensor of shape {list(shape_of(value.type))} is to have two layouts, {known[0]!r} and {other[0]!r}",
-        span_of(made) if made is not None else None,
+        f"a tensor of shape {list(shape_of(value.type))} is to have two layouts, {first[0]!r} and {other[0]!r}",
+        span_of(producer) if producer is not None else None,
         notes=[
-            Note("the first because of this", span_of(known[1])),
+            Note("the first because of this", span_of(first[1])),
             Note("the second because of this", span_of(other[1])),
         ],
         hint="convert it for one of its uses: gl.convert_layout(x, layout)",
@@ -456,7 +458,7 @@ def _conflict(
 
 
 def _missing(value: SSAValue, kind: type) -> LayoutError:
-    made = _made(value)
+    producer = _made(value)
     name = kind.__name__
     article = "an" if kind is AutoLayout else "a"
     hint = "gl.set_auto_layout(x, layout) says it, for x and for what it is computed with"
@@ -465,6 +467,6 @@ def _missing(value: SSAValue, kind: type) -> LayoutError:
     return LayoutError(
         f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is in {article} {name}, "
         "and nothing says which layout that is",
-        span_of(made) if made is not None else None,
+        span_of(producer) if producer is not None else None,
         hint=hint,
     )

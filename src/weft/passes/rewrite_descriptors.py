@@ -62,13 +62,13 @@ def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
     `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
     functions = [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]
-    found = [
+    ops = [
         f
         for f in functions
         if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
         or any(isinstance(r.type, TensorDescType) for op in walk(f) for r in op.results)
     ]
-    for function in found:
+    for function in ops:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
         _arguments(function, expander)
         try:
@@ -79,14 +79,14 @@ def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
         outputs = tuple(function.function_type.outputs.data)
         function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)
         drop_unchanged(function)
-    return bool(found)
+    return bool(ops)
 
 
 class _NoSuchCombination(Exception):
     """A reduction into memory that no operation on pointers does."""
 
-    def __init__(self, what: str, span: Span | None) -> None:
-        super().__init__(what)
+    def __init__(self, message: str, span: Span | None) -> None:
+        super().__init__(message)
         self.span = span
 
 
@@ -112,10 +112,10 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
     b = Builder.at_start(entry, function.location)
     old_attrs = function.properties.get("arg_attrs")
     attrs: list[Attribute] = []
-    given = list(entry.args)
+    arguments = list(entry.args)
     index = 0
-    while index < len(given):
-        argument = given[index]
+    while index < len(arguments):
+        argument = arguments[index]
         own = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else empty_dict()
         types = _part_types(argument.type)
         if types is None:
@@ -130,7 +130,7 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
         wide: list[SSAValue] = [*parts[2:-1], b.constant(1, i64)]
         nan = b.constant(0, i1) if "tt.zero_padding" in own.data else b.cmpi("ne", parts[1], b.constant(0, i64))
         expander.parts[argument] = [parts[0], nan, *wide]
-        for value, part in zip(given[index + 1 : index + 1 + extra], wide, strict=False):
+        for value, part in zip(arguments[index + 1 : index + 1 + extra], wide, strict=False):
             narrow = part if value.type == i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
             value.replace_all_uses_with(narrow)
             entry.erase_arg(value)
@@ -148,10 +148,10 @@ def _facts(pointer: Attribute, rank: int, own: DictionaryAttr) -> list[Attribute
 
 
 def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> SSAValue:
-    made = entry.insert_arg(type, index)
-    made.name_hint = like.name_hint
-    made.location = like.location  # type: ignore[attr-defined]
-    return made
+    argument = entry.insert_arg(type, index)
+    argument.name_hint = like.name_hint
+    argument.location = like.location  # type: ignore[attr-defined]
+    return argument
 
 
 def _make(expander: Expander, op: Operation, b: Builder) -> None:
@@ -170,10 +170,10 @@ def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:
 
 def _padding(b: Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
     """The tile of padding: zero, or NaN where the descriptor says so and the elements have one."""
-    known = splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
-    if not is_float(tile) or known == 0:
+    constant = splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
+    if not is_float(tile) or constant == 0:
         return b.constant(0, tile)
-    if known is not None:
+    if constant is not None:
         return b.constant(float("nan"), tile)
     element = element_of(tile)
     chosen = b.select(flag, b.constant(float("nan"), element), b.constant(0, element))

@@ -50,9 +50,9 @@ def _uniform(value: SSAValue, b: Builder) -> SSAValue | None:
     owner = value.owner
     if isinstance(owner, tt.SplatOp):
         return owner.operands[0]
-    known = int_of(value)
-    if known is not None:
-        return b.constant(known, element_of(value.type))
+    number = int_of(value)
+    if number is not None:
+        return b.constant(number, element_of(value.type))
     if isinstance(owner, (tt.BroadcastOp, tt.ExpandDimsOp)):
         return _uniform(owner.operands[0], b)
     if isinstance(owner, arith.MuliOp):
@@ -144,6 +144,6 @@ def _scalarize(loop: scf.ForOp, index: int) -> None:
     if any(True for _ in result.uses):
         after = Builder.after(loop)
         final = moved(after, result)
-        made = final.owner
-        assert isinstance(made, Operation)
-        result.replace_uses_with_if(final, lambda use: use.operation is not made.operands[1].owner)
+        producer = final.owner
+        assert isinstance(producer, Operation)
+        result.replace_uses_with_if(final, lambda use: use.operation is not producer.operands[1].owner)

@@ -36,9 +36,9 @@ PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPreci
 
 def split_products(root: Operation, machine: Machine) -> bool:
     """Rewrite the products inside `root` that need it on a machine. Gives whether there was any."""
-    found = [op for op in walk(root) if isinstance(op, tt.DotOp)]
+    products = [op for op in walk(root) if isinstance(op, tt.DotOp)]
     changed = False
-    for op in found:
+    for op in products:
         element = element_of(op.a.type)
         precision = int_value(op.inputPrecision) if op.inputPrecision is not None else tt.InputPrecision.IEEE
         if element == f32 and precision in PARTS:
@@ -86,12 +86,12 @@ def _in_parts(op: tt.DotOp, precision: tt.InputPrecision) -> None:
 
 def _bf16_parts(b: Builder, x: SSAValue, count: int) -> list[SSAValue]:
     """x as a sum of bf16, each the rounded rest."""
-    found: list[SSAValue] = []
+    parts: list[SSAValue] = []
     for i in range(count):
-        found.append(b.cast(arith.TruncFOp, x, bf16))
+        parts.append(b.cast(arith.TruncFOp, x, bf16))
         if i + 1 < count:
-            x = b.binary(arith.SubfOp, x, b.cast(arith.ExtFOp, found[-1], f32))
-    return found
+            x = b.binary(arith.SubfOp, x, b.cast(arith.ExtFOp, parts[-1], f32))
+    return parts
 
 
 def _tf32_parts(b: Builder, x: SSAValue, count: int) -> Sequence[SSAValue]:

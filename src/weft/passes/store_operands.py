@@ -81,10 +81,12 @@ def _store(op: ConvertLayoutOp, machine: Machine) -> None:
     layout = memory_for(shape, bits, [before], after, machine)
     if layout is None or any(not isinstance(use.operation, tt.DotOp) for use in op.result.uses):
         return
-    made = Builder.before(op).create(LocalAllocOp, (op.src,), (memdesc(shape, element, layout, mutable=False),)).result
+    memory = (
+        Builder.before(op).create(LocalAllocOp, (op.src,), (memdesc(shape, element, layout, mutable=False),)).result
+    )
     for use in list(op.result.uses):
         near = Builder.before(use.operation)
-        use.operation.operands[use.index] = near.create(LocalLoadOp, (made,), (op.result.type,)).result
+        use.operation.operands[use.index] = near.create(LocalLoadOp, (memory,), (op.result.type,)).result
     remove(op)
 
 

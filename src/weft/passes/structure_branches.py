@@ -179,10 +179,10 @@ class _Structure:
         types: Sequence[Attribute]
         types = [a.type for a in target.args] if isinstance(target, Block) else self.results
         condition = mapped.get(op.cond, op.cond)
-        made = b.if_(condition, types)
-        sides = zip(made.regions, op.successors, (op.then_arguments, op.else_arguments), strict=True)
-        for region, successor, given in sides:
-            values: Sequence[SSAValue] = [mapped.get(v, v) for v in given]
+        branch = b.if_(condition, types)
+        sides = zip(branch.regions, op.successors, (op.then_arguments, op.else_arguments), strict=True)
+        for region, successor, arguments in sides:
+            values: Sequence[SSAValue] = [mapped.get(v, v) for v in arguments]
             inner = Builder.at_end(region.block, op.location)
             if successor is not target:
                 inner_map = dict(mapped)
@@ -190,4 +190,4 @@ class _Structure:
                 values = self._emit(successor, target, inner, inner_map)
             inner.loc = op.location
             inner.create(scf.YieldOp, values)
-        return made.results
+        return branch.results

@@ -45,8 +45,8 @@ def unroll_loops(root: Operation) -> None:
 
 
 def _unroll(rest: scf.ForOp, factor: int) -> None:
-    known = _known_iterations(rest)
-    if known is not None and known < factor:
+    iterations = _known_iterations(rest)
+    if iterations is not None and iterations < factor:
         return
     if factor * sum(1 for _ in walk(rest)) > MAX_OPERATIONS:
         raise CompilationError(
@@ -56,7 +56,7 @@ def _unroll(rest: scf.ForOp, factor: int) -> None:
         )
     b = Builder.before(rest)
     upper, step = rest.operands[1:3]
-    middle = _middle(b, rest, factor) if known is None or known % factor else upper
+    middle = _middle(b, rest, factor) if iterations is None or iterations % factor else upper
     stride = _times(b, step, factor)
     many = rest.clone()
     many.operands = [many.operands[0], middle, stride, *many.operands[3:]]
@@ -71,9 +71,9 @@ def _unroll(rest: scf.ForOp, factor: int) -> None:
 
 
 def _times(b: Builder, step: SSAValue, factor: int) -> SSAValue:
-    known = int_of(step)
-    if known is not None:
-        return b.constant(known * factor, step.type)
+    number = int_of(step)
+    if number is not None:
+        return b.constant(number * factor, step.type)
     return b.binary(arith.MuliOp, step, b.constant(factor, step.type))
 
 
@@ -88,9 +88,9 @@ def _known_iterations(loop: scf.ForOp) -> int | None:
 def _middle(b: Builder, loop: scf.ForOp, factor: int) -> SSAValue:
     """Where the iterations begin that are left."""
     lower, upper, step = loop.operands[:3]
-    known, start, distance = _known_iterations(loop), int_of(lower), int_of(step)
-    if known is not None and start is not None and distance is not None:
-        return b.constant(start + (known - known % factor) * distance, lower.type)
+    total, start, distance = _known_iterations(loop), int_of(lower), int_of(step)
+    if total is not None and start is not None and distance is not None:
+        return b.constant(start + (total - total % factor) * distance, lower.type)
     one = b.constant(1, lower.type)
     last = b.binary(arith.SubiOp, b.binary(arith.SubiOp, upper, lower), one)
     count = b.binary(arith.AddiOp, b.binary(arith.DivUIOp, last, step), one)

@@ -36,8 +36,8 @@ class _Cluster:
 def _cluster_of(batch: Batch, warp: int, op: LaneOp) -> _Cluster:
     """The barrier of a cluster that a warp is at: that of all warps, or of its partition in all blocks."""
     number = int(batch.numbers[warp // batch.program.warps]) // batch.program.blocks
-    found: _Cluster = batch.clusters.setdefault((number, op.attrs.get("id")), _Cluster())
-    return found
+    cluster: _Cluster = batch.clusters.setdefault((number, op.attrs.get("id")), _Cluster())
+    return cluster
 
 
 def cluster_arrive(context: Context, op: LaneOp) -> None:

@@ -65,11 +65,11 @@ class Environment:
         """The kernel's variables, where someone watches: the value that each has now."""
 
     def __getitem__(self, value: Value) -> Fragment:
-        found = self.values.get(value)
-        if found is None:
+        fragment = self.values.get(value)
+        if fragment is None:
             assert self.outer is not None and self.rows is not None, f"{value} has no value"
-            found = self.values[value] = self.outer[value].rows(self.rows)
-        return found
+            fragment = self.values[value] = self.outer[value].rows(self.rows)
+        return fragment
 
 
 @dataclass

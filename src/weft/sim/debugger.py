@@ -48,8 +48,8 @@ class Stop(Mapping[str, Any]):
         try:
             return self._values[name]
         except KeyError:
-            known = ", ".join(self._values) or "none"
-            raise KeyError(f"no variable {name!r} at {self.file}:{self.line}; there are: {known}") from None
+            names = ", ".join(self._values) or "none"
+            raise KeyError(f"no variable {name!r} at {self.file}:{self.line}; there are: {names}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -214,18 +214,18 @@ def _buffer(context: Context, variable: Variable, rows: Array) -> Any:
     offset = np.arange(size)
     place = [_spread(layout.sublayout(layout.in_dims, [d]).in_columns("offset"), offset) for d in layout.out_dims]
     flat = np.ravel_multi_index(tuple(place), tile)
-    found, missing = np.zeros((count, size), data.dtype), np.ones((count, size), np.bool_)
-    found[:, flat], missing[:, flat] = data, ~known
-    found, missing = found.reshape(variable.shape), missing.reshape(variable.shape)
-    return np.ma.masked_array(found, missing) if missing.any() else found
+    values, missing = np.zeros((count, size), data.dtype), np.ones((count, size), np.bool_)
+    values[:, flat], missing[:, flat] = data, ~known
+    values, missing = values.reshape(variable.shape), missing.reshape(variable.shape)
+    return np.ma.masked_array(values, missing) if missing.any() else values
 
 
 def _spread(columns: Sequence[int], index: Array) -> Array:
     """The sum of the columns whose bits are set."""
-    found = np.zeros(index.shape, np.int64)
+    mixed = np.zeros(index.shape, np.int64)
     for i, column in enumerate(columns):
-        found ^= (index >> i & 1) * column
-    return found
+        mixed ^= (index >> i & 1) * column
+    return mixed
 
 
 def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
@@ -235,15 +235,15 @@ def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps:
     """
     shape = tuple(layout.out_dims.values())
     index = [_coordinate(layout, dim, warps) for dim in layout.out_dims]
-    found = np.zeros(shape, data.dtype)
+    tile = np.zeros(shape, data.dtype)
     missing = np.ones(shape, np.bool_)
     values = np.broadcast_to(data, index[0].shape)
     if undefined is not None:
         defined = np.broadcast_to(undefined == 0, index[0].shape)
         index, values = [x[defined] for x in index], values[defined]
-    found[tuple(index)] = values
+    tile[tuple(index)] = values
     missing[tuple(index)] = False
-    return np.ma.masked_array(found, missing) if missing.any() else found
+    return np.ma.masked_array(tile, missing) if missing.any() else tile
 
 
 def _coordinate(layout: LinearLayout, dim: str, warps: Array) -> Array:

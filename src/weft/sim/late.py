@@ -29,11 +29,11 @@ def is_race_with(error: SimulationError, read: SimulationError) -> bool:
 
 def first_of(errors: Iterable[SimulationError]) -> list[SimulationError]:
     """The errors of a launch, races before the reads of unwritten memory that they explain."""
-    found: list[SimulationError] = []
+    ordered: list[SimulationError] = []
     for error in errors:
-        at = next((i for i, known in enumerate(found) if is_race_with(error, known)), len(found))
-        found.insert(at, error)
-    return found
+        at = next((i for i, other in enumerate(ordered) if is_race_with(error, other)), len(ordered))
+        ordered.insert(at, error)
+    return ordered
 
 
 def instead_of(read: SimulationError, turn: Callable[[], bool]) -> SimulationError:

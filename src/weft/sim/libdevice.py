@@ -110,9 +110,9 @@ def _name(symbol: str) -> tuple[Mapping[str, Any], str] | None:
     name = symbol.removeprefix("__nv_")
     name = RENAMED.get(name, name)
     for table in (INTEGERS, TESTS, FLOATS, OPERATIONS):
-        for found in (name, name.removesuffix("f")):
-            if found in table:
-                return table, found
+        for candidate in (name, name.removesuffix("f")):
+            if candidate in table:
+                return table, candidate
     return None
 
 
@@ -133,12 +133,12 @@ def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
     """
     if symbol.removeprefix("__nv_") in CASTS:
         return np.ascontiguousarray(operands[0]).view(dtype)
-    found = _name(symbol)
-    if found is None:
+    function = _name(symbol)
+    if function is None:
         library = _elsewhere(symbol)
         assert library is not None, symbol
         return library(operands).astype(dtype)
-    table, name = found
+    table, name = function
     if table is OPERATIONS:
         return np.asarray(compute(table[name], operands, _ELEMENTS[dtype], {}))
     if table is INTEGERS:

@@ -64,30 +64,30 @@ class Batch(Turns):
 
     def site(self, op: LaneOp) -> int:
         """A number for an operation."""
-        found = self._site_of.get(id(op))
-        if found is None:
-            found = self._site_of[id(op)] = len(self.sites)
+        site = self._site_of.get(id(op))
+        if site is None:
+            site = self._site_of[id(op)] = len(self.sites)
             self.sites.append(op)
-        return found
+        return site
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def base(self, context: Context) -> Array:
         """Where each warp's block has its shared memory, [warp, 1, 1]."""
-        found: Array = (context.warps // self.program.warps * self.stride)[:, None, None]
-        return found
+        base: Array = (context.warps // self.program.warps * self.stride)[:, None, None]
+        return base
 
     def flat(self, context: Context, access: Access) -> Array:
         """Addresses in the shared memory of all blocks."""
         home = self.base(context) if access.home is None else access.home * self.stride
-        found: Array = access.address + home
-        return found
+        flat: Array = access.address + home
+        return flat
 
     def block_of_rank(self, block: Array, rank: Array) -> Array:
         """The blocks of the batch that have these ranks in the clusters of others."""
         away = rank - self.numbers[block] % self.program.blocks
-        found: Array = block + (away if self.numbers[0] <= self.numbers[-1] else -away)
-        return found
+        target: Array = block + (away if self.numbers[0] <= self.numbers[-1] else -away)
+        return target
 
     def checked(self, context: Context, access: Access, store: bool) -> Array:
         """Who may go through with an access: aligned, inside of memory; the others are reported."""
@@ -169,10 +169,10 @@ class Batch(Turns):
         """The bytes, uint8 [warp, lane, register, width], zeros where not active; and which are undefined."""
         active = self.checked(context, access, False)
         if self.remembered is not None and access.counted and access.space == "shared":
-            found = self.remembered.read(access.address + self.base(context), access.active, access.width)
-            if found is not None:
+            remembered = self.remembered.read(access.address + self.base(context), access.active, access.width)
+            if remembered is not None:
                 access.known = True
-                return found, None
+                return remembered, None
         data = np.zeros((*access.address.shape, access.width), np.uint8)
         if not active.any():
             return data, None
@@ -244,19 +244,19 @@ class Batch(Turns):
 
     def _check_read(self, context: Context, access: Access, active: Array, flat: Array) -> None:
         granule, warp, lane, index = self.granules(context, access, active, flat)
-        found = self.shadow.after_write(granule, warp, lane)
-        if found.any():
-            self._race(context, access, active, index[found], granule[found], "reads")
-        if access.proxy and not found.any():
+        racing = self.shadow.after_write(granule, warp, lane)
+        if racing.any():
+            self._race(context, access, active, index[racing], granule[racing], "reads")
+        if access.proxy and not racing.any():
             self._check_fence(context, access, active, granule, index)
         self.shadow.record_read(granule, warp, lane, self.site(access.op))
 
     def _check_fence(self, context: Context, access: Access, active: Array, granule: Array, index: Array) -> None:
-        found = self.shadow.unfenced(granule, context.warps[np.nonzero(active)[0]][index])
-        if found.any():
+        unfenced = self.shadow.unfenced(granule, context.warps[np.nonzero(active)[0]][index])
+        if unfenced.any():
             where = np.zeros(active.shape, np.bool_)
-            where[tuple(x[index[found]] for x in np.nonzero(active))] = True
-            first = int(granule[found][0])
+            where[tuple(x[index[unfenced]] for x in np.nonzero(active))] = True
+            first = int(granule[unfenced][0])
             warp, lane = divmod(int(self.shadow.writer[first]), self.lanes)
             who = self.shadow.name_of(warp, lane)
             note = Note(f"written by {who}, with no fence since", self.sites[int(self.shadow.write_site[first])].span)
@@ -269,9 +269,9 @@ class Batch(Turns):
         if self.check_flights(granule, access.op, thread):
             self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
             return
-        found = self.shadow.after_write(granule, warp, lane)
-        if found.any():
-            self._race(context, access, active, index[found], granule[found], "writes")
+        racing = self.shadow.after_write(granule, warp, lane)
+        if racing.any():
+            self._race(context, access, active, index[racing], granule[racing], "writes")
         readers = self.shadow.after_read(granule, warp, lane)
         if (readers >= 0).any():
             chosen = readers >= 0
@@ -280,12 +280,12 @@ class Batch(Turns):
 
     def check_flights(self, granule: Array, op: LaneOp, thread: Thread) -> bool:
         """Report a write to what an asynchronous reader still reads; whether it is one."""
-        found = granule[self.shadow.flights[granule] > 0]
-        if not len(found):
+        in_flight = granule[self.shadow.flights[granule] > 0]
+        if not len(in_flight):
             return False
-        address = int(found[0]) * self.granule % self.stride
+        address = int(in_flight[0]) * self.granule % self.stride
         text = f"race: writes byte {address} of shared memory while it is read asynchronously"
-        note, hint = note_of_flight(self, int(found[0]))
+        note, hint = note_of_flight(self, int(in_flight[0]))
         error = RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,), hint=hint)
         self.launch.error(error)
         return True

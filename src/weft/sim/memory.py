@@ -107,8 +107,8 @@ class GlobalMemory:
             return np.ones(address.shape, np.bool_)
         index = np.maximum(np.searchsorted(self._starts, address, side="right") - 1, 0)
         ends = np.array([s.end for s in self.segments], np.int64)
-        found: Array = (address < self._starts[index]) | (address + width > ends[index])
-        return found
+        is_outside: Array = (address < self._starts[index]) | (address + width > ends[index])
+        return is_outside
 
     def describe(self, address: int) -> str:
         """An address in words: the array it is nearest to."""
@@ -124,15 +124,15 @@ class GlobalMemory:
 
     def read(self, address: Array, width: int) -> Array:
         """uint8 [n, width] from n addresses, each a multiple of `width` and inside of an array."""
-        found = np.zeros(len(address), WORDS[width])
+        words = np.zeros(len(address), WORDS[width])
         for segment, where in self._parts(address):
             view = segment.data[: len(segment.data) // width * width].view(WORDS[width])
             offset = address[where] - segment.start
             if segment.start % width == 0:
-                found[where] = view[offset // width]
+                words[where] = view[offset // width]
             else:
-                found[where] = segment.data[offset[:, None] + np.arange(width)].view(WORDS[width])[:, 0]
-        return found.view(np.uint8).reshape(len(address), width)
+                words[where] = segment.data[offset[:, None] + np.arange(width)].view(WORDS[width])[:, 0]
+        return words.view(np.uint8).reshape(len(address), width)
 
     def write(self, address: Array, data: Array) -> None:
         """uint8 [n, width] to n addresses; of two at one address the later stays."""

@@ -77,7 +77,7 @@ class Options:
         7
         """
         kinds = {f.name: type(f.default) for f in fields(cls)}
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
             name, _, value = part.partition("=")
             if name not in kinds:
@@ -85,10 +85,10 @@ class Options:
             if kinds[name] is bool:
                 if value not in ("on", "off"):
                     raise ValueError(f"{name} is on or off, got {value!r}")
-                found[name] = value == "on"
+                values[name] = value == "on"
             else:
-                found[name] = int(value) if kinds[name] is int else value
-        return cls(**found)
+                values[name] = int(value) if kinds[name] is int else value
+        return cls(**values)
 
 
 class _Chosen(threading.local):
@@ -106,7 +106,7 @@ def current_options() -> Options:
 
 
 @contextmanager
-def options(given: Options | None = None, **changes: Any) -> Iterator[Options]:
+def options(base: Options | None = None, **changes: Any) -> Iterator[Options]:
     """Simulate this thread's launches inside of a `with` with other options: given ones, or the present ones changed.
 
     >>> with options(order="random", seed=3) as now:
@@ -114,7 +114,7 @@ def options(given: Options | None = None, **changes: Any) -> Iterator[Options]:
     'copies land at the latest, warps in random order with seed 3'
     """
     before = _chosen.options
-    _chosen.options = replace(given or before, **changes)
+    _chosen.options = replace(base or before, **changes)
     try:
         yield _chosen.options
     finally:

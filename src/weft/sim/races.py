@@ -52,8 +52,8 @@ class Clocks:
     @property
     def seen(self) -> Array:
         """[block, warp, actor]: the actor's accesses with clocks below are before what the warp does next."""
-        found: Array = self.state[0]
-        return found
+        seen: Array = self.state[0]
+        return seen
 
     def column(self, index: int) -> int:
         """The actor of the index-th mbarrier."""
@@ -66,19 +66,19 @@ class Clocks:
     def now(self, warp: Array) -> Array:
         """The clocks of warps, numbered over all blocks."""
         block, local = warp // self.warps, warp % self.warps
-        found: Array = self.state[0, block, local, local]
-        return found
+        now: Array = self.state[0, block, local, local]
+        return now
 
     def epoch(self, warp: Array) -> Array:
         """The epochs of warps."""
         block, local = warp // self.warps, warp % self.warps
-        found: Array = self.state[1, block, local, local]
-        return found
+        epoch: Array = self.state[1, block, local, local]
+        return epoch
 
     def fenced(self, warp: Array, actor: Array) -> Array:
         """The epoch up to which an actor's writes are seen by asynchronous accesses of warps."""
-        found: Array = self.state[2, warp // self.warps, warp % self.warps, actor]
-        return found
+        fenced: Array = self.state[2, warp // self.warps, warp % self.warps, actor]
+        return fenced
 
     def warp_barrier(self, warp: Array) -> None:
         """Lanes of each of these warps wait for each other."""
@@ -154,16 +154,16 @@ class Shadow:
     def name_of(self, warp: int, lane: int | None) -> str:
         """Who a warp is, in words: of a cluster with the rank of its block."""
         rank, warp = divmod(warp % self.warps, self.each)
-        found = f"warp {warp}" + (f", lane {lane}" if lane is not None else "")
-        return found if self.warps == self.each else f"{found} of block {rank} of the cluster"
+        name = f"warp {warp}" + (f", lane {lane}" if lane is not None else "")
+        return name if self.warps == self.each else f"{name} of block {rank} of the cluster"
 
     def after_write(self, granule: Array, warp: Array, lane: Array) -> Array:
         """Which of these accesses race with an earlier write."""
         writer, clock, actor = self.writer[granule], self.write_clock[granule], self.write_actor[granule]
         seen = self.clocks.seen[warp // self.warps, warp % self.warps, actor]
         foreign = (writer != warp * self.lanes + lane) | (clock == NEVER) | (actor >= self.warps)
-        found: Array = (writer >= 0) & foreign & (clock >= seen)
-        return found
+        racing: Array = (writer >= 0) & foreign & (clock >= seen)
+        return racing
 
     def after_read(self, granule: Array, warp: Array, lane: Array) -> Array:
         """The warp in the block whose earlier read each of these writes races with, or -1."""
@@ -199,8 +199,8 @@ class Shadow:
     def unfenced(self, granule: Array, warp: Array) -> Array:
         """Which granules hold ordinary writes that asynchronous accesses of these warps may not see."""
         fenced = self.clocks.fenced(warp, self.write_actor[granule])
-        found: Array = (self.writer[granule] >= 0) & (self.write_epoch[granule] >= fenced)
-        return found
+        unfenced: Array = (self.writer[granule] >= 0) & (self.write_epoch[granule] >= fenced)
+        return unfenced
 
     def landed(self, granule: Array, warp: Array, lane: Array) -> None:
         """Pending writes are done, for the thread that issued them."""

@@ -40,8 +40,8 @@ def elementwise_op(context: Context, op: LaneOp) -> None:
         undefined = _select_undefined(operands)
     elif undefined is not None:
         undefined = undefined != 0
-    found = elementwise(op.name, [f.data for f in operands], op.results[0].elem, op.attrs)
-    for value, data in zip(op.results, found if len(op.results) > 1 else (found,), strict=True):
+    computed = elementwise(op.name, [f.data for f in operands], op.results[0].elem, op.attrs)
+    for value, data in zip(op.results, computed if len(op.results) > 1 else (computed,), strict=True):
         context.env.values[value] = Fragment(data, _same_registers(undefined, data), known)
 
 
@@ -95,10 +95,10 @@ def _num_programs(context: Context, op: LaneOp) -> None:
 
 
 def _spread(bases: tuple[int, ...], index: Array) -> Array:
-    found = np.zeros(index.shape, np.int32)
+    mixed = np.zeros(index.shape, np.int32)
     for i, base in enumerate(bases):
-        found ^= (index >> i & 1).astype(np.int32) * np.int32(base)
-    return found
+        mixed ^= (index >> i & 1).astype(np.int32) * np.int32(base)
+    return mixed
 
 
 def _linear(context: Context, op: LaneOp) -> None:
@@ -176,7 +176,7 @@ def _permute(context: Context, op: LaneOp) -> None:
     select = selector.data.view(np.uint32)[..., None] >> (4 * np.arange(4, dtype=np.uint32)) & np.uint32(7)
     place = np.broadcast_to(select.astype(np.int64), np.broadcast_shapes(select.shape, (*data.shape[:3], 4)))
     wide = np.broadcast_to(data, (*place.shape[:3], 8))
-    found = np.ascontiguousarray(np.take_along_axis(wide, place, axis=3)).view(np.int32)[..., 0]
+    words = np.ascontiguousarray(np.take_along_axis(wide, place, axis=3)).view(np.int32)[..., 0]
     undefined: Array | None = None
     if a.undefined is not None or b.undefined is not None:
         sides = np.broadcast_arrays(*(_undefined_bytes(f, each) for f in (a, b)))
@@ -184,7 +184,7 @@ def _permute(context: Context, op: LaneOp) -> None:
         elements = taken.reshape(*taken.shape[:3], each, 4 // each).any(axis=4)
         undefined = np.asarray((elements * (1 << np.arange(each))).sum(axis=3).astype(np.uint8))
     _count(context, op, op.results[0].count)
-    _set(context, op, found, undefined, a.known and b.known and selector.known)
+    _set(context, op, words, undefined, a.known and b.known and selector.known)
 
 
 def _bytes(words: Array) -> Array:

@@ -37,9 +37,9 @@ class Remembered:
         at = self._places(flat, active, width)
         if at is None or not self.known[at].all():
             return None
-        found = np.zeros((*active.shape, width), np.uint8)
-        found[active] = self.data[at]
-        return found
+        data = np.zeros((*active.shape, width), np.uint8)
+        data[active] = self.data[at]
+        return data
 
     def _places(self, flat: Array, active: Array, width: int) -> Array | None:
         """The bytes, [access, width]; None if there is one outside."""

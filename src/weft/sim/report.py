@@ -78,10 +78,10 @@ class Report:
     @property
     def total(self) -> Counter[str]:
         """All lines together."""
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         for line in self.lines.values():
-            found.update(line)
-        return found
+            total.update(line)
+        return total
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -98,8 +98,8 @@ class Report:
         return self._by_kind("threads:")
 
     def _by_kind(self, start: str) -> dict[str, int]:
-        found = {name[len(start) :]: n for name, n in self.total.items() if name.startswith(start)}
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        counts = {name[len(start) :]: n for name, n in self.total.items() if name.startswith(start)}
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def __getitem__(self, name: str) -> int:
         return self.total[name]

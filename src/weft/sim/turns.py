@@ -137,10 +137,10 @@ class Turns:
     def _explain(self, read: SimulationError) -> None:
         """Raise the race that a read of unwritten memory is, or else that error."""
         self.explaining = True
-        found = instead_of(read, lambda: self._turn() or self._land())
-        if found is not read:
-            self.report.errors[:] = [found, read]
-            raise found from None
+        error = instead_of(read, lambda: self._turn() or self._land())
+        if error is not read:
+            self.report.errors[:] = [error, read]
+            raise error from None
         self.report.errors[:] = [read]
         raise read
 
@@ -179,10 +179,10 @@ class Turns:
         if ended:
             notes.append(Note(f"{_ranges(ended)} ended"))
         never, colon, why = cause.partition(": ")
-        found = f"deadlock: {never} never {'ends' if colon else 'comes'}{colon}{why}"
+        message = f"deadlock: {never} never {'ends' if colon else 'comes'}{colon}{why}"
         span = first.waits.span if first.waits is not None else None
         self.contexts = []
-        self.launch.error(DeadlockError(found, span, thread=first.thread(0), others=notes, hint=hint))
+        self.launch.error(DeadlockError(message, span, thread=first.thread(0), others=notes, hint=hint))
 
     def _has_ended(self, warp: int, block: int) -> bool:
         number = block * self.program.warps + warp
@@ -215,9 +215,9 @@ class Turns:
     def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
         if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):
             places = [Note("reached here", o.span) for o in dict.fromkeys(arrival.ops)]
-            found = f"a barrier for {expected} warps is reached by warps that are at different barriers"
+            message = f"a barrier for {expected} warps is reached by warps that are at different barriers"
             self.launch.error(
-                DeadlockError(found, arrival.ops[0].span, thread=Thread(self.index_of(block), 0), others=places)
+                DeadlockError(message, arrival.ops[0].span, thread=Thread(self.index_of(block), 0), others=places)
             )
         members = np.array(sorted(w % self.program.warps for w in arrival.warps))
         self.shadow.clocks.block_barrier(np.array([block]), members)

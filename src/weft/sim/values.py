@@ -57,8 +57,8 @@ def unsigned(x: Array) -> Array:
 
 def union(parts: Sequence[Array | None]) -> Array | None:
     """Where any of them holds; None is nowhere."""
-    found: Array | None = None
+    merged: Array | None = None
     for part in parts:
         if part is not None:
-            found = part if found is None else np.logical_or(found, part)
-    return found
+            merged = part if merged is None else np.logical_or(merged, part)
+    return merged

@@ -87,9 +87,9 @@ def _atomic(s: Scheduler, op: Op) -> None:
         reg = s.env[a]
         assert isinstance(reg, Reg)
         regs.append(reg)
-    found = atomic(s.f, op, regs[0], regs[1:])
+    old = atomic(s.f, op, regs[0], regs[1:])
     if op.results:
-        s.env[op.result] = found
+        s.env[op.result] = old
 
 
 @anchor("tt.unsplat")

@@ -59,5 +59,5 @@ class Arena:
 
     def largest(self, count: int = 6) -> list[list[Any]]:
         """What takes most of the memory when it is fullest: [name with type and shape, bytes], the largest first."""
-        found = sorted(self._fullest, key=lambda b: -b.size)[:count]
-        return [[self._names.get(id(b), b.elem), b.size] for b in found]
+        largest = sorted(self._fullest, key=lambda b: -b.size)[:count]
+        return [[self._names.get(id(b), b.elem), b.size] for b in largest]

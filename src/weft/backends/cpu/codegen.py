@@ -178,8 +178,8 @@ class Context:
     def emit_print(self, f: Function, index: int, operand: int, data: Reg | None, size: int) -> None:
         """Call back into the launcher with an operand's bytes."""
         address = data.name if data is not None else "null"
-        given = f"{self.state}, i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size}"
-        f.do(f"call void {self._function(f, PRINT_FN).name}({given})")
+        arguments = f"{self.state}, i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size}"
+        f.do(f"call void {self._function(f, PRINT_FN).name}({arguments})")
 
     def _function(self, f: Function, offset: int) -> Reg:
         """One of the functions that a launch gives."""
@@ -340,10 +340,10 @@ def _worker(
     def field(offset: int, type: Any) -> Reg:
         return f.load(type, f.gep(I8, state, const(I64, offset)))
 
-    found = [f.gep(I64, args, const(I64, len(slots)))] if checks else []
+    report = [f.gep(I64, args, const(I64, len(slots)))] if checks else []
     if numbered:
         place = f.gep(I8, state, const(I64, THREADS))
-        found.append(f.emit(I32, f"atomicrmw add {place}, i32 1 monotonic, align 4"))
+        report.append(f.emit(I32, f"atomicrmw add {place}, i32 1 monotonic, align 4"))
     total, chunk = field(TOTAL, I64), field(CHUNK, I64)
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
     wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
@@ -359,7 +359,7 @@ def _worker(
         rest = f.bin("udiv", pid, wide_x)
         y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
         z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
-        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *found, scratch])
+        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *report, scratch])
         if stops:
             error = f.emit(I64, f"load atomic i64, {f.gep(I8, state, const(I64, ERROR))} monotonic, align 8")
             on = f.new_label("on")

@@ -58,9 +58,9 @@ class _Saved:
 def scalar(s: Scheduler, value: Value) -> Reg:
     """A scalar, closing the open nest if it is still to come from there."""
     s.require([value])
-    found = s.env[value]
-    assert isinstance(found, Reg)
-    return found
+    reg = s.env[value]
+    assert isinstance(reg, Reg)
+    return reg
 
 
 def _carried_buffer(s: Scheduler, init: Value, last: int) -> Buffer:

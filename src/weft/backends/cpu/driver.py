@@ -165,10 +165,10 @@ class LoadedKernel:
         """Raise what a signal's handler raised, or what the error slot or the report behind the arguments says."""
         if words[_ERROR] < 0:
             native().signals.raise_kept()
-        error, pid, found = words[_ERROR], words[_ERROR_PID], words[-5:] if self._checks else [0]
+        error, pid, report = words[_ERROR], words[_ERROR_PID], words[-5:] if self._checks else [0]
         place, values = 0, list[int]()
-        if found[0]:
-            error, pid, place, *values = found
+        if report[0]:
+            error, pid, place, *values = report
         arrays = []
         count = len(words) - STATE_BYTES // 8 - 5  # slots, the limits of the arrays last
         slots = words[STATE_BYTES // 8 :]

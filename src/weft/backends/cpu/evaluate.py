@@ -109,9 +109,9 @@ class Evaluator:
 
     def _known(self, key: tuple[object, ...]) -> Form | None:
         for scope in reversed(self.scopes):
-            found = scope.get(key)
-            if found is not None:
-                return found
+            form = scope.get(key)
+            if form is not None:
+                return form
         return None
 
     # -- coordinates ------------------------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ class Evaluator:
     def number(self, pieces: Sequence[tuple[int, int]]) -> Form:
         """The integer (i64) whose bit `weight` is the iteration bit `source`, for all (source, weight)."""
         key = ("number", tuple(pieces), self.lane_bits)
-        known = self._known(key)
-        if known is not None:
-            return known
+        number = self._known(key)
+        if number is not None:
+            return number
         f = self.f
         constant = 0
         lanes = [0] * max(1, self.lanes)
@@ -170,12 +170,12 @@ class Evaluator:
         if value in self.full:
             return Uniform(const(I1, 1))
         key = (value, coords, self.lane_bits)
-        known = self._known(key)
-        if known is not None:
-            return known
-        found = self.env.get(value)
-        if isinstance(found, Buffer):
-            form = self.read(value, found, coords)
+        kept = self._known(key)
+        if kept is not None:
+            return kept
+        held_as = self.env.get(value)
+        if isinstance(held_as, Buffer):
+            form = self.read(value, held_as, coords)
         else:
             if value.op is None:
                 raise RuntimeError(f"no value for {value!r}")
@@ -185,10 +185,10 @@ class Evaluator:
 
     def scalar(self, value: Value) -> Reg:
         """The register of a scalar that has been emitted."""
-        found = self.env.get(value)
-        if not isinstance(found, Reg):
+        reg = self.env.get(value)
+        if not isinstance(reg, Reg):
             raise RuntimeError(f"no scalar for {value!r}")
-        return found
+        return reg
 
     def _op(self, op: Op, value: Value, coords: Coords) -> Form:
         shape_op = SHAPE_OPS.get(op.name)
@@ -324,8 +324,8 @@ class Evaluator:
         run = self.transposes.get(id(value))
         if run is None or len(run) != len(self.lane_bits):
             return None
-        here = {pinned_bit(s): constant_of(s) for coord in coords for s in coord if s <= -10}
-        if not all(b in here for b in run) or not set(self.lane_bits) <= live_bits(coords):
+        pins = {pinned_bit(s): constant_of(s) for coord in coords for s in coord if s <= -10}
+        if not all(b in pins for b in run) or not set(self.lane_bits) <= live_bits(coords):
             return None
         lane_bits, f = self.lane_bits, self.f
         n = len(run)
@@ -488,12 +488,12 @@ def _split(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 def _half_of_product(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     """One of the results of a product in twice the bits."""
     name = f"arith.mulh{op.name[9:11]}" if value.index else "arith.muli"
-    made, asked = meaning_of(name), Asked(name, (value.elem,) * 2, value.elem)
-    assert made is not None
+    emit, asked = meaning_of(name), Asked(name, (value.elem,) * 2, value.elem)
+    assert emit is not None
     args = [ev.eval(a, coords) for a in op.args]
     if all(isinstance(a, Uniform) for a in args) or not ev.lanes:
-        return Uniform(made(ev.f, asked, [vector_of(ev.f, a, 0) for a in args]))
-    return Varying(made(ev.f, asked, [vector_of(ev.f, a, ev.lanes) for a in args]))
+        return Uniform(emit(ev.f, asked, [vector_of(ev.f, a, 0) for a in args]))
+    return Varying(emit(ev.f, asked, [vector_of(ev.f, a, ev.lanes) for a in args]))
 
 
 def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
@@ -579,10 +579,10 @@ def _affine_sub(f: Function, op: Op, a: list[Form]) -> Form | None:
 def _affine_shl(f: Function, op: Op, a: list[Form]) -> Form | None:
     if not isinstance(a[1], Uniform):
         return None
-    known = int_const(a[1].value)
-    if known is None or not 0 <= known < a[1].value.type.bits - 1:
+    shift = int_const(a[1].value)
+    if shift is None or not 0 <= shift < a[1].value.type.bits - 1:
         return None
-    return forms.mul(f, a[0], Uniform(const(a[1].value.type, 1 << known)))
+    return forms.mul(f, a[0], Uniform(const(a[1].value.type, 1 << shift)))
 
 
 def _affine_cast(f: Function, op: Op, a: list[Form]) -> Form | None:

@@ -131,13 +131,13 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
 
 def _exactly(f: Function, form: Form, lanes: int) -> Value:
     """The vector of a form that may have wrapped: each part is made once, however often it is used."""
-    made: dict[Form, Value] = {}
-    for part in parts_first(form, made, lambda x: x.exact.parts if isinstance(x, Affine) and x.exact else ()):
+    values: dict[Form, Value] = {}
+    for part in parts_first(form, values, lambda x: x.exact.parts if isinstance(x, Affine) and x.exact else ()):
         if isinstance(part, Affine) and part.exact is not None:
-            made[part] = part.exact.make([made[p] for p in part.exact.parts], lanes)
+            values[part] = part.exact.make([values[p] for p in part.exact.parts], lanes)
         else:
-            made[part] = vector_of(f, part, lanes)
-    return made[form]
+            values[part] = vector_of(f, part, lanes)
+    return values[form]
 
 
 def fold_add(f: Function, a: Value, b: Value) -> Value:
@@ -219,11 +219,11 @@ def mul(f: Function, a: Form, b: Form) -> Form | None:
     if isinstance(a, Uniform):
         return Uniform(fold_mul(f, a.value, b.value))
     base = fold_mul(f, a.base, b.value)
-    known = int_const(b.value)
+    factor = int_const(b.value)
     terms: list[tuple[Value | None, tuple[int, ...]]] = []
     for scale, numbers in a.terms:
-        if known is not None:
-            terms.append((scale, tuple(n * known for n in numbers)))
+        if factor is not None:
+            terms.append((scale, tuple(n * factor for n in numbers)))
         elif scale is None:
             terms.append((b.value, numbers))
         else:
@@ -255,15 +255,15 @@ def _fits(op: str, a: Affine) -> bool:
     if base is None or lanes is None:
         return False
     bits = a.base.type.bits
-    held = range(-1 << (bits - 1), 1 << (bits - 1)) if op == "sext" else range(1 << bits)
-    return base + min(lanes) in held and base + max(lanes) in held
+    range_of = range(-1 << (bits - 1), 1 << (bits - 1)) if op == "sext" else range(1 << bits)
+    return base + min(lanes) in range_of and base + max(lanes) in range_of
 
 
 def cast_scalar(f: Function, op: str, value: Value, to: Type) -> Value:
     """sext, zext or trunc of a scalar, folded where it is known."""
-    known = int_const(value)
-    if known is not None and value.type.elem != "i1":
+    number = int_const(value)
+    if number is not None and value.type.elem != "i1":
         if op == "zext":
-            known &= (1 << value.type.bits) - 1
-        return const(to, wrap(known, to.bits))
+            number &= (1 << value.type.bits) - 1
+        return const(to, wrap(number, to.bits))
     return f.cast(op, value, to)

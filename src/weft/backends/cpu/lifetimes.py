@@ -33,13 +33,13 @@ def last_uses(program: FunctionProgram, lazy: Callable[[Op], bool]) -> dict[Valu
 
 def _last_use(program: FunctionProgram, lazy: Callable[[Op], bool], last: dict[Value, int], value: Value) -> int:
     """The last use of a value, where those of all that is computed of it are known."""
-    found = 0
+    latest = 0
     for user in value.users:
-        found = max(found, _end(program, user, value.block))
+        latest = max(latest, _end(program, user, value.block))
         if lazy(user):
             for result in user.results:
-                found = max(found, _end_of_index(program, result.block, value.block, last.get(result, 0)))
-    return found
+                latest = max(latest, _end_of_index(program, result.block, value.block, last.get(result, 0)))
+    return latest
 
 
 def _end(program: FunctionProgram, op: Op, home: Block | None) -> int:

@@ -47,11 +47,13 @@ def _check_known(name: str, features: str) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):  # it cannot be tried here
         return
-    found = [line for line in done.stderr.splitlines() if "is not a recognized" in line]
-    if found or done.returncode < 0:
-        said = found[0].partition(" (")[0] if found else f"LLVM fails on {name!r} with features {features!r}"
+    complaints = [line for line in done.stderr.splitlines() if "is not a recognized" in line]
+    if complaints or done.returncode < 0:
+        complaint = (
+            complaints[0].partition(" (")[0] if complaints else f"LLVM fails on {name!r} with features {features!r}"
+        )
         raise LaunchError(
-            f"{said}",
+            f"{complaint}",
             "cpu",
             hint="names and features are those of LLVM: `weft info` shows this machine's; cpu='x86-64-v3', "
             "features='+avx2,+fma'",

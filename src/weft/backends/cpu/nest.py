@@ -174,20 +174,20 @@ class Nest:
     # -- planning ---------------------------------------------------------------------------------------------------
 
     def _accesses(self) -> list[tuple[Steps, int, Value | None]]:
-        found: list[tuple[Steps, int, Value | None]] = []
+        accesses: list[tuple[Steps, int, Value | None]] = []
         for value, coords in self.visited:
             have = self.env.get(value)
             if isinstance(have, Buffer):
-                found.append((buffer_steps(have, coords), element_bits(value.elem), value))
+                accesses.append((buffer_steps(have, coords), element_bits(value.elem), value))
             elif value.op is not None and value.op.name == "tt.load":
-                found.append((self.analysis.steps(value.op.args[0], coords), element_bits(value.elem), value))
+                accesses.append((self.analysis.steps(value.op.args[0], coords), element_bits(value.elem), value))
         for root in self.roots:
             for target, coords, bits in root.accesses():
                 steps = (
                     buffer_steps(target, coords) if isinstance(target, Buffer) else self.analysis.steps(target, coords)
                 )
-                found.append((steps, bits, None))
-        return found
+                accesses.append((steps, bits, None))
+        return accesses
 
     def _data_bits(self, accesses: list[tuple[Steps, int, Value | None]]) -> int:
         widest = 8
@@ -411,24 +411,24 @@ class Nest:
         for root in self.roots:
             if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
                 asked.add(root.op.args[2])
-        found: dict[Value, list[Condition]] = {}
+        conditions_of: dict[Value, list[Condition]] = {}
         refused: set[Value] = set()
         for mask, coords in self.visited:
             if mask in asked and mask not in refused:
                 parts = self._monotone(mask, coords)
                 if parts is None:
                     refused.add(mask)
-                    found.pop(mask, None)
+                    conditions_of.pop(mask, None)
                 else:
-                    found.setdefault(mask, []).extend(parts)
+                    conditions_of.setdefault(mask, []).extend(parts)
         emit = _Conditions(self.f, self.env)
-        for condition in dict.fromkeys(c for parts in found.values() for c in parts):
+        for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):
             emit.add(condition)
-        return set(found), emit.regs
+        return set(conditions_of), emit.regs
 
     def _unwrapped(self) -> tuple[set[Value], list[Reg]]:
         """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
-        found: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
+        places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
         refused: set[Value] = set()
         emit = _Conditions(self.f, self.env)
         ordered: list[Condition] = []
@@ -442,16 +442,16 @@ class Nest:
             moving = self.analysis.exact_steps(*dividend, [])
             if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
                 refused.add(value)
-                found.pop(value, None)
+                places_of.pop(value, None)
                 continue
             ordered += order
-            found.setdefault(value, []).append((*dividend, *divided_by))
-        if not found:
+            places_of.setdefault(value, []).append((*dividend, *divided_by))
+        if not places_of:
             return set(), []
         for condition in dict.fromkeys(ordered):
             emit.add(condition)
         f = self.f
-        for value, places in found.items():
+        for value, places in places_of.items():
             assert value.op is not None
             signed = value.op.name == "arith.remsi"
             for x, at, y, there in places:
@@ -460,7 +460,7 @@ class Nest:
                 if signed and not self.analysis.nonnegative(x):
                     first = emit.scalar(x, substitute_live(at, -1))
                     emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
-        return set(found), emit.regs
+        return set(places_of), emit.regs
 
     def _ordered(self, value: Value, coords: Coords, signed: bool) -> list[Condition] | None:
         """Conditions under which an integer, and what it was widened from, does not wrap around within the tile: that
@@ -494,10 +494,10 @@ class Nest:
         if op.name == "arith.andi":
             parts: list[Condition] = []
             for inner, at in operands_at(op, mask, coords):
-                found = self._monotone(inner, at)
-                if found is None:
+                conditions = self._monotone(inner, at)
+                if conditions is None:
                     return None
-                parts += found
+                parts += conditions
             return parts
         if op.name in ("tt.splat", "arith.constant"):
             return [("holds", mask, coords, coords)]

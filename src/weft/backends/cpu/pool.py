@@ -117,9 +117,9 @@ class Pool:
         if scratch_bytes > stride:
             stride, theirs, _keep = self._larger(scratch_bytes)
         if self._here is not None:
-            here = self._here()
-            if here != self._off:
-                self._keep_off(here)
+            thread = self._here()
+            if thread != self._off:
+                self._keep_off(thread)
         return bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
 
     def run_waiting(

@@ -63,18 +63,18 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
     return tiles
 
 
-def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg | None:
+def ahead(s: Scheduler, value: Value, env: dict[Value, Reg | Buffer]) -> Reg | None:
     """A scalar of the loop body, computed now from what is known, if it is plain arithmetic."""
-    made: dict[Value, Reg | None] = {}
+    computed: dict[Value, Reg | None] = {}
 
     def found(v: Value) -> Reg | None:
-        have = dict.get(known, v)
+        have = dict.get(env, v)
         return have if isinstance(have, Reg) else None
 
     def parts(v: Value) -> list[Value]:
         return v.op.args if found(v) is None and v.op is not None and _is_plain(v.op) else []
 
-    order = parts_first(value, made, parts)
+    order = parts_first(value, computed, parts)
     possible: dict[Value, bool] = {}
     for v in order:
         plain = found(v) is not None or (v.op is not None and _is_plain(v.op))
@@ -82,27 +82,27 @@ def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg |
     if not possible[value]:
         return None
     for v in order:
-        made[v] = found(v) or _computed(s, v, made, known)
-    return made[value]
+        computed[v] = found(v) or _computed(s, v, computed, env)
+    return computed[value]
 
 
 def _is_plain(op: Op) -> bool:
-    known = op.name in EMITTERS or op.name in AFFINE_OPS or op.name in ("arith.constant", "tt.addptr")
-    return known and not op.regions
+    is_emitted = op.name in EMITTERS or op.name in AFFINE_OPS or op.name in ("arith.constant", "tt.addptr")
+    return is_emitted and not op.regions
 
 
 def _computed(
-    s: Scheduler, value: Value, made: dict[Value, Reg | None], known: dict[Value, Reg | Buffer]
+    s: Scheduler, value: Value, computed: dict[Value, Reg | None], env: dict[Value, Reg | Buffer]
 ) -> Reg | None:
     op = value.op
     assert op is not None
     if op.name == "arith.constant":
         return const_of(value.elem, op.attrs["value"])
-    args = [made[a] for a in op.args]
+    args = [computed[a] for a in op.args]
     scalars = [Uniform(reg) for reg in args if reg is not None]
     if len(scalars) < len(args):
         return None
-    ev = Evaluator(s.f, known, ())
+    ev = Evaluator(s.f, env, ())
     if op.name == "tt.addptr":
         offset = ev.elementwise_offset(scalars[1].value)
         return s.f.gep(memory_type(op.args[0].pointee), scalars[0].value, offset)
@@ -208,17 +208,17 @@ def _computable(s: Scheduler, env: _Lazily, pointers: Value, coords: Coords) -> 
 
 def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
     """The prefetch of a load by the next program, if its addresses are arithmetic of the program's number."""
-    known: dict[Value, Reg | Buffer] = {}
+    values: dict[Value, Reg | Buffer] = {}
     moves = False
     for value, have in s.env.items():
         op = value.op
         if op is None and not value.is_tile:
-            known[value] = have
+            values[value] = have
         elif op is not None and op.name in ("tt.get_program_id", "tt.get_num_programs") and isinstance(have, Reg):
             first = op.name == "tt.get_program_id" and op.attrs["axis"] in (0, "x")
-            known[value] = s.f.add(have, const(have.type, 1)) if first else have
+            values[value] = s.f.add(have, const(have.type, 1)) if first else have
             moves = moves or first
-    env = _Lazily(s, known)
+    env = _Lazily(s, values)
     if not moves or not _computable(s, env, pointers, identity(pointers.shape)):
         return None
     return NextProgramRoot(pointers, env)
@@ -227,8 +227,8 @@ def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
 class _Lazily(dict[Value, "Reg | Buffer"]):
     """The scalars of the next iteration, computed when they are asked for."""
 
-    def __init__(self, s: Scheduler, known: dict[Value, Reg | Buffer]) -> None:
-        super().__init__(known)
+    def __init__(self, s: Scheduler, values: dict[Value, Reg | Buffer]) -> None:
+        super().__init__(values)
         self.s = s
 
     def get(self, key: Value, default: object = None) -> Reg | Buffer | None:  # type: ignore[override]

@@ -81,8 +81,8 @@ class Value:
         return f"%{hint}" if hint else self.op.name
 
     def __repr__(self) -> str:
-        what = self.op.name if self.op else "argument"
-        return f"<{what}#{self.index}: {'x'.join(map(str, self.shape))}{'x' if self.shape else ''}{self.elem}>"
+        producer = self.op.name if self.op else "argument"
+        return f"<{producer}#{self.index}: {'x'.join(map(str, self.shape))}{'x' if self.shape else ''}{self.elem}>"
 
 
 class Op:
@@ -203,16 +203,16 @@ class _Reader:
         self.count = 0
 
     def describe(self, type: Attribute) -> tuple[tuple[int, ...], str, str]:
-        found = self.types.get(type)
-        if found is None:
+        description = self.types.get(type)
+        if description is None:
             if isinstance(type, TensorType):
                 elem, pointee = element_name(type.get_element_type())
-                found = (tuple(type.get_shape()), elem, pointee)
+                description = (tuple(type.get_shape()), elem, pointee)
             else:
                 elem, pointee = element_name(type)
-                found = ((), elem, pointee)
-            self.types[type] = found
-        return found
+                description = ((), elem, pointee)
+            self.types[type] = description
+        return description
 
     def value(self, ssa: SSAValue, op: Op | None, index: int, block: Block | None) -> Value:
         shape, elem, pointee = self.describe(ssa.type)
@@ -221,15 +221,15 @@ class _Reader:
         return result
 
     def region(self, blocks: list[IRBlock], parent: Op | None) -> list[Block]:
-        made = {}
+        made_blocks = {}
         for ir_block in blocks:
-            block = made[ir_block] = Block(parent)
+            block = made_blocks[ir_block] = Block(parent)
             block.args = [self.value(a, None, i, block) for i, a in enumerate(ir_block.args)]
         # Values of blocks that dominate must be known first; Triton prints blocks in an order that guarantees it.
-        for ir_block, block in made.items():
+        for ir_block, block in made_blocks.items():
             for ir_op in ir_block.ops:
-                self.op(ir_op, block, made)
-        return list(made.values())
+                self.op(ir_op, block, made_blocks)
+        return list(made_blocks.values())
 
     def op(self, ir_op: Operation, block: Block, blocks: dict[IRBlock, Block]) -> None:
         attrs = {k: python_attr(v) for k, v in ir_op.attributes.items()}

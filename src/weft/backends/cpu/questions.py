@@ -90,19 +90,19 @@ class Analysis:
         if not value.is_tile:
             return frozenset()
         key = (value, coords)
-        found = self._deps.get(key)
-        if found is None:
+        bits = self._deps.get(key)
+        if bits is None:
             op = value.op
             if value in self.env or op is None or op.name == "tt.make_range":
-                found = frozenset(live_bits(coords))
+                bits = frozenset(live_bits(coords))
             else:
-                found = frozenset().union(*(self.deps(v, c) for v, c in operands_at(op, value, coords)))
+                bits = frozenset().union(*(self.deps(v, c) for v, c in operands_at(op, value, coords)))
                 if op.name == "tt.join":
-                    found |= live_bits(coords[-1:])
+                    bits |= live_bits(coords[-1:])
                 elif op.name == "tt.cat":
-                    found |= live_bits(coords[:1])
-            self._deps[key] = found
-        return found
+                    bits |= live_bits(coords[:1])
+            self._deps[key] = bits
+        return bits
 
     def steps(self, value: Value, coords: Coords) -> Steps:
         """For each iteration bit, how far an integer or an address (in elements) moves with it: a number, or None if
@@ -111,10 +111,10 @@ class Analysis:
         if not value.is_tile:
             return {}
         key = (value, coords)
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self._find_steps(value, coords)
-        return found
+        steps = self._steps.get(key)
+        if steps is None:
+            steps = self._steps[key] = self._find_steps(value, coords)
+        return steps
 
     def _find_steps(self, value: Value, coords: Coords) -> Steps:
         op = value.op
@@ -139,12 +139,13 @@ class Analysis:
             if parts[1]:
                 return dict.fromkeys(self.deps(value, coords))
             (_, _), (divisor, at) = operands_at(op, value, coords)
-            known = self.align(divisor, at, ())
+            alignment = self.align(divisor, at, ())
             if name in QUOTIENTS:
-                return {k: None for k, s in parts[0].items() if s is None or abs(s) >= known}
-            if known == 1:  # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
+                return {k: None for k, s in parts[0].items() if s is None or abs(s) >= alignment}
+            # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
+            if alignment == 1:
                 return parts[0]
-            return {k: s if s is not None and abs(s) < known else None for k, s in parts[0].items()}
+            return {k: s if s is not None and abs(s) < alignment else None for k, s in parts[0].items()}
         if name in (
             "arith.extsi",
             "arith.extui",
@@ -167,11 +168,11 @@ class Analysis:
             wide: dict[tuple[Value, Coords, bool], Steps] = {}
             steps = self._find_exact(*item, wide)
             self._exact[item] = None if steps is None else (steps, wide)
-        found = self._exact[value, coords]
-        if found is None:
+        exact = self._exact[value, coords]
+        if exact is None:
             return None
-        needs += [(v, c, s, signed) for (v, c, signed), s in found[1].items()]
-        return found[0]
+        needs += [(v, c, s, signed) for (v, c, signed), s in exact[1].items()]
+        return exact[0]
 
     def _exact_parts(self, item: tuple[Value, Coords]) -> list[tuple[Value, Coords]]:
         value, coords = item
@@ -194,11 +195,11 @@ class Analysis:
         parts = operands_at(op, value, coords)
 
         def of(part: tuple[Value, Coords]) -> Steps | None:
-            known = self._exact[part]
-            if known is None:
+            exact = self._exact[part]
+            if exact is None:
                 return None
-            wide.update(known[1])
-            return known[0]
+            wide.update(exact[1])
+            return exact[0]
 
         if name in ("arith.addi", "arith.subi"):
             first, second = of(parts[0]), of(parts[1])
@@ -249,10 +250,10 @@ class Analysis:
 
     def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """A power of two that divides an integer wherever the bits in `lanes` are zero."""
-        known = self._aligns.setdefault(tuple(lanes), {})
-        for item in parts_first((value, coords), known, self._align_parts):
-            known[item] = self._find_align(item, lanes, known)
-        return known[value, coords].multiple
+        aligns = self._aligns.setdefault(tuple(lanes), {})
+        for item in parts_first((value, coords), aligns, self._align_parts):
+            aligns[item] = self._find_align(item, lanes, aligns)
+        return aligns[value, coords].multiple
 
     def _align_parts(self, item: tuple[Value, Coords]) -> list[tuple[Value, Coords]]:
         value, coords = item
@@ -262,7 +263,7 @@ class Analysis:
         return operands_at(op, value, coords)
 
     def _find_align(
-        self, item: tuple[Value, Coords], lanes: Sequence[int], known: dict[tuple[Value, Coords], Bounds]
+        self, item: tuple[Value, Coords], lanes: Sequence[int], aligns: dict[tuple[Value, Coords], Bounds]
     ) -> Bounds:
         value, coords = item
         op, bits = value.op, element_bits(value.elem)
@@ -275,7 +276,7 @@ class Analysis:
         if op.name == "tt.make_range":
             moving = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
             return any_of(bits, min([two_part(op.attrs.get("start", 0)), *moving]))
-        return _made(op, [known[part] for part in self._align_parts(item)], bits)
+        return _made(op, [aligns[part] for part in self._align_parts(item)], bits)
 
     def pointer_align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """As `align`, for the offset of a pointer from the scalar pointer it was made of, in elements."""
@@ -293,10 +294,10 @@ class Analysis:
 
     def nonnegative(self, value: Value) -> bool:
         """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
-        known = self._bounds
-        for v in parts_first(value, known, lambda v: v.op.args if v.op is not None and _is_computed(v.op) else ()):
-            known[v] = self._find_bounds(v)
-        return known[value].low >= 0
+        answers = self._bounds
+        for v in parts_first(value, answers, lambda v: v.op.args if v.op is not None and _is_computed(v.op) else ()):
+            answers[v] = self._find_bounds(v)
+        return answers[value].low >= 0
 
     def _find_bounds(self, value: Value) -> Bounds:
         op, bits = value.op, element_bits(value.elem)

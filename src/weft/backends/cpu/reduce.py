@@ -38,13 +38,13 @@ def emit_region(
     local: dict[Value, Reg] = dict(zip(block.args, args, strict=True))
 
     def get(value: Value) -> Reg:
-        found = local.get(value)
-        if found is None:
+        reg = local.get(value)
+        if reg is None:
             outer = env.get(value)
             if not isinstance(outer, Reg):
                 raise Unsupported("a combine function that uses a tile from outside", "cpu")
-            found = outer
-        return f.splat(found, lanes) if lanes and not found.type.lanes else found
+            reg = outer
+        return f.splat(reg, lanes) if lanes and not reg.type.lanes else reg
 
     for op in block.ops:
         if op.name in ("tt.reduce.return", "tt.scan.return", "scf.yield"):
@@ -54,9 +54,9 @@ def emit_region(
         elif op.name == "scf.if":
             _emit_if(f, op, local, get, env, failed)
         elif op.name == "tt.assert" and failed is not None:
-            held = [get(a) for a in op.args]
-            broken = f.xor(held[0], const(held[0].type, 1))
-            failed(op, broken if len(held) == 1 else f.and_(broken, held[1]))
+            operands = [get(a) for a in op.args]
+            broken = f.xor(operands[0], const(operands[0].type, 1))
+            failed(op, broken if len(operands) == 1 else f.and_(broken, operands[1]))
         else:
             emit = EMITTERS.get(op.name)
             if emit is None:
@@ -228,8 +228,8 @@ def emit_nest(
 
     def version(ev: Evaluator) -> Regs:
         _Reductions(nest, ev, reductions, pointwise, env).emit()
-        found = [env.pop(r) for r in scalars]
-        return [v for v in found if isinstance(v, Reg)]
+        totals = [env.pop(r) for r in scalars]
+        return [v for v in totals if isinstance(v, Reg)]
 
     for r, reg in zip(scalars, nest.versions(version, streaming), strict=True):
         env[r] = reg

@@ -57,15 +57,15 @@ class WriteRoot:
             return self._zipped(ev, bit, coords, pointer, vector_of(ev.f, form, ev.lanes))
         return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, None)
 
-    def _zipped(self, ev: Evaluator, bit: int, coords: Coords, pointer: Pointer, here: Reg) -> Callable[[], None]:
+    def _zipped(self, ev: Evaluator, bit: int, coords: Coords, pointer: Pointer, odd: Reg) -> Callable[[], None]:
         """Write two copies of the body, whose elements alternate, as one vector."""
         second = any(constant_of(s) for coord in coords for s in coord if pinned_bit(s) == bit)
         if not second:
-            ev.zipped[id(self)] = (pointer, here)
+            ev.zipped[id(self)] = (pointer, odd)
             return lambda: None
         start, there = ev.zipped.pop(id(self))
         lanes = ev.lanes
-        both = Varying(ev.f.shuffle(there, here, [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]))
+        both = Varying(ev.f.shuffle(there, odd, [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]))
         base = start.offset.base if isinstance(start.offset, Affine) else vector_of(ev.f, start.offset, 0)
         whole = Pointer(start.base, Affine(base, ((None, tuple(range(2 * lanes))),)), start.elem)
         return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), whole, 2 * lanes, both, None)
@@ -184,8 +184,8 @@ def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
     type = llvm_type(_element(op))
     if op.name == "tt.atomic_cas":
         return _compare_and_swap(f, op, address, args)
-    given = 0 if op.name == "tt.atomic_load" else 1
-    mask = args[given] if len(args) > given else None
+    values = 0 if op.name == "tt.atomic_load" else 1
+    mask = args[values] if len(args) > values else None
 
     def change() -> list[Reg]:
         order = f"{_order(op)}, align {max(1, type.bits // 8)}"
@@ -308,8 +308,8 @@ class CheckRoot:
             first = f.intrinsic("vector.reduce.umin", I64, [f.select(broken, places, far)], mangle(places.type))
             there = f.and_(broken, f.icmp("eq", places, f.splat(first, lanes)))
             none = const(places.type, 0)
-            found = [f.intrinsic("vector.reduce.or", I64, [f.select(there, v, none)], mangle(v.type)) for v in values]
-            self.report(first, found)
+            numbers = [f.intrinsic("vector.reduce.or", I64, [f.select(there, v, none)], mangle(v.type)) for v in values]
+            self.report(first, numbers)
 
         any_broken = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [broken])
         return lambda: f.when(any_broken, tell)

@@ -65,13 +65,13 @@ def anchor(*names: str) -> Callable[[AnchorHandler], AnchorHandler]:
     return register
 
 
-def _forget(known: dict[Value, bool], value: Value) -> None:
+def _forget(answers: dict[Value, bool], value: Value) -> None:
     """Drop what is known about a value and all that it is computed of."""
     stack = [value]
     while stack:
-        found = stack.pop()
-        if known.pop(found, None) is not None and found.op is not None:
-            stack.extend(found.op.args)
+        current = stack.pop()
+        if answers.pop(current, None) is not None and current.op is not None:
+            stack.extend(current.op.args)
 
 
 def is_lazy(op: Op) -> bool:
@@ -324,9 +324,9 @@ class Scheduler:
             return []
         if any(r.op is not None and r.op.name in EFFECTS for r in roots):
             return []
-        found = [self.fetch_ahead(self, p) for p in self.loaded if p.shape == roots[0].shape]
+        ahead = [self.fetch_ahead(self, p) for p in self.loaded if p.shape == roots[0].shape]
         self.loaded = [p for p in self.loaded if p.shape != roots[0].shape]
-        return [r for r in found if r is not None]
+        return [r for r in ahead if r is not None]
 
     def _gathered_first(
         self, inputs: Sequence[tuple[Value, Coords]], visited: dict[tuple[Value, Coords], None]
@@ -341,13 +341,13 @@ class Scheduler:
             op = value.op
             if value in self.env or op is None or value in below:
                 continue
-            found = frozenset[Value]().union(*(below[a] for a in op.args if a in below))
+            gathered = frozenset[Value]().union(*(below[a] for a in op.args if a in below))
             if op.name == "tt.load" and op.args[0] in loaded:
-                found |= {value}
+                gathered |= {value}
             if op.name == "tt.load" or any(a in loaded for a in op.args):
                 loaded.add(value)
-            below[value] = found
-            if len(found) >= MOST_GATHERED and value not in ends and self.worth_keeping(value):
+            below[value] = gathered
+            if len(gathered) >= MOST_GATHERED and value not in ends and self.worth_keeping(value):
                 return value
         return None
 
@@ -384,11 +384,11 @@ class Scheduler:
                     return value, "the same loops may store over what it loads"
         if stores:
             inside = {v for v, _ in visited}
-            known: dict[Value, bool] = {}
+            answers: dict[Value, bool] = {}
             for load in self.pending_loads:
                 if load.result in self.env or load.result in inside:
                     continue
-                if not self.needed_later(load.result, ops, known=known):
+                if not self.needed_later(load.result, ops, known=answers):
                     continue
                 if any(s.index > load.index and self.aliases.may_meet(load.args[0], s.args[0], False) for s in stores):
                     return load.result, "a store before it is used may overwrite it"
@@ -403,21 +403,21 @@ class Scheduler:
         ops: set[Op],
     ) -> list[Root]:
         writes: list[Root] = []
-        made = {r.value for r in roots if isinstance(r, WriteRoot) and r.keep}
-        known: dict[Value, bool] = {}  # users are asked about first
+        written = {r.value for r in roots if isinstance(r, WriteRoot) and r.keep}
+        answers: dict[Value, bool] = {}  # users are asked about first
         for value, coords in reversed(visited):
-            if value in self.env or value in made or value.op is None or not is_lazy(value.op):
+            if value in self.env or value in written or value.op is None or not is_lazy(value.op):
                 continue
             bits = [s for coord in coords for s in coord]
             if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
                 continue
-            if not self.worth_keeping(value) or not self.needed_later(value, ops, made, known):
+            if not self.worth_keeping(value) or not self.needed_later(value, ops, written, answers):
                 continue
             self._tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
-            made.add(value)
-            _forget(known, value)
+            written.add(value)
+            _forget(answers, value)
         return writes
 
     def _dying(
@@ -596,9 +596,9 @@ class Scheduler:
 
     def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
-        known: dict[Value, bool] = {}
+        answers: dict[Value, bool] = {}
         for load in list(self.pending_loads):
-            if load.result in self.env or not self.needed_later(load.result, now, known=known):
+            if load.result in self.env or not self.needed_later(load.result, now, known=answers):
                 continue
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result, why="what comes before its use may overwrite it")

@@ -183,7 +183,7 @@ stay:
 def _print() -> str:
     """Call what the state has for printing, a Python function of four numbers, unless the launch is being left."""
     call = f"call ptr (ptr, ptr, ...) {_python('PyObject_CallFunction')}"
-    given = "i64 %index, i64 %program, i64 %address, i64 %size"
+    arguments = "i64 %index, i64 %program, i64 %address, i64 %size"
     return f"""@weft.numbers = private constant [5 x i8] c"LLLL\\00"
 define void @weft_print(ptr %state, i64 %index, i64 %program, ptr %data, i64 %size) {{
 entry:
@@ -196,7 +196,7 @@ write:
   %function = load ptr, ptr %function.p
   %address = ptrtoint ptr %data to i64
   %lock = call i32 {_python("PyGILState_Ensure")}()
-  %made = {call}(ptr %function, ptr @weft.numbers, {given})
+  %made = {call}(ptr %function, ptr @weft.numbers, {arguments})
   %fine = icmp ne ptr %made, null
   br i1 %fine, label %drop, label %raised
 drop:

@@ -87,14 +87,14 @@ def last_words(code: str | bytes, stage: str, kernel: str = "") -> str:
     place = re.search(r'!DIFile\(filename: "([^"]*)"', text)
     with tempfile.NamedTemporaryFile(prefix="weft-", suffix=".ll" if text else ".o", delete=False) as file:
         file.write(code.encode("utf-8", "surrogatepass") if isinstance(code, str) else code)
-    what = f"`{name}`" if name else "a module"
+    module = f"`{name}`" if name else "a module"
     where = f" of {place[1]}" if place else ""
     return (
-        f"weft: LLVM gave up at {what}{where} (stage {stage}) and ends this process. If a kernel wrote outside of its "
-        "arrays before, it may have been in LLVM's memory: launch with debug=True (for all, WEFT_DEBUG=1), which finds "
-        "such a kernel. If memory ran out, LLVM needs more. Otherwise this is a fault of Weft: please send the kernel, "
-        f"what LLVM says above, and {file.name} to the issue tracker of Weft. WEFT_ISOLATE=1 compiles in a process of "
-        "its own, where this is an exception.\n"
+        f"weft: LLVM gave up at {module}{where} (stage {stage}) and ends this process. If a kernel wrote outside "
+        "of its arrays before, it may have been in LLVM's memory: launch with debug=True (for all, WEFT_DEBUG=1), "
+        "which finds such a kernel. If memory ran out, LLVM needs more. Otherwise this is a fault of Weft: please "
+        f"send the kernel, what LLVM says above, and {file.name} to the issue tracker of Weft. WEFT_ISOLATE=1 compiles "
+        "in a process of its own, where this is an exception.\n"
     )
 
 

@@ -43,10 +43,10 @@ MEANINGS: dict[str, Meaning] = {}
 
 def meaning_of(name: str) -> Meaning | None:
     """The entry of an operation of tile IR or of a lane program; None if it has none."""
-    found = MEANINGS.get(name)
-    if found is None and name in ROWS and ROWS[name].lane:
-        found = MEANINGS.get(ROWS[name].lane.partition(" ")[0])
-    return found
+    meaning = MEANINGS.get(name)
+    if meaning is None and name in ROWS and ROWS[name].lane:
+        meaning = MEANINGS.get(ROWS[name].lane.partition(" ")[0])
+    return meaning
 
 
 def meaning(*names: str) -> Callable[[Meaning], Meaning]:
@@ -116,8 +116,8 @@ def _known(v: Value) -> int | None:
 def _shift(f: Function, op: Asked, a: list[Value]) -> Value:
     llvm = {"arith.shli": "shl", "arith.shrui": "lshr", "arith.shrsi": "ashr"}[op.name]
     bits = a[0].type.bits
-    known = a[1].name
-    if known.lstrip("-").isdigit() and 0 <= int(known) < bits:
+    amount = a[1].name
+    if amount.lstrip("-").isdigit() and 0 <= int(amount) < bits:
         return f.bin(llvm, a[0], a[1])
     limit = const(a[1].type, bits - 1)
     inside = f.icmp("ule", a[1], limit)

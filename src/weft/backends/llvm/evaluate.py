@@ -41,16 +41,16 @@ def find(symbol: str) -> Callable[[Sequence[Array]], Array] | None:
 
 @cache
 def _compiled(name: str, elem: str) -> Callable[[Sequence[Array]], Array]:
-    found = vecmath.definition(name, elem)
+    function = vecmath.definition(name, elem)
     engine = _engine(name, elem)
-    kinds = [np.dtype(_DTYPES[a]) for a in found.args]
+    kinds = [np.dtype(_DTYPES[a]) for a in function.args]
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * (len(kinds) + 1))
     run = prototype(engine.get_function_address("run"))
 
     def compute(operands: Sequence[Array]) -> Array:
-        given = [np.ascontiguousarray(x).view(k) for x, k in zip(operands, kinds, strict=True)]
-        whole = [np.ascontiguousarray(x) for x in np.broadcast_arrays(*given)]
-        out = np.empty(whole[0].shape, _DTYPES[found.result])
+        arrays = [np.ascontiguousarray(x).view(k) for x, k in zip(operands, kinds, strict=True)]
+        whole = [np.ascontiguousarray(x) for x in np.broadcast_arrays(*arrays)]
+        out = np.empty(whole[0].shape, _DTYPES[function.result])
         assert engine is not None
         run(out.size, *(x.ctypes.data for x in whole), out.ctypes.data)
         return out
@@ -60,14 +60,14 @@ def _compiled(name: str, elem: str) -> Callable[[Sequence[Array]], Array]:
 
 def _engine(name: str, elem: str) -> Any:
     """Machine code of `run(n, inputs..., output)`, a loop over elements."""
-    found = vecmath.definition(name, elem)
+    function = vecmath.definition(name, elem)
     module = Module()
-    parameters = [("n", I64), *((f"p{i}", PTR) for i in range(len(found.args))), ("out", PTR)]
+    parameters = [("n", I64), *((f"p{i}", PTR) for i in range(len(function.args))), ("out", PTR)]
     f = module.function("run", VOID, parameters)
     n, *inputs, out = f.args
     with f.loop(f.const(I64, 0), n, f.const(I64, 1)) as i:
-        values = [f.load(vec(e, 0), f.gep(vec(e, 0), p, i)) for e, p in zip(found.args, inputs, strict=True)]
-        f.store(vecmath.call(f, name, values), f.gep(vec(found.result, 0), out, i))
+        values = [f.load(vec(e, 0), f.gep(vec(e, 0), p, i)) for e, p in zip(function.args, inputs, strict=True)]
+        f.store(vecmath.call(f, name, values), f.gep(vec(function.result, 0), out, i))
     f.ret()
     initialize()
     machine = llvm.Target.from_default_triple().create_target_machine(

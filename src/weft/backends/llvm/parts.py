@@ -194,19 +194,19 @@ class _Divider:
     def _moved(self, run: list[Item]) -> list[Item]:
         """A run becomes a part, if it can; gives what stands in its place."""
         lines = _finished(run)
-        here = {"%" + line[:-1] for line in lines if line[-1] == ":"}
-        before = {block for line in lines if " = phi " in line for block in INCOMING.findall(line)} - here
+        labels = {"%" + line[:-1] for line in lines if line[-1] == ":"}
+        before = {block for line in lines if " = phi " in line for block in INCOMING.findall(line)} - labels
         lines = [_from(line, dict.fromkeys(before, "%entry")) if " = phi " in line else line for line in lines]
         words = _words(item for item in run if isinstance(item, str))
         for item in run:
             if isinstance(item, Call):
                 words.update(item.words)
-        made = dict.fromkeys(name for line in lines if (name := _defined(line)))
-        results = [name for name in made if self.words[name] > words[name]]
+        defined = dict.fromkeys(name for line in lines if (name := _defined(line)))
+        results = [name for name in defined if self.words[name] > words[name]]
         if len(results) > MOST_RESULTS:
             return run
         needed = dict.fromkeys(name for line in lines for name in NAME.findall(line))
-        part = _Part(self, [n for n in needed if n not in made and n not in here and n != "%entry"], words)
+        part = _Part(self, [n for n in needed if n not in defined and n not in labels and n != "%entry"], words)
         number = len(self.parts) + 1
         text, call = part.written(lines, results, f"{self.f.name}.part{number}", str(number))
         self.parts.append(text)

@@ -96,6 +96,6 @@ def _rewrite(op: tt.MakeTensorDescriptorOp) -> None:
     operands = [memory, base, *box, *reversed(sizes), *bytes_, *steps]
     build.create(ttng.TensormapCreateOp, operands, (), properties)
     build.create(ttng.TensormapFenceproxyAcquireOp, (memory,))
-    made = build.value(ttng.ReinterpretTensorDescOp, (memory,), op.result.type)
-    op.result.replace_all_uses_with(made)
+    descriptor = build.value(ttng.ReinterpretTensorDescOp, (memory,), op.result.type)
+    op.result.replace_all_uses_with(descriptor)
     remove(op)

@@ -22,9 +22,9 @@ __all__ = ["fence_copies"]
 
 def fence_copies(module: ModuleOp) -> None:
     """Put a fence after each wait for copies that has none, in a module with products of warp groups."""
-    found = list(walk(module))
-    if not all(any(isinstance(op, kind) for op in found) for kind in (AsyncCopyGlobalToLocalOp, WarpGroupDotOp)):
+    ops = list(walk(module))
+    if not all(any(isinstance(op, kind) for op in ops) for kind in (AsyncCopyGlobalToLocalOp, WarpGroupDotOp)):
         return
-    for op in found:
+    for op in ops:
         if isinstance(op, AsyncWaitOp) and not isinstance(op.next_op, FenceAsyncSharedOp):
             Builder.after(op).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})

@@ -89,14 +89,14 @@ class _Row:
 
     def wanted(self) -> set[Operation]:
         """Of what is between products, that from which their operands are made."""
-        between, found = set(self.between), set[Operation]()
+        between, wanted = set(self.between), set[Operation]()
         todo = [x.owner for op in self.products for x in op.operands]
         while todo:
             op = todo.pop()
-            if isinstance(op, Operation) and op in between and op not in found:
-                found.add(op)
+            if isinstance(op, Operation) and op in between and op not in wanted:
+                wanted.add(op)
                 todo += [x.owner for x in op.operands]
-        return found
+        return wanted
 
     def continues(self, result: SSAValue) -> bool:
         """Whether another one adds to a result."""
@@ -105,10 +105,10 @@ class _Row:
 
 def _before(op: Operation) -> Operation | None:
     """The operation before one that was moved to, of those that were there: the last fence."""
-    found = op.prev_op
-    while found is not None and not isinstance(found, FenceAsyncSharedOp | WarpGroupDotOp):
-        found = found.prev_op
-    return found
+    before = op.prev_op
+    while before is not None and not isinstance(before, FenceAsyncSharedOp | WarpGroupDotOp):
+        before = before.prev_op
+    return before
 
 
 def _rows(block: Block) -> Iterator[_Row]:
@@ -174,13 +174,13 @@ class _Memory:
             elif isinstance(op, ConvertLayoutOp):
                 self.moved = max(self.moved, prod(shape_of(op.src.type)) * bit_width(element_of(op.src.type)) // 8)
 
-    def _last_uses(self, memory: SSAValue, made: LocalAllocOp) -> Iterator[int]:
+    def _last_uses(self, memory: SSAValue, allocation: LocalAllocOp) -> Iterator[int]:
         """The last operations of all that use memory, or a view of it; of loops that do, their ends."""
         for use in memory.uses:
             op = use.operation
             if op.name in VIEWS:
-                yield from self._last_uses(op.results[0], made)
-            while op.parent is not made.parent:
+                yield from self._last_uses(op.results[0], allocation)
+            while op.parent is not allocation.parent:
                 parent = op.parent_op()
                 assert parent is not None
                 op = parent

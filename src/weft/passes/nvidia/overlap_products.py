@@ -81,24 +81,24 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
     """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
     any.
     """
-    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
-    if not found or any(op.parent is not loop.body.block for op in found):
+    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    if not products or any(op.parent is not loop.body.block for op in products):
         return None
-    if all(_goes_on(loop, op) for op in found):
-        return _all_overlap(loop, found)
-    if len(found) > 1 and _waits_for_first(loop, found[0], found[-1]):
-        return _last_overlaps(loop, found[0], found[-1])
+    if all(_goes_on(loop, op) for op in products):
+        return _all_overlap(loop, products)
+    if len(products) > 1 and _waits_for_first(loop, products[0], products[-1]):
+        return _last_overlaps(loop, products[0], products[-1])
     return None
 
 
-def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
+def _all_overlap(loop: scf.ForOp, products: Sequence[WarpGroupDotOp]) -> Operation:
     """Each product goes on until those of the next iteration have begun."""
     end = loop.body.block.last_op
     assert end is not None
-    for op in found:
+    for op in products:
         op.properties["isAsync"] = bool_attr(True)
-    results: list[SSAValue] = [op.d for op in found]
-    wait = _wait(Builder.after(found[-1]), results, len(found))
+    results: list[SSAValue] = [op.d for op in products]
+    wait = _wait(Builder.after(products[-1]), results, len(products))
     for old, new in zip(results, wait.results, strict=True):
         for i, value in enumerate(end.operands):
             if value is old:
@@ -109,9 +109,10 @@ def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
 
 def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
     """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
-    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
-    return bool(found) and all(
-        _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b)) for op in found
+    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    return bool(products) and all(
+        _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b))
+        for op in products
     )
 
 
@@ -126,16 +127,16 @@ def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
 
 def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
     """Let products go on for two iterations: those of two iterations ago are awaited at `first`. The last product."""
-    found = [op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp)]
-    totals = [op.c for op in found]
-    wait = _wait(Builder.before(first), totals, len(found))
-    for op, old, new in zip(found, totals, wait.results, strict=True):
+    products = [op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp)]
+    totals = [op.c for op in products]
+    wait = _wait(Builder.before(first), totals, len(products))
+    for op, old, new in zip(products, totals, wait.results, strict=True):
         op.properties["isAsync"] = bool_attr(True)
         old.replace_uses_with_if(new, lambda use, op=op: use.operation is op)  # type: ignore[misc]
     end = loop.body.block.last_op
     assert end is not None
-    _await_after(loop, [i for i, x in enumerate(end.operands) if x in [op.d for op in found]])
-    return found[-1]
+    _await_after(loop, [i for i, x in enumerate(end.operands) if x in [op.d for op in products]])
+    return products[-1]
 
 
 def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> Operation:
@@ -155,14 +156,14 @@ def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
     """The operands that a loop's only product takes from the iteration's own stores; none where it cannot go on
     then.
     """
-    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
-    if len(found) != 1 or not _is_carried(loop, found[0]):
+    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    if len(products) != 1 or not _is_carried(loop, products[0]):
         return []
     stored = []
-    for operand in (found[0].a, found[0].b):
+    for operand in (products[0].a, products[0].b):
         maker = operand.owner
         if isinstance(maker, LocalAllocOp) and maker.src is not None and maker.parent is loop.body.block:
-            if [u.operation for u in operand.uses] != [found[0]]:
+            if [u.operation for u in operand.uses] != [products[0]]:
                 return []
             stored.append(maker)
         elif not _outlasts(loop, operand):
@@ -198,10 +199,10 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
 
 def begin_product(loop: scf.ForOp) -> Operation | None:
     """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
-    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
-    if len(found) != 1 or found[0].parent is not loop.body.block or is_tensor(found[0].a.type):
+    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    if len(products) != 1 or products[0].parent is not loop.body.block or is_tensor(products[0].a.type):
         return None
-    (product,) = found
+    (product,) = products
     product.properties["isAsync"] = bool_attr(True)
     wait = _wait(Builder.after(product), [product.d], 0)
     product.d.replace_uses_with_if(wait.results[0], lambda use: use.operation is not wait)
@@ -238,10 +239,10 @@ def _await_after(loop: scf.ForOp, which: Sequence[int]) -> None:
 
 
 def _wait(b: Builder, values: Sequence[SSAValue], pending: int) -> WarpGroupDotWaitOp:
-    made = b.create(WarpGroupDotWaitOp, values, [v.type for v in values], {"pendings": i32_attr(pending)})
-    for old, new in zip(values, made.results, strict=True):
+    wait = b.create(WarpGroupDotWaitOp, values, [v.type for v in values], {"pendings": i32_attr(pending)})
+    for old, new in zip(values, wait.results, strict=True):
         new.name_hint = old.name_hint
-    return made
+    return wait
 
 
 def _goes_on(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:

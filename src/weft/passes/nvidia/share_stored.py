@@ -38,14 +38,14 @@ UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttn
 
 def share_stored(module: ModuleOp, machine: Machine) -> None:
     """Rewrite a module of layout IR for a machine."""
-    found: list[_Again] = []
+    repeated: list[_Again] = []
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                _find(block, {}, found)
-    if not found or _all_bytes(module) - sum(_bytes(x.op) for x in found) > machine.shared_bytes:
+                _find(block, {}, repeated)
+    if not repeated or _all_bytes(module) - sum(_bytes(x.op) for x in repeated) > machine.shared_bytes:
         return
-    for x in found:
+    for x in repeated:
         _read_other(x)
 
 
@@ -77,7 +77,7 @@ def _all_bytes(module: ModuleOp) -> int:
     return total + largest
 
 
-def _find(block: Block, around: Stored, found: list[_Again]) -> None:
+def _find(block: Block, around: Stored, repeated: list[_Again]) -> None:
     """The stores of a block and of what is inside; `around` is what is stored when it begins."""
     stored: Stored = {tile: list(memories) for tile, memories in around.items()}
     for op in block.ops:
@@ -88,10 +88,10 @@ def _find(block: Block, around: Stored, found: list[_Again]) -> None:
             if other is None:
                 there.append((op.result, transposed))
             else:
-                found.append(_Again(op, other[0], other[1] != transposed))
+                repeated.append(_Again(op, other[0], other[1] != transposed))
         for region in op.regions:
             for inner in region.blocks:
-                _find(inner, stored, found)
+                _find(inner, stored, repeated)
 
 
 def _read_other(again: _Again) -> None:

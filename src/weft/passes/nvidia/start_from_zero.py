@@ -49,11 +49,11 @@ def _from_zero(op: WarpGroupDotOp, zero: SSAValue) -> WarpGroupDotOp:
     """A product in the place of another one, but added to nothing."""
     b = Builder.before(op)
     operands = (op.a, op.b, zero, b.constant(False, i1))
-    made = b.create(WarpGroupDotOp, operands, (op.d.type,), dict(op.properties))
-    made.d.name_hint = op.d.name_hint
-    op.d.replace_all_uses_with(made.d)
+    dot = b.create(WarpGroupDotOp, operands, (op.d.type,), dict(op.properties))
+    dot.d.name_hint = op.d.name_hint
+    op.d.replace_all_uses_with(dot.d)
     remove(op)
-    return made
+    return dot
 
 
 def _add_afterwards(op: WarpGroupDotOp) -> None:

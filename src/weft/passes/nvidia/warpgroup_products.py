@@ -52,8 +52,8 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
     if not isinstance(op, Operation):
         return None
     if op.name == "tt.load":
-        found = access(op)
-        return found.order[0] if found is not None else None
+        layout = access(op)
+        return layout.order[0] if layout is not None else None
     if op.name == "tt.trans":
         inner = contiguous_dim(op.operands[0], access)
         return None if inner is None else ints_of(op.properties["order"]).index(inner)
@@ -124,18 +124,18 @@ def allocated(
         layout = rows if along == 1 else columns
     else:  # carried by a loop, computed, or transposed since: as threads that hold it store it best
         layout = min((rows, columns), key=lambda x: _cycles(value, x, machine))
-    made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
-    made.location = op.location
+    allocation = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
+    allocation.location = op.location
     assert op.parent is not None
-    op.parent.insert_op_before(made, op)
-    return made.results[0]
+    op.parent.insert_op_before(allocation, op)
+    return allocation.results[0]
 
 
 def _cycles(value: SSAValue, layout: NVMMASharedLayout, machine: Machine) -> float:
     """Of storing a tile so."""
-    held, bits = layout_of(value.type), bit_width(element_of(value.type))
+    source, bits = layout_of(value.type), bit_width(element_of(value.type))
     try:
-        return plan_local_access(held, layout, list(shape_of(value.type)), bits, machine, store=True).cycles
+        return plan_local_access(source, layout, list(shape_of(value.type)), bits, machine, store=True).cycles
     except LayoutError:
         return inf
 
@@ -144,15 +144,15 @@ def warpgroup_product(op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> S
     """The product of such operands, in the place of the one that there was; its result."""
     kept = ("inputPrecision", "maxNumImpreciseAcc")
     properties = {k: op.properties[k] for k in kept if k in op.properties}
-    made = WarpGroupDotOp.create(operands=[a, b, c], result_types=[c.type], properties=properties)
-    made.location = op.location
-    result = made.results[0]
+    dot = WarpGroupDotOp.create(operands=[a, b, c], result_types=[c.type], properties=properties)
+    dot.location = op.location
+    result = dot.results[0]
     result.name_hint = op.results[0].name_hint
     assert op.parent is not None
     fence = FenceAsyncSharedOp.create(properties={"bCluster": IntegerAttr(0, i1)})
     fence.location = op.location
     op.parent.insert_op_before(fence, op)  # what threads have stored, wgmma sees
-    op.parent.insert_op_before(made, op)
+    op.parent.insert_op_before(dot, op)
     op.results[0].replace_all_uses_with(result)
     op.detach()
     op.erase()

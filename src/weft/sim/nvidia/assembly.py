@@ -45,16 +45,16 @@ def _given(data: Array, elem: str, pack: int) -> list[Array]:
     """The registers that hold `pack` elements, as bits: [warp, lane, call]."""
     each = _per_register(elem, pack)
     calls = data.reshape(*data.shape[:2], -1, pack)
-    found = []
+    values = []
     for at in range(0, pack, each):
         part = np.ascontiguousarray(calls[..., at : at + each])
         if elem == "i1":
-            found.append(part[..., 0])
+            values.append(part[..., 0])
         else:
             size = each * DTYPES[elem].itemsize
             bits = np.ascontiguousarray(as_bits(part)).view(f"u{size}")[..., 0]
-            found.append(bits.astype(np.uint16) if size == 1 else bits)
-    return found
+            values.append(bits.astype(np.uint16) if size == 1 else bits)
+    return values
 
 
 def _taken(registers: list[Array], elem: str, pack: int) -> Array:
@@ -140,17 +140,17 @@ class Run(Registers):
         by, control = (self._whole(o, "b32").astype(np.int64) for o in operands[2:4])
         source, inside = source_lanes(name, np.arange(self.lanes)[None, :, None], by, control)
         shape = np.broadcast_shapes(x.shape, source.shape)
-        found = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
-        self.write_each(operands[0], (found, np.broadcast_to(inside, shape)))
+        shuffled = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
+        self.write_each(operands[0], (shuffled, np.broadcast_to(inside, shape)))
 
     def vote(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
         """vote.sync, over the whole warp."""
-        held = self._whole(operands[1], "pred")
+        votes = self._whole(operands[1], "pred")
         if "ballot" in name:
             weights = np.uint64(1) << np.arange(self.lanes, dtype=np.uint64)[None, :, None]
-            self.write(operands[0], (held * weights).sum(axis=1, keepdims=True).astype(np.uint32))
+            self.write(operands[0], (votes * weights).sum(axis=1, keepdims=True).astype(np.uint32))
             return
-        every, some = held.all(axis=1, keepdims=True), held.any(axis=1, keepdims=True)
+        every, some = votes.all(axis=1, keepdims=True), votes.any(axis=1, keepdims=True)
         self.write(operands[0], np.asarray({"all": every, "any": some, "uni": every | ~some}[name[2]]))
 
     def reduce(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
@@ -192,14 +192,14 @@ def assembly(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 def _is_barrier(text: str) -> bool:
     try:
-        found = statements(text)
+        parsed = statements(text)
     except PTXError:
         return False  # said where it is run
     return (
-        len(found) == 1
-        and str(found[0]).removesuffix(".aligned") in BARRIERS
-        and found[0].guard is None
-        and found[0].operands == (Number(0),)
+        len(parsed) == 1
+        and str(parsed[0]).removesuffix(".aligned") in BARRIERS
+        and parsed[0].guard is None
+        and parsed[0].operands == (Number(0),)
     )
 
 
@@ -236,21 +236,21 @@ def _run_text(context: Context, op: LaneOp) -> None:
     known = all(f.known for f in fragments) and not (counting and _OUTSIDE.search(str(op.attrs["text"])))
     at = 0
     for value, size in zip(op.results, sizes, strict=True):
-        found = [registers.get(f"${i}") for i in range(at, at + size)]
+        words = [registers.get(f"${i}") for i in range(at, at + size)]
         at += size
-        context.env.values[value] = _result(found, value, pack, count, undefined, known)
+        context.env.values[value] = _result(words, value, pack, count, undefined, known)
 
 
 def _result(
-    found: list[Array | None], value: Value, pack: int, count: int, undefined: Array | None, known: bool
+    words: list[Array | None], value: Value, pack: int, count: int, undefined: Array | None, known: bool
 ) -> Fragment:
     """One result; a register that the text never sets is undefined."""
-    whole = [np.zeros((1, 1, 1), np.uint64) if x is None else x.reshape((1,) * (3 - x.ndim) + x.shape) for x in found]
+    whole = [np.zeros((1, 1, 1), np.uint64) if x is None else x.reshape((1,) * (3 - x.ndim) + x.shape) for x in words]
     data = _taken(whole, value.elem, pack)
     if data.shape[2] == pack and count > pack:  # the same in every call
         data = np.tile(data, (1, 1, -(-count // pack)))
     data = data[..., : value.count]
-    if any(x is None for x in found):
+    if any(x is None for x in words):
         undefined = np.ones((1, 1, 1), np.bool_)
     if undefined is None:
         return Fragment(data, None, known)

@@ -38,9 +38,9 @@ def _access(run: Run, name: tuple[str, ...], operands: Sequence[Operand], width:
     wrong = next((space for space in name if space in _SPACES), None)
     if wrong is not None:
         raise PTXError(f"memory in the space .{wrong}")
-    given = [x for x in operands if not isinstance(x, (Place, Group))]
+    registers = [x for x in operands if not isinstance(x, (Place, Group))]
     address = run.read(place.base, "b64").astype(np.int64) + place.offset
-    shapes = [address.shape, *(run.read(x, "b64").shape for x in given)]
+    shapes = [address.shape, *(run.read(x, "b64").shape for x in registers)]
     if run.guard is not None:
         shapes.append(run.guard.shape)
     shape = np.broadcast_shapes((run.context.count, run.lanes, 1), *shapes)
@@ -63,10 +63,10 @@ def _load(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> Non
     raw, _ = run.context.batch.load(run.context, access)
     words = np.ascontiguousarray(raw).view(f"u{size}")
     for i, part in enumerate(parts):
-        found = words[..., i]
+        word = words[..., i]
         if name[-1][0] == "s":  # the rest of a wider register is the sign
-            found = viewed(found, name[-1]).astype(np.int64).view(np.uint64)
-        run.write(part, found)
+            word = viewed(word, name[-1]).astype(np.int64).view(np.uint64)
+        run.write(part, word)
 
 
 def _store(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
@@ -87,17 +87,17 @@ def _atomic(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> N
     batch, shape = run.context.batch, access.address.shape
     active = batch.checked(run.context, access, True)
     at = access.address[active]
-    given = [np.broadcast_to(run.read(x, type), shape)[active] for x in rest]
+    values = [np.broadcast_to(run.read(x, type), shape)[active] for x in rest]
     old = np.zeros(len(at), f"u{access.width}")
     for chosen in rounds(at, batch.sequence(len(at))):
         before = np.ascontiguousarray(fetch(run.context, access, at[chosen])).view(old.dtype)[:, 0]
         old[chosen] = before
-        after = update(before, *(x[chosen] for x in given)).astype(old.dtype)
+        after = update(before, *(x[chosen] for x in values)).astype(old.dtype)
         put(run.context, access, at[chosen], np.ascontiguousarray(after).view(np.uint8))
     if result is not None:
-        found = np.zeros(shape, old.dtype)
-        found[active] = old
-        run.write(result, found)
+        before_each = np.zeros(shape, old.dtype)
+        before_each[active] = old
+        run.write(result, before_each)
 
 
 INSTRUCTIONS = {"ld": _load, "ldu": _load, "st": _store, "atom": _atomic, "red": _atomic}

@@ -71,25 +71,25 @@ class Barrier:
 
     def missing(self) -> str:
         """Why the phase that is under way does not end."""
-        found = []
+        lacking = []
         if self.state.pending:
             come = self.state.expected - self.state.pending
-            found.append(f"{come} of {self.state.expected} arrivals have come")
+            lacking.append(f"{come} of {self.state.expected} arrivals have come")
         if self.state.bytes:
-            found.append(f"{self.bytes_announced} bytes were announced and {self.bytes_come} have come")
-        return ", and ".join(found) or "it has ended"
+            lacking.append(f"{self.bytes_announced} bytes were announced and {self.bytes_come} have come")
+        return ", and ".join(lacking) or "it has ended"
 
     def notes(self) -> list[Note]:
         """The operations that have to do with it."""
         count = self.state.expected
-        found = [Note(f"made here, for {count} arrival{'s' if count > 1 else ''} in each phase", self.made.span)]
+        notes = [Note(f"made here, for {count} arrival{'s' if count > 1 else ''} in each phase", self.made.span)]
         if self.arrived is not None and self.arrived is not self.announced:
-            found.append(Note("the last arrival was here", self.arrived.span))
+            notes.append(Note("the last arrival was here", self.arrived.span))
         if self.announced is not None:
-            found.append(Note("bytes were announced here last", self.announced.span))
+            notes.append(Note("bytes were announced here last", self.announced.span))
         if self.copied is not None:
-            found.append(Note("a copy brought bytes from here", self.copied.span))
-        return found
+            notes.append(Note("a copy brought bytes from here", self.copied.span))
+        return notes
 
 
 def _wider(x: Array, actors: int) -> Array:
@@ -104,11 +104,11 @@ def _key(context: Context, row: int, address: int, block: int | None) -> tuple[i
 def barrier_at(context: Context, row: int, address: int, block: int | None = None) -> Barrier:
     """The barrier at an address of the row-th warp's block, or of another; MBarrierError if there is none."""
     key = _key(context, row, address, block)
-    found: Barrier | None = context.batch.mbarriers.get(key)
-    if found is None:
+    barrier: Barrier | None = context.batch.mbarriers.get(key)
+    if barrier is None:
         former: LaneOp | None = context.batch.former.get(key)
         raise NoBarrier(f"there is no mbarrier at byte {address} of shared memory", former)
-    return found
+    return barrier
 
 
 class NoBarrier(MBarrierError):
@@ -125,7 +125,7 @@ def misused(
     row: int,
     lane: int,
     address: int,
-    found: MBarrierError,
+    error: MBarrierError,
     block: int | None = None,
 ) -> None:
     """Report it, with the other site."""
@@ -133,10 +133,10 @@ def misused(
     others: list[Note] = []
     if key in context.batch.mbarriers:
         others = [Note("initialised here", context.batch.mbarriers[key].made.span)]
-    elif isinstance(found, NoBarrier) and found.former is not None:
-        others = [Note("invalidated here", found.former.span)]
+    elif isinstance(error, NoBarrier) and error.former is not None:
+        others = [Note("invalidated here", error.former.span)]
     context.batch.launch.error(
-        BarrierMisuseError(str(found), op.span, thread=context.thread(row, lane), address=address, others=others)
+        BarrierMisuseError(str(error), op.span, thread=context.thread(row, lane), address=address, others=others)
     )
 
 
@@ -207,10 +207,10 @@ def _act(
 
 def check_overtaken(batch: Batch, op: LaneOp, thread: Thread, address: int, barrier: Barrier) -> None:
     """Whoever waits by parity must have seen a phase end before the next one does."""
-    found = barrier.overtaken(batch.shadow.clocks.warps)
-    if found is None:
+    overtaken = barrier.overtaken(batch.shadow.clocks.warps)
+    if overtaken is None:
         return
-    warp, wait = found
+    warp, wait = overtaken
     text = (
         f"race: phase {barrier.state.phase - 1} of the mbarrier at byte {address} ends, and warp "
         f"{warp % batch.program.warps} may still wait for the phase before it, which has the other parity"

@@ -62,8 +62,8 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
         whole = np.repeat(active, operand.count, axis=2) if context.env[value].data.shape[2] > 1 else active[:, :, :1]
         need_defined(context, op, value, f"`{operand.name}` of a bulk copy", whole)
     for row, lane, at in zip(*(x.tolist() for x in np.nonzero(active)), strict=True):
-        given = [_one(a[row, lane], o.count, at) for a, o in zip(arrays, entry.operands, strict=True)]
-        _issue(context, op, row, lane, given)
+        operands = [_one(a[row, lane], o.count, at) for a, o in zip(arrays, entry.operands, strict=True)]
+        _issue(context, op, row, lane, operands)
     if len(batch.contexts) > 1 and batch.options.order == "random":
         yield Wait(lambda: True, "its turn", op.span)
 
@@ -71,21 +71,21 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
 def _one(registers: Array, count: int, at: int) -> list[int]:
     """The operand of one of several instructions; one operand may be for all."""
     first = at * count if len(registers) > count else 0
-    found: list[int] = registers[first : first + count].tolist()
-    return found
+    numbers: list[int] = registers[first : first + count].tolist()
+    return numbers
 
 
-def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[int]]) -> None:
+def _issue(context: Context, op: LaneOp, row: int, lane: int, operands: list[list[int]]) -> None:
     kind = op.attrs["isa"].split(".")[5]
     copy = _Copy(context, op, row, lane)
     if kind == "load":
-        (to,), (where,), at, (barrier,), *blocks, _ = given
+        (to,), (where,), at, (barrier,), *blocks, _ = operands
         offsets = blocks.pop(0) if ".im2col" in op.attrs["isa"] else None
         copy.prepare(where, at, to, offsets)
         if copy.boxed is not None and copy.reaches(blocks[0][0] if blocks else None):
             copy.load(barrier)
     else:
-        (where,), at, (source,), _ = given
+        (where,), at, (source,), _ = operands
         copy.prepare(where, at, source, stored=True)
         if copy.boxed is not None and copy.may_write(at):
             copy.store(op.attrs["isa"].split(".")[6] if kind == "reduce" else "")
@@ -222,8 +222,8 @@ class _Copy:
 
     def place_in(self, block: int) -> Array:
         """The same for the memory of one block."""
-        found: Array = self.box.shared + block * self.batch.stride
-        return found
+        place: Array = self.box.shared + block * self.batch.stride
+        return place
 
     def reach(self, block: int | None = None) -> Reach:
         place = self.place_in(self.block if block is None else block)

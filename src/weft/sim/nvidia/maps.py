@@ -18,7 +18,7 @@ __all__ = ["tensor_map"]
 def tensor_map(parameter: Parameter, described: Any, address: int) -> Array:
     """The map of an argument with `shape`, `strides` in elements and maybe `padding`, for the boxes wanted."""
     try:
-        found = map_of(described, address, parameter.pointee, parameter.box, parameter.swizzle, parameter.block)
+        map = map_of(described, address, parameter.pointee, parameter.box, parameter.swizzle, parameter.block)
     except ValueError as error:
         raise LaunchError(f"`{parameter.name}` {error}") from error
-    return np.frombuffer(encode(found), np.uint8)
+    return np.frombuffer(encode(map), np.uint8)

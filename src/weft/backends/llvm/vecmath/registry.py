@@ -74,10 +74,10 @@ def has(name: str, elem: str) -> bool:
 
 def definition(name: str, elem: str) -> Definition:
     """The description of `name` for `elem`."""
-    found = _table.get((name, elem))
-    if found is None:
+    entry = _table.get((name, elem))
+    if entry is None:
         raise Unsupported(f"the function {name} on {elem}", "cpu")
-    return found
+    return entry
 
 
 def names() -> list[tuple[str, str]]:
@@ -98,12 +98,12 @@ def has_wide_scale(module: Module) -> bool:
 def call(fn: Function, name: str, args: list[Value]) -> Value:
     """Append a call of `name` to `fn`, defining the function in the module if this is its first use."""
     elem = next((a.type.elem for a in args if a.type.is_float), args[0].type.elem)
-    found = definition(name, elem)
-    given = tuple(a.type.elem for a in args)
-    if given != found.args:
-        raise Unsupported(f"{name} of ({', '.join(given)}), which takes ({', '.join(found.args)}),", "cpu")
+    function = definition(name, elem)
+    elements = tuple(a.type.elem for a in args)
+    if elements != function.args:
+        raise Unsupported(f"{name} of ({', '.join(elements)}), which takes ({', '.join(function.args)}),", "cpu")
     lanes = args[0].type.lanes
-    return fn.call(_ensure(fn.module, found, lanes), vec(found.result, lanes), args)
+    return fn.call(_ensure(fn.module, function, lanes), vec(function.result, lanes), args)
 
 
 def invoke(name: str, *args: X) -> X:
@@ -117,32 +117,32 @@ def inline(name: str, *args: X) -> Any:
     return definition(name, elem).body(*args)
 
 
-def _ensure(module: Module, found: Definition, lanes: int) -> str:
+def _ensure(module: Module, function: Definition, lanes: int) -> str:
     """Define the function for this many lanes if the module has it not; gives its name."""
-    symbol = f"weft.{found.name}.{mangle(vec(found.elem, lanes))}"
+    symbol = f"weft.{function.name}.{mangle(vec(function.elem, lanes))}"
     if symbol in module.defined:
         return symbol
-    params = [(f"x{i}", vec(elem, lanes)) for i, elem in enumerate(found.args)]
-    attributes = _ATTRIBUTES if found.long else f"alwaysinline {_ATTRIBUTES}"
-    result = vec(found.result, lanes)
+    params = [(f"x{i}", vec(elem, lanes)) for i, elem in enumerate(function.args)]
+    attributes = _ATTRIBUTES if function.long else f"alwaysinline {_ATTRIBUTES}"
+    result = vec(function.result, lanes)
     f = module.function(symbol, result, params, attributes, "internal")
-    widest = max(vec(e, 0).bits for e in (*found.args, found.result))
+    widest = max(vec(e, 0).bits for e in (*function.args, function.result))
     pieces = widest * lanes // 512
-    if found.long and pieces > 1 and lanes % pieces == 0 and pieces & (pieces - 1) == 0:
-        f.ret(_in_pieces(f, found, lanes // pieces))
+    if function.long and pieces > 1 and lanes % pieces == 0 and pieces & (pieces - 1) == 0:
+        f.ret(_in_pieces(f, function, lanes // pieces))
     else:
-        f.ret(found.body(*(X(f, a) for a in f.args)).v)
+        f.ret(function.body(*(X(f, a) for a in f.args)).v)
     return symbol
 
 
-def _in_pieces(f: Function, found: Definition, lanes: int) -> Value:
+def _in_pieces(f: Function, function: Definition, lanes: int) -> Value:
     """Call the function on runs of `lanes` lanes and put the results together."""
-    symbol = _ensure(f.module, found, lanes)
+    symbol = _ensure(f.module, function, lanes)
     total = f.args[0].type.lanes
     parts: list[Value] = []
     for first in range(0, total, lanes):
         mask = range(first, first + lanes)
-        parts.append(f.call(symbol, vec(found.result, lanes), [f.shuffle(a, None, mask) for a in f.args]))
+        parts.append(f.call(symbol, vec(function.result, lanes), [f.shuffle(a, None, mask) for a in f.args]))
     return _concatenate(f, parts)
 
 

@@ -198,22 +198,22 @@ _OTHERS = {
 
 def all_symbols() -> dict[str, tuple[str, str]]:
     """Every symbol, CUDA's and AMD's, with the name and element type it stands for."""
-    found = dict(_OTHERS)
+    symbols = dict(_OTHERS)
     for name in _BOTH:
-        found[f"__nv_{name}f"], found[f"__nv_{name}"] = (name, "float"), (name, "double")
+        symbols[f"__nv_{name}f"], symbols[f"__nv_{name}"] = (name, "float"), (name, "double")
     for name in _OCML:
-        found[f"__ocml_{name}_f32"], found[f"__ocml_{name}_f64"] = (name, "float"), (name, "double")
-    found["__nv_powif"] = ("powi", "float")
+        symbols[f"__ocml_{name}_f32"], symbols[f"__ocml_{name}_f64"] = (name, "float"), (name, "double")
+    symbols["__nv_powif"] = ("powi", "float")
     for name in ("sin", "cos", "tan", "log", "log2", "log10", "exp", "exp10", "pow"):
-        found[f"__nv_fast_{name}f"] = (f"fast_{name}f", "float")
+        symbols[f"__nv_fast_{name}f"] = (f"fast_{name}f", "float")
     for mode in ("rn", "rz", "rd", "ru"):
-        found[f"__nv_fmaf_{mode}"], found[f"__nv_fma_{mode}"] = (f"fma_{mode}", "float"), (f"fma_{mode}", "double")
+        symbols[f"__nv_fmaf_{mode}"], symbols[f"__nv_fma_{mode}"] = (f"fma_{mode}", "float"), (f"fma_{mode}", "double")
         for name in ("add", "sub", "mul", "div", "rcp", "sqrt"):
-            found[f"__nv_f{name}_{mode}"] = (f"{name}_{mode}", "float")
-            found[f"__nv_d{name}_{mode}"] = (f"{name}_{mode}", "double")
-        found[f"__nv_double2float_{mode}"] = (f"double2float_{mode}", "double")
+            symbols[f"__nv_f{name}_{mode}"] = (f"{name}_{mode}", "float")
+            symbols[f"__nv_d{name}_{mode}"] = (f"{name}_{mode}", "double")
+        symbols[f"__nv_double2float_{mode}"] = (f"double2float_{mode}", "double")
         for short, elem in _SIGNED.items():
             for kind in ("float", "double"):
-                found[f"__nv_{kind}2{short}_{mode}"] = (f"{kind}2{short}_{mode}", kind)
-                found[f"__nv_{short}2{kind}_{mode}"] = (f"{short}2{kind}_{mode}", elem)
-    return {symbol: name for symbol, name in found.items() if has(*name)}
+                symbols[f"__nv_{kind}2{short}_{mode}"] = (f"{kind}2{short}_{mode}", kind)
+                symbols[f"__nv_{short}2{kind}_{mode}"] = (f"{short}2{kind}_{mode}", elem)
+    return {symbol: name for symbol, name in symbols.items() if has(*name)}

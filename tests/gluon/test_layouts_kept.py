@@ -189,3 +189,39 @@ def test_it_chooses_for_the_warps_of_a_partition(layout: Any) -> None:
     x, out = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
     by_two[(1,)](x, out, N // 2, layout, target="sim:cuda:90")
     assert np.array_equal(x, out)
+
+
+@gluon.jit
+def softmax(x, out, n, B: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    i = gl.arange(0, B, layout=L)
+    value = gl.load(x + gl.program_id(0) * n + i, mask=i < n, other=-float("inf"))
+    e = gl.exp(value - gl.max(value, 0))
+    gl.store(out + gl.program_id(0) * n + i, e / gl.sum(e, 0), mask=i < n)
+
+
+@gluon.jit
+def sums(x, out, M: gl.constexpr, N: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    i, j = gl.arange(0, M, layout=L), gl.arange(0, N, layout=L)
+    gl.store(out + i, gl.sum(gl.load(x + i[:, None] * N + j[None, :]), 1))
+
+
+@gluon.jit
+def meets(x, out, B: gl.constexpr, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    """A tile that the compiler lays out, where the author's is wanted."""
+    i, j = gl.arange(0, B), gl.arange(0, B, layout=L)
+    gl.store(out + j, gl.load(x + j) + gl.set_auto_layout(2 * gl.load(x + i), L))
+
+
+@pytest.mark.parametrize("layout", [gl.CoalescedLayout(), gl.AutoLayout()])
+def test_it_chooses_for_what_is_reduced(layout: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 100)).astype(np.float32)
+    out, e = np.zeros_like(x), np.exp(x - x.max(1, keepdims=True))
+    softmax[(4,)](x, out, 100, 128, layout, target="sim:cuda:90")
+    np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), 1e-5)
+    if isinstance(layout, gl.AutoLayout):
+        x, out = np.arange(2048, dtype=np.float32).reshape(32, 64), np.zeros(32, np.float32)
+        sums[(1,)](x, out, 32, 64, layout, target="sim:cuda:90")
+        np.testing.assert_array_equal(out, x.sum(1))
+        out = np.zeros(512, np.float32)
+        meets[(1,)](x, out, 512, ONE, target="sim:cuda:90")
+        np.testing.assert_array_equal(out, 3 * x.ravel()[:512])

@@ -279,10 +279,10 @@ class _Inference:
         elif isinstance(op, tt.ReduceOp | tt.ScanOp):
             for operand in op.operands:
                 self.set(operand, layout, source)
-            result = layout if isinstance(op, tt.ScanOp) else SliceLayout(int_value(op.properties["axis"]), layout)
             for value in op.results:
-                if is_tensor(value.type):
-                    self.set(value, result, source)
+                if is_tensor(value.type):  # else a number, of a tile of one dimension
+                    scan = isinstance(op, tt.ScanOp)
+                    self.set(value, layout if scan else SliceLayout(int_value(op.properties["axis"]), layout), source)
         elif isinstance(op, tt.GatherOp):
             if index == 1:
                 self.set(op.result, layout, source)

@@ -61,6 +61,7 @@ def ptx_target(machine: Machine) -> PTXTarget:
 @lru_cache(maxsize=1)
 def _initialize() -> llvm.Target:
     llvm.set_option("weft", "--nvptx-short-ptr")  # addresses in shared memory have 32 bits
+    llvm.set_option("weft", "--disable-nvptx-load-store-vectorizer")  # accesses are as wide as the lane program says
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(TRIPLE)

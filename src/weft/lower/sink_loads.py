@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from weft.base.remarks import LoadsSpread, RemarkCollector
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
@@ -33,9 +34,9 @@ def sink_loads(program: LaneProgram) -> None:
     loops = [r for op in program.body.walk() if op.name in ("for", "while") for r in op.regions]
     others = [r for op in program.body.walk() if op.name not in ("for", "while") for r in op.regions]
     for block in (program.body, *others):
-        _in_block(block, uses, False)
+        _in_block(block, uses, False, program.remarks)
     for block in loops:
-        _in_block(block, uses, True)
+        _in_block(block, uses, True, program.remarks)
 
 
 def _uses(program: LaneProgram) -> dict[Value, list[LaneOp]]:
@@ -107,7 +108,7 @@ def _is_wall(op: LaneOp, buffers: frozenset[int] | None) -> bool:
     return op.name in ("await", "yield", "condition", "return")
 
 
-def _in_block(block: Block, uses: dict[Value, list[LaneOp]], in_loop: bool) -> None:
+def _in_block(block: Block, uses: dict[Value, list[LaneOp]], in_loop: bool, remarks: RemarkCollector) -> None:
     place = {op: i for i, op in enumerate(block.ops)}
     before: dict[int, list[LaneOp]] = {}
     gone: set[LaneOp] = set()
@@ -122,6 +123,9 @@ def _in_block(block: Block, uses: dict[Value, list[LaneOp]], in_loop: bool) -> N
         if any(_is_wall(x, buffers if in_loop else None) for x in block.ops[place[op] + 1 : last]):
             continue
         gone |= {op, *_renames(op.result, uses)}
+        if remarks:
+            why = f"its {op.result.count} registers are loaded in parts, each before the first product that needs it"
+            remarks.add(LoadsSpread(op.span, "an operand in shared memory", why))
         _split(load, wanted, place, before)
     if gone:
         block.ops[:] = [x for i, op in enumerate(block.ops) for x in (*before.get(i, ()), op) if x not in gone]

@@ -46,7 +46,7 @@ def gpu_tile_pipeline(
     tile_pipeline(module, fuse=fuse)
     if fuse and contract_sums(module):
         cse_dce(module)
-    partial_sums(module, threads, reorder=fuse)  # after it: a sum of products is no sum any more
+    partial_sums(module, threads, reorder=fuse, remarks=remarks)  # after it: a sum of products is no sum any more
     return module
 
 
@@ -86,11 +86,11 @@ def gpu_pipeline(
     assign_layouts(module, machine, warps, blocks, stages > 1 and machine.async_copies, remarks)
     recoalesce(module, remarks)
     start_from_zero(module)
-    store_operands(module, machine, loaded=False)  # before it is known how much memory is left for copies
+    store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave
     pipeline_loads(module, machine, stages, remarks)
-    store_operands(module, machine, loaded=True)
-    share_stored(module, machine)  # what is left to store, now that it is known what is copied
-    join_products(module, machine)  # after it: a store that is gone has nothing to be fenced for
+    store_operands(module, machine, loaded=True, remarks=remarks)
+    share_stored(module, machine, remarks)  # what is left to store, now that it is known what is copied
+    join_products(module, machine, remarks)  # after it: a store that is gone has nothing to be fenced for
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)

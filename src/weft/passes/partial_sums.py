@@ -31,7 +31,21 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.analysis import AxisFacts
-from weft.ir import Builder, bit_width, element_of, int_attr, int_value, shape_of, tensor_of, tt, walk
+from weft.base.remarks import NO_REMARKS, RemarkCollector, SumInParts
+from weft.ir import (
+    Builder,
+    bit_width,
+    element_of,
+    int_attr,
+    int_value,
+    shape_of,
+    site_of,
+    span_of,
+    tensor_of,
+    tile_text,
+    tt,
+    walk,
+)
 from weft.ir.gpu import encoding_of
 
 from .removal import remove
@@ -57,7 +71,9 @@ _FLOATS: dict[type[Operation], float] = {
 _INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
 
 
-def partial_sums(root: Operation, threads: int, *, reorder: bool = True) -> bool:
+def partial_sums(
+    root: Operation, threads: int, *, reorder: bool = True, remarks: RemarkCollector = NO_REMARKS
+) -> bool:
     """Rewrite the loops inside `root`, of a kernel whose blocks have so many threads. Gives whether there was any.
 
     Without `reorder`, floats are added in the order of the text.
@@ -66,12 +82,14 @@ def partial_sums(root: Operation, threads: int, *, reorder: bool = True) -> bool
     for loop in [op for op in walk(root) if isinstance(op, scf.ForOp)]:
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
-            left -= _rewrite(loop, index, threads, left, reorder)
+            left -= _rewrite(loop, index, threads, left, reorder, remarks)
         changed |= left < MOST_IN_ALL
     return changed
 
 
-def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool) -> int:
+def _rewrite(
+    loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool, remarks: RemarkCollector
+) -> int:
     """Rewrite one sum, if it takes no more than the registers that are left; how many it takes."""
     carried = loop.body.block.args[index + 1]
     reduction = _reduction(loop, carried, index)
@@ -86,6 +104,9 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool
     taken = max(1, prod(shape) // threads) * max(1, bit_width(element_of(carried.type)) // 32)
     if parts is None or taken > left:
         return 0
+    if remarks:
+        why = "each lane adds up its own part, and lanes are combined once, after the loop"
+        remarks.add(SumInParts(span_of(added), tile_text(carried.type), why, (site_of(reduced),)))
     element = element_of(carried.type)
     partial_type = tensor_of(shape, element)
     init = loop.operands[3 + index]

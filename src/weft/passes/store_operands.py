@@ -26,7 +26,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from weft.base import LayoutError
-from weft.ir import Builder, bit_width, element_of, shape_of, tt, walk
+from weft.base.remarks import NO_REMARKS, OperandInMemory, RemarkCollector
+from weft.ir import Builder, bit_width, element_of, shape_of, site_of, span_of, tile_text, tt, walk
 from weft.ir.gpu import layout_of, memdesc, name_of
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SwizzledSharedLayout
@@ -42,11 +43,13 @@ LEAST = 32
 """Registers of an operand that is worth a trip."""
 
 
-def store_operands(module: ModuleOp, machine: Machine, *, loaded: bool) -> None:
+def store_operands(
+    module: ModuleOp, machine: Machine, *, loaded: bool, remarks: RemarkCollector = NO_REMARKS
+) -> None:
     """Rewrite the conversions to operands of single multiplications; those of loads in loops only where `loaded`."""
     for op in list(walk(module)):
         if isinstance(op, ConvertLayoutOp) and is_single(op.result.type) and (loaded or not _is_loaded(op.src)):
-            _store(op, machine)
+            _store(op, machine, remarks)
 
 
 def is_single(type: Attribute) -> bool:
@@ -69,7 +72,7 @@ def _is_loaded(value: SSAValue) -> bool:
     return parent is not None
 
 
-def _store(op: ConvertLayoutOp, machine: Machine) -> None:
+def _store(op: ConvertLayoutOp, machine: Machine, remarks: RemarkCollector) -> None:
     """Through memory, if any of the products that use the operand is after all in the same place."""
     before, after = layout_of(op.src.type), layout_of(op.result.type)
     shape, element = list(shape_of(op.src.type)), element_of(op.src.type)
@@ -81,6 +84,10 @@ def _store(op: ConvertLayoutOp, machine: Machine) -> None:
     layout = memory_for(shape, bits, [before], after, machine)
     if layout is None or any(not isinstance(use.operation, tt.DotOp) for use in op.result.uses):
         return
+    if remarks:
+        why = f"a lane has {after.in_dims['register']} elements of it, and needs a few at a time"
+        users = tuple(dict.fromkeys(site_of(use.operation) for use in op.result.uses))
+        remarks.add(OperandInMemory(span_of(op), tile_text(op.src.type), why, users))
     memory = (
         Builder.before(op).create(LocalAllocOp, (op.src,), (memdesc(shape, element, layout, mutable=False),)).result
     )

@@ -5,6 +5,7 @@ from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .loops import NotPipelined, Pipelined
 from .memory import AccessWidth, Conversion, RowAligned, SharedBuffer
 from .nests import InMemory, LoopNest, NotFused, RegisterBlock, VectorAccess
+from .others import FewBlocks, InParts, LoadsSpread, OperandInMemory, ProductsJoined, Rewritten, StoredOnce, SumInParts
 from .products import InstructionDeclined, ProductBy
 from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
@@ -41,6 +42,15 @@ __all__ = [
     "InMemory",
     "NotFused",
     "RegisterBlock",
+    # what is done otherwise than it is written
+    "Rewritten",
+    "SumInParts",
+    "OperandInMemory",
+    "StoredOnce",
+    "ProductsJoined",
+    "LoadsSpread",
+    "InParts",
+    "FewBlocks",
     # order
     "Barrier",
 ]

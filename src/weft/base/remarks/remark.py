@@ -95,7 +95,8 @@ class Remark:
     """How often the same was decided: of code that was unrolled or inlined, say."""
 
     def __init_subclass__(cls) -> None:
-        KINDS[cls.kind] = cls
+        if cls.kind:
+            KINDS[cls.kind] = cls
 
     @property
     def message(self) -> str:

@@ -25,7 +25,20 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, bool_attr, element_of, i32_attr, int_value, shape_of, splat_value, tt, walk
+from weft.base.remarks import NO_REMARKS, ProductsJoined, RemarkCollector
+from weft.ir import (
+    Builder,
+    bit_width,
+    bool_attr,
+    element_of,
+    i32_attr,
+    int_value,
+    shape_of,
+    site_of,
+    splat_value,
+    tt,
+    walk,
+)
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
@@ -42,7 +55,7 @@ ENOUGH_WARPS = 16
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 
-def join_products(module: ModuleOp, machine: Machine) -> None:
+def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite a module of layout IR for a machine."""
     if not any(isinstance(op, WarpGroupDotOp) for op in walk(module)):
         return
@@ -53,6 +66,10 @@ def join_products(module: ModuleOp, machine: Machine) -> None:
             memory = _Memory(function, machine, warps) if rows else None
             for row in rows:
                 if memory is not None and memory.has_room(row):
+                    if remarks:
+                        first, *others = (site_of(op) for op in row.products)
+                        why = "they begin together and are awaited once, as none needs another's result"
+                        remarks.add(ProductsJoined(first.span, f"{len(row.products)} products", why, tuple(others)))
                     row.join()
 
 

@@ -19,7 +19,8 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, tt, walk
+from weft.base.remarks import NO_REMARKS, RemarkCollector, StoredOnce
+from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, site_of, span_of, tile_text, tt, walk
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, MemDescTransOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp
@@ -36,7 +37,7 @@ UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttn
 """Operations that put nothing in memory that wgmma reads."""
 
 
-def share_stored(module: ModuleOp, machine: Machine) -> None:
+def share_stored(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite a module of layout IR for a machine."""
     repeated: list[_Again] = []
     for function in module.body.block.ops:
@@ -46,6 +47,9 @@ def share_stored(module: ModuleOp, machine: Machine) -> None:
     if not repeated or _all_bytes(module) - sum(_bytes(x.op) for x in repeated) > machine.shared_bytes:
         return
     for x in repeated:
+        if remarks and isinstance(x.memory.owner, Operation):
+            where = (site_of(x.memory.owner),)
+            remarks.add(StoredOnce(span_of(x.op), tile_text(x.op.operands[0].type), "it is in shared memory", where))
         _read_other(x)
 
 

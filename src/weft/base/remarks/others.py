@@ -1,0 +1,75 @@
+"""Remarks about decisions that have no numbers of their own: what was done, for which operations, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .remark import Remark, Site
+
+__all__ = [
+    "FewBlocks",
+    "InParts",
+    "LoadsSpread",
+    "OperandInMemory",
+    "ProductsJoined",
+    "Rewritten",
+    "StoredOnce",
+    "SumInParts",
+]
+
+
+@dataclass(frozen=True)
+class Rewritten(Remark):
+    """Something that is done otherwise than it is written."""
+
+    what: str
+    why: str
+    sites: tuple[Site, ...] = ()
+    """The other operations that it is about."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.what}: {self.why}"
+        return f"{text} ({', '.join(map(str, self.sites))})" if self.sites else text
+
+
+class SumInParts(Rewritten):
+    """A sum that a loop carries: lanes add up their parts, and are combined once, after the loop."""
+
+    kind = "sum in parts"
+
+
+class OperandInMemory(Rewritten):
+    """An operand of multiplications by lanes that is read from shared memory, slice by slice."""
+
+    kind = "operand in memory"
+
+
+class StoredOnce(Rewritten):
+    """A tile that is stored in shared memory once for several products."""
+
+    kind = "stored once"
+
+
+class ProductsJoined(Rewritten):
+    """Products that begin together and are awaited once."""
+
+    kind = "products joined"
+
+
+class LoadsSpread(Rewritten):
+    """A load of an operand from shared memory that is done in parts, each before the first product that needs it."""
+
+    kind = "loads spread"
+
+
+class InParts(Rewritten):
+    """A program that is written some registers at a time, as it would hold more than a thread has."""
+
+    kind = "in parts"
+
+
+class FewBlocks(Rewritten):
+    """A limit to the blocks that a multiprocessor runs at a time."""
+
+    kind = "few blocks"

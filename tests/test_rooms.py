@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ class Import:
     module: str
     function: str | None
     """The function that the import stands in."""
+    name: str = ""
+    """What is imported from the module, which may be a module as well."""
 
     @property
     def where(self) -> str:
@@ -97,7 +100,8 @@ def _imports(file: Path) -> Iterator[Import]:
                 base = ".".join(package[: len(package) - child.level + 1]) if child.level else ""
                 module = ".".join(filter(None, (base, child.module)))
                 for alias in child.names:
-                    yield Import(file, child.lineno, f"{module}.{alias.name}" if module == "weft" else module, function)
+                    whole = f"{module}.{alias.name}" if module == "weft" else module
+                    yield Import(file, child.lineno, whole, function, alias.name)
             yield from visit(child, function)
 
     yield from visit(ast.parse(file.read_text(encoding="utf-8"), str(file)), None)
@@ -130,6 +134,42 @@ def test_no_back_edges(imports: list[Import]) -> None:
         elif (room, other) in FORBIDDEN:
             problems.append(f"{found.where}: `{room}` imports `{found.module}`: {FORBIDDEN[room, other]}")
     _fail_on(problems)
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _ring(edges: dict[str, dict[str, str]]) -> list[str]:
+    """The places of the imports of one ring, if there is any."""
+    left = dict(edges)
+    while outside := [m for m, others in left.items() if not others.keys() & left.keys()]:
+        for module in outside:
+            del left[module]
+    path = list(left)[:1]
+    while path:
+        path.append(next(m for m in left[path[-1]] if m in left))
+        if path[-1] in path[:-1]:
+            path = path[path.index(path[-1]) :]
+            return [f"{edges[a][b]}: `{a}` imports `{b}`" for a, b in pairwise(path)]
+    return []
+
+
+def test_no_rings_within_rooms(imports: list[Import]) -> None:
+    """Not for types either: what two modules need of each other stands in a third one."""
+    edges: dict[str, dict[str, str]] = {_module(file): {} for file in PACKAGE.rglob("*.py")}
+    for found in imports:
+        module, whole = _module(found.file), f"{found.module}.{found.name}"
+        imported = whole if whole in edges else found.module
+        if imported in edges and imported != module and found.room == found.imported_room:
+            edges[module][imported] = found.where
+    _fail_on(_ring(edges))
+
+
+def test_rings_are_found() -> None:
+    assert _ring({"a": {"b": "1"}, "b": {"c": "2"}, "c": {}, "d": {"a": "3"}}) == []
+    ring = _ring({"a": {"b": "a.py:1"}, "b": {"c": "b.py:2"}, "c": {"b": "c.py:3"}})
+    assert sorted(ring) == ["b.py:2: `b` imports `c`", "c.py:3: `c` imports `b`"]
 
 
 def test_no_room_imports_the_public_face(imports: list[Import]) -> None:

@@ -11,17 +11,14 @@ import os
 import re
 import traceback
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import weft.base
 from weft.base import CompilationError, CompilerCrash, Note, OutsideKernelError, WeftError
 from weft.language import core
 from weft.language.constants import unwrap
 
+from .traced import Traced
 from .ways import way_out
-
-if TYPE_CHECKING:
-    from .frame import Frame
 
 __all__ = ["diagnose", "is_slip"]
 
@@ -75,7 +72,7 @@ MANY_CALLS = 20
 """Calls within one another from which on it is they that are too deep, more than the expression in the innermost."""
 
 
-def _too_deep(frame: Frame) -> WeftError:
+def _too_deep(frame: Traced) -> WeftError:
     """The error where Python's stack is full: of calls, or of what one function has within one another."""
     calls = len(frame.trace.active) - 1
     larger = "sys.setrecursionlimit(...) makes the stack larger"
@@ -87,7 +84,7 @@ def _too_deep(frame: Frame) -> WeftError:
     )
 
 
-def diagnose(frame: Frame, error: BaseException) -> WeftError:
+def diagnose(frame: Traced, error: BaseException) -> WeftError:
     """The error to raise for `error`, which came out of tracing `frame`."""
     if isinstance(error, CompilationError):
         if error.span is None:
@@ -127,7 +124,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
     return crash
 
 
-def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
+def _not_known(frame: Traced) -> tuple[list[Note], str | None]:
     """Which argument of a call should have been known at compile time, and how it can be."""
     call = frame.node
     if not isinstance(call, ast.Call):
@@ -146,7 +143,7 @@ def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
     return [], None
 
 
-def _about_an_argument(frame: Frame, text: str) -> str | None:
+def _about_an_argument(frame: Traced, text: str) -> str | None:
     """Which parameter of the kernel, at the place of an error, is None or a number in this launch and should not be."""
     if "NoneType" in text:
         if isinstance(frame.node, ast.Compare):
@@ -162,7 +159,7 @@ def _about_an_argument(frame: Frame, text: str) -> str | None:
     return None
 
 
-def _parameters(frame: Frame, node: ast.AST) -> list[str]:
+def _parameters(frame: Traced, node: ast.AST) -> list[str]:
     """The parameters of the function that an expression names."""
     return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in frame.fn.arg_names]
 

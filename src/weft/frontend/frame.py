@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from xdsl.ir import Attribute
 
-from weft.base import CompilationError, CompileOptions, Note, Span
-from weft.ir import Builder, call_site_loc, file_loc
+from weft.base import CompilationError, Note
+from weft.ir import call_site_loc, file_loc
 from weft.language import core
 from weft.language.callable import MISSING, JITCallable
 
@@ -28,14 +28,12 @@ from .arguments import bind
 from .failures import diagnose
 from .liveness import Liveness
 from .names import lookup_global, undefined_name
-from .returns import OpenBranch, close_returned
+from .returns import close_returned
+from .traced import UNKNOWN, Trace, Traced
 from .unset import Maybe
 from .unsupported import unsupported_syntax
 from .values import same_value
 from .ways import way_out
-
-if TYPE_CHECKING:
-    from .carried import Carried
 
 __all__ = ["EVALUATORS", "RUNNERS", "Frame", "Trace", "Unavailable", "evaluates", "runs"]
 
@@ -111,84 +109,10 @@ class Unavailable:
         return () if note is None else (note,)
 
 
-@dataclass(slots=True)
-class Trace:
-    """One compilation."""
-
-    builder: Builder
-    semantic: Any
-    options: CompileOptions
-    target: Any
-    active: list[Frame] = field(default_factory=list)
-    """The functions being traced, callers first."""
-    liveness: dict[int, Liveness] = field(default_factory=dict)
-    """Of each function that has loops or branches, by the identity of its body."""
-
-
-_UNKNOWN: Final = object()
-
-
-class Frame:
+class Frame(Traced):
     """One function being traced."""
 
-    __slots__ = (
-        "_caller_loc",
-        "_evaluated",
-        "arguments",
-        "builder",
-        "constexpr_nodes",
-        "declared",
-        "file",
-        "fn",
-        "guards",
-        "loop_depth",
-        "loops",
-        "node",
-        "nonlocals",
-        "opens",
-        "ret_type",
-        "returned",
-        "returned_at",
-        "scope",
-        "semantic",
-        "trace",
-    )
-
-    def __init__(self, trace: Trace, fn: JITCallable, scope: dict[str, Any], caller_loc: Attribute | None) -> None:
-        self.trace = trace
-        self.builder = trace.builder
-        self.semantic = trace.semantic
-        self.fn = fn
-        self.file = fn.file_name
-        self.nonlocals = fn.nonlocals()
-        self.scope = scope
-        """The variables: name -> value of the language, or `Unavailable`."""
-        self.arguments = dict(scope)
-        """What the function was called with."""
-        self.node: ast.AST = fn.parse().body[0]
-        """What is being done: errors get its place."""
-        self.loop_depth = 0
-        """Loops (and `with` blocks) around the current statement: `return` cannot leave them."""
-        self.loops: list[Carried] = []
-        """The loops around the current statement that run when the kernel does, outermost first."""
-        self.guards: list[tuple[Any, bool]] = []
-        """While debugging, the parts of `and` and `or` before the one that is evaluated: Python evaluates it only if
-        all of `and` are true, all of `or` false. True with those of `and`."""
-        self.opens: list[OpenBranch] = []
-        """Ifs of the current region with one branch returned, outermost first."""
-        self.returned: Any = None
-        """What the path that returned last returns."""
-        self.returned_at: ast.Return | None = None
-        """The first `return` with a value."""
-        self.ret_type: Any = _UNKNOWN
-        """The type of what the function returns, None for nothing; known from its first `return` on."""
-        self.constexpr_nodes: dict[str, ast.AST] = {}
-        """The statements that defined the names annotated as constexpr."""
-        self.declared: set[str] = set()
-        """Names annotated as constexpr before they have a value: what they are assigned stays known."""
-        self._caller_loc = caller_loc
-        self._evaluated: dict[ast.AST, Any] = {}
-        """The first part of the expression being evaluated, where it is deep."""
+    __slots__ = ()
 
     # -- tracing -----------------------------------------------------------------------------------------------
 
@@ -271,11 +195,11 @@ class Frame:
     @property
     def returns_nothing(self) -> bool:
         """Whether no `return` with a value was traced."""
-        return self.ret_type is _UNKNOWN or self.ret_type is None
+        return self.ret_type is UNKNOWN or self.ret_type is None
 
     def set_return_type(self, kind: Any) -> bool:
         """Note the type of a `return`; false if another one returned another type."""
-        if self.ret_type is _UNKNOWN:
+        if self.ret_type is UNKNOWN:
             self.ret_type = kind
         return (self.ret_type is None) == (kind is None) and bool(self.ret_type == kind)
 
@@ -306,22 +230,6 @@ class Frame:
         return value
 
     # -- diagnostics -------------------------------------------------------------------------------------------
-
-    def span(self, node: ast.AST | None = None) -> Span:
-        """The place of a node (of the current one) in the user's file."""
-        at: Any = node if node is not None and hasattr(node, "lineno") else self.node
-        if isinstance(at, ast.FunctionDef):  # its name, not its whole body
-            start = at.col_offset + len("def ")
-            return Span(self.file, at.lineno, start, at.lineno, start + len(at.name))
-        return Span(self.file, at.lineno, at.col_offset, at.end_lineno, at.end_col_offset)
-
-    def source_line(self, node: ast.AST | None = None) -> str | None:
-        """The source line that a node begins on."""
-        return self.fn.source_line(self.span(node).line)
-
-    def note(self, message: str, node: ast.AST | None = None) -> Note:
-        """A remark about a node."""
-        return Note(message, self.span(node), self.source_line(node))
 
     def error(
         self,
@@ -386,7 +294,7 @@ class Frame:
                 )
 
 
-def _same_arguments(frame: Frame, scope: dict[str, Any]) -> bool:
+def _same_arguments(frame: Traced, scope: dict[str, Any]) -> bool:
     """Whether a call with these arguments would be traced like the one in `frame`."""
     for name in frame.fn.arg_names:
         old, new = frame.arguments.get(name), scope.get(name)

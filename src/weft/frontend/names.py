@@ -10,15 +10,14 @@ from __future__ import annotations
 import ast
 import builtins
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.base import CompilationError
 from weft.language import core
 from weft.language.callable import MISSING
 from weft.language.reading import may_be_captured
 
-if TYPE_CHECKING:
-    from .frame import Frame
+from .traced import Traced
 
 __all__ = ["BUILTIN_FUNCTIONS", "did_you_mean", "is_namedtuple_class", "lookup_global", "undefined_name"]
 
@@ -58,7 +57,7 @@ def _is_allowed(value: Any) -> bool:
     return may_be_captured(value) or isinstance(value, core.base_type)
 
 
-def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
+def lookup_global(frame: Traced, name: str, node: ast.AST) -> Any:
     """A captured variable, a global or a builtin; MISSING where there is none; an error where it may not be read."""
     value = frame.nonlocals.get(name, MISSING)
     if value is MISSING:
@@ -74,7 +73,7 @@ def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
     raise _not_constant(frame, name, value, node)
 
 
-def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> CompilationError:
+def _not_constant(frame: Traced, name: str, value: Any, node: ast.AST) -> CompilationError:
     kind = type(value).__name__
     if callable(value) and not isinstance(value, type):
         return frame.error(
@@ -103,7 +102,7 @@ def did_you_mean(name: str, candidates: Any) -> str | None:
     return "did you mean " + " or ".join(f"`{c}`" for c in near) + "?" if near else None
 
 
-def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
+def undefined_name(frame: Traced, name: str, node: ast.AST) -> CompilationError:
     """The error for a name that means nothing."""
     hint = None
     if name == "breakpoint":

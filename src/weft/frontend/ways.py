@@ -13,14 +13,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.language.callable import JITCallable
 
+from .traced import Traced
 from .values import unwrap
-
-if TYPE_CHECKING:
-    from .frame import Frame
 
 __all__ = ["called_as", "way_out"]
 
@@ -119,13 +117,13 @@ _WAYS: tuple[tuple[str, str], ...] = (
 _CLASS = re.compile(r"of type <class '(?:[\w.<>]+\.)?(\w+)'> to tensor")
 
 
-def way_out(frame: Frame, message: str, node: ast.AST | None) -> str | None:
+def way_out(frame: Traced, message: str, node: ast.AST | None) -> str | None:
     """What can be done about an error at a node; None where nobody knows."""
     hint = _hint(frame, message, frame.node if node is None else node)
     return hint if hint is None or frame.fn.semantic is None else re.sub(r"\btl\.", "gl.", hint)
 
 
-def _hint(frame: Frame, message: str, node: ast.AST | None) -> str | None:
+def _hint(frame: Traced, message: str, node: ast.AST | None) -> str | None:
     called = _how_called(frame, node) if isinstance(node, ast.Call) else None
     class_named = _CLASS.search(message)
     if class_named is not None:
@@ -145,7 +143,7 @@ def _hint(frame: Frame, message: str, node: ast.AST | None) -> str | None:
     return called
 
 
-def _how_called(frame: Frame, node: ast.Call) -> str | None:
+def _how_called(frame: Traced, node: ast.Call) -> str | None:
     """The parameters of what is called."""
     if not all(isinstance(n, ast.Name | ast.Attribute | ast.expr_context) for n in ast.walk(node.func)):
         return None

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.ir import Block as XBlock
 from xdsl.ir import Operation, SSAValue
@@ -37,9 +37,6 @@ from weft.ops.table import ELEMENTWISE, ROWS
 
 from .context import Context
 from .row_runs import Ends, Runs
-
-if TYPE_CHECKING:
-    from .rows import Load
 
 __all__ = ["Parts", "parts_of", "reduced_in_runs"]
 
@@ -62,6 +59,20 @@ class _Chain:
     is_dear: bool = False
 
 
+class Loading(Protocol):
+    """A row that is loaded run by run, ahead of who wants them (`rows.Load`)."""
+
+    runs: Runs
+    parts: list[Runs]
+    ahead: int
+
+    def begin_to(self, last: int) -> None:
+        """Load as many parts, where they are not on their way yet."""
+
+    def end(self, k: int) -> Value:
+        """The elements of a part, as far as its runs are whole."""
+
+
 class Parts:
     """The operations of a block that are done run by run, and what has been done."""
 
@@ -71,7 +82,7 @@ class Parts:
         self.deferred: set[Operation] = set()
         self.sinks: dict[SSAValue, list[Operation]] = {}
         """The stores and reductions that a deferred value, or a row, is for; in order."""
-        self.loads: dict[SSAValue, Load] = {}
+        self.loads: dict[SSAValue, Loading] = {}
         """Rows that are loaded where they are stored."""
         self.ends: dict[SSAValue, Value] = {}
         """Of each row that is loaded, the first and the last elements."""

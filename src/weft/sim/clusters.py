@@ -16,7 +16,7 @@ from weft.ir.lane import LaneOp
 
 from .errors import RaceError, Thread
 from .machine import Batch, Context, Wait
-from .reach import note_of_read, note_of_write
+from .notes import note_of_read, note_of_write
 from .values import Array
 
 __all__ = ["check_ends", "cluster_arrive", "cluster_wait"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from weft.base import Note, Span
-from weft.ir.lane import LaneOp, LaneProgram, Value, Variable
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value, Variable
 
-from .debugger import Names
 from .errors import SimulationError, Thread
 from .late import first_of
 from .memory import GlobalMemory
@@ -17,10 +16,20 @@ from .options import Options
 from .report import Report
 from .values import Array, Fragment
 
-if TYPE_CHECKING:
-    from .machine import Batch
+__all__ = ["Access", "AnyContext", "Context", "Environment", "Flight", "Launch", "Wait", "Watching"]
 
-__all__ = ["Access", "Context", "Environment", "Flight", "Launch", "Wait"]
+
+class Watching(Protocol):
+    """What is told of each operation, where someone watches (debugger.py)."""
+
+    def enter(self, context: Any, block: Block) -> None:
+        """The arguments of a region have values."""
+
+    def before(self, context: Any, op: LaneOp) -> None:
+        """An operation comes next."""
+
+    def after(self, context: Any, op: LaneOp) -> None:
+        """Its results have values."""
 
 
 @dataclass
@@ -33,7 +42,7 @@ class Launch:
     arguments: dict[str, Fragment]
     options: Options
     report: Report
-    names: Names | None = None
+    names: Watching | None = None
     """The kernel's variables, where someone watches."""
     counting: bool = False
     """Whether it is only counted: memory is not touched, and what is read is not known."""
@@ -115,11 +124,23 @@ class Access:
     """In the space `cluster` the block of the batch whose memory each address is in; `address` counts within it."""
 
 
+class Blocks(Protocol):
+    """What a context has to know of the blocks that run together (`machine.Batch`)."""
+
+    program: LaneProgram
+
+    def index_of(self, block: int) -> tuple[int, int, int]:
+        """The index of a block in the grid."""
+
+
+B = TypeVar("B", bound=Blocks)
+
+
 @dataclass
-class Context:
+class Context(Generic[B]):
     """Warps that run in step. `warps` numbers them over all blocks of the batch."""
 
-    batch: Batch
+    batch: B
     warps: Array
     env: Environment
     done: bool = False
@@ -140,7 +161,15 @@ class Context:
         block, warp = divmod(int(self.warps[row]), self.batch.program.warps)
         return Thread(self.batch.index_of(block), warp, lane)
 
+    def part(self, rows: Array) -> Context[B]:
+        """A context of some of the warps."""
+        return Context(self.batch, self.warps[rows], Environment(self.env, rows), first=self.first)
+
     def narrow(self, rows: Array) -> None:
         """Go on with some of the warps; the others have returned."""
         self.env = Environment(self.env, rows)
         self.warps = self.warps[rows]
+
+
+AnyContext: TypeAlias = Context[Any]
+"""For those who must not know what a batch is."""

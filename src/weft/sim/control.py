@@ -15,7 +15,7 @@ from . import access, registers, special
 from .access import need_defined
 from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
-from .machine import Context, Environment, Wait
+from .machine import Context, Wait
 from .values import Array, Fragment, full
 
 __all__ = ["Uncountable", "start"]
@@ -135,7 +135,7 @@ def _parallel(
 ) -> Running:
     """Contexts for parts of the warps; the values of all, joined. Warps that returned are left out."""
     outcomes: list[Values] = [None] * len(rows)
-    parts = [Context(context.batch, context.warps[r], Environment(context.env, r), first=context.first) for r in rows]
+    parts = [context.part(r) for r in rows]
     for part, first in zip(parts, firsts, strict=False):
         part.first = first
 

@@ -15,17 +15,15 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Variable
 from weft.layouts import LinearLayout, with_gaps
 
+from .machine import Context
 from .values import DTYPES, Array, full
-
-if TYPE_CHECKING:
-    from .machine import Context
 
 __all__ = ["Names", "Stop", "Stops", "Watch", "assembled", "debug", "watching"]
 

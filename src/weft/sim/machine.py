@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from weft.base import Note
 from weft.ir.lane import LaneOp
 
-from .contexts import Access, Context, Environment, Flight, Launch, Wait
+from . import contexts
+from .contexts import Access, Environment, Flight, Launch, Wait
 from .errors import FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
 from .errors import UninitializedError as Uninitialized
 from .memory import count_sectors, count_wavefronts
+from .notes import note_of_flight, note_of_read, note_of_write
 from .races import Shadow
-from .reach import note_of_flight, note_of_read, note_of_write
 from .remembered import Remembered
 from .turns import Turns
 from .values import Array
@@ -39,8 +40,6 @@ class Batch(Turns):
         self.granule = granule
         cluster = self.program.blocks
         self.shadow = Shadow(size // granule if self.options.races else 0, blocks, warps, self.lanes, cluster)
-        self.sites: list[LaneOp] = []
-        self._site_of: dict[int, int] = {}
         self.mbarriers: dict[tuple[int, int], Any] = {}
         """By block and address."""
         self.former: dict[tuple[int, int], LaneOp] = {}
@@ -60,15 +59,7 @@ class Batch(Turns):
     # -- who and where ------------------------------------------------------------------------------------------------
 
     def context(self, warps: Array, env: Environment) -> Context:
-        return Context(self, warps, env)
-
-    def site(self, op: LaneOp) -> int:
-        """A number for an operation."""
-        site = self._site_of.get(id(op))
-        if site is None:
-            site = self._site_of[id(op)] = len(self.sites)
-            self.sites.append(op)
-        return site
+        return contexts.Context(self, warps, env)
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
@@ -249,7 +240,7 @@ class Batch(Turns):
             self._race(context, access, active, index[racing], granule[racing], "reads")
         if access.proxy and not racing.any():
             self._check_fence(context, access, active, granule, index)
-        self.shadow.record_read(granule, warp, lane, self.site(access.op))
+        self.shadow.record_read(granule, warp, lane, self.shadow.site(access.op))
 
     def _check_fence(self, context: Context, access: Access, active: Array, granule: Array, index: Array) -> None:
         unfenced = self.shadow.unfenced(granule, context.warps[np.nonzero(active)[0]][index])
@@ -259,7 +250,8 @@ class Batch(Turns):
             first = int(granule[unfenced][0])
             warp, lane = divmod(int(self.shadow.writer[first]), self.lanes)
             who = self.shadow.name_of(warp, lane)
-            note = Note(f"written by {who}, with no fence since", self.sites[int(self.shadow.write_site[first])].span)
+            span = self.shadow.sites[int(self.shadow.write_site[first])].span
+            note = Note(f"written by {who}, with no fence since", span)
             text = "the asynchronous proxy reads byte {} of shared memory, and may not see what was written"
             self._report(FenceError, context, access, where, text.format, (note,))
 
@@ -267,7 +259,7 @@ class Batch(Turns):
         granule, warp, lane, index = self.granules(context, access, active, flat)
         thread = context.thread(int(np.searchsorted(context.warps, warp[0])), int(lane[0]))
         if self.check_flights(granule, access.op, thread):
-            self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
+            self.shadow.record_write(granule, warp, lane, self.shadow.site(access.op), pending)
             return
         racing = self.shadow.after_write(granule, warp, lane)
         if racing.any():
@@ -276,7 +268,7 @@ class Batch(Turns):
         if (readers >= 0).any():
             chosen = readers >= 0
             self._race(context, access, active, index[chosen], granule[chosen], "writes", readers[chosen])
-        self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
+        self.shadow.record_write(granule, warp, lane, self.shadow.site(access.op), pending)
 
     def check_flights(self, granule: Array, op: LaneOp, thread: Thread) -> bool:
         """Report a write to what an asynchronous reader still reads; whether it is one."""
@@ -374,3 +366,6 @@ class Batch(Turns):
         granule = at[:, :: self.granule] // self.granule
         each = granule.shape[1]
         self.shadow.landed(granule.reshape(-1), np.repeat(warp, each), np.repeat(lane, each))
+
+
+Context: TypeAlias = contexts.Context[Batch]

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from weft.ir.lane import LaneOp
+
 from .values import Array
 
 __all__ = ["NEVER", "Clocks", "Shadow"]
@@ -150,6 +152,17 @@ class Shadow:
         self.flights = np.zeros(granules, np.int16)
         """How many asynchronous readers, which nobody has waited for, each granule has."""
         self.flight_site = np.zeros(granules, np.int32)
+        self.sites: list[LaneOp] = []
+        """Operations by the numbers that they have here."""
+        self._site_of: dict[int, int] = {}
+
+    def site(self, op: LaneOp) -> int:
+        """A number for an operation."""
+        found = self._site_of.get(id(op))
+        if found is None:
+            found = self._site_of[id(op)] = len(self.sites)
+            self.sites.append(op)
+        return found
 
     def name_of(self, warp: int, lane: int | None) -> str:
         """Who a warp is, in words: of a cluster with the rank of its block."""

@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from weft.base import Note
 from weft.ir.lane import LaneOp
 
 from .errors import FenceError, RaceError, SimulationError, Thread
+from .machine import Batch
+from .notes import note_of_read, note_of_write
 from .values import Array
 
-if TYPE_CHECKING:
-    from .machine import Batch
-
-__all__ = ["Reach", "note_of_flight", "note_of_read", "note_of_write"]
-
-
-def note_of_write(batch: Batch, granule: int) -> tuple[Note, str]:
-    """Who wrote last, and what would order it with a later access, where that is no barrier."""
-    shadow = batch.shadow
-    op = batch.sites[int(shadow.write_site[granule])]
-    who = shadow.name_of(*divmod(int(shadow.writer[granule]), shadow.lanes))
-    if op.name == "copy_async":
-        return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span), ""
-    special = batch.adds.written(op)
-    if special is not None:
-        return Note(special[0].format(who), op.span), special[1]
-    return Note(f"the write by {who}, which is not ordered with it", op.span), ""
-
-
-def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
-    """Who read last, of one warp."""
-    shadow = batch.shadow
-    lane = int(shadow.read_lane[granule, reader])
-    who = shadow.name_of(reader, lane if lane >= 0 else None)
-    span = batch.sites[int(shadow.read_site[granule])].span
-    return Note(f"the read by {who}, which is not ordered with it", span)
-
-
-def note_of_flight(batch: Batch, granule: int) -> tuple[Note, str]:
-    """The asynchronous reader that is under way, and what waits for it."""
-    op = batch.sites[int(batch.shadow.flight_site[granule])]
-    what, hint = batch.adds.reading(op)
-    return Note(f"{what} reads it and has not been waited for", op.span), hint
+__all__ = ["Reach"]
 
 
 class Reach:
@@ -107,10 +75,10 @@ class Reach:
             if late.any():
                 note = note_of_read(self.batch, self._first(late), int(readers[late][0]))
                 self._report(RaceError, "race: writes byte {} of shared memory", late, (note, ""))
-        shadow.record_write(self.granules, warp, lane, self.batch.site(self.op), pending)
+        shadow.record_write(self.granules, warp, lane, self.batch.shadow.site(self.op), pending)
 
     def read(self, proxy: bool) -> None:
         """Check a read; with `proxy` it needs a fence after ordinary writes."""
         self._after_writes("reads", proxy, "and may not see what was written")
         warp, lane = self._who()
-        self.batch.shadow.record_read(self.granules, warp, lane, self.batch.site(self.op))
+        self.batch.shadow.record_read(self.granules, warp, lane, self.batch.shadow.site(self.op))

@@ -17,7 +17,7 @@ import numpy as np
 from weft.base import Note
 from weft.ir.lane import LaneOp, LaneProgram
 
-from .contexts import Context, Environment, Flight, Launch, Wait
+from .contexts import AnyContext, Environment, Flight, Launch, Wait
 from .errors import DeadlockError, SimulationError, Thread, UninitializedError
 from .late import instead_of
 from .options import Options
@@ -45,7 +45,7 @@ def _ranges(warps: Sequence[int]) -> str:
     return f"warps {text} have" if len(warps) > 1 else f"warp {text} has"
 
 
-def _named(context: Context, warps: int) -> str:
+def _named(context: AnyContext, warps: int) -> str:
     who = sorted({int(w) % warps for w in context.warps})
     text = _ranges(who).rpartition(" ")[0]
     return f"{text} wait{'s' if len(who) == 1 else ''}"
@@ -75,11 +75,11 @@ class Turns:
         self.arrivals: dict[tuple[int, int], _Arrival] = {}
         self.flights: list[Flight] = []
         self.random = np.random.default_rng((self.options.seed, int(numbers[0])))
-        self.contexts: list[Context] = []
+        self.contexts: list[AnyContext] = []
         self.explaining = False
         """Whether an error was found, and the contexts that are left only go on for what explains it."""
 
-    def context(self, warps: Array, env: Environment) -> Context:
+    def context(self, warps: Array, env: Environment) -> AnyContext:
         """A context of these warps of the batch."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class Turns:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def run(self, start: Callable[[Context], Iterator[Wait]], apart: bool = False) -> None:
+    def run(self, start: Callable[[AnyContext], Iterator[Wait]], apart: bool = False) -> None:
         """All contexts to their ends; DeadlockError if some cannot go on.
 
         Blocks that may wait for each other run `apart`, each in a context of its own: blocks in one context that left a
@@ -152,12 +152,12 @@ class Turns:
         self.flights.pop(0 if order is None else int(order[0])).land()
         return True
 
-    def add(self, context: Context, start: Callable[[Context], Iterator[Wait]]) -> None:
+    def add(self, context: AnyContext, start: Callable[[AnyContext], Iterator[Wait]]) -> None:
         """Another context."""
         context.running = start(context)
         self.contexts.append(context)
 
-    def _resume(self, context: Context) -> None:
+    def _resume(self, context: AnyContext) -> None:
         assert context.running is not None
         context.waits = next(context.running, None)
         if context.waits is None:
@@ -190,7 +190,7 @@ class Turns:
 
     # -- barriers -----------------------------------------------------------------------------------------------------
 
-    def block_barrier(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+    def block_barrier(self, context: AnyContext, op: LaneOp) -> Iterator[Wait]:
         """All warps of the block, or those that `attrs["warps"]` counts at the barrier `attrs["id"]`."""
         per_block = self.program.warps
         number, expected = int(op.attrs.get("id", 0)), int(op.attrs.get("warps", per_block))

@@ -15,7 +15,7 @@ from weft.ir.lane import LaneOp, Parameter
 from weft.machines import Machine, part
 from weft.targets.instruction import Instruction
 
-from .contexts import Context, Wait
+from .contexts import AnyContext, Wait
 from .values import Array
 
 __all__ = ["Meaning", "meaning_of"]
@@ -24,22 +24,22 @@ __all__ = ["Meaning", "meaning_of"]
 class Meaning(Protocol):
     """The vendor's part, which its folder calls `MEANING`."""
 
-    def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+    def instruction(self, context: AnyContext, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
         """Do what an instruction does; None for one whose meaning on registers and memory is all of it."""
 
-    def await_(self, context: Context, op: LaneOp) -> None:
+    def await_(self, context: AnyContext, op: LaneOp) -> None:
         """`await`: registers that an instruction has still been writing."""
 
-    def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+    def assembly(self, context: AnyContext, op: LaneOp) -> Iterator[Wait]:
         """`assembly`, which the kernel's author wrote."""
 
     def touches_memory(self, op: LaneOp) -> bool:
         """Whether `assembly` may tell other blocks something."""
 
-    def watch(self, context: Context, op: LaneOp) -> None:
+    def watch(self, context: AnyContext, op: LaneOp) -> None:
         """Before each operation, while something is under way (`batch.products`)."""
 
-    def carry(self, context: Context, op: LaneOp) -> None:
+    def carry(self, context: AnyContext, op: LaneOp) -> None:
         """The same, after it."""
 
     def finish(self, batch: Any) -> None:
@@ -58,22 +58,22 @@ class Meaning(Protocol):
 class _Plain:
     """Of a vendor whose instructions all have a meaning on registers and memory."""
 
-    def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+    def instruction(self, context: AnyContext, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
         return None
 
-    def await_(self, context: Context, op: LaneOp) -> None:
+    def await_(self, context: AnyContext, op: LaneOp) -> None:
         raise Unsupported(f"`{op.name}`", context.batch.program.target, op.span)
 
-    def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+    def assembly(self, context: AnyContext, op: LaneOp) -> Iterator[Wait]:
         raise Unsupported("inline assembly, simulated", context.batch.program.target, op.span)
 
     def touches_memory(self, op: LaneOp) -> bool:
         return True
 
-    def watch(self, context: Context, op: LaneOp) -> None:
+    def watch(self, context: AnyContext, op: LaneOp) -> None:
         """Nothing."""
 
-    def carry(self, context: Context, op: LaneOp) -> None:
+    def carry(self, context: AnyContext, op: LaneOp) -> None:
         """Nothing."""
 
     def finish(self, batch: Any) -> None:

@@ -25,10 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .emit import Function
+from typing import Any, Protocol
 
 __all__ = ["BEGIN", "CUT", "END", "in_parts"]
 
@@ -70,7 +67,21 @@ class Scope:
     runs: list[list[Item]] = field(default_factory=lambda: [[]])
 
 
-def in_parts(function: Function) -> list[str]:
+class Divisible(Protocol):
+    """A function under construction (`emit.Function`)."""
+
+    name: str
+    args: list[Any]
+    attributes: list[str]
+    lines: list[str]
+    allocas: list[str]
+    types: dict[str, Any]
+
+    def written(self, lines: Iterable[str], at_entry: Sequence[str]) -> str:
+        """These lines as the text of the function."""
+
+
+def in_parts(function: Divisible) -> list[str]:
     """The text of a function, after those of the functions that parts of it became."""
     if _length(function.lines) > LONG:
         return _Divider(function).divide()
@@ -139,7 +150,7 @@ def _from(phi: str, blocks: dict[str, str]) -> str:
 
 
 class _Divider:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Divisible) -> None:
         self.f = function
         self.parts: list[str] = []
         self.words = _words(function.lines)

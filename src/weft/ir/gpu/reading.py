@@ -16,9 +16,8 @@ from xdsl.ir import Attribute
 from weft.base import LayoutError
 
 from ..text import OpaqueAttr, ParseError
-from ..text.extend import EXTENSIONS
 from ..text.types import BadType, read_type, type_text
-from ..text.values import ValueReader
+from ..text.values import EXTENSIONS, ValueReader
 from ..types import TensorDescType, bit_width, ptr_of
 from .encoding import NamedLayoutAttr, encoding_for
 from .memory import SHARED_MEMORY, TENSOR_MEMORY, MemorySpaceAttr, async_token, memdesc

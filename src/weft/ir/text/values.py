@@ -8,6 +8,8 @@ An attribute of a dialect that is not known here is kept as its text (`OpaqueAtt
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import prod
 
@@ -35,12 +37,11 @@ from xdsl.ir import Attribute
 from ..attrs import splat_attr, unit_attr
 from ..locations import UNKNOWN, call_site_loc, file_loc, name_loc
 from ..types import f64, function_type, i1, i64, is_float, is_tensor
-from .extend import EXTENSIONS
 from .spelling import OpaqueAttr, attr_text
 from .tokens import MAX_DEPTH, Cursor, unescape
 from .types import TYPES, BadType, read_type, type_text
 
-__all__ = ["ValueReader"]
+__all__ = ["EXTENSIONS", "ValueReader"]
 
 _LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc_im2col", "!tt.ptr"))
 
@@ -632,3 +633,18 @@ class ValueReader(Cursor):
                 break
         self.expect("]", hint=LOCATIONS)
         return FusedLoc(parts, metadata)  # type: ignore[arg-type]
+
+
+@dataclass
+class Extensions:
+    """What other dialects add to the reader: `weft.ir.gpu` fills it in when it is imported."""
+
+    laid_type: Callable[[ValueReader, str], Attribute] | None = None
+    """Reads the text of a type that names a layout, or of a kind of its own; BadType where it is none."""
+    types: dict[str, Attribute] = field(default_factory=dict)
+    """Types that are one word."""
+    attributes: dict[str, Callable[[ValueReader, str], Attribute]] = field(default_factory=dict)
+    """Reads what follows the name of an attribute."""
+
+
+EXTENSIONS = Extensions()

@@ -7,20 +7,19 @@ here every warp, lane and call is done at once. Branches, barriers and shared me
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from weft.base import Unsupported
-from weft.ir import CLOCKS
 from weft.ir.lane import LaneOp, Value
 
 from ..machine import Context, Wait
 from ..values import DTYPES, Array, Fragment, union
 from .assembly_memory import INSTRUCTIONS
-from .ptx_table import FOLDS, Registers, lane_masks, source_lanes
-from .ptx_text import Number, Operand, PTXError, statements
+from .assembly_run import Run
+from .ptx_table import FOLDS, source_lanes
+from .ptx_text import Number, Operand, PTXError, Statement, statements
 from .ptx_values import as_bits, viewed
 
 __all__ = ["assembly"]
@@ -70,102 +69,56 @@ def _taken(registers: list[Array], elem: str, pack: int) -> Array:
     return np.concatenate(parts, axis=-1).reshape(*shape[:2], -1)
 
 
-class Run(Registers):
-    """One execution of a text."""
+def _whole(run: Run, operand: Operand, type: str) -> Array:
+    """With every lane there."""
+    x = run.read(operand, type)
+    x = x.reshape((1,) * (3 - x.ndim) + x.shape)
+    return np.broadcast_to(x, (x.shape[0], run.lanes, x.shape[2]))
 
-    constants = (1, 1, 1)
 
-    def __init__(self, context: Context, op: LaneOp, registers: dict[str, Array], widths: dict[str, int]) -> None:
-        self.context, self.op, self.registers, self.widths = context, op, registers, widths
-        self.guard: Array | None = None
-        self.lanes = context.batch.lanes
+def _shuffle(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """shfl.sync: the value of another lane, and whether there is one."""
+    x = _whole(run, operands[1], "b32")
+    by, control = (_whole(run, o, "b32").astype(np.int64) for o in operands[2:4])
+    source, inside = source_lanes(name, np.arange(run.lanes)[None, :, None], by, control)
+    shape = np.broadcast_shapes(x.shape, source.shape)
+    values = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
+    run.write_each(operands[0], (values, np.broadcast_to(inside, shape)))
 
-    def run(self, text: str) -> None:
-        for statement in statements(text):
-            self.guard = None if statement.guard is None else self.read(statement.guard, "pred")
-            if statement.name[0] in _SPECIAL:
-                _SPECIAL[statement.name[0]](self, statement.name, statement.operands)
-            elif statement.name[0] not in NOTHING:
-                self.compute(statement)
 
-    def put(self, name: str, bits: Array) -> None:
-        """Set a register, in the lanes that the guard lets through."""
-        width = self.widths.get(name)
-        if width is not None and width > 1:
-            bits = bits.astype(f"u{width // 8}")
-        if self.guard is not None:
-            before = self.registers.get(name, np.zeros((1, 1, 1), bits.dtype))
-            bits = np.where(self.guard, bits, before.astype(bits.dtype))
-        self.registers[name] = bits
+def _vote(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """vote.sync, over the whole warp."""
+    held = _whole(run, operands[1], "pred")
+    if "ballot" in name:
+        weights = np.uint64(1) << np.arange(run.lanes, dtype=np.uint64)[None, :, None]
+        run.write(operands[0], (held * weights).sum(axis=1, keepdims=True).astype(np.uint32))
+        return
+    every, some = held.all(axis=1, keepdims=True), held.any(axis=1, keepdims=True)
+    run.write(operands[0], np.asarray({"all": every, "any": some, "uni": every | ~some}[name[2]]))
 
-    def special(self, name: str) -> Array:
-        context, program = self.context, self.context.batch.program
-        lane = np.arange(self.lanes, dtype=np.uint32)[None, :, None]
-        warp = (context.warps % program.warps).astype(np.uint32)[:, None, None]
-        number = context.warps // program.warps
-        if name in ("laneid", "warpid"):
-            return lane if name == "laneid" else warp
-        if name.startswith("lanemask_"):
-            return lane_masks(lane)[name.removeprefix("lanemask_")]
-        if name in CLOCKS:
-            return np.full((1, 1, 1), time.monotonic_ns() >> CLOCKS[name], np.uint64)
-        if name in ("smid", "nsmid"):  # one multiprocessor, which has everything
-            return np.full((1, 1, 1), int(name == "nsmid"), np.uint32)
-        base, _, axis = name.partition(".")
-        where = "xyz".find(axis) if axis else -1
-        if base == "tid" and where >= 0:
-            return warp * np.uint32(self.lanes) + lane if where == 0 else np.zeros((1, 1, 1), np.uint32)
-        if base == "ntid" and where >= 0:
-            return np.full((1, 1, 1), program.warps * self.lanes if where == 0 else 1, np.uint32)
-        if base == "ctaid" and where >= 0 and program.blocks == 1:
-            ids = np.array([context.batch.index_of(int(b))[where] for b in number], np.uint32)
-            return ids[:, None, None]
-        if base == "nctaid" and where >= 0 and program.blocks == 1:
-            return np.full((1, 1, 1), context.batch.launch.grid[where], np.uint32)
-        if name == "cluster_ctarank" and program.blocks == 1:
-            return np.zeros((1, 1, 1), np.uint32)
-        return super().special(name)
 
-    # -- between lanes ------------------------------------------------------------------------------------------------
+def _reduce(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """redux.sync, over the whole warp."""
+    x = viewed(_whole(run, operands[1], name[-1]), name[-1])
+    run.write(operands[0], as_bits(FOLDS[name[2]].reduce(x, axis=1, keepdims=True, dtype=x.dtype)))
 
-    def _whole(self, operand: Operand, type: str) -> Array:
-        """With every lane there."""
-        x = self.read(operand, type)
-        x = x.reshape((1,) * (3 - x.ndim) + x.shape)
-        return np.broadcast_to(x, (x.shape[0], self.lanes, x.shape[2]))
 
-    def shuffle(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """shfl.sync: the value of another lane, and whether there is one."""
-        x = self._whole(operands[1], "b32")
-        by, control = (self._whole(o, "b32").astype(np.int64) for o in operands[2:4])
-        source, inside = source_lanes(name, np.arange(self.lanes)[None, :, None], by, control)
-        shape = np.broadcast_shapes(x.shape, source.shape)
-        shuffled = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
-        self.write_each(operands[0], (shuffled, np.broadcast_to(inside, shape)))
-
-    def vote(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """vote.sync, over the whole warp."""
-        votes = self._whole(operands[1], "pred")
-        if "ballot" in name:
-            weights = np.uint64(1) << np.arange(self.lanes, dtype=np.uint64)[None, :, None]
-            self.write(operands[0], (votes * weights).sum(axis=1, keepdims=True).astype(np.uint32))
-            return
-        every, some = votes.all(axis=1, keepdims=True), votes.any(axis=1, keepdims=True)
-        self.write(operands[0], np.asarray({"all": every, "any": some, "uni": every | ~some}[name[2]]))
-
-    def reduce(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """redux.sync, over the whole warp."""
-        x = viewed(self._whole(operands[1], name[-1]), name[-1])
-        self.write(operands[0], as_bits(FOLDS[name[2]].reduce(x, axis=1, keepdims=True, dtype=x.dtype)))
-
-    def active(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """activemask: all lanes, which are never apart here."""
-        self.write(operands[0], np.full((1, 1, 1), 0xFFFFFFFF, np.uint32))
+def _active(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """activemask: all lanes, which are never apart here."""
+    run.write(operands[0], np.full((1, 1, 1), 0xFFFFFFFF, np.uint32))
 
 
 _SPECIAL: dict[str, Callable[[Run, tuple[str, ...], tuple[Operand, ...]], None]] = {
-    "shfl": Run.shuffle, "vote": Run.vote, "redux": Run.reduce, "activemask": Run.active, **INSTRUCTIONS,
+    "shfl": _shuffle, "vote": _vote, "redux": _reduce, "activemask": _active, **INSTRUCTIONS,
 }  # fmt: skip
+
+
+def _step(run: Run, statement: Statement) -> None:
+    run.guard = None if statement.guard is None else run.read(statement.guard, "pred")
+    if statement.name[0] in _SPECIAL:
+        _SPECIAL[statement.name[0]](run, statement.name, statement.operands)
+    elif statement.name[0] not in NOTHING:
+        run.compute(statement)
 
 
 # -- the operation ----------------------------------------------------------------------------------------------------
@@ -223,7 +176,8 @@ def _run_text(context: Context, op: LaneOp) -> None:
     run = Run(context, op, registers, widths)
     try:
         with np.errstate(all="ignore"):
-            run.run(str(op.attrs["text"]))
+            for statement in statements(str(op.attrs["text"])):
+                _step(run, statement)
     except PTXError as error:
         raise Unsupported(
             f"inline assembly with {error} in the simulator",

@@ -9,18 +9,15 @@ address without a state space is taken for one of global memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..access import fetch, put, rounds
 from ..contexts import Access
+from .assembly_run import Run
 from .ptx_table import atomic
 from .ptx_text import Group, Operand, Place, PTXError
 from .ptx_values import bits_of, viewed
-
-if TYPE_CHECKING:
-    from .assembly import Run
 
 __all__ = ["INSTRUCTIONS", "touches_memory"]
 

@@ -284,7 +284,7 @@ class _Copy:
         if self.batch.options.races:
             reach = self.reach()
             reach.read(proxy=True)
-            self.batch.shadow.fly(reach.granules, self.batch.site(self.op))
+            self.batch.shadow.fly(reach.granules, self.batch.shadow.site(self.op))
         if self.batch.options.copies == "earliest":
             self.fetch()
             self.write()
@@ -325,7 +325,7 @@ class _Copy:
         self.waited = True
         self.fetch()
         if self.batch.options.races:
-            self.batch.shadow.land(self.reach().granules, self.warp, self.batch.site(self.op))
+            self.batch.shadow.land(self.reach().granules, self.warp, self.batch.shadow.site(self.op))
 
 
 def _counted_up(old: Array, limit: Array) -> Array:

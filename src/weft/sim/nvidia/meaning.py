@@ -10,9 +10,8 @@ from weft.ir.lane import LaneOp, Parameter
 from weft.targets.instruction import Instruction
 
 from ..clusters import cluster_arrive, cluster_wait
-from ..contexts import Context, Wait
 from ..errors import DivergenceError
-from ..machine import Batch
+from ..machine import Batch, Context, Wait
 from ..special import run_instruction
 from ..values import Array
 from . import bulk, products

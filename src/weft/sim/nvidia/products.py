@@ -47,7 +47,7 @@ def issue(context: Context, op: LaneOp, reads: list[Array]) -> None:
         block = granules * batch.granule // batch.stride
         for number in np.unique(block).tolist():
             product.granules[number] = granules[block == number]
-            batch.shadow.fly(product.granules[number], batch.site(op))
+            batch.shadow.fly(product.granules[number], batch.shadow.site(op))
     batch.products.append(product)
     for value in op.results:
         context.env.values[value].flights = (product,)
@@ -81,7 +81,8 @@ def _done(context: Context, product: Product, warp: int) -> None:
     if granules is None:
         return
     last = not any(w // batch.program.warps == block for w in product.groups)
-    batch.shadow.record_read(granules, np.full(len(granules), warp), np.full(len(granules), -1), batch.site(product.op))
+    shadow, count = batch.shadow, len(granules)
+    shadow.record_read(granules, np.full(count, warp), np.full(count, -1), shadow.site(product.op))
     if last:
         batch.shadow.flights[granules] -= 1
 

@@ -23,153 +23,76 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import compat, compiler, gluon, language, runtime
-    from .base import (
-        CompilationError,
-        CompilerCrash,
-        DeviceAssertionError,
-        LaunchError,
-        OutOfBoundsError,
-        OutOfResources,
-        Unsupported,
-        WeftError,
-    )
-    from .compiler import ASTSource, CompiledKernel
-    from .language.callable import constexpr_function
-    from .language.core import must_use_result
-    from .runtime import (
-        AsyncCompileMode,
-        Autotuner,
-        Config,
-        FutureKernel,
-        Heuristics,
-        IRSource,
-        JITFunction,
-        KernelInterface,
-        MockTensor,
-        TensorDescriptor,
-        TensorWrapper,
-        WorkerPool,
-        autotune,
-        cdiv,
-        compile,
-        compile_many,
-        heuristics,
-        knobs,
-        next_power_of_2,
-        reinterpret,
-        set_allocator,
-        target,
-        testing,
-    )
-    from .runtime.jit import jit
+    from . import compat as compat
+    from . import compiler as compiler
+    from . import gluon as gluon
+    from . import language as language
+    from . import runtime as runtime
+    from .base import CompilationError as CompilationError
+    from .base import CompilerCrash as CompilerCrash
+    from .base import DeviceAssertionError as DeviceAssertionError
+    from .base import LaunchError as LaunchError
+    from .base import OutOfBoundsError as OutOfBoundsError
+    from .base import OutOfResources as OutOfResources
+    from .base import Unsupported as Unsupported
+    from .base import WeftError as WeftError
+    from .compiler import ASTSource as ASTSource
+    from .compiler import CompiledKernel as CompiledKernel
+    from .language.callable import constexpr_function as constexpr_function
+    from .language.core import must_use_result as must_use_result
+    from .runtime import AsyncCompileMode as AsyncCompileMode
+    from .runtime import Autotuner as Autotuner
+    from .runtime import Config as Config
+    from .runtime import FutureKernel as FutureKernel
+    from .runtime import Heuristics as Heuristics
+    from .runtime import IRSource as IRSource
+    from .runtime import JITFunction as JITFunction
+    from .runtime import KernelInterface as KernelInterface
+    from .runtime import MockTensor as MockTensor
+    from .runtime import TensorDescriptor as TensorDescriptor
+    from .runtime import TensorWrapper as TensorWrapper
+    from .runtime import WorkerPool as WorkerPool
+    from .runtime import autotune as autotune
+    from .runtime import cdiv as cdiv
+    from .runtime import compile as compile
+    from .runtime import compile_many as compile_many
+    from .runtime import heuristics as heuristics
+    from .runtime import knobs as knobs
+    from .runtime import next_power_of_2 as next_power_of_2
+    from .runtime import reinterpret as reinterpret
+    from .runtime import set_allocator as set_allocator
+    from .runtime import target as target
+    from .runtime import testing as testing
+    from .runtime.jit import jit as jit
 
-# Where each public name lives, grouped by idea.
+# The module of each public name, by idea.
 _PLACES = {
-    # kernels
-    "jit": "weft.runtime",
-    "constexpr_function": "weft.language.callable",
-    "must_use_result": "weft.language.core",
-    "JITFunction": "weft.runtime",
-    "KernelInterface": "weft.runtime",
-    "target": "weft.runtime",
-    # choosing parameters
-    "autotune": "weft.runtime",
-    "heuristics": "weft.runtime",
-    "Config": "weft.runtime",
-    "Autotuner": "weft.runtime",
-    "Heuristics": "weft.runtime",
-    # compiling
-    "compile": "weft.runtime",
-    "ASTSource": "weft.compiler",
-    "IRSource": "weft.runtime",
-    "CompiledKernel": "weft.compiler",
-    "compile_many": "weft.runtime",
-    "WorkerPool": "weft.runtime",
-    "AsyncCompileMode": "weft.runtime",
-    "FutureKernel": "weft.runtime",
-    # arguments
-    "TensorDescriptor": "weft.runtime",
-    "TensorWrapper": "weft.runtime",
-    "reinterpret": "weft.runtime",
-    "MockTensor": "weft.runtime",
-    "set_allocator": "weft.runtime",
-    "cdiv": "weft.runtime",
-    "next_power_of_2": "weft.runtime",
-    # errors
-    "WeftError": "weft.base",
-    "CompilationError": "weft.base",
-    "Unsupported": "weft.base",
-    "OutOfResources": "weft.base",
-    "LaunchError": "weft.base",
-    "DeviceAssertionError": "weft.base",
-    "OutOfBoundsError": "weft.base",
-    "CompilerCrash": "weft.base",
+    name: module
+    for module, names in (
+        # kernels
+        ("weft.runtime", "jit JITFunction KernelInterface target"),
+        ("weft.language.callable", "constexpr_function"),
+        ("weft.language.core", "must_use_result"),
+        # choosing parameters
+        ("weft.runtime", "autotune heuristics Config Autotuner Heuristics"),
+        # compiling
+        ("weft.runtime", "compile IRSource compile_many WorkerPool AsyncCompileMode FutureKernel"),
+        ("weft.compiler", "ASTSource CompiledKernel"),
+        # arguments
+        ("weft.runtime", "TensorDescriptor TensorWrapper reinterpret MockTensor set_allocator cdiv next_power_of_2"),
+        # errors
+        ("weft.base", "WeftError CompilationError Unsupported OutOfResources LaunchError DeviceAssertionError"),
+        ("weft.base", "OutOfBoundsError CompilerCrash"),
+    )
+    for name in names.split()
 }
 _MODULES = {
-    "language": "weft.language",
-    "gluon": "weft.gluon",
-    "runtime": "weft.runtime",
-    "compiler": "weft.compiler",
-    "compat": "weft.compat",
-    "layouts": "weft.layouts",
-    "sim": "weft.sim",
-    "cuda": "weft.cuda",
-    "view": "weft.view",
+    **{name: f"weft.{name}" for name in ("language", "gluon", "runtime", "compiler", "compat")},
     "testing": "weft.runtime.testing",
     "knobs": "weft.runtime.knobs",
-    "remarks": "weft.base.remarks",
 }
-
-__all__ = [
-    # kernels
-    "jit",
-    "constexpr_function",
-    "must_use_result",
-    "JITFunction",
-    "KernelInterface",
-    "target",
-    # choosing parameters
-    "autotune",
-    "heuristics",
-    "Config",
-    "Autotuner",
-    "Heuristics",
-    # compiling
-    "compile",
-    "ASTSource",
-    "IRSource",
-    "CompiledKernel",
-    "compile_many",
-    "WorkerPool",
-    "AsyncCompileMode",
-    "FutureKernel",
-    # arguments
-    "TensorDescriptor",
-    "TensorWrapper",
-    "reinterpret",
-    "MockTensor",
-    "set_allocator",
-    "cdiv",
-    "next_power_of_2",
-    # errors
-    "WeftError",
-    "CompilationError",
-    "Unsupported",
-    "OutOfResources",
-    "LaunchError",
-    "DeviceAssertionError",
-    "OutOfBoundsError",
-    "CompilerCrash",
-    # modules
-    "language",
-    "gluon",
-    "runtime",
-    "compiler",
-    "compat",
-    "testing",
-    "knobs",
-]
+globals()["__all__"] = [*_PLACES, *_MODULES]  # type checkers, which cannot follow it, take the imports above for public
+_MODULES |= {name: f"weft.{name}" for name in ("layouts", "sim", "cuda", "view")}
 
 
 def __getattr__(name: str) -> Any:
@@ -184,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *globals()["__all__"]})

@@ -4,55 +4,23 @@ What is asked of lane programs is loaded when it is first used: it brings the la
 it, which a compilation for the CPU needs nothing of.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from weft.base import lazy_face
 
-from .axis import AxisFacts, Facts
-from .bounds import IntegerBounds
-from .combining import commutes
-from .operands import DEEP, operands_first, parts_first
-from .wrapping import WrappedOffset, wrapped_offsets
+from .axis import *
+from .bounds import *
+from .combining import *
+from .operands import *
+from .wrapping import *
 
 if TYPE_CHECKING:
-    from .global_touches import GlobalTouch, GlobalTouches, of_one_row, of_one_store
-    from .hazards import ORDERING, Hazards, Pending
-    from .limits import Limit, limit_of_run
-    from .liveness import Lifetime, Numbered, lifetimes, lines_of_buffers, touched_buffers
-    from .touches import is_block_barrier, is_cluster_barrier
-
-__all__ = [
-    # tile IR and layout IR: what is known of the elements of tiles
-    "AxisFacts",
-    "Facts",
-    "IntegerBounds",
-    "Limit",
-    "limit_of_run",
-    "WrappedOffset",
-    "commutes",
-    "wrapped_offsets",
-    "DEEP",
-    "operands_first",
-    "parts_first",
-    # lane programs: global memory
-    "GlobalTouch",
-    "GlobalTouches",
-    "of_one_row",
-    "of_one_store",
-    # lane programs: shared memory
-    "Hazards",
-    "ORDERING",
-    "Lifetime",
-    "Numbered",
-    "Pending",
-    "is_block_barrier",
-    "is_cluster_barrier",
-    "lifetimes",
-    "lines_of_buffers",
-    "touched_buffers",
-]
+    from .global_touches import *
+    from .hazards import *
+    from .limits import *
+    from .liveness import *
+    from .touches import is_block_barrier as is_block_barrier
+    from .touches import is_cluster_barrier as is_cluster_barrier
 
 __getattr__ = lazy_face(
     __name__,

@@ -34,7 +34,12 @@ def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> 
         name
         for name, value in face.items()
         if name in modules.split()
-        or not (name.startswith(prefix) or isinstance(value, ModuleType) or value in (annotations, publish))
+        or not (
+            name.startswith(prefix)
+            or name == "TYPE_CHECKING"
+            or isinstance(value, ModuleType)
+            or any(value is own for own in (annotations, lazy_face, load, publish))
+        )
     )
 
 
@@ -50,7 +55,8 @@ def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str]
     """The `__getattr__` of a package: it loads a name's module when the name is first asked for, and keeps the name.
 
     `names` has the names, separated by blanks, that each module of the package gives; `modules` has modules by the
-    name that they have here.
+    name that they have here. They are the `__all__` of the package, with the names that it has already, unless it has
+    one of its own.
 
     >>> face = lazy_face("json", {"decoder": "JSONDecoder JSONDecodeError"}, {"scan": "json.scanner"})
     >>> face("JSONDecodeError").__name__, face("scan").__name__
@@ -60,6 +66,10 @@ def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str]
     AttributeError: module 'json' has no attribute 'nothing'
     """
     places = {name: module for module, listed in names.items() for name in listed.split()}
+    face = vars(sys.modules[package])
+    if "__all__" not in face:
+        publish(face)
+        face["__all__"] += [*places, *modules]
 
     def __getattr__(name: str) -> Any:
         if name in modules:

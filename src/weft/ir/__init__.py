@@ -8,181 +8,37 @@ all in the cache, or that only writes them down, needs nothing of it. The dialec
 under their own names, so that the language, which is imported by everyone, has one way to them.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from weft.base import lazy_face
 
 if TYPE_CHECKING:
-    from xdsl.dialects import arith, math, scf
+    from xdsl.dialects import arith as arith
+    from xdsl.dialects import math as math
+    from xdsl.dialects import scf as scf
 
-    from . import attrs, extra, tt, types
-    from .attrs import (
-        bool_attr,
-        dense_attr,
-        dense_values,
-        empty_dict,
-        enum_attr,
-        float_attr,
-        i32_array,
-        i32_attr,
-        int_attr,
-        int_value,
-        ints_of,
-        segments,
-        splat_attr,
-        splat_value,
-        str_attr,
-        symbol_attr,
-        unit_attr,
-    )
-    from .builder import Builder, pointee_of
-    from .check import verify
-    from .debugging import CheckOp
-    from .elementwise import operation
-    from .enums import PropagateNan
-    from .extra import AssumeOp, BarrierOp
-    from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
-    from .signature import flattened_descriptor, signature_of, type_string
-    from .special_registers import CLOCKS, FIXED_REGISTERS, register_of
-    from .telling import site_of, span_of_value, tile_text
-    from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
-    from .types import (
-        PtrType,
-        TensorDescType,
-        bf16,
-        bit_width,
-        element_of,
-        f8E4M3FN,
-        f8E4M3FNUZ,
-        f8E5M2,
-        f8E5M2FNUZ,
-        f16,
-        f32,
-        f64,
-        function_type,
-        i1,
-        i8,
-        i16,
-        i32,
-        i64,
-        index,
-        int_type,
-        is_float,
-        is_int,
-        is_pointer,
-        is_tensor,
-        like,
-        numel_of,
-        ptr_of,
-        shape_of,
-        signed_int_type,
-        signless,
-        tensor_of,
-        tensordesc_of,
-    )
-    from .walking import walk
-
-__all__ = [
-    # dialects
-    "tt",
-    "arith",
-    "math",
-    "scf",
-    "extra",
-    "types",
-    "attrs",
-    "AssumeOp",
-    "BarrierOp",
-    "CheckOp",
-    "operation",
-    # assembly that a CPU has an equivalent of
-    "CLOCKS",
-    "FIXED_REGISTERS",
-    "register_of",
-    # making IR
-    "Builder",
-    # going through it
-    "walk",
-    # types
-    "PtrType",
-    "TensorDescType",
-    "i1",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "index",
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "f8E5M2",
-    "f8E4M3FN",
-    "f8E4M3FNUZ",
-    "f8E5M2FNUZ",
-    "int_type",
-    "signed_int_type",
-    "signless",
-    "tensor_of",
-    "ptr_of",
-    "tensordesc_of",
-    "function_type",
-    "like",
-    "shape_of",
-    "element_of",
-    "numel_of",
-    "bit_width",
-    "pointee_of",
-    "is_float",
-    "is_int",
-    "is_pointer",
-    "is_tensor",
-    # attributes
-    "PropagateNan",
-    "int_attr",
-    "i32_attr",
-    "bool_attr",
-    "enum_attr",
-    "float_attr",
-    "str_attr",
-    "unit_attr",
-    "symbol_attr",
-    "empty_dict",
-    "i32_array",
-    "segments",
-    "splat_attr",
-    "dense_attr",
-    "splat_value",
-    "dense_values",
-    "int_value",
-    "ints_of",
-    # signatures
-    "signature_of",
-    "type_string",
-    "flattened_descriptor",
-    # text
-    "parse_module",
-    "print_module",
-    "type_text",
-    "ParseError",
-    "verify",
-    "OpaqueAttr",
-    # places
-    "file_loc",
-    "loc_of",
-    "name_loc",
-    "argument_name",
-    "call_site_loc",
-    "hint_of",
-    "span_of",
-    "span_of_loc",
-    # for remarks
-    "site_of",
-    "span_of_value",
-    "tile_text",
-]
+    from . import attrs as attrs
+    from . import extra as extra
+    from . import tt as tt
+    from . import types as types
+    from .attrs import *
+    from .builder import *
+    from .check import verify as verify
+    from .debugging import *
+    from .elementwise import operation as operation
+    from .enums import PropagateNan as PropagateNan
+    from .extra import *
+    from .locations import *
+    from .signature import *
+    from .special_registers import *
+    from .telling import *
+    from .text import OpaqueAttr as OpaqueAttr
+    from .text import ParseError as ParseError
+    from .text import parse_module as parse_module
+    from .text import print_module as print_module
+    from .text import type_text as type_text
+    from .types import *
+    from .walking import *
 
 __getattr__ = lazy_face(
     __name__,

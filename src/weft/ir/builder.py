@@ -32,7 +32,7 @@ from .attrs import enum_attr, float_attr, i32_array, i32_attr, int_attr, segment
 from .locations import UNKNOWN, loc_of, span_of_loc
 from .types import element_of, i1, i32, i64, like, shape_of, tensor_of
 
-__all__ = ["Builder"]
+__all__ = ["Builder", "pointee_of"]
 
 Op = TypeVar("Op", bound=Operation)
 

@@ -3,58 +3,17 @@
 It judges what the lowering makes, and knows nothing of it.
 """
 
-from .control import Uncountable
-from .count import count
-from .debugger import Stop, Stops, debug
-from .errors import (
-    BarrierMisuseError,
-    BulkCopyError,
-    BulkCopyWarning,
-    DeadlockError,
-    DivergenceError,
-    FenceError,
-    InFlightError,
-    MisalignedError,
-    OutOfBoundsError,
-    RaceError,
-    ScheduleError,
-    SimulationError,
-    Thread,
-    TrapError,
-    UninitializedError,
-)
-from .launch import last_run, run
-from .options import Options, current_options, options
-from .report import Report
+from weft.base import publish as _publish
 
-__all__ = [
-    # running and counting
-    "Options",
-    "current_options",
-    "options",
-    "Report",
-    "count",
-    "last_run",
-    "run",
-    "Uncountable",
-    # looking at variables
-    "Stop",
-    "Stops",
-    "debug",
-    # what the checkers find
-    "SimulationError",
-    "BarrierMisuseError",
-    "BulkCopyError",
-    "BulkCopyWarning",
-    "DeadlockError",
-    "DivergenceError",
-    "FenceError",
-    "InFlightError",
-    "MisalignedError",
-    "OutOfBoundsError",
-    "RaceError",
-    "ScheduleError",
-    "Thread",
-    "TrapError",
-    "UninitializedError",
-]
+from .control import Uncountable as Uncountable
+from .count import *
+from .debugger import Stop as Stop
+from .debugger import Stops as Stops
+from .debugger import debug as debug
+from .errors import *
+from .launch import last_run as last_run
+from .launch import run as run
+from .options import *
+from .report import *
+
+_publish(globals())

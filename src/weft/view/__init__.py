@@ -10,44 +10,29 @@ each element: lane:register
 1 2:0 2:1 3:0 3:1
 """
 
-from .expressions import as_linear, evaluate, parse_layout, placed
-from .grid import Cell, Grid, hardware_grid, matrix_grid, tile_grid
-from .natural import name_of, natural_shape
-from .page import PageLayout, render_page
-from .pictures import VIEWS, grid_of, register, side_by_side, to_html, to_svg
-from .steps import Step, plan_steps
-from .svg import render_svg
-from .terminal import render_text
+from weft.base import publish as _publish
 
-__all__ = [
-    # layouts as they are written
-    "as_linear",
-    "evaluate",
-    "name_of",
-    "natural_shape",
-    "parse_layout",
-    "placed",
-    # pictures as grids of cells
-    "Cell",
-    "Grid",
-    "VIEWS",
-    "grid_of",
-    "hardware_grid",
-    "matrix_grid",
-    "tile_grid",
-    # drawing them
-    "PageLayout",
-    "render_page",
-    "render_svg",
-    "render_text",
-    "side_by_side",
-    "to_html",
-    "to_svg",
-    # plans, step by step
-    "Step",
-    "plan_steps",
-    # notebooks
-    "register",
-]
+from .expressions import as_linear as as_linear
+from .expressions import evaluate as evaluate
+from .expressions import parse_layout as parse_layout
+from .expressions import placed as placed
+from .grid import Cell as Cell
+from .grid import Grid as Grid
+from .grid import hardware_grid as hardware_grid
+from .grid import matrix_grid as matrix_grid
+from .grid import tile_grid as tile_grid
+from .natural import *
+from .page import *
+from .pictures import VIEWS as VIEWS
+from .pictures import grid_of as grid_of
+from .pictures import register as register
+from .pictures import side_by_side as side_by_side
+from .pictures import to_html as to_html
+from .pictures import to_svg as to_svg
+from .steps import *
+from .svg import *
+from .terminal import *
+
+_publish(globals())
 
 register()

@@ -74,8 +74,7 @@ PREFIXES = ("gl", "ttgl", "weft", "layouts")
 def _callables() -> dict[str, Callable[..., Value]]:
     """Everything that can be called by name."""
     by_name: dict[str, Callable[..., Value]] = {}
-    for name in layouts.__all__:
-        thing = getattr(layouts, name)
+    for name, thing in sorted(vars(layouts).items()):
         if isinstance(thing, type) and issubclass(thing, Layout) and name.endswith("Layout") and name != "Layout":
             by_name[name] = thing
     for no_map in ("DistributedLayout", "SharedLayout", "AutoLayout", "CoalescedLayout", "PartitionedSharedLayout"):

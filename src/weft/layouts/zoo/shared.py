@@ -17,7 +17,14 @@ from .base import SharedLayout
 from .cga import check_cga, combine, shape_per_block
 from .parts import dim_names, grow, identity, identity_nd
 
-__all__ = ["NVMMASharedLayout", "PaddedSharedLayout", "SharedLinearLayout", "SwizzledSharedLayout", "with_gaps"]
+__all__ = [
+    "NVMMASharedLayout",
+    "PaddedSharedLayout",
+    "PartitionedSharedLayout",
+    "SharedLinearLayout",
+    "SwizzledSharedLayout",
+    "with_gaps",
+]
 
 T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
 

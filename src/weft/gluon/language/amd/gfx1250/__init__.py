@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import cdna5
-from ..cdna5 import *  # noqa: F403
+from ..cdna5 import *
 from ..cdna5 import __all__ as __all__
 
 __path__ = cdna5.__path__

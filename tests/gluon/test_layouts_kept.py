@@ -87,6 +87,17 @@ def test_throughput_against_elements_in_a_row(each: int, bytes: int) -> None:
     assert made(copy, L=layout) == {f"ld {bytes}": 16 // each, f"st {bytes}": 16 // each}
 
 
+def test_registers_that_are_no_powers_of_two_apart() -> None:
+    registers = [[1], [8], [3], [16]]  # the third reaches odd elements: a pair that begins there is at an odd address
+    lanes, warps = [[4], [32], [64], [128], [256]], [[512], [1024]]
+    layout = gl.DistributedLinearLayout(registers, lanes, warps, [], [2048])
+    x = np.arange(2048, dtype=np.int8)
+    out = np.zeros_like(x)
+    with weft.target("sim:cuda:90"):
+        copy[(1,)](x, out, 2048, B=2048, L=layout, num_warps=4)
+    np.testing.assert_array_equal(out, x)
+
+
 def test_a_layout_that_is_set_is_its_authors() -> None:
     assert made(said_later, L=ONE) == NARROW
 

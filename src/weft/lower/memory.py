@@ -41,9 +41,7 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
         run = min(facts.contiguity[axis], facts.divisibility[axis] // size, VECTOR_BYTES // size, extent)
         if allowed is not None:
             run = min(run, allowed.constancy[axis])
-        bases = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1)
-        if c.keeps_layouts:
-            bases = [v for k, v in enumerate(bases) if bases[: k + 1] == [1 << i for i in range(k + 1)]]
+        bases = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1, in_order=c.keeps_layouts)
         if len(bases) > len(best):
             best = bases
         shift += extent.bit_length() - 1
@@ -76,8 +74,11 @@ def neighbours(c: Context, pointer: SSAValue, bits: int) -> int:
     return most
 
 
-def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: int) -> list[int]:
-    """Registers (in terms of those kept) that step by 1, 2, 4, ... along the dimension that begins at a bit."""
+def _consecutive(
+    layout: LinearLayout, kept: Sequence[int], shift: int, most: int, *, in_order: bool = False
+) -> list[int]:
+    """Registers (in terms of those kept) that step by 1, 2, 4, ... along the dimension that begins at a bit; with
+    `in_order`, only the first of those kept, the second, and so on."""
     flat = layout.columns
     columns = [flat[i] for i in kept]
     others = 0
@@ -87,7 +88,7 @@ def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: in
     registers: list[int] = []
     for k in range(most):
         combination = rows.coefficients(1 << shift + k)
-        if combination is None or others >> shift + k & 1:
+        if combination is None or others >> shift + k & 1 or (in_order and combination != 1 << k):
             break
         registers.append(combination)
     # What is left of the registers must be able to do without the vector's bits.

@@ -15,7 +15,7 @@ import weft.language as tl
 from ptx.launching import launch
 from weft.analysis import parts_first
 from weft.backends.cpu.schedule import MOST_GATHERED
-from weft.backends.gpu.chains import DEEPEST, chains_divided
+from weft.backends.llvm.names import DEEPEST, chains_divided
 from weft.backends.nvidia import machine
 
 STEPS = 120

@@ -24,7 +24,7 @@ ROOMS = (
 
 CHOICES = (
     "analysis/samples.py", "backends/cpu/pool.py", "backends/cpu/prefetch.py", "backends/llvm/vecmath/tables.py",
-    "backends/gpu/apart.py", "lower/depth_first.py", "backends/nvidia/loaded_words.py",
+    "backends/llvm/names.py", "lower/depth_first.py", "backends/nvidia/loaded_words.py",
     "backends/nvidia/occupancy.py", "backends/gpu/registers.py", "lower/few_blocks.py",
     "layouts/plan/search.py", "lower/grouping.py", "passes/blocks_of_clusters.py", "passes/buffer_counts.py",
     "passes/layout_choices.py", "passes/recoalesce.py", "runtime/clock.py", "runtime/testing.py",

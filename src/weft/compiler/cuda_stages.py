@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.analysis import wrapped_offsets
 from weft.backends.gpu import Emitted, emit_llvm, emitted_of
-from weft.backends.nvidia import PTX, assembly
+from weft.backends.nvidia import PTX
 from weft.base import CompileOptions
 from weft.base.remarks import RemarkCollector
 from weft.ir import print_module
@@ -45,7 +45,7 @@ def make(
         dialect = PTX(target.machine)
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
-        ptx = assembly(llir, dialect.target, dialect.version)
+        ptx = dialect.code(llir)
     facts = _facts(program, emitted_of(program, dialect, llir, ptx, maxnreg), module_facts, language)
     texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx, REMARKS: remarks.collected().to_json()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}

@@ -10,7 +10,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.gpu import apart, emit_llvm
+from weft.backends.gpu import emit_llvm
+from weft.backends.llvm import names as apart
 from weft.backends.nvidia import PTX, assembly, machine, ptx_target
 from weft.compiler import ASTSource, lane_program
 from weft.machines import machine_of

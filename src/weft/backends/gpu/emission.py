@@ -13,7 +13,6 @@ dynamic, `shared_bytes` of it. With clusters, the grid counts blocks: programs t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +124,8 @@ def _identifier(name: str) -> str:
     """The name of the kernel with what assemblers allow in names."""
     if name.isidentifier() and name.isascii():
         return name
-    found = re.sub(r"[^A-Za-z0-9_$]", "_", name)
-    return found if re.match(r"[A-Za-z_$]", found) else f"_{found}"
+    found = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in name)
+    return f"_{found}" if not found or found[0].isdigit() else found
 
 
 def emit_llvm(

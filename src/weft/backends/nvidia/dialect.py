@@ -2,29 +2,58 @@
 
 dialect = PTX(program.machine)
 text = emit_llvm(program, dialect)
-ptx = assembly(text, dialect.target, dialect.version)
+ptx = dialect.code(text)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.ir.lane import LaneOp
+from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from ..gpu.emitter import CONVERGENT, Emitter
 from .arithmetic import Arithmetic
 from .inline import write_assembly
 from .instructions import write_instruction, write_wait
 from .lanes import Lanes
+from .machine import assembly
 from .memory import Memory
 
 __all__ = ["PTX"]
+
+ORDERED_FROM, SCATTERED = 90, 128
+"""From which capability and from how many accesses of global memory on the sums of a kernel are put in order: it is one
+of elements that have addresses of their own."""
+LOOPS = 24
+"""Loops of `while` from which on a kernel is one of many."""
+LARGEST_BITS = 128
+"""Of an access."""
+
+
+def _accesses(op: LaneOp) -> int:
+    """How many accesses of global memory an operation is."""
+    if op.name not in ("load", "store") or op.attrs["space"] != "global":
+        return 0
+    value = op.results[0] if op.results else op.operands[1]
+    bits = int(op.attrs["vector"]) * max(8, ELEMENT_BITS[value.elem])
+    return op.operands[0].count * max(1, bits // LARGEST_BITS)
 
 
 class PTX(Lanes, Memory, Arithmetic):
     """The dialect of one program."""
 
     convention = "ptx_kernel"
+
+    def begin(self, e: Emitter) -> None:
+        """What the program is like, for LLVM's passes; the mbarriers that it needs."""
+        operations = list(e.program.body.walk())
+        self.orders_sums = self.capability >= ORDERED_FROM and sum(map(_accesses, operations)) > SCATTERED
+        self.rotates_loops = sum(op.name == "while" for op in operations) > LOOPS
+        super().begin(e)
+
+    def code(self, text: str) -> str:
+        """The PTX of the program, from its LLVM IR."""
+        return assembly(text, self.target, self.version, ordered=self.orders_sums, rotated=self.rotates_loops)
 
     def instruction(self, e: Emitter, op: LaneOp) -> None:
         """An entry of `targets.nvidia`."""

@@ -10,7 +10,6 @@ from weft.ir.lane import LaneProgram
 
 from ..gpu.emission import Emitted, emit_llvm, emitted_of
 from .dialect import PTX
-from .machine import assembly
 
 __all__ = ["emit"]
 
@@ -19,4 +18,4 @@ def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = 
     """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""
     dialect = PTX(program.machine)
     llir = emit_llvm(program, dialect, fp_fusion, maxnreg)
-    return emitted_of(program, dialect, llir, assembly(llir, dialect.target, dialect.version), maxnreg)
+    return emitted_of(program, dialect, llir, dialect.code(llir), maxnreg)

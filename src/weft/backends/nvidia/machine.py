@@ -14,11 +14,10 @@ import llvmlite.binding as llvm
 
 from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
+from weft.backends.llvm.names import chains_divided, terms_apart
 from weft.base import CompilerCrash, Unsupported
 from weft.machines import Machine
 
-from ..gpu.apart import terms_apart
-from ..gpu.chains import chains_divided
 from .assembler_faults import avoid_faults
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
@@ -95,24 +94,10 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return module
 
 
-SCATTERED = 128
-"""Accesses of global memory from which on a kernel is one of elements that have addresses of their own."""
-
-
-def _are_scattered(text: str) -> bool:
-    """Whether a module accesses global memory so often."""
-    if text.count("addrspace(1)") + text.count("global") <= SCATTERED:  # one of them is in every access
-        return False
-    return len(re.findall(r"\b(?:load|store) [^\n]*addrspace\(1\)|\b(?:ld|st)\.[\w.]*global", text)) > SCATTERED
-
-
 NAMES = 512
-"""Names of terms (see `apart`) from which on LLVM numbers values block by block before it selects instructions, not in
+"""Names of terms (see `names`) from which on LLVM numbers values block by block before it selects instructions, not in
 the whole function. The pass that does looks at all it knows whenever it removes an instruction, as it does each name:
 400 loads whose masks differ took 1.2 s of a second pass that now takes 0.2. Nothing else depends on the level."""
-
-LOOPS = 24
-"""Loops of `while` from which on a kernel is one of many."""
 
 
 def _passes(ordered: bool, rotated: bool) -> llvm.ModulePassManager:
@@ -149,21 +134,22 @@ CALL = re.compile(r" // callseq \d+(?:, \d+)?$", re.MULTILINE)
 """A comment of LLVM's that numbers the calls of a process: the text would depend on what was compiled before."""
 
 
-def assembly(text: str, target: PTXTarget, version: int = 0) -> str:
-    """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten."""
+def assembly(
+    text: str, target: PTXTarget, version: int = 0, *, ordered: bool = False, rotated: bool = False
+) -> str:
+    """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten. See `_passes`."""
     early.wait(target)
-    return _written(text, target, version)
+    return _written(text, target, version, ordered, rotated)
 
 
-def _written(text: str, target: PTXTarget, version: int) -> str:
+def _written(text: str, target: PTXTarget, version: int, ordered: bool = False, rotated: bool = False) -> str:
     wanted = max(version, target.oldest)
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)
-    ordered = target.capability >= 90 and _are_scattered(text)
     with told(text, "ptx"):
         module = _parsed(text, machine)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        _passes(ordered, text.count("\nagain") > LOOPS).run(module, builder)
+        _passes(ordered, rotated).run(module, builder)
         before = after = str(module)
         for divided in (terms_apart, chains_divided):
             after = divided(after) or after

@@ -17,6 +17,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.base import Span
+from weft.compiler import IRSource
 from weft.remarks import KINDS, AccessWidth, Remarks
 from weft.runtime import knobs
 
@@ -136,3 +137,31 @@ def test_as_plain_data() -> None:
     assert remarks.on(load["span"]["line"]) == remarks
     with pytest.raises(ValueError, match="^there are no remarks of the kind 'width'; kinds are access width, .*conver"):
         remarks.of("width")
+
+
+def test_every_kind_is_documented() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "remarks.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z ]+)` \| `(\w+)` \|", page, flags=re.MULTILINE))
+    assert rows == {name: kind.__name__ for name, kind in KINDS.items()}
+
+
+def test_of_an_entry_for_the_cpu_whose_source_has_moved_since(cache: Path, tmp_path: Path) -> None:
+    """Places are no part of its key."""
+    text = "import weft\nimport weft.language as tl\n@weft.jit\ndef k(x):\n    tl.store(x + tl.arange(0, 64), 1.0)\n"
+    found = []
+    for source in (text, "\n\n" + text):
+        path = tmp_path / "moving.py"
+        path.write_text(source)
+        linecache.checkcache()
+        space: dict[str, Any] = {"__name__": "moving"}
+        exec(compile(source, str(path), "exec"), space)
+        kernel = compiled(space["k"], "cpu", "*fp32", {})
+        found.append((kernel.from_cache, [r.span.line for r in kernel.remarks]))
+    assert found == [(False, [5, 5]), (True, [7, 7])]
+
+
+def test_of_tile_ir_given_as_text() -> None:
+    """Its places are those of the text, not of the kernel that it was traced from."""
+    kernel = weft.compile(IRSource(made().asm["ttir"], path="given.ttir"), "cuda:80")
+    widths = kernel.remarks.of(AccessWidth)
+    assert len(widths) == 2 and {w.span.file for w in widths if w.span} <= {"given.ttir"}

@@ -90,3 +90,25 @@ def test_of_layouts_that_an_author_left_open() -> None:
     lines = told(made, "layout")
     assert f"k.py:4:9: layout: 128x1xi32 (`i`) has {fixed}, for gluon.set_auto_layout on line 5" in lines
     assert f"k.py:7:9: layout: 128xi32 (`k`) has {coalesced}, for tt.store on line 8" in lines
+
+
+@gluon.jit
+def copied(x, out, R: gl.constexpr):
+    i = gl.arange(0, 4096, gl.BlockedLayout([R], [32], [4], [0]))
+    gl.store(out + i, gl.load(x + i))
+
+
+def test_of_an_authors_layout_that_is_kept() -> None:
+    kept = compiled(copied, "cuda:90", "*fp32 *fp32", {"R": 16}, "x out")
+    better = (
+        "#ttg.linear<{register = [[1], [2], [128], [256], [512]], lane = [[4], [8], [16], [32], [64]], "
+        "warp = [[1024], [2048]], block = []}>"
+    )
+    why = "each access takes a run of 4 elements, and the lanes of a warp lie side by side; "
+    why += "a warp has 1024 elements in a row"
+    assert told(kept, "layout kept") == [
+        f"k.py:4:23: layout kept: 4096xf32 keeps {blocked('16', '32', '4', '0')}, as its author wrote it; "
+        f"relayout=True would make it {better}: {why}"
+    ]
+    changed = compiled(copied, "cuda:90", "*fp32 *fp32", {"R": 16}, "x out", relayout=True)
+    assert told(changed, "layout kept") == [] and len(told(changed, "layout changed")) == 1

@@ -10,6 +10,7 @@ from xdsl.ir import Block as XBlock
 
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
+from weft.base.remarks import Conversion
 from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of, type_text
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
@@ -97,6 +98,8 @@ class Context:
         """The function on single elements that is lowered now (elements.py), if any."""
         self.width = 1
         """Registers of its arguments."""
+        self.conversions: dict[Hashable, Conversion] = {}
+        """What was told of conversions (telling.py)."""
         self.op: Operation | None = None
         """The operation that is lowered now."""
         self.active: list[tuple[Value, bool]] = []

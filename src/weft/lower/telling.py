@@ -75,18 +75,20 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
         return
     op = c.op
     made = op.operands[0].owner if op.operands else op
-    by, wanted = site_of(made) if isinstance(made, Operation) else Site("the kernel's argument"), [site_of(op)]
-    source, result = told_layout(plan.src), told_layout(plan.dst)
-    if op.name == "ttg.convert_layout":
-        wanted = list(dict.fromkeys(site_of(use.operation) for use in op.results[0].uses))[:4]
-        source, result = _layout_of(op.operands[0]), _layout_of(op.results[0])
-    tile = "x".join([*map(str, plan.src.out_dims.values()), elem])
-    others = [Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered]
-    cost = plan.cost
-    remark = Conversion(
-        *(c.build.span, tile, source, result, by, tuple(wanted), plan.kind, cost.cycles, cost.scratch_bytes),
-        tuple(others),
-    )
+    users = [use.operation for use in op.results[0].uses] if asked else [op]
+    # what was unrolled or inlined says the same again: its places are the same objects
+    key = elem, *(id(x) for x in (plan, op.location, getattr(made, "location", None), *(u.location for u in users)))
+    remark = c.conversions.get(key)
+    if remark is None:
+        layouts = told_layout(plan.src), told_layout(plan.dst)
+        if asked:
+            layouts = _layout_of(op.operands[0]), _layout_of(op.results[0])
+        by = site_of(made) if isinstance(made, Operation) else Site("what the loop carries")
+        wanted = tuple(dict.fromkeys(map(site_of, users)))[:4]
+        tile = "x".join([*map(str, plan.src.out_dims.values()), elem])
+        others = tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
+        cycles, scratch, what = plan.cost.cycles, plan.cost.scratch_bytes, (c.build.span, tile, *layouts, by, wanted)
+        remark = c.conversions[key] = Conversion(*what, plan.kind, cycles, scratch, others)
     c.program.remarks.add(remark)
 
 

@@ -150,3 +150,10 @@ def test_places_apart_stay() -> None:
     before = print_module(module)
     recoalesce(module)
     assert print_module(module) == before
+
+
+@pytest.mark.parametrize("relayout", [False, True])
+def test_a_layout_that_was_given_stays_unless_its_author_lets_it_go(relayout: bool) -> None:
+    module = parse_module(text_of(1))
+    layout_pipeline(module, relayout=relayout)
+    assert ("sizePerThread = [1]" in print_module(module)) == (not relayout)

@@ -66,6 +66,8 @@ class Import:
     """The function that the import stands in."""
     name: str = ""
     """What is imported from the module, which may be a module as well."""
+    late: bool = False
+    """Whether it is by name (`base.load`, `machines.part`), when it is first needed."""
 
     @property
     def where(self) -> str:
@@ -84,6 +86,27 @@ class Import:
         return parts[1] if parts[0] == "weft" and len(parts) > 1 and parts[1] in ROOMS else None
 
 
+# What loads a module by its name; a vendor's part of a room is one of that room.
+LOADERS = ("load", "load_module")
+PARTS = ("part", "part_of")
+# Tables of names of modules: the faces that load what users ask for, and the registry of vendors.
+BY_TABLE = (
+    *("__init__.py", "gluon/__init__.py", "gluon/nvidia/hopper.py", "base/faces.py"),
+    *("machines/vendors.py", "runtime/interface.py"),
+)
+# Modules that are the user's, or that stand for Triton's.
+OF_OTHERS = ("runtime/settings.py", "compat/finder.py", "compat/path/triton/__init__.py")
+
+
+def _late(call: ast.Call) -> str:
+    """The module of Weft's that a call loads; "" for one that loads none, or by a table."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    given = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
+    if name in LOADERS and isinstance(given, str):
+        return given
+    return f"weft.{given}" if name in PARTS and given in ROOMS else ""
+
+
 def _imports(file: Path) -> Iterator[Import]:
     relative = file.relative_to(SOURCE).with_suffix("").parts
     package = relative[:-1]  # a module's package; for __init__ the package itself
@@ -96,6 +119,8 @@ def _imports(file: Path) -> Iterator[Import]:
             if isinstance(child, ast.Import):
                 for alias in child.names:
                     yield Import(file, child.lineno, alias.name, function)
+            elif isinstance(child, ast.Call) and (late := _late(child)):
+                yield Import(file, child.lineno, late, function, late=True)
             elif isinstance(child, ast.ImportFrom):
                 base = ".".join(package[: len(package) - child.level + 1]) if child.level else ""
                 module = ".".join(filter(None, (base, child.module)))
@@ -128,6 +153,8 @@ def test_no_back_edges(imports: list[Import]) -> None:
     for found in imports:
         room, other = found.room, found.imported_room
         if room is None or other is None or room == other:
+            continue
+        if found.late and str(found.file.relative_to(PACKAGE)) in BY_TABLE:
             continue
         if ROOMS.index(other) > ROOMS.index(room):
             problems.append(f"{found.where}: `{room}` imports `{found.module}`, but `{other}` comes after `{room}`")
@@ -189,7 +216,7 @@ def test_no_room_imports_the_public_face(imports: list[Import]) -> None:
 def test_imports_in_functions_are_optional_packages(imports: list[Import]) -> None:
     problems = []
     for found in imports:
-        if found.function is None or found.function == "__getattr__":  # lazy names of a package's face
+        if found.late or found.function is None or found.function == "__getattr__":  # lazy names of a face
             continue
         top = found.module.partition(".")[0]
         if top in ("weft", "") or top in DEPENDENCIES or top in sys.stdlib_module_names:
@@ -247,3 +274,36 @@ def test_compiling_for_the_cpu_loads_nothing_of_gpus() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_modules_are_loaded_by_name_in_one_place() -> None:
+    """`base.load` is the one; whoever calls it says the whole name, so that the rules above see it."""
+    problems = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        name = str(file.relative_to(PACKAGE))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or name in OF_OTHERS:
+                continue
+            given = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else "weft"
+            if ast.unparse(node.func) == "importlib.import_module" and name != "base/faces.py":
+                if str(given).partition(".")[0] == "weft":
+                    problems.append(f"{name}:{node.lineno}: {ast.unparse(node)}; `base.load` does that")
+            elif isinstance(node.func, ast.Name) and node.func.id in LOADERS and given == "weft":
+                if name not in BY_TABLE and node.args:
+                    problems.append(f"{name}:{node.lineno}: {ast.unparse(node)} does not say which module")
+    _fail_on(problems)
+
+
+VENDORS = {"nvidia", "amd", "intel"}
+# Rooms in which vendors are names that users write: `gl.nvidia.hopper`, `triton.backends.nvidia`, layouts by name.
+OF_USERS = ("gluon", "compat", "layouts")
+
+
+def test_only_a_vendor_imports_what_is_a_vendors(imports: list[Import]) -> None:
+    problems = []
+    for found in imports:
+        vendors = VENDORS & set(found.module.split(".")[2:])
+        own = vendors & set(found.file.parts) or found.room == "passes" or found.file.name in ("gpu.py", "gluon.py")
+        if vendors and found.imported_room not in OF_USERS and not own:
+            problems.append(f"{found.where}: `{found.module}` is {vendors.pop()}'s")
+    _fail_on(problems)

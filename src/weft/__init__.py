@@ -17,8 +17,9 @@ Every name below loads what it needs when it is first used, so that `import weft
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from weft.base import load as _load
 
 __version__ = "0.1.0"
 
@@ -97,9 +98,9 @@ _MODULES |= {name: f"weft.{name}" for name in ("layouts", "sim", "cuda", "view")
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
+        value: Any = _load(_MODULES[name])
     elif name in _PLACES:
-        value = getattr(importlib.import_module(_PLACES[name]), name)
+        value = getattr(_load(_PLACES[name]), name)
     else:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     globals()[name] = value

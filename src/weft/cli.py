@@ -13,9 +13,10 @@ Layouts need no compiler, and kernels no pictures: only what does the command is
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
+
+from weft.base import load
 
 __all__ = ["main"]
 
@@ -24,9 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["layout"]:
-        code: int = importlib.import_module("weft.cli_layout").main(arguments[1:])
+        code: int = load("weft.cli_layout").main(arguments[1:])
     else:
-        code = importlib.import_module("weft.cli_commands").main(arguments)
+        code = load("weft.cli_commands").main(arguments)
     return code
 
 

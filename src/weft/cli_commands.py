@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 import json
 import os
@@ -17,7 +16,7 @@ from typing import Any
 
 import weft
 from weft import compat, compiler, runtime
-from weft.base import LaunchError, WeftError
+from weft.base import LaunchError, WeftError, load
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
 
@@ -126,7 +125,7 @@ def _info(options: argparse.Namespace) -> int:
         "threads": compiler.get_num_threads(),
         "caches": f"L1 {_size(cpu.l1_bytes)}, L2 {_size(cpu.l2_bytes)}, L3 {_size(cpu.l3_bytes)}",
         "kernel cache": (store.refusal() or store.directory) if store else "off",
-        **importlib.import_module("weft.compiler.devices").found(),
+        **load("weft.compiler.devices").found(),
         **packages,
     }
     if options.json:
@@ -180,7 +179,7 @@ def _demo(arguments: Sequence[str]) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    tables = importlib.import_module("weft.layouts.tables").published_tables()
+    tables = load("weft.layouts.tables").published_tables()
     if options.json:
         print(json.dumps([table.to_dict() for table in tables], indent=2))
     else:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft.base import CompilationError, WeftError
+from weft.base import CompilationError, WeftError, load
 from weft.frontend import place_in_function
 from weft.language.dtypes import dtype
 from weft.runtime import compiling, knobs
@@ -115,7 +115,7 @@ class _AliasLoader(Loader):
         if self.target == "weft.compat.shim.runtime":
             # `triton.runtime.driver` is both a module and, as an attribute, the object in it. A module that is known
             # already is not bound to its parent again, so the attribute stays what it is.
-            drivers = sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.drivers"))
+            drivers = sys.modules.setdefault("triton.runtime.driver", load("weft.runtime.drivers"))
             add_names(drivers, "triton.runtime.driver")
 
 

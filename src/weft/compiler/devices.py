@@ -1,68 +1,46 @@
-"""The GPUs of this machine, for those who launch: what the driver layer of the NVIDIA back end says of them."""
+"""The GPUs of this machine: the `Driver` of the back end whose machines are asked for, else of the first that Weft has.
+
+    devices.driver()                        NVIDIA's, where nobody asks for another
+    devices.current_device().name           what a driver has is had from the module, too
+
+The runtime says (`chosen`) which target launches are for.
+"""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
-from weft.backends.nvidia.driver import (
-    Device,
-    LoadedKernel,
-    allocate,
-    available,
-    current_device,
-    device,
-    device_count,
-    driver_version,
-    entered,
-    free,
-    gpu_of_address,
-    installed,
-    on,
-    to_device,
-    to_host,
-)
-from weft.backends.nvidia.events import Event, copy, fill, in_use
-from weft.base import NoDevice
+from .backends import Device, Driver, Event, Loaded, backend_of, first_backend
+from .target import as_target
 
-__all__ = [
-    "Device",
-    "Event",
-    "LoadedKernel",
-    "allocate",
-    "available",
-    "copy",
-    "current_device",
-    "device",
-    "device_count",
-    "driver_version",
-    "entered",
-    "fill",
-    "found",
-    "free",
-    "gpu_of_address",
-    "in_use",
-    "installed",
-    "map_maker",
-    "on",
-    "to_device",
-    "to_host",
-]
+if TYPE_CHECKING:
+    _driver = cast(Driver, None)
+    allocate, available, copy, current_device = (
+        _driver.allocate,
+        _driver.available,
+        _driver.copy,
+        _driver.current_device,
+    )
+    device, device_count, entered, event = _driver.device, _driver.device_count, _driver.entered, _driver.event
+    fill, found, free, gpu_of_address = _driver.fill, _driver.found, _driver.free, _driver.gpu_of_address
+    in_use, installed, load, map_maker = _driver.in_use, _driver.installed, _driver.load, _driver.map_maker
+    on, to_device, to_host = _driver.on, _driver.to_device, _driver.to_host
+
+__all__ = ["Device", "Event", "Loaded", "chosen", "driver"]
+
+chosen: list[Callable[[], str | None]] = []
+"""Gives the target that was asked for, if any."""
 
 
-def map_maker(*facts: Any) -> Any:
-    """See `weft.backends.nvidia.tensormaps`, which comes with the layouts when the first kernel has a tensor map."""
-    return importlib.import_module("weft.backends.nvidia.tensormaps").map_maker(*facts)
+def driver() -> Driver:
+    """The driver of the target that is asked for, where that is a GPU; else the first."""
+    for asks in chosen:
+        asked = asks()
+        if asked is not None and asked != "cpu" and not asked.startswith("sim:"):
+            return backend_of(as_target(asked).machine).driver
+    return first_backend().driver
 
 
-def found() -> dict[str, str]:
-    """What there is for launches on NVIDIA GPUs, in words: GPUs, the driver, the assembler."""
-    try:
-        gpus = [device(i) for i in range(device_count())]
-        names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.target}" for gpu in gpus]
-        known = driver_version()
-        which = f"CUDA {known // 1000}.{known % 1000 // 10}"
-    except NoDevice as error:
-        names, which = [], f"none: {error.message}"
-    tool = importlib.import_module("weft.backends.nvidia.ptxas").find_tool()
-    return {"GPUs": "; ".join(names) or "none", "driver": which, "ptxas": tool or "none: nvJitLink or the driver"}
+def __getattr__(name: str) -> Any:
+    return getattr(driver(), name)

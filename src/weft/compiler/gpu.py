@@ -117,7 +117,7 @@ def _check_cluster(blocks: int, machine: Machine) -> None:
 def gluon_options(options: Mapping[str, Any], target: GPUTarget) -> CompileOptions:
     """The options that a Gluon kernel is traced with."""
     given = dict(options)
-    if int(target.arch) >= 90:
+    if target.machine.async_proxy:  # products of warp groups
         given.setdefault("max_num_imprecise_acc_default", 2**30)
     return make_options(given).language
 

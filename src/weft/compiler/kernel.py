@@ -9,7 +9,6 @@ Loading the object into the process is left until the kernel is launched or aske
 
 from __future__ import annotations
 
-import importlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any, ClassVar
 
 from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError
+from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
 
@@ -73,6 +72,10 @@ class AsmDict(dict[str, Any]):
     ) -> None:
         super().__init__(stages)
         self._later = {**(later or {}), **({"asm": assembly} if assembly is not None else {})}
+
+    def add(self, name: str, make: Callable[[], Any]) -> None:
+        """One more, made when it is first asked for."""
+        self._later[name] = make
 
     def __missing__(self, key: str) -> Any:
         if key in self._later:
@@ -221,8 +224,8 @@ class CompiledKernel:
         PyTorch's Inductor makes a kernel anew from its attributes, as a plain CompiledKernel whose `run` is None.
         """
         self.__dict__.pop("run", None)
-        if self.metadata.target.backend == "cuda" and type(self) is CompiledKernel:
-            self.__class__ = importlib.import_module(f"{__package__}.cuda").CudaKernel
+        if self.metadata.target.backend != "cpu" and type(self) is CompiledKernel:
+            self.__class__ = load("weft.compiler.backends").backend_of(self.metadata.target.machine).kernel
         self.load()
 
     @property

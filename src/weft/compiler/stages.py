@@ -3,7 +3,7 @@
     kernel = compile(ASTSource(...), "cpu", {"num_warps": 4})
 
 Nothing here reads the environment or touches files.  `store` remembers artefacts (the runtime gives one on disk),
-`dump` is shown every stage as it is made.  What makes code (`cpu_stages`, `cuda_stages`, with the frontend, the passes
+`dump` is shown every stage as it is made.  What makes code (`cpu_stages`, `gpu_stages`, with the frontend, the passes
 and xDSL) is imported when the store has no answer.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import importlib
 import json
 import platform
 import sys
@@ -26,7 +25,7 @@ import numpy as np
 
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError
+from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError, load
 
 from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
@@ -139,12 +138,11 @@ def cpu_stages() -> Any:
 
     Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth.
     """
-    name = f"{__package__}.cpu_stages"
-    if name in sys.modules or not gc.isenabled():
-        return importlib.import_module(name)
+    if "weft.compiler.cpu_stages" in sys.modules or not gc.isenabled():
+        return load("weft.compiler.cpu_stages")
     gc.disable()
     try:
-        return importlib.import_module(name)
+        return load("weft.compiler.cpu_stages")
     finally:
         gc.enable()
 
@@ -184,14 +182,13 @@ def _compile(
 ) -> CompiledKernel:
     timings: dict[str, float] = {}
     chosen = as_target(target)
-    if chosen.backend == "cuda" and options and options.get("arch"):
+    if chosen.backend != "cpu" and options and options.get("arch"):
         chosen = target_of_arch(options["arch"])
     opts = make_options(options or {})
     if instead is not None:
         src = OverriddenSource(src, instead)
-    if chosen.backend == "cuda":  # whose stages are not imported for the CPU
-        cuda = importlib.import_module(f"{__package__}.cuda")
-        found: CompiledKernel = cuda.compile_for(
+    if chosen.backend != "cpu":  # whose stages are not imported for the CPU
+        found: CompiledKernel = load("weft.compiler.gpu_kernels").compile_for(
             src, chosen, options or {}, store=store, dump=dump, extra=environment, elsewhere=elsewhere
         )
         return found
@@ -221,7 +218,7 @@ def _compile(
             dump(src.name, "ttir", blobs["ttir"].decode("utf-8", "surrogatepass"))
     else:
         if not opts.backend.cpu:
-            importlib.import_module("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
+            load("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
         facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
     if store is not None:
         with stage("store", timings):
@@ -244,7 +241,7 @@ def made_elsewhere(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Trace a kernel here, and have its code made by somebody else."""
     with stage("trace", timings):
-        work = importlib.import_module(f"{__package__}.work").work_of(src, target, options)
+        work = load("weft.compiler.work").work_of(src, target, options)
     facts, blobs, seconds = elsewhere(work)
     timings.update(seconds)
     return facts, blobs

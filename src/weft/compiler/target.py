@@ -6,13 +6,14 @@ as_target("cuda:90")    GPUTarget("cuda", 90, 32)
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft import machines
 from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
-from weft.base import Unsupported
+from weft.base import Unsupported, load
+from weft.machines.vendors import after_joining, part_of, vendors_with
 
 __all__ = [
     "TARGETS",
@@ -38,13 +39,20 @@ def __getattr__(name: str) -> Any:
     """
     if name not in ("TARGETS", "SIMULATED"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    compiled = [m.name for m in machines.MACHINES.values() if m.vendor == COMPILED]
+    vendors = set(vendors_with("compiler"))
+    compiled = [m.name for m in machines.MACHINES.values() if m.vendor in vendors]
     globals().update(TARGETS=("cpu", *compiled), SIMULATED=tuple(f"sim:{n}" for n in compiled))
     return globals()[name]
 
 
-COMPILED = "nvidia"
-"""The vendor of the GPUs that are compiled for."""
+def _forget(vendor: str) -> None:
+    """A vendor has joined: there are more, here and where the face keeps them."""
+    for name in ("TARGETS", "SIMULATED"):
+        globals().pop(name, None)
+        vars(sys.modules[__package__]).pop(name, None)
+
+
+after_joining.append(_forget)
 
 WARP_SIZE = 32
 """Of every target, in Triton's terms. The CPU runs a program on one thread, and has no warps: programs that divide a
@@ -68,28 +76,40 @@ class GPUTarget:
         return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
 
 
-def _nearest(number: int) -> str:
+def _nearest(number: int, vendor: str) -> str:
     """Which of the targets a GPU of another capability runs, in words."""
-    below = machines.closest(COMPILED, number)
+    below = machines.closest(vendor, number)
     if below is None:
-        return f"a GPU of capability {number} is older than all that are compiled for: use cpu, or sim:cuda:80; "
+        simulated = f"sim:{machines.DEFAULT.name}"
+        return f"a GPU of capability {number} is older than all that are compiled for: use cpu, or {simulated}; "
     return f"the nearest that a GPU of capability {number} runs is {below.name}; "
 
 
 def _hint(backend: str, arch: str) -> str:
     """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88)."""
     targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
-    digits = "".join(re.findall(r"\d+", arch or backend)[:1])
-    number = int(digits) if digits and re.match(r"(sim:)?(cuda|sm_|\d)", f"{backend}:{arch}") else 0
+    vendor = next(vendors_with("compiler"))
+    rows = part_of("machines", vendor)
+    number = rows.generation_of(f"{backend}:{arch}")
     nearest = ""
     if number and backend == "sim":
-        below = machines.closest(COMPILED, number)
+        below = machines.closest(vendor, number)
         nearest = f"the nearest is sim:{below.name}; " if below is not None else ""
     elif number:
-        nearest = f"did you mean cuda:{number}? " if f"cuda:{number}" in targets else _nearest(number)
+        meant = rows.name_of(str(number))
+        nearest = f"did you mean {meant}? " if meant in targets else _nearest(number, vendor)
     return f"{nearest}targets that exist: {', '.join((*targets, *simulated))}; " + (
         "set WEFT_TARGET or use `with weft.target(...)`"
     )
+
+
+def _known(backend: str, arch: str) -> GPUTarget | None:
+    """A GPU that is compiled for; `cuda:90a` is `cuda:90`."""
+    for name in (arch, arch.removesuffix("a")):
+        machine = machines.MACHINES.get(f"{backend}:{name}")
+        if machine is not None and machine.vendor in set(vendors_with("compiler")):
+            return GPUTarget(backend, int(name) if name.isdigit() else name, machine.lanes)
+    return None
 
 
 def as_target(target: Any = None) -> GPUTarget:
@@ -100,10 +120,12 @@ def as_target(target: Any = None) -> GPUTarget:
         backend, _, arch = target.partition(":")
     else:
         backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
-    number = arch.removesuffix("a")
-    if backend == "cuda" and number.isdigit() and f"cuda:{number}" in machines.MACHINES:
-        return GPUTarget("cuda", int(number), machines.MACHINES[f"cuda:{number}"].lanes)
     if backend != "cpu":
+        found = _known(backend, arch)
+        if found is None and load("weft.compiler.backends").find_others():
+            found = _known(backend, arch)
+        if found is not None:
+            return found
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
@@ -112,4 +134,4 @@ def as_target(target: Any = None) -> GPUTarget:
 
 def target_of_arch(arch: Any) -> GPUTarget:
     """The target that the option `arch` means: "sm80", "sm_90a", 80. Unsupported where there is none."""
-    return as_target(f"cuda:{str(arch).removeprefix('sm').removeprefix('_')}")
+    return as_target(part_of("machines", next(vendors_with("compiler"))).name_of(str(arch)))

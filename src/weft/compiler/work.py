@@ -9,13 +9,12 @@ comes out is byte for byte what is made without the detour, by test.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from weft import ir
-from weft.base import CompileOptions
+from weft.base import CompileOptions, load
 
 from .options import make_options
 from .sources import Source
@@ -60,7 +59,7 @@ def work_of(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> Work:
     """Trace a kernel. Raises what is wrong with it."""
     language = make_options(options).language
     if src.ext == "ttgir":
-        language = importlib.import_module(f"{__package__}.gpu").gluon_options(options, target)
+        language = load("weft.compiler.gpu").gluon_options(options, target)
     text = ir.print_module(src.make_ir(language, target), locations=True)
     given = tuple(options.items())
     return Work(src.name, text, src.ext, src.text(), target.backend, target.arch, target.warp_size, given)
@@ -90,9 +89,8 @@ def compile_work(work: Work) -> Artefact:
     timings: dict[str, float] = {}
     src, options = _Traced(work), dict(work.options)
     opts = make_options(options)
-    if work.backend == "cuda":
-        cuda = importlib.import_module(f"{__package__}.cuda_stages")
-        facts, blobs = cuda.make(src, work.target, opts, options, timings)
+    if work.backend != "cpu":
+        facts, blobs = load("weft.compiler.gpu_stages").make(src, work.target, opts, options, timings)
     else:
-        facts, blobs = importlib.import_module(f"{__package__}.cpu_stages").make(src, work.target, opts, timings, None)
+        facts, blobs = load("weft.compiler.cpu_stages").make(src, work.target, opts, timings, None)
     return facts, blobs, timings

@@ -22,9 +22,9 @@ nvidia, amd       descriptors made on the host
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from weft.base import load as _load
 from weft.language.callable import constexpr_function
 from weft.language.core import _aggregate as aggregate
 from weft.language.core import must_use_result
@@ -37,9 +37,9 @@ _BELOW = {"jit": "weft.runtime.gluon", "GluonJITFunction": "weft.runtime.gluon",
 
 def __getattr__(name: str) -> Any:
     if name in _BELOW:
-        value: Any = getattr(importlib.import_module(_BELOW[name]), name)
+        value: Any = getattr(_load(_BELOW[name]), name)
     elif name in ("language", "nvidia", "amd"):
-        value = importlib.import_module(f"{__name__}.{name}")
+        value = _load(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -9,11 +9,11 @@ from weft.base import lazy_face
 if TYPE_CHECKING:
     from .machine import Machine
     from .rows import DEFAULT, MACHINES, closest, machine_of, oldest_with
-    from .vendors import part
+    from .vendors import join, part, part_of
 
-__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "machine_of", "oldest_with", "part"]
+__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "join", "machine_of", "oldest_with", "part", "part_of"]
 
 __getattr__ = lazy_face(
     __name__,
-    {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with", "vendors": "part"},
+    {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with", "vendors": "join part part_of"},
 )

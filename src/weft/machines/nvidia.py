@@ -6,9 +6,23 @@ compiled for 9.0 uses instructions of that processor alone; the rest is portable
 
 from __future__ import annotations
 
+import re
+
 from .machine import KIB, Machine
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "generation_of", "name_of"]
+
+
+def generation_of(text: str) -> int:
+    """The capability that a text means which names no target: 90 for sm_90, 90, cuda:90b; 0 where it means none."""
+    digits = re.findall(r"\d+", text)[:1]
+    return int(digits[0]) if digits and re.match(r"(sim:)?(cuda|sm_|\d)", text) else 0
+
+
+def name_of(arch: str) -> str:
+    """The target of an architecture: cuda:90 for sm90, sm_90, 90."""
+    return f"cuda:{arch.removeprefix('sm').removeprefix('_')}"
+
 
 _PAIRS = (("f16", 2),)
 _VECTORS = (("f16", 8), ("bf16", 8), ("f32", 4))

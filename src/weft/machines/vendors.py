@@ -17,7 +17,8 @@ finds it by its entry point).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.base import load
@@ -59,11 +60,19 @@ def vendors_with(room: str) -> Iterator[str]:
     return (vendor for vendor, parts in VENDORS.items() if room in parts)
 
 
-def join(vendor: str, parts: Mapping[str, str]) -> None:
-    """Another vendor, and the modules, by room, that have what is its own; once for each."""
-    if vendor in VENDORS:
-        assert VENDORS[vendor] == parts, f"there are two vendors {vendor}"
-        return
-    VENDORS[vendor] = dict(parts)
+@dataclass(frozen=True)
+class _Joined:
+    """The parts of a vendor that its back end says: its machines, and itself."""
+
+    ROWS: Sequence[Machine]
+    BACKEND: Any
+
+
+def join(vendor: str, backend: Any) -> None:
+    """Another vendor, by its back end (`compiler/backends.py`)."""
+    assert vendor not in VENDORS, f"there are two vendors {vendor}"
+    joined = _Joined(backend.machines, backend)
+    VENDORS[vendor] = {**backend.parts, "machines": "", "compiler": ""}
+    _parts["machines", vendor] = _parts["compiler", vendor] = joined
     for told in after_joining:
         told(vendor)

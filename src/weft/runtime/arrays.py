@@ -11,7 +11,6 @@ strides are the kernel's business.  `host_facts` refuses arrays that live elsewh
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 import operator
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchTypeError, load
 from weft.ops import BY_LANGUAGE, ELEMENTS
 
 from .protocols import Described, Wrong, check_extent, described, dlpack_device, has, misread, named, tensor_of
@@ -290,7 +289,7 @@ def _gpu_of_address(address: int) -> int | None:
     """The GPU whose memory an address is in, asked of the driver where a GPU may be in use; None for the host's."""
     if not address or not may_use_gpu():
         return None
-    devices = importlib.import_module("weft.compiler.devices")
+    devices = load("weft.compiler.devices")
     found: int | None = devices.gpu_of_address(address) if devices.available() else None
     return found
 

@@ -14,7 +14,6 @@ not run to the end (see `_race`).
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import json
 import threading
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
+from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources, load
 from weft.language.keys import key_of, key_text
 
 from . import knobs
@@ -118,7 +117,7 @@ class _Place(str):
         """What timings on it hold for."""
         if not self.startswith("cuda"):
             return str(self)
-        device = importlib.import_module("weft.compiler.devices").current_device()
+        device = load("weft.runtime.device").devices.current_device()
         return f"{self} {device.name} {device.target}"
 
 
@@ -335,7 +334,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         plain = [config for config in configs if config.pre_hook is None and config.ir_override is None]
         if self.user_defined_pre_hook or len(plain) < LEAST_AHEAD:
             return
-        many = importlib.import_module(f"{__package__}.many")  # which brings the compiler
+        many = load("weft.runtime.many")  # which brings the compiler
         if many.cores() < 2:
             return
         ahead = [partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain]

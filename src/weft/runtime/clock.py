@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from weft.compiler import devices
-
 from . import cuda
+from .device import devices
 from .streams import own_stream
 
 __all__ = ["GPUClock", "current_stream", "gpu_in_use"]
@@ -61,7 +60,7 @@ class GPUClock:
     def _run(self, fn: Callable[[], Any], runs: int, prepare: Callable[[], None]) -> list[float]:
         """Milliseconds of each run; they are queued one after the other and waited for at the end."""
         stream = current_stream(self.device.index)
-        marks = [(devices.Event(), devices.Event()) for _ in range(runs)]
+        marks = [(devices.event(), devices.event()) for _ in range(runs)]
         for begin, end in marks:
             prepare()
             begin.record(stream)

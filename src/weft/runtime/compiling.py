@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -18,6 +17,7 @@ from weft.base import (
     LaunchTypeError,
     Unsupported,
     UnsupportedLanguageConstruct,
+    load,
 )
 from weft.language import target_info
 
@@ -87,10 +87,10 @@ def unsaid_gpu(only_there: bool) -> str | None:
         return None
     if not only_there and not may_use_gpu():
         return None
-    found = importlib.import_module(f"{__package__}.drivers").driver.default.get_current_target()
+    found = load("weft.runtime.drivers").driver.default.get_current_target()
     if found.backend == "cuda":
         return str(found)
-    devices = importlib.import_module("weft.compiler.devices") if only_there else None
+    devices = load("weft.runtime.device").devices if only_there else None
     return str(devices.current_device().target) if devices is not None and devices.available() else None
 
 
@@ -123,12 +123,12 @@ def target(name: str) -> Iterator[None]:
 
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""
-    return importlib.import_module(f"{__package__}.simulate").launch
+    return load("weft.runtime.simulate").launch
 
 
 def target_of_launches() -> Any:
     """What `tl.target_info` says on the host: the target of the driver, which is imported when asked."""
-    return importlib.import_module(f"{__package__}.drivers").driver.active.get_current_target()
+    return load("weft.runtime.drivers").driver.active.get_current_target()
 
 
 target_info.on_host = target_of_launches
@@ -136,12 +136,12 @@ target_info.on_host = target_of_launches
 
 def gpu_launches() -> Any:
     """The class of launches on GPUs; imported when the first array in a GPU's memory is seen."""
-    return importlib.import_module(f"{__package__}.gpu").GPULaunches
+    return load("weft.runtime.gpu").GPULaunches
 
 
 def on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory."""
-    return bool(importlib.import_module(f"{__package__}.gpu").on_gpu(value))
+    return bool(load("weft.runtime.gpu").on_gpu(value))
 
 
 _STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "asm")
@@ -261,7 +261,7 @@ def _elsewhere(executor: Executor | None) -> Any:
     executor = executor or (mode.workers if mode is not None else None)
     if executor is None and not knobs.compilation.isolate:
         return None
-    workers = importlib.import_module(f"{__package__}.workers")
+    workers = load("weft.runtime.workers")
     return workers.elsewhere(executor if executor is not None else workers.default_pool())
 
 
@@ -310,7 +310,7 @@ def compile(
     if chosen in compiler.SIMULATED:
         asked_for = f"sim:{compiler.target_of_arch(given['arch'])}" if given.get("arch") else chosen
         chosen = asked_for if asked_for in compiler.SIMULATED else chosen
-        simulate = importlib.import_module(f"{__package__}.simulate")
+        simulate = load("weft.runtime.simulate")
         try:
             return simulate.compiled(src, chosen, given, compile)
         except CompilationError as error:

@@ -19,9 +19,9 @@ import ml_dtypes  # noqa: F401  (its element types get names)
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
-from weft.compiler import devices
 
 from .arrays import array_facts, dtype_name
+from .device import devices
 from .streams import own_stream, stream
 from .views import dtype_of, numpy_view
 

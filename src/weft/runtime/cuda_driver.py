@@ -8,11 +8,12 @@ from typing import Any
 
 from weft import compiler
 from weft.base import LaunchError
-from weft.compiler import GPUTarget, devices
+from weft.compiler import GPUTarget
 
 from . import cuda, testing
 from .clock import GPUClock, current_stream, gpu_in_use
 from .compiling import choose_by_arrays, current_target
+from .device import devices
 from .drivers import cpp_type
 from .streams import may_use_gpu
 
@@ -28,7 +29,7 @@ def _torch_with_cuda() -> Any:
 class _CUDAInterface:
     """The GPUs in the interface of torch.cuda, where PyTorch is not there or cannot use them."""
 
-    Event = devices.Event
+    Event = devices.event
 
     @staticmethod
     def synchronize(device: int | None = None) -> None:
@@ -58,7 +59,7 @@ class _CUDAInterface:
     @staticmethod
     def get_device_capability(device: int | None = None) -> tuple[int, int]:
         """Compute capability: (9, 0)."""
-        found = devices.current_device() if device is None else devices.device(device)
+        found: Any = devices.current_device() if device is None else devices.device(device)
         return found.major, found.minor
 
 
@@ -68,7 +69,7 @@ class _CUDAUtils:
     @staticmethod
     def get_device_properties(device: int | None = 0) -> dict[str, Any]:
         """What libraries size their grids and blocks by; clocks in kHz, memory per block in bytes."""
-        found = devices.current_device() if device is None else devices.device(device)
+        found: Any = devices.current_device() if device is None else devices.device(device)
         return {
             "max_shared_mem": found.shared_bytes,
             "max_num_regs": found.registers,
@@ -83,7 +84,7 @@ class _CUDAUtils:
     def load_binary(name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Load a cubin: (library, kernel, registers, spilled bytes, the most threads of a block)."""
         with devices.entered(devices.device(device)):
-            loaded = devices.LoadedKernel(kernel, {"name": name, "shared": shared, "num_warps": 1})
+            loaded: Any = devices.load(kernel, {"name": name, "shared": shared, "num_warps": 1})
         return loaded, loaded.address, loaded.registers, loaded.local_bytes, loaded.max_threads
 
 

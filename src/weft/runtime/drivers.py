@@ -10,14 +10,13 @@ GPU; else the CPU.
 
 from __future__ import annotations
 
-import importlib
 import platform
 import time
 from collections.abc import Callable
 from typing import Any
 
 from weft import compiler
-from weft.base import Unsupported
+from weft.base import Unsupported, load
 
 from . import testing
 from .compiling import current_target
@@ -176,10 +175,10 @@ class DriverConfig:
         """The driver of what launches are meant for now."""
         if current_target() in compiler.SIMULATED:
             if self._simulated is None:
-                self._simulated = importlib.import_module(f"{__package__}.simulated_driver").SimulatedDriver()
+                self._simulated = load("weft.runtime.simulated_driver").SimulatedDriver()
             return self._simulated
         if self._cuda is None and (may_use_gpu() or current_target().startswith("cuda")):
-            self._cuda = importlib.import_module(f"{__package__}.cuda_driver").CUDADriver()
+            self._cuda = load("weft.runtime.cuda_driver").CUDADriver()
         return self._cuda if self._cuda is not None and self._cuda.is_active() else self._cpu
 
     @property

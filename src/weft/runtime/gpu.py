@@ -16,7 +16,6 @@ import numpy as np
 
 from weft import compiler
 from weft.base import LaunchError, NoDevice
-from weft.compiler import devices
 
 from . import cuda, knobs
 from .allocation import get_allocator, has_allocator
@@ -24,6 +23,7 @@ from .arrays import ArrayFacts, array_facts, reader_of
 from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, int_key, make_binder
 from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
+from .device import devices
 from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves

@@ -10,11 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from weft.base import LaunchTypeError
-from weft.compiler import devices
 
 from .arrays import gpu_of_view, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
 from .descriptor import TensorDescriptor, handed_on
+from .device import devices
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 import pickle
 from typing import Any, ClassVar, Generic, TypeVar
+
+from weft.base import load
 
 from .tensors import MockTensor, looks_like_dtype
 
@@ -59,4 +60,4 @@ class PickledByName:
 
 def _named(module: str, name: str) -> Any:
     """What a module calls by a dotted name."""
-    return operator.attrgetter(name)(importlib.import_module(module))
+    return operator.attrgetter(name)(load(module))

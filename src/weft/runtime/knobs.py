@@ -13,7 +13,6 @@ Assigning `knobs.env` goes back to the environment.
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft import compiler
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchTypeError, load
 
 from .settings import (
     NvidiaTool,
@@ -86,7 +85,7 @@ propagates.append(lambda: propagate_env)
 
 
 env_nvidia_tool.find = staticmethod(
-    lambda name: importlib.import_module("weft.backends.nvidia.ptxas").find_tool(name)  # as launches find it
+    lambda name: load("weft.compiler.backends").first_backend().tool(name)  # as launches find it
 )
 
 

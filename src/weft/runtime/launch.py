@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError, load
 from weft.ops import BY_LANGUAGE
 
 from .arrays import array_facts, is_plain_tensor, meet
@@ -41,7 +40,7 @@ _SMALL_FLOATS = frozenset(name for name, e in BY_LANGUAGE.items() if e.is_float 
 
 def _bits_of(name: str) -> Callable[[Any], int]:
     """Numbers as the bits of a small float type, most of which come with a package of their own."""
-    made: Callable[[Any], int] = importlib.import_module(f"{__package__}.small_floats").bits_of(name)
+    made: Callable[[Any], int] = load("weft.runtime.small_floats").bits_of(name)
     return made
 
 
@@ -343,7 +342,7 @@ def _classes(value: Any) -> Any:
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
     if getattr(kernel.metadata.target, "backend", "cpu") == "cuda":
-        made: Callable[..., None] = importlib.import_module(f"{__package__}.gpu_compiled").make_gpu_launcher(kernel)
+        made: Callable[..., None] = load("weft.runtime.gpu_compiled").make_gpu_launcher(kernel)
         return made
     signature = getattr(kernel.src, "signature", None)
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
@@ -357,7 +356,7 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
     def fire_where_arrays_overlap() -> Callable[..., None]:
         """What launches the same kernel compiled without assuming that its arrays do not overlap."""
         if not relaxed:
-            compiling = importlib.import_module(f"{__package__}.compiling")
+            compiling = load("weft.runtime.compiling")
             options = {**kernel.given_options, "assume_no_alias": False}
             relaxed.append(make_fire(compiling.compile(kernel.src, kernel.metadata.target, options), found, len(types)))
         return relaxed[0]

@@ -12,14 +12,13 @@ compiled for the GPU are made when they are first asked for.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any
 
 from weft import compiler
-from weft.base import DeviceAssertionError, LaunchTypeError
+from weft.base import DeviceAssertionError, LaunchTypeError, load
 from weft.base.remarks import Remarks
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
@@ -36,7 +35,7 @@ __all__ = ["SimulatedKernel", "SimulatedLaunch", "compiled", "launch"]
 
 def _in_the_library(symbol: str) -> Any:
     """What runs a function of libdevice on arrays; imported when the simulator meets one that it does not know."""
-    return importlib.import_module("weft.backends.llvm.evaluate").find(symbol)
+    return load("weft.backends.llvm.evaluate").find(symbol)
 
 
 libdevice.extend(_in_the_library)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import importlib
 import os
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft import compiler
+from weft.base import load
 
 from .streams import may_use_gpu
 
@@ -119,7 +119,7 @@ def _clock() -> Any:
     """A clock of the GPU that this thread has used; None where it has used none."""
     if not may_use_gpu():
         return None
-    module = importlib.import_module(f"{__package__}.clock")
+    module = load("weft.runtime.clock")
     return module.GPUClock() if module.gpu_in_use() else None
 
 

@@ -18,7 +18,7 @@ from weft.runtime import autotuner, clock, cuda_driver, streams
 from weft.runtime import driver as found
 from weft.runtime.testing import do_bench
 
-DEVICE = devices.Device(
+DEVICE = backend.Device(
     0, "NVIDIA H200", 141 << 30, 1, 132, 9, 0, 227 << 10, 65536, 1024, 50 << 20, 1980000, 3201000, 6144
 )
 
@@ -97,7 +97,7 @@ def test_the_gpu_is_active_when_it_is_used(gpu: FakeDriver) -> None:
     facts = active.utils.get_device_properties(0)
     assert facts["multiprocessor_count"] == 132 and facts["warpSize"] == 32 and facts["max_shared_mem"] == 227 << 10
     interface = active.get_device_interface()
-    assert interface.get_device_capability() == (9, 0) and interface.Event is devices.Event
+    assert interface.get_device_capability() == (9, 0) and interface.Event is devices.event
     assert active.get_benchmarker() is do_bench
     with weft.cuda.stream(5):
         assert active.get_current_stream() == 5
@@ -179,7 +179,7 @@ def test_arrays_are_filled_and_copied_in_stream_order(gpu: FakeDriver) -> None:
 
 
 def test_an_event_that_is_not_over(gpu: FakeDriver) -> None:
-    assert devices.Event().query() is False
+    assert devices.event().query() is False
 
 
 @weft.jit

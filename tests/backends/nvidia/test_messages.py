@@ -15,9 +15,9 @@ import pytest
 import weft
 import weft.language as tl
 from weft import compiler
-from weft.backends.nvidia import driver, faults, ptxas, tensormaps
+from weft.backends.nvidia import driver, faults, occupancy, ptxas, tensormaps
 from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, PTXASError, Unsupported
-from weft.compiler import SIMULATED, TARGETS, cuda
+from weft.compiler import SIMULATED, TARGETS
 from weft.runtime import gpu, knobs
 from weft.runtime.arrays import ArrayFacts
 
@@ -390,7 +390,7 @@ class TestPtxas:
     def test_makes_code_that_is_kept_for_itself_alone(self, assembler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """Machine code of a ptxas newer than the driver came out of the cache again, whichever was named then."""
         store = _Store()
-        monkeypatch.setattr(cuda, "_occupancy", lambda: SimpleNamespace(assemble_for=_plainly))
+        monkeypatch.setattr(occupancy, "assemble_for", _plainly)
 
         def made() -> bytes:
             kernel = compiler.compile(_source(), "cuda:80", store=store)

@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="when to stop at the latest")
     parser.add_argument("--triton", default="", help="an interpreter that has Triton 3.6, to ask about refusals")
     options = parser.parse_args()
-    for stages, pipeline in (("cpu_stages", "tile_pipeline"), ("cuda_stages", "gpu_tile_pipeline")):
+    for stages, pipeline in (("cpu_stages", "tile_pipeline"), ("gpu", "gpu_tile_pipeline")):
         module = importlib.import_module(f"weft.compiler.{stages}")
         setattr(module, pipeline, verified(getattr(module, pipeline)))
     with tempfile.TemporaryDirectory() as folder, knobs.cache.scope():

@@ -15,11 +15,12 @@ the launches before (`_ns`).
 from __future__ import annotations
 
 import ctypes
-import importlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
+
+from weft.base import load
 
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
@@ -182,7 +183,7 @@ class LoadedKernel:
 
 def _printer(prints: Sequence[Mapping[str, Any]]) -> Any:
     """What writes what a kernel prints; imported for the first kernel that does, with the types of small floats."""
-    return importlib.import_module(f"{__package__}.printing").Printer(prints)
+    return load("weft.backends.cpu.printing").Printer(prints)
 
 
 def _chunk(left: int, threads: int, per_program: float, unsure: bool) -> int:

@@ -1,9 +1,9 @@
 """The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft."""
 
-import importlib
 from typing import Any
 
 from weft import language
+from weft.base import load
 from weft.compat.finder import VERSION
 from weft.compiler import CompiledKernel
 from weft.language.callable import constexpr_function
@@ -80,5 +80,5 @@ def __getattr__(name: str) -> Any:
     """`triton._C.libtriton`, imported when it is asked for: in Triton it always is."""
     if name != "_C":
         raise AttributeError(f"module 'triton' has no attribute {name!r}")
-    importlib.import_module(f"{__name__}._C.libtriton")
-    return importlib.import_module(f"{__name__}._C")
+    load("weft.compat.shim._C.libtriton")
+    return load("weft.compat.shim._C")

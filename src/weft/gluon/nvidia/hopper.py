@@ -9,8 +9,9 @@ kernel[grid](desc)
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from weft.base import load
 
 __all__ = ["TensorDescriptor", "TensorDescriptorIm2Col"]
 
@@ -22,5 +23,5 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Arrays are known to the runtime, a room below this one: found when it is first asked for.
-    value = globals()[name] = getattr(importlib.import_module("weft.runtime.gluon"), name)
+    value = globals()[name] = getattr(load("weft.runtime.gluon"), name)
     return value

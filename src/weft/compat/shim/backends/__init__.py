@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from weft.base import load
 from weft.runtime.drivers import CPUDriver
 
 from . import compiler, driver
@@ -32,7 +32,7 @@ class _NVIDIA(Backend):
     def __getattr__(self, name: str) -> Any:
         if name != "driver":
             raise AttributeError(name)
-        return importlib.import_module("weft.runtime.cuda_driver").CUDADriver
+        return load("weft.runtime.cuda_driver").CUDADriver
 
 
 backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver), "nvidia": _NVIDIA()}

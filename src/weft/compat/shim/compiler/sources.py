@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from typing import Any
 
 from weft import compiler, runtime
-from weft.base import CompileOptions
+from weft.base import CompileOptions, load
 from weft.compiler import as_target
 
 __all__ = ["ASTSource", "IRSource"]
@@ -26,7 +25,7 @@ class ASTSource(compiler.ASTSource):
         """A module of `triton._C.libtriton.ir`; for the compiler, which asks with (options, target), xDSL's."""
         if isinstance(target, CompileOptions):
             return super().make_ir(target, options)
-        ir = importlib.import_module("weft.compat.shim._C.libtriton.ir")
+        ir = load("weft.compat.shim._C.libtriton.ir")
         return ir.module(super().make_ir(getattr(options, "language", options), as_target(target)))
 
 

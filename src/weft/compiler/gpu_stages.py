@@ -1,6 +1,6 @@
-"""The stages of a compilation for an NVIDIA GPU: tile IR, layout IR, the lane program, LLVM IR, PTX.
+"""The stages of a compilation for a GPU: tile IR, layout IR, the lane program, and what the back end makes of that.
 
-Imported when the first kernel has to be compiled; see `cuda`.
+Imported when the first kernel has to be compiled; see `gpu_kernels`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from weft.analysis import wrapped_offsets
-from weft.backends.gpu import Emitted, emit_llvm, emitted_of
-from weft.backends.nvidia import PTX
 from weft.base import CompileOptions
 from weft.base.remarks import RemarkCollector
 from weft.ir import print_module
-from weft.ir.lane import LaneProgram, text_of
+from weft.ir.lane import text_of
 
+from .backends import backend_of
 from .gpu import laid_out, lowered, tile_ir
 from .options import Options
 from .sources import IRSource, Source
@@ -31,7 +30,7 @@ def make(
     src: Source, target: GPUTarget, opts: Options, given: Mapping[str, Any], timings: dict[str, float]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
-    language, maxnreg, remarks = opts.language, given.get("maxnreg"), RemarkCollector()
+    language, remarks = opts.language, RemarkCollector()
     with stage("ttir", timings):
         module = tile_ir(src, target, given, remarks)
         ttir = print_module(module)
@@ -41,13 +40,16 @@ def make(
         }
     with stage("lane", timings, lambda: ttir):
         program = lowered(module, target.machine, language, remarks)
-    with stage("llir", timings, lambda: text_of(program)):
-        dialect = PTX(target.machine)
-        llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
-    with stage("ptx", timings, lambda: llir):
-        ptx = dialect.code(llir)
-    facts = _facts(program, emitted_of(program, dialect, llir, ptx, maxnreg), module_facts, language)
-    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx, REMARKS: remarks.collected().to_json()}
+    facts, texts = backend_of(target.machine).make(program, language, given, timings)
+    own = {
+        "num_stages": language.num_stages,
+        "debug": language.debug,
+        "enable_fp_fusion": language.enable_fp_fusion,
+        "warp_size": program.lanes,
+        "backend_name": target.backend,
+    }
+    facts = {**facts, **module_facts, **own}
+    texts |= {"source": src.text(), "ttir": ttir, REMARKS: remarks.collected().to_json()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
@@ -59,19 +61,3 @@ def layout_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
 def lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
     """The lane program that tile IR became, as text."""
     return text_of(lowered(IRSource(ttir).make_ir(language, target), target.machine, language))
-
-
-def _facts(
-    program: LaneProgram, emitted: Emitted, module_facts: Mapping[str, Any], language: CompileOptions
-) -> dict[str, Any]:
-    """What is kept beside the texts."""
-    return {
-        **emitted.metadata,
-        **module_facts,
-        "num_stages": language.num_stages,
-        "debug": language.debug,
-        "enable_fp_fusion": language.enable_fp_fusion,
-        "warp_size": program.lanes,
-        "maxnreg": emitted.maxnreg,
-        "backend_name": "cuda",
-    }

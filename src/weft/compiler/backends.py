@@ -1,0 +1,216 @@
+"""Back ends: whatever makes code of lane programs for a vendor's GPUs, loads it and launches it.
+
+    backend_of(machine).make(program, language, given, timings)     LLVM IR, the vendor's assembly, facts
+    backend_of(machine).load(kernel)                                the kernel in a GPU's memory
+    backend_of(machine).driver                                      GPUs: their memory, streams, events
+
+The registry is `machines/vendors.py`. Somebody else's package joins by an entry point of the group `weft.backends`,
+whose name is that of the vendor and which is such a `Backend`:
+
+    [project.entry-points."weft.backends"]
+    acme = "acme_weft:BACKEND"
+
+Entry points are looked at when a target is asked for that nobody knows: reading what is installed takes some
+milliseconds. A vendor that has operations or instructions of its own names the modules for them in `parts`, as the
+registry does for Weft's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol
+
+from weft import machines as known
+from weft.base import CompileOptions, Unsupported
+from weft.machines import Machine
+from weft.machines.vendors import part, part_of, vendors_with
+
+if TYPE_CHECKING:
+    from weft.ir.lane import LaneProgram
+
+__all__ = ["Backend", "Device", "Driver", "Event", "Loaded", "backend_of", "find_others", "first_backend"]
+
+GROUP = "weft.backends"
+
+
+class Device(Protocol):
+    """A GPU."""
+
+    index: int
+    name: str
+    memory_bytes: int
+    l2_bytes: int
+    multiprocessors: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+    """The width of the bus to its memory."""
+
+    @property
+    def capability(self) -> int:
+        """The number by which the vendor orders its processors."""
+
+    @property
+    def target(self) -> str:
+        """What is compiled for it: `cuda:90`."""
+
+    def make_current(self) -> None:
+        """Make it the one of this thread."""
+
+    def synchronize(self) -> None:
+        """Wait for everything that was queued. DeviceLost when a kernel went wrong."""
+
+
+class Event(Protocol):
+    """A point in time on a stream."""
+
+    def record(self, stream: Any = 0) -> None:
+        """Now, behind what is queued on a stream."""
+
+    def query(self) -> bool:
+        """Whether it is past."""
+
+    def synchronize(self) -> None:
+        """Wait until it is."""
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds from it to another one."""
+
+
+class Loaded(Protocol):
+    """A kernel in a GPU's memory."""
+
+    address: int
+
+    def launcher(self, codes: str, stream: Callable[[], int]) -> Callable[..., None]:
+        """A function (nx, ny, nz, *values) that queues a launch of so many blocks. `codes` has a letter of `struct` for
+        each parameter, `stream` gives the handle of the stream."""
+
+    def frozen(
+        self, codes: str, stream: Callable[[], int], grid: Sequence[int], values: Sequence[Any]
+    ) -> Callable[[], None]:
+        """The same with all values given."""
+
+
+class Driver(Protocol):
+    """The GPUs of a vendor. Sizes are in bytes; addresses and handles of streams are numbers; there is a stream 0."""
+
+    def event(self, enable_timing: bool = True) -> Event:
+        """A point in time, to be recorded."""
+
+    def installed(self) -> bool:
+        """Whether the package that talks to the driver is there."""
+
+    def available(self) -> bool:
+        """Whether there is a GPU, a driver for it, and the package that talks to it."""
+
+    def device_count(self) -> int:
+        """How many GPUs there are. NoDevice where there is no driver."""
+
+    def device(self, index: int) -> Device:
+        """One of them."""
+
+    def current_device(self) -> Device:
+        """That of this thread. NoDevice where there is none."""
+
+    def entered(self, where: Any) -> AbstractContextManager[None]:
+        """What is done inside is done on this GPU."""
+
+    def on(self, where: Any, launch: Callable[..., None]) -> Callable[..., None]:
+        """A launch that is done on this GPU, whichever the thread has."""
+
+    def in_use(self) -> bool:
+        """Whether this thread has used a GPU."""
+
+    def allocate(self, size: int, where: Any) -> int:
+        """The address of new memory."""
+
+    def free(self, address: int, where: Any) -> None:
+        """Give memory back."""
+
+    def gpu_of_address(self, address: int) -> int | None:
+        """The number of the GPU whose memory an address is in; None for the host's."""
+
+    def to_device(self, address: int, host: int, size: int, where: Any) -> None:
+        """Copy from the host's memory; done when it returns."""
+
+    def to_host(self, host: int, address: int, size: int, where: Any) -> None:
+        """Copy to the host's memory; done when it returns."""
+
+    def copy(self, target: int, source: int, size: int, where: Any, stream: int = 0) -> None:
+        """Queue a copy within a GPU's memory."""
+
+    def fill(self, address: int, size: int, where: Any, stream: int = 0, value: int = 0) -> None:
+        """Queue that bytes are written."""
+
+    def load(self, image: bytes, metadata: Mapping[str, Any]) -> Loaded:
+        """Machine code in the memory of the current GPU."""
+
+    def map_maker(self, *facts: Any) -> Callable[..., tuple[Any, ...]]:
+        """What makes the slots of a descriptor with a layout: (its name, elements, box, swizzle, block)."""
+
+    def found(self) -> dict[str, str]:
+        """What there is, in words, for `weft info`."""
+
+
+class Backend(Protocol):
+    """What a vendor gives, as `BACKEND` of its part of the compiler."""
+
+    machines: Sequence[Machine]
+    """What is compiled for: `cuda:90` is the machine of that name."""
+    parts: Mapping[str, str]
+    """The modules, by room, that have what is the vendor's own (see `machines/vendors.py`); none for one without."""
+    texts: tuple[str, ...]
+    """What `make` gives beside facts, in order: keys of `asm`, such as llir and ptx."""
+    driver: Driver
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Its own options of a launch, checked; code depends on them, and they are facts of the kernel."""
+
+    def begin(self, machine: Machine) -> None:
+        """Begin what takes long and is done once, while a kernel is traced."""
+
+    def make(
+        self,
+        program: LaneProgram,
+        language: CompileOptions,
+        given: Mapping[str, Any],
+        timings: dict[str, float],
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """(facts, texts) of a program: `name`, `shared`, `threads` ... as `backends.gpu.Emitted.metadata` has them."""
+
+    def kernel(self, *args: Any, **kwargs: Any) -> Any:
+        """The class of its kernels, a `gpu_kernels.GPUKernel`."""
+
+    def tool(self, name: str) -> Any:
+        """Where the program of this name is, such as an assembler; None where it is not installed."""
+
+    def load(self, kernel: Any) -> Loaded:
+        """A kernel in the memory of the current GPU."""
+
+
+def backend_of(machine: Machine) -> Backend:
+    """What makes code for a machine. Unsupported where nobody does."""
+    found = part("compiler", machine)
+    if found is None:
+        raise Unsupported("compiling", machine.name)
+    backend: Backend = found.BACKEND
+    return backend
+
+
+def first_backend() -> Backend:
+    """That of Weft's own vendors that comes first."""
+    backend: Backend = part_of("compiler", next(vendors_with("compiler"))).BACKEND
+    return backend
+
+
+@lru_cache(maxsize=1)
+def find_others() -> bool:
+    """Let the back ends join that other packages have; whether there are any."""
+    others = [(found.name, found.load()) for found in entry_points(group=GROUP)]
+    for vendor, backend in others:
+        known.join(vendor, backend)
+    return bool(others)

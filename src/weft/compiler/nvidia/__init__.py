@@ -1,0 +1,66 @@
+"""NVIDIA's back end (see `compiler/backends.py`): LLVM IR to PTX, machine code by ptxas, the CUDA driver.
+
+What makes code is imported when the first kernel has to be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.backends.nvidia import begin, ptx_target
+from weft.backends.nvidia.driver import LoadedKernel
+from weft.base import CompileOptions, LaunchTypeError, load
+from weft.machines import Machine, part_of
+
+from . import driver
+from .kernel import CudaKernel
+
+if TYPE_CHECKING:
+    from weft.ir.lane import LaneProgram
+
+__all__ = ["BACKEND"]
+
+LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
+"""Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
+before the kernel that is in front in the stream has ended."""
+
+
+class _Nvidia:
+    parts: Mapping[str, str] = {}
+    texts: tuple[str, ...] = ("llir", "ptx")
+    driver = driver
+    kernel = CudaKernel
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        rows: tuple[Machine, ...] = part_of("machines", "nvidia").ROWS
+        return rows
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""
+        for name in LAUNCH_OPTIONS:
+            if given.get(name) not in (None, False, True):
+                raise LaunchTypeError(f"{name} must be True or False, got {given[name]!r}", name)
+        return {name: True for name in LAUNCH_OPTIONS if given.get(name)}
+
+    def begin(self, machine: Machine) -> None:
+        begin(ptx_target(machine))
+
+    def make(
+        self, program: LaneProgram, language: CompileOptions, given: Mapping[str, Any], timings: dict[str, float]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        found: tuple[dict[str, Any], dict[str, str]] = load("weft.compiler.nvidia.make").make(
+            program, language, given.get("maxnreg"), timings
+        )
+        return found
+
+    def tool(self, name: str) -> Any:
+        return load("weft.backends.nvidia.ptxas").find_tool(name)
+
+    def load(self, kernel: Any) -> LoadedKernel:
+        found: LoadedKernel = kernel.in_memory()
+        return found
+
+
+BACKEND = _Nvidia()

@@ -1,0 +1,76 @@
+"""NVIDIA's `Driver` (see `compiler/backends.py`): what the back end's driver layer says of the GPUs of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.backends.nvidia.driver import (
+    Device,
+    LoadedKernel,
+    allocate,
+    available,
+    current_device,
+    device,
+    device_count,
+    driver_version,
+    entered,
+    free,
+    gpu_of_address,
+    installed,
+    on,
+    to_device,
+    to_host,
+)
+from weft.backends.nvidia.events import Event as event
+from weft.backends.nvidia.events import copy, fill, in_use
+from weft.base import NoDevice
+from weft.base import load as load_module
+
+__all__ = [
+    "Device",
+    "LoadedKernel",
+    "allocate",
+    "available",
+    "copy",
+    "current_device",
+    "device",
+    "device_count",
+    "driver_version",
+    "entered",
+    "event",
+    "fill",
+    "found",
+    "free",
+    "gpu_of_address",
+    "in_use",
+    "installed",
+    "load",
+    "map_maker",
+    "on",
+    "to_device",
+    "to_host",
+]
+
+
+def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
+    """A cubin or PTX in the memory of the current GPU."""
+    return LoadedKernel(image, metadata)
+
+
+def map_maker(*facts: Any) -> Any:
+    """See `weft.backends.nvidia.tensormaps`, which comes with the layouts when the first kernel has a tensor map."""
+    return load_module("weft.backends.nvidia.tensormaps").map_maker(*facts)
+
+
+def found() -> dict[str, str]:
+    """What there is for launches on NVIDIA GPUs, in words: GPUs, the driver, the assembler."""
+    try:
+        gpus = [device(i) for i in range(device_count())]
+        names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.target}" for gpu in gpus]
+        known = driver_version()
+        which = f"CUDA {known // 1000}.{known % 1000 // 10}"
+    except NoDevice as error:
+        names, which = [], f"none: {error.message}"
+    tool = load_module("weft.backends.nvidia.ptxas").find_tool()
+    return {"GPUs": "; ".join(names) or "none", "driver": which, "ptxas": tool or "none: nvJitLink or the driver"}

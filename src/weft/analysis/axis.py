@@ -23,6 +23,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from weft.base import registry
 from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
 from weft.ops.bounds import MOST, Bounds, fitted, two_part
 from weft.ops.table import ROWS, bounds_of
@@ -223,13 +224,7 @@ Rule = Callable[[AxisFacts, Operation, SSAValue], Facts]
 RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        for name in names:
-            RULES[name] = rule
-        return rule
-
-    return register
+_rule = registry(RULES)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from weft.base import registry
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, splat_value
 from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES
 from weft.ops.table import ROWS
@@ -215,13 +216,7 @@ Rule = Callable[[Samples, Operation, SSAValue, bool], Known]
 _RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        for name in names:
-            _RULES[name] = rule
-        return rule
-
-    return register
+_rule = registry(_RULES)
 
 
 @_rule("arith.constant")

@@ -8,6 +8,7 @@ from .faces import load as load
 from .faces import publish as publish
 from .options import *
 from .spans import *
+from .tables import *
 from .warned import *
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from xdsl.ir import Attribute
 
-from weft.base import CompilationError, Note
+from weft.base import CompilationError, Note, registry
 from weft.ir import call_site_loc, file_loc
 from weft.language import core
 from weft.language.callable import MISSING, JITCallable
@@ -39,8 +39,6 @@ __all__ = ["EVALUATORS", "RUNNERS", "Frame", "Trace", "Unavailable", "evaluates"
 
 Evaluator = Callable[["Frame", Any], Any]
 Runner = Callable[["Frame", Any], bool]
-E = TypeVar("E", bound=Evaluator)
-R = TypeVar("R", bound=Runner)
 
 EVALUATORS: Final[dict[type[ast.AST], Evaluator]] = {}
 """What each kind of expression means: (frame, node) -> value."""
@@ -64,30 +62,12 @@ MAX_CALL_DEPTH: Final = 100
 """How deep calls of jit functions may nest; recursion ends at compile time or not at all."""
 
 
-def evaluates(*kinds: type[ast.expr]) -> Callable[[E], E]:
-    """Register the meaning of kinds of expressions."""
-
-    def register(function: E) -> E:
-        for kind in kinds:
-            if kind in EVALUATORS:
-                raise ValueError(f"{kind.__name__} is registered twice")
-            EVALUATORS[kind] = function
-        return function
-
-    return register
+evaluates = registry(EVALUATORS)
+"""Registers the meaning of kinds of expressions."""
 
 
-def runs(*kinds: type[ast.stmt]) -> Callable[[R], R]:
-    """Register the meaning of kinds of statements."""
-
-    def register(function: R) -> R:
-        for kind in kinds:
-            if kind in RUNNERS:
-                raise ValueError(f"{kind.__name__} is registered twice")
-            RUNNERS[kind] = function
-        return function
-
-    return register
+runs = registry(RUNNERS)
+"""Registers the meaning of kinds of statements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 from weft.base import Unsupported
@@ -11,16 +11,16 @@ from weft.language.protocol import TRITON_BUILTIN
 __all__ = ["only_on"]
 
 
-def only_on(module: str, names: Sequence[str], target: str, instead: dict[str, str] | None = None) -> dict[str, Any]:
-    """A builtin for each name of a module, which raises Unsupported; `instead` says what there is in its place.
+def only_on(module: str, target: str, instead: dict[str, str] | None = None) -> Callable[[str], Any]:
+    """What makes the builtins of a module that raise Unsupported; `instead` says what there is in the place of some.
 
-    >>> found = only_on("blackwell", ["tcgen05_mma"], "cuda:100")
-    >>> found["tcgen05_mma"](_semantic=object())
+    >>> missing = only_on("blackwell", "cuda:100")
+    >>> missing("tcgen05_mma")(_semantic=object())
     Traceback (most recent call last):
         ...
     weft.base.errors.Unsupported: error: blackwell.tcgen05_mma, which is for cuda:100, is not supported...
     """
-    return {name: _missing(f"{module}.{name}", target, (instead or {}).get(name)) for name in names}
+    return lambda name: _missing(f"{module}.{name}", target, (instead or {}).get(name))
 
 
 def _missing(name: str, target: str, hint: str | None) -> Any:

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as XBlock
 
 from weft.analysis import AxisFacts
-from weft.base import Span, Unsupported
+from weft.base import Span, Unsupported, registry
 from weft.base.remarks import Conversion
 from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of, type_text
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
@@ -21,29 +21,14 @@ from weft.ops.table import ELEMENTWISE, ROWS
 from .variables import variable_of
 from .vendor import Lowering, lowering_of
 
-__all__ = ["LOWERINGS", "Context", "Lowering", "elem_of", "lowering", "lowerings"]
+__all__ = ["LOWERINGS", "Context", "Lowering", "elem_of", "lowering"]
 
 LOWERINGS: dict[str, Lowering] = {}
 """How each operation is lowered, by its name; `arith` and `math` go as they are."""
 
 
-def lowerings(table: dict[str, Lowering]) -> Callable[..., Callable[[Lowering], Lowering]]:
-    """A decorator that registers the lowering of some operations in a table: `@lowering("tt.load")`."""
-
-    def lowering(*names: str) -> Callable[[Lowering], Lowering]:
-        def register(function: Lowering) -> Lowering:
-            for name in names:
-                if name in table:
-                    raise ValueError(f"{name} has a lowering already")
-                table[name] = function
-            return function
-
-        return register
-
-    return lowering
-
-
-lowering = lowerings(LOWERINGS)
+lowering = registry(LOWERINGS)
+"""Registers the lowering of some operations: `@lowering("tt.load")`."""
 
 
 def elem_of(type: Attribute) -> str:

@@ -86,8 +86,8 @@ class WriteRoot:
         return Varying(convert(vector_of(ev.f, form, ev.lanes)))
 
 
-class StoreRoot:
-    """`tt.store` through a tile of pointers."""
+class _Operation:
+    """What roots have in common that do one operation at each point."""
 
     def __init__(self, op: Op) -> None:
         self.op: Op = op
@@ -96,6 +96,13 @@ class StoreRoot:
 
     def inputs(self) -> list[tuple[Value, Coords]]:
         return [(a, self.coords) for a in self.op.args]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return []
+
+
+class StoreRoot(_Operation):
+    """`tt.store` through a tile of pointers."""
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
         return [(self.op.args[0], self.coords, element_bits(self.op.args[1].elem))]
@@ -112,20 +119,12 @@ class StoreRoot:
         return lambda: access.store_lanes(ev.f, memory_type(value.elem), pointer, ev.lanes, form, mask, streaming)
 
 
-class AtomicRoot:
+class AtomicRoot(_Operation):
     """`tt.atomic_rmw` and its kind, one lane after the other."""
 
     def __init__(self, op: Op, result: Buffer | None) -> None:
-        self.op: Op = op
+        super().__init__(op)
         self.result = result
-        self.shape = op.args[0].shape
-        self.coords = identity(self.shape)
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(a, self.coords) for a in self.op.args]
-
-    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
-        return []
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         coords = at(self.coords)
@@ -253,20 +252,12 @@ def _compare_and_swap(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg
     return f.bitcast(f.emit(type, f"extractvalue {pair_type} {pair.name}, 0"), original)
 
 
-class AssertRoot:
+class AssertRoot(_Operation):
     """`tt.assert`: where the condition fails (and the mask, if any, holds), report through the state's error slot."""
 
     def __init__(self, op: Op, report: Callable[[Reg], None]) -> None:
-        self.op: Op = op
+        super().__init__(op)
         self.report = report
-        self.shape = op.args[0].shape
-        self.coords = identity(self.shape)
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(a, self.coords) for a in self.op.args]
-
-    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
-        return []
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         f = ev.f
@@ -279,20 +270,12 @@ class AssertRoot:
         return lambda: self.report(failed)
 
 
-class CheckRoot:
+class CheckRoot(_Operation):
     """`weft.check`: where the condition fails, report the first place, in row-major order, and the values there."""
 
     def __init__(self, op: Op, report: Callable[[Reg, list[Reg]], None]) -> None:
-        self.op: Op = op
+        super().__init__(op)
         self.report = report
-        self.shape = op.args[0].shape
-        self.coords = identity(self.shape)
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(a, self.coords) for a in self.op.args]
-
-    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
-        return []
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         f, lanes = ev.f, ev.lanes

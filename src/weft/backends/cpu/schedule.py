@@ -36,7 +36,7 @@ from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
-from weft.base import Unsupported
+from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, RemarkCollector
 from weft.ops.table import ROWS
 
@@ -52,17 +52,8 @@ AnchorHandler = Callable[["Scheduler", Op], None]
 ANCHORS: dict[str, AnchorHandler] = {}
 
 
-def anchor(*names: str) -> Callable[[AnchorHandler], AnchorHandler]:
-    """Register how an operation that is not lazy is emitted."""
-
-    def register(fn: AnchorHandler) -> AnchorHandler:
-        for name in names:
-            if name in ANCHORS:
-                raise ValueError(f"{name} is registered twice")
-            ANCHORS[name] = fn
-        return fn
-
-    return register
+anchor = registry(ANCHORS)
+"""Registers how an operation that is not lazy is emitted."""
 
 
 def _forget(answers: dict[Value, bool], value: Value) -> None:

@@ -6,10 +6,9 @@ once; halves two at a time where they lie in words. What the entries do stands i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from weft.backends.llvm.elementwise import library_function, meaning_of
 from weft.backends.llvm.emit import Value
+from weft.base import registry
 from weft.ir.lane import LaneOp
 
 from .dialect import Scalar
@@ -20,16 +19,8 @@ __all__ = ["SCALARS", "elementwise", "scalars", "shared"]
 SCALARS: dict[str, Scalar[Emitter]] = {}
 
 
-def scalars(*names: str) -> Callable[[Scalar[Emitter]], Scalar[Emitter]]:
-    """Register how one register of an operation is computed."""
-
-    def register(function: Scalar[Emitter]) -> Scalar[Emitter]:
-        for name in names:
-            assert name not in SCALARS, name
-            SCALARS[name] = function
-        return function
-
-    return register
+scalars = registry(SCALARS)
+"""Registers how one register of an operation is computed."""
 
 
 @emitter("*")

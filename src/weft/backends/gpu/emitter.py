@@ -21,7 +21,7 @@ import numpy as np
 
 from weft.backends.llvm.elementwise import Asked
 from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
-from weft.base import Unsupported
+from weft.base import Unsupported, registry
 from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram
 from weft.ops.dtypes import DTYPES
@@ -45,16 +45,8 @@ ATTRIBUTES = (
 )
 
 
-def emitter(*names: str) -> Callable[[Handler], Handler]:
-    """Register how operations are emitted."""
-
-    def register(function: Handler) -> Handler:
-        for name in names:
-            assert name not in EMITTERS, name
-            EMITTERS[name] = function
-        return function
-
-    return register
+emitter = registry(EMITTERS)
+"""Registers how operations are emitted."""
 
 
 @dataclass

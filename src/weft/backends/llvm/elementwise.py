@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from weft.base import Span, Unsupported
+from weft.base import Span, Unsupported, registry
 from weft.ops import ELEMENTS
 from weft.ops.casts import FLOAT_PREDICATES, INTEGER_PREDICATES, predicate_of
 from weft.ops.table import ROWS
@@ -49,16 +49,8 @@ def meaning_of(name: str) -> Meaning | None:
     return meaning
 
 
-def meaning(*names: str) -> Callable[[Meaning], Meaning]:
-    """Register the entry of one or more operations."""
-
-    def register(function: Meaning) -> Meaning:
-        for name in names:
-            assert name not in MEANINGS, name
-            MEANINGS[name] = function
-        return function
-
-    return register
+meaning = registry(MEANINGS)
+"""Registers the entry of one or more operations."""
 
 
 def type_of(f: Function, elem: str, lanes: int = 0) -> Type:

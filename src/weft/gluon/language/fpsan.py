@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from ..elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "embed",
-    "unembed",
-]
+from ..elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "fpsan",
-    [
-        "embed",
-        "unembed",
-    ],
-    "Triton's floating-point sanitizer",
-)
-embed = _MISSING["embed"]
-unembed = _MISSING["unembed"]
+_missing = _only_on("fpsan", "Triton's floating-point sanitizer")
+embed = _missing("embed")
+unembed = _missing("unembed")
+
+_publish(globals())

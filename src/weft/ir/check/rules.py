@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.base import CompilationError
+from weft.base import CompilationError, registry
 
 from ..locations import span_of
 from ..text import OPERATIONS, type_text
@@ -33,6 +33,7 @@ __all__ = [
     "need_same_shape",
     "need_tile",
     "need_truth",
+    "layout_rule",
     "rule",
     "show",
 ]
@@ -44,20 +45,9 @@ RULES: dict[type[Operation], Rule] = {}
 LAYOUT_RULES: dict[type[Operation], Rule] = {}
 """What layouts must be, checked before the rule where tiles have them; `weft.ir.gpu` fills it."""
 
-F = TypeVar("F", bound=Rule)
 
-
-def rule(*classes: type[Operation], table: dict[type[Operation], Rule] = RULES) -> Callable[[F], F]:
-    """Make a function the rule of these operations."""
-
-    def register(function: F) -> F:
-        for cls in classes:
-            if cls in table:
-                raise ValueError(f"{cls.name} has two rules")
-            table[cls] = function
-        return function
-
-    return register
+rule, layout_rule = registry(RULES), registry(LAYOUT_RULES)
+"""Make a function the rule of some classes of operations: `@rule(tt.DotOp)`."""
 
 
 def fail(op: Operation, message: str, hint: str | None = None) -> NoReturn:

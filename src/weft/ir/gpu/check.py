@@ -33,7 +33,7 @@ from weft.layouts import (
 from .. import tt
 from ..attrs import int_value, ints_of
 from ..check.control import ENDS
-from ..check.rules import LAYOUT_RULES, dims, fail, rule, show
+from ..check.rules import dims, fail, layout_rule, rule, show
 from ..check.structure import KINDS, LAID_STAGES, STAGES
 from ..elementwise import CLASSES
 from ..types import element_of, is_tensor, shape_of
@@ -106,12 +106,12 @@ def _one_layout(op: Operation, values: Sequence[SSAValue], what: str) -> None:
             _differ(op, f"{what} must lie in one layout", other, wanted)
 
 
-@rule(*ELEMENTWISE, table=LAYOUT_RULES)
+@layout_rule(*ELEMENTWISE)
 def _elementwise(op: Operation) -> None:
     _one_layout(op, (*op.operands, *op.results), "operands and results")
 
 
-@rule(tt.ReduceOp, table=LAYOUT_RULES)
+@layout_rule(tt.ReduceOp)
 def _reduce(op: Operation) -> None:
     _one_layout(op, op.operands, "operands")
     axis = int_value(op.properties["axis"])
@@ -120,22 +120,22 @@ def _reduce(op: Operation) -> None:
             _follows(op, value, result, lambda layout: reduce_result(layout, axis))
 
 
-@rule(tt.GatherOp, table=LAYOUT_RULES)
+@layout_rule(tt.GatherOp)
 def _gather(op: tt.GatherOp) -> None:
     _one_layout(op, (op.indices, op.result), "indices and result")
 
 
-@rule(tt.HistogramOp, table=LAYOUT_RULES)
+@layout_rule(tt.HistogramOp)
 def _histogram(op: tt.HistogramOp) -> None:
     _one_layout(op, op.operands, "values and mask")
 
 
-@rule(tt.CatOp, table=LAYOUT_RULES)
+@layout_rule(tt.CatOp)
 def _cat(op: tt.CatOp) -> None:
     _one_layout(op, op.operands, "operands")
 
 
-@rule(tt.DotOp, table=LAYOUT_RULES)
+@layout_rule(tt.DotOp)
 def _dot(op: tt.DotOp) -> None:
     _one_layout(op, (op.c, op.d), "accumulator and result")
     accumulator = _linear(op.c)
@@ -196,38 +196,38 @@ def _comes_from(
         _differ(op, f"for the result {show(result)} the source lies wrongly", source, _wanted(source, wanted))
 
 
-@rule(tt.ExpandDimsOp, table=LAYOUT_RULES)
+@layout_rule(tt.ExpandDimsOp)
 def _expand_dims(op: tt.ExpandDimsOp) -> None:
     axis = int_value(op.properties["axis"])
     _comes_from(op, op.src, op.result, lambda layout: expand_dims_source(layout, axis))
 
 
-@rule(tt.BroadcastOp, table=LAYOUT_RULES)
+@layout_rule(tt.BroadcastOp)
 def _broadcast(op: tt.BroadcastOp) -> None:
     shape = shape_of(op.src.type)
     _comes_from(op, op.src, op.result, lambda layout: broadcast_source(layout, shape))
 
 
-@rule(tt.TransOp, table=LAYOUT_RULES)
+@layout_rule(tt.TransOp)
 def _trans(op: tt.TransOp) -> None:
     order = ints_of(op.properties["order"])
     _follows(op, op.src, op.result, lambda layout: trans_result(layout, order))
 
 
-@rule(tt.ReshapeOp, table=LAYOUT_RULES)
+@layout_rule(tt.ReshapeOp)
 def _reshape(op: tt.ReshapeOp) -> None:
     if "allow_reorder" not in op.properties:  # otherwise any elements may be where they like
         shape = shape_of(op.result.type)
         _follows(op, op.src, op.result, lambda layout: reshape_result(layout, shape))
 
 
-@rule(tt.JoinOp, table=LAYOUT_RULES)
+@layout_rule(tt.JoinOp)
 def _join(op: tt.JoinOp) -> None:
     _one_layout(op, op.operands, "operands")
     _comes_from(op, op.lhs, op.result, join_source)
 
 
-@rule(tt.SplitOp, table=LAYOUT_RULES)
+@layout_rule(tt.SplitOp)
 def _split(op: Operation) -> None:
     for result in op.results:
         _follows(op, op.operands[0], result, split_result)

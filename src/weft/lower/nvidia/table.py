@@ -1,8 +1,10 @@
 """The table of how operations are lowered that only NVIDIA's GPUs have."""
 
-from ..context import Lowering, lowerings
+from weft.base import registry
+
+from ..context import Lowering
 
 __all__ = ["LOWERINGS", "lowering"]
 
 LOWERINGS: dict[str, Lowering] = {}
-lowering = lowerings(LOWERINGS)
+lowering = registry(LOWERINGS)

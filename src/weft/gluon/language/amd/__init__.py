@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from ..layouts import AMDMFMALayout, AMDWMMALayout
-from . import cdna3, cdna4, cdna5, gfx1250, rdna3, rdna4
-from .slice import slice
-from .warp_pipeline import warp_pipeline_stage
+from weft.base import publish as _publish
 
-__all__ = [
-    "AMDMFMALayout",
-    "AMDWMMALayout",
-    "cdna3",
-    "cdna4",
-    "cdna5",
-    "gfx1250",
-    "rdna3",
-    "rdna4",
-    "slice",
-    "warp_pipeline_stage",
-]
+from ..layouts import AMDMFMALayout as AMDMFMALayout
+from ..layouts import AMDWMMALayout as AMDWMMALayout
+from . import cdna3 as cdna3
+from . import cdna4 as cdna4
+from . import cdna5 as cdna5
+from . import gfx1250 as gfx1250
+from . import rdna3 as rdna3
+from . import rdna4 as rdna4
+from .slice import slice as slice
+from .warp_pipeline import warp_pipeline_stage as warp_pipeline_stage
+
+_publish(globals(), modules="cdna3 cdna4 cdna5 gfx1250 rdna3 rdna4")

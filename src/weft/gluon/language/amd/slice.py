@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from ...elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "slice",
-]
+from ...elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd",
-    [
-        "slice",
-    ],
-    "hip",
-)
-slice = _MISSING["slice"]
+_missing = _only_on("amd", "hip")
+slice = _missing("slice")
+
+_publish(globals())

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from ...elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "warp_pipeline_stage",
-]
+from ...elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd",
-    [
-        "warp_pipeline_stage",
-    ],
-    "hip",
-)
-warp_pipeline_stage = _MISSING["warp_pipeline_stage"]
+_missing = _only_on("amd", "hip")
+warp_pipeline_stage = _missing("warp_pipeline_stage")
+
+_publish(globals())

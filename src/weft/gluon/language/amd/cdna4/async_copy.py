@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "buffer_load_to_shared",
-    "commit_group",
-    "global_load_to_shared",
-    "load_shared_relaxed",
-    "wait_group",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd.cdna4.async_copy",
-    [
-        "buffer_load_to_shared",
-        "commit_group",
-        "global_load_to_shared",
-        "load_shared_relaxed",
-        "wait_group",
-    ],
-    "hip:gfx950",
-)
-buffer_load_to_shared = _MISSING["buffer_load_to_shared"]
-commit_group = _MISSING["commit_group"]
-global_load_to_shared = _MISSING["global_load_to_shared"]
-load_shared_relaxed = _MISSING["load_shared_relaxed"]
-wait_group = _MISSING["wait_group"]
+_missing = _only_on("amd.cdna4.async_copy", "hip:gfx950")
+buffer_load_to_shared = _missing("buffer_load_to_shared")
+commit_group = _missing("commit_group")
+global_load_to_shared = _missing("global_load_to_shared")
+load_shared_relaxed = _missing("load_shared_relaxed")
+wait_group = _missing("wait_group")
+
+_publish(globals())

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "commit_group",
-    "global_to_shared",
-    "mbarrier_arrive",
-    "shared_to_global",
-    "wait_group",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd.cdna5.async_copy",
-    [
-        "commit_group",
-        "global_to_shared",
-        "mbarrier_arrive",
-        "shared_to_global",
-        "wait_group",
-    ],
-    "hip:gfx1250",
-)
-commit_group = _MISSING["commit_group"]
-global_to_shared = _MISSING["global_to_shared"]
-mbarrier_arrive = _MISSING["mbarrier_arrive"]
-shared_to_global = _MISSING["shared_to_global"]
-wait_group = _MISSING["wait_group"]
+_missing = _only_on("amd.cdna5.async_copy", "hip:gfx1250")
+commit_group = _missing("commit_group")
+global_to_shared = _missing("global_to_shared")
+mbarrier_arrive = _missing("mbarrier_arrive")
+shared_to_global = _missing("shared_to_global")
+wait_group = _missing("wait_group")
+
+_publish(globals())

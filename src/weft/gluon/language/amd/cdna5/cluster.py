@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "arrive",
-    "wait",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd.cdna5.cluster",
-    [
-        "arrive",
-        "wait",
-    ],
-    "hip:gfx1250",
-)
-arrive = _MISSING["arrive"]
-wait = _MISSING["wait"]
+_missing = _only_on("amd.cdna5.cluster", "hip:gfx1250")
+arrive = _missing("arrive")
+wait = _missing("wait")
+
+_publish(globals())

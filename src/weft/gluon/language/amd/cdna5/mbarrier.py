@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
-from ...layouts import MBarrierLayout
+from weft.base import publish as _publish
 
-__all__ = [
-    "MBarrierLayout",
-    "arrive",
-    "init",
-    "wait",
-]
+from ....elsewhere import only_on as _only_on
+from ...layouts import MBarrierLayout as MBarrierLayout
 
-_MISSING = only_on(
-    "amd.cdna5.mbarrier",
-    [
-        "arrive",
-        "init",
-        "wait",
-    ],
-    "hip:gfx1250",
-)
-arrive = _MISSING["arrive"]
-init = _MISSING["init"]
-wait = _MISSING["wait"]
+_missing = _only_on("amd.cdna5.mbarrier", "hip:gfx1250")
+arrive = _missing("arrive")
+init = _missing("init")
+wait = _missing("wait")
+
+_publish(globals())

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "async_gather",
-    "async_load",
-    "async_load_fused",
-    "async_scatter",
-    "async_store",
-    "async_wait",
-    "make_tensor_descriptor",
-    "prefetch",
-    "tensor_descriptor",
-    "tensor_descriptor_type",
-    "update_tensor_descriptor",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd.cdna5.tdm",
-    [
-        "async_gather",
-        "async_load",
-        "async_load_fused",
-        "async_scatter",
-        "async_store",
-        "async_wait",
-        "make_tensor_descriptor",
-        "prefetch",
-        "tensor_descriptor",
-        "tensor_descriptor_type",
-        "update_tensor_descriptor",
-    ],
-    "hip:gfx1250",
-)
-async_gather = _MISSING["async_gather"]
-async_load = _MISSING["async_load"]
-async_load_fused = _MISSING["async_load_fused"]
-async_scatter = _MISSING["async_scatter"]
-async_store = _MISSING["async_store"]
-async_wait = _MISSING["async_wait"]
-make_tensor_descriptor = _MISSING["make_tensor_descriptor"]
-prefetch = _MISSING["prefetch"]
-tensor_descriptor = _MISSING["tensor_descriptor"]
-tensor_descriptor_type = _MISSING["tensor_descriptor_type"]
-update_tensor_descriptor = _MISSING["update_tensor_descriptor"]
+_missing = _only_on("amd.cdna5.tdm", "hip:gfx1250")
+async_gather = _missing("async_gather")
+async_load = _missing("async_load")
+async_load_fused = _missing("async_load_fused")
+async_scatter = _missing("async_scatter")
+async_store = _missing("async_store")
+async_wait = _missing("async_wait")
+make_tensor_descriptor = _missing("make_tensor_descriptor")
+prefetch = _missing("prefetch")
+tensor_descriptor = _missing("tensor_descriptor")
+tensor_descriptor_type = _missing("tensor_descriptor_type")
+update_tensor_descriptor = _missing("update_tensor_descriptor")
+
+_publish(globals())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from weft.base import publish as _publish
+
 from .. import cdna5
 from ..cdna5 import *
-from ..cdna5 import __all__ as __all__
+
+_publish(globals(), modules="async_copy cluster mbarrier tdm")
 
 __path__ = cdna5.__path__
 """The modules within are those of `cdna5` too."""

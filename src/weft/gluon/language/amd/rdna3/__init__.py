@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "wmma",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "amd.rdna3",
-    [
-        "wmma",
-    ],
-    "hip:gfx1100",
-)
-wmma = _MISSING["wmma"]
+_missing = _only_on("amd.rdna3", "hip:gfx1100")
+wmma = _missing("wmma")
+
+_publish(globals())

@@ -5,86 +5,49 @@ What Ampere and Hopper have, Blackwell has too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
-from weft.layouts import TensorMemoryLayout, TensorMemoryScalesLayout
+from weft.base import publish as _publish
+from weft.layouts import TensorMemoryLayout as TensorMemoryLayout
+from weft.layouts import TensorMemoryScalesLayout as TensorMemoryScalesLayout
 from weft.layouts import get_tmem_reg_layout as _register_layout
 
-from ....elsewhere import only_on
-from ...layouts import takes_plain_values
-from ..ampere import async_copy, mma_v2
-from ..hopper import async_store, cluster, fence_async_shared, mbarrier
-from . import clc, float2, tma
+from ....elsewhere import only_on as _only_on
+from ...layouts import takes_plain_values as _takes_plain_values
+from ..ampere import async_copy as async_copy
+from ..ampere import mma_v2 as mma_v2
+from ..hopper import async_store as async_store
+from ..hopper import cluster as cluster
+from ..hopper import fence_async_shared as fence_async_shared
+from ..hopper import mbarrier as mbarrier
+from . import clc as clc
+from . import float2 as float2
+from . import tma as tma
 
-__all__ = [
-    "TensorMemoryLayout",
-    "TensorMemoryScalesLayout",
-    "add2",
-    "allocate_tensor_memory",
-    "async_copy",
-    "async_store",
-    "clc",
-    "cluster",
-    "fence_async_shared",
-    "float2",
-    "fma2",
-    "get_tmem_reg_layout",
-    "max2",
-    "mbarrier",
-    "min2",
-    "mma_v2",
-    "mul2",
-    "sub2",
-    "tcgen05_commit",
-    "tcgen05_copy",
-    "tcgen05_mma",
-    "tcgen05_mma_barrier_count",
-    "tcgen05_mma_scaled",
-    "tensor_memory_descriptor",
-    "tensor_memory_descriptor_type",
-    "tma",
-]
-
-_MISSING = only_on(
-    "blackwell",
-    [
-        "add2",
-        "allocate_tensor_memory",
-        "fma2",
-        "max2",
-        "min2",
-        "mul2",
-        "sub2",
-        "tcgen05_commit",
-        "tcgen05_copy",
-        "tcgen05_mma",
-        "tcgen05_mma_barrier_count",
-        "tcgen05_mma_scaled",
-        "tensor_memory_descriptor",
-        "tensor_memory_descriptor_type",
-    ],
-    "cuda:100",
-    {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"},
-)
-allocate_tensor_memory = _MISSING["allocate_tensor_memory"]
-tcgen05_commit = _MISSING["tcgen05_commit"]
-tcgen05_copy = _MISSING["tcgen05_copy"]
-tcgen05_mma = _MISSING["tcgen05_mma"]
-tcgen05_mma_barrier_count = _MISSING["tcgen05_mma_barrier_count"]
-tcgen05_mma_scaled = _MISSING["tcgen05_mma_scaled"]
-tensor_memory_descriptor = _MISSING["tensor_memory_descriptor"]
-tensor_memory_descriptor_type = _MISSING["tensor_memory_descriptor_type"]
-add2 = _MISSING["add2"]
-fma2 = _MISSING["fma2"]
-max2 = _MISSING["max2"]
-min2 = _MISSING["min2"]
-mul2 = _MISSING["mul2"]
-sub2 = _MISSING["sub2"]
+_INSTEAD = {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"}
+_missing = _only_on("blackwell", "cuda:100", _INSTEAD)
+allocate_tensor_memory = _missing("allocate_tensor_memory")
+tcgen05_commit = _missing("tcgen05_commit")
+tcgen05_copy = _missing("tcgen05_copy")
+tcgen05_mma = _missing("tcgen05_mma")
+tcgen05_mma_barrier_count = _missing("tcgen05_mma_barrier_count")
+tcgen05_mma_scaled = _missing("tcgen05_mma_scaled")
+tensor_memory_descriptor = _missing("tensor_memory_descriptor")
+tensor_memory_descriptor_type = _missing("tensor_memory_descriptor_type")
+add2 = _missing("add2")
+fma2 = _missing("fma2")
+max2 = _missing("max2")
+min2 = _missing("min2")
+mul2 = _missing("mul2")
+sub2 = _missing("sub2")
 
 
-@takes_plain_values
+@_takes_plain_values
 def get_tmem_reg_layout(
-    element_ty: Any, shape: Any, layout: Any, num_warps: Any, instr_variant: Any = "32x32b", cga_layout: Any = ()
-) -> Any:
+    element_ty: _Any, shape: _Any, layout: _Any, num_warps: _Any, instr_variant: _Any = "32x32b", cga_layout: _Any = ()
+) -> _Any:
     """The layout in registers of what a load of tensor memory gives, or a store takes; see `weft.layouts`."""
     return _register_layout(element_ty, shape, layout, num_warps, instr_variant, cga_layout)
+
+
+_publish(globals(), modules="async_copy clc cluster float2 mbarrier tma")

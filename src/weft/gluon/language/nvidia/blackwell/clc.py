@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = [
-    "clc_result",
-    "clc_result_type",
-    "load_result",
-    "try_cancel",
-]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "blackwell.clc",
-    [
-        "clc_result",
-        "clc_result_type",
-        "load_result",
-        "try_cancel",
-    ],
-    "cuda:100",
-)
-clc_result = _MISSING["clc_result"]
-clc_result_type = _MISSING["clc_result_type"]
-load_result = _MISSING["load_result"]
-try_cancel = _MISSING["try_cancel"]
+_missing = _only_on("blackwell.clc", "cuda:100")
+clc_result = _missing("clc_result")
+clc_result_type = _missing("clc_result_type")
+load_result = _missing("load_result")
+try_cancel = _missing("try_cancel")
+
+_publish(globals())

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
+from weft.base import publish as _publish
 
-__all__ = ["Float2Tensor", "fma", "full_like", "pack", "pack2", "unpack", "unpack2"]
+from ....elsewhere import only_on as _only_on
 
-_MISSING = only_on(
-    "blackwell.float2",
-    __all__,
-    "cuda:100",
-    {"fma": "gl.fma takes two float32 one after the other"},
-)
-Float2Tensor = _MISSING["Float2Tensor"]
-fma = _MISSING["fma"]
-full_like = _MISSING["full_like"]
-pack = _MISSING["pack"]
-pack2 = _MISSING["pack2"]
-unpack = _MISSING["unpack"]
-unpack2 = _MISSING["unpack2"]
+_missing = _only_on("blackwell.float2", "cuda:100", {"fma": "gl.fma takes two float32 one after the other"})
+Float2Tensor = _missing("Float2Tensor")
+fma = _missing("fma")
+full_like = _missing("full_like")
+pack = _missing("pack")
+pack2 = _missing("pack2")
+unpack = _missing("unpack")
+unpack2 = _missing("unpack2")
+
+_publish(globals())

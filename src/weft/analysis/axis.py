@@ -130,7 +130,7 @@ class AxisFacts:
         return self.of(before.last_op.operands[1 + value.index])
 
     def _carried(self, given: SSAValue, block: Block, index: int, value: SSAValue) -> Facts:
-        """A carried value: what holds initially and after each turn, tried until it holds of itself."""
+        """A carried value: what holds initially and after each iteration, tried until it holds of itself."""
         first = self.of(given)
         guess = first
         last = block.last_op

@@ -27,7 +27,7 @@ from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_
 
 __all__ = ["ORDERING", "Hazards", "Pending"]
 
-TURNS = 3 * MODULUS
+ITERATIONS = 3 * MODULUS
 """Turns of a loop after which the values that it carries are taken to be unknown."""
 
 
@@ -318,7 +318,7 @@ class _Walk:
         carried = [self.numbers[v] for v in op.operands[3:]]
         ways, exits = [carried], state
         seen: set[object] = set()
-        turn = 0
+        iteration = 0
         while True:
             index = next(indices)
             key = (_key(carried), state, index)
@@ -332,8 +332,8 @@ class _Walk:
             if after is None:
                 break
             again = self._handed_on(body)
-            turn += 1
-            if turn >= TURNS:  # it goes round for too long: what may come is taken together
+            iteration += 1
+            if iteration >= ITERATIONS:  # it goes round for too long: what may come is taken together
                 after |= state
                 again = [_same(pair) for pair in zip(again, carried, strict=True)]
             state, carried, exits = after, again, exits | after
@@ -342,7 +342,7 @@ class _Walk:
         return exits
 
     def _indices(self, op: LaneOp) -> Iterator[int | None]:
-        """The loop's index turn by turn, as a remainder by MODULUS; None where nothing is known or asked."""
+        """The loop's index iteration by iteration, as a remainder by MODULUS; None where nothing is known or asked."""
         lower, _, step = (self.numbers[v] for v in op.operands[:3])
         wanted = op.regions[0].arguments[0] in self.numbers.needed
         if not wanted or lower is None or step is None or int(lower.flat[0]) < 0:
@@ -355,7 +355,7 @@ class _Walk:
         exits: State | None = None
         seen: set[object] = set()
         ways: list[Sequence[Array | None]] = []
-        turn = 0
+        iteration = 0
         while (_key(carried), state) not in seen:
             seen.add((_key(carried), state))
             for value, array in zip(before.arguments, carried, strict=True):
@@ -372,8 +372,8 @@ class _Walk:
             if end is None:
                 break
             again = self._handed_on(after)
-            turn += 1
-            if turn >= TURNS:
+            iteration += 1
+            if iteration >= ITERATIONS:
                 end |= state
                 again = [_same([a, b]) for a, b in zip(again, carried, strict=True)]
             state, carried = end, again

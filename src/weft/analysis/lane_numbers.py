@@ -33,7 +33,9 @@ __all__ = ["Array", "LaneNumbers", "edges", "origins"]
 Array = npt.NDArray[Any]
 
 MODULUS = 24
-"""What loop indices are known by, once a loop has turned that often: i % n is known for every n that divides it."""
+"""What loop indices are known by, once a loop has had that many iterations: i % n is known for every n that divides
+it.
+"""
 
 PASSED_ON = ("arith.extsi", "arith.trunci", "arith.index_cast")
 
@@ -48,7 +50,7 @@ class LaneNumbers:
         """Those of which only the remainder by MODULUS is known (and that they are not negative)."""
         self.needed = _slice(program, wanted)
         self._found: dict[tuple[object, ...], tuple[list[Array | None], Array | None, bool]] = {}
-        """What operations gave for the very arrays that are kept beside it: turns of loops repeat themselves."""
+        """What operations gave for the very arrays that are kept beside it: iterations of loops repeat themselves."""
 
     def forget(self) -> None:
         """Begin anew; what operations give is remembered."""

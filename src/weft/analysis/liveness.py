@@ -1,8 +1,8 @@
 """From where to where each buffer of shared memory is in use.
 
-Operations are numbered in the order of the text. A buffer made inside a loop is in use within one turn; one made before
-it and used in it, for the whole of it. Whatever works on a buffer on its own, an asynchronous copy or wgmma, may do so
-until all of its kind were waited for.
+Operations are numbered in the order of the text. A buffer made inside a loop is in use within one iteration; one made
+before it and used in it, for the whole of it. Whatever works on a buffer on its own, an asynchronous copy or wgmma, may
+do so until all of its kind were waited for.
 
 >>> from weft.ir.lane import Allocation, Block, Builder, LaneProgram
 >>> body = Block()

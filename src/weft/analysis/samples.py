@@ -4,10 +4,10 @@
     %s = tt.splat %c4194304                  4194304 at each of them
     %p = arith.muli %o, %s                   0, 4194304, -2147483648, -4194304; the last two have wrapped
 
-What is computed is what program (0, 0, 0) computes, which is in every grid, in the first turn of each loop or, with
-`last`, in the last one of those whose bounds are known. The places of an axis are its first two, its middle and its
-last: a sum of multiples of indices is largest and smallest at ends of axes. What rests on an argument, on memory or on
-the size of the grid is not known.
+What is computed is what program (0, 0, 0) computes, which is in every grid, in the first iteration of each loop or,
+with `last`, in the last one of those whose bounds are known. The places of an axis are its first two, its middle and
+its last: a sum of multiples of indices is largest and smallest at ends of axes. What rests on an argument, on memory or
+on the size of the grid is not known.
 
 A number that has wrapped stays marked, with what it would be exactly, through sums, products and changes of shape;
 after anything else (a remainder, bits, a comparison) wrapping counts as meant, as in a hash.
@@ -103,7 +103,7 @@ class Samples:
                 condition = self.of(parent.operands[0]).numbers
                 if condition is not None and bool(condition) != (block.parent is parent.regions[0]):
                     return False
-            elif parent.name == "scf.for" and self._turns(parent) == 0:
+            elif parent.name == "scf.for" and self._iterations(parent) == 0:
                 return False
             block = parent.parent
             parent = block.parent_op() if block is not None else None
@@ -137,17 +137,17 @@ class Samples:
         loop = block.parent_op()
         if loop is None or loop.name != "scf.for":
             return _NOTHING
-        turns = self._turns(loop) if self.last else None
+        iterations = self._iterations(loop) if self.last else None
         if value.index == 0:
             first = self.of(loop.operands[0])
             step = self.of(loop.operands[2]).numbers
-            if not turns or first.numbers is None or step is None:
+            if not iterations or first.numbers is None or step is None:
                 return first
-            return Known(first.numbers + (turns - 1) * step)
+            return Known(first.numbers + (iterations - 1) * step)
         first = self.of(loop.operands[2 + value.index])
-        return first if not turns or turns == 1 else self._carried(value, block, first, turns)
+        return first if not iterations or iterations == 1 else self._carried(value, block, first, iterations)
 
-    def _turns(self, loop: Operation) -> int | None:
+    def _iterations(self, loop: Operation) -> int | None:
         """How often a loop runs."""
         bounds = [self.of(operand).numbers for operand in loop.operands[:3]]
         if any(b is None for b in bounds):
@@ -155,8 +155,8 @@ class Samples:
         lower, upper, step = (int(b) for b in bounds)  # type: ignore[arg-type]
         return max(0, -(-(upper - lower) // step)) if step > 0 else None
 
-    def _carried(self, value: BlockArgument, block: Block, first: Known, turns: int) -> Known:
-        """A carried value in the last turn, where every turn adds the same to it."""
+    def _carried(self, value: BlockArgument, block: Block, first: Known, iterations: int) -> Known:
+        """A carried value in the last iteration, where every iteration adds the same to it."""
         end = block.last_op
         after = end.operands[value.index - 1].owner if end is not None else None
         if first.numbers is None or not isinstance(after, Operation) or after.name != "arith.addi":
@@ -167,11 +167,11 @@ class Samples:
         step = self.of(others[0]).numbers
         if step is None:
             return _NOTHING
-        return _fitted(after, value, first.numbers + (turns - 1) * step, True, first.wraps)
+        return _fitted(after, value, first.numbers + (iterations - 1) * step, True, first.wraps)
 
 
 def _invariant(value: SSAValue, body: Block) -> bool:
-    """Whether a value is the same in every turn of a loop."""
+    """Whether a value is the same in every iteration of a loop."""
     owner = value.owner
     if isinstance(owner, Block):
         return owner is not body

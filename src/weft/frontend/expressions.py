@@ -50,7 +50,7 @@ _COMPARISON: Final[dict[type[ast.cmpop], _Operator]] = {
     ast.Gt: (">", "__gt__", "__rgt__", operator.gt),
     ast.GtE: (">=", "__ge__", "__rge__", operator.ge),
 }
-_TURNED: Final = {
+_MIRRORED: Final = {
     "__eq__": "__eq__", "__ne__": "__ne__", "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__",
     "__ge__": "__le__",
 }  # fmt: skip
@@ -142,8 +142,8 @@ def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
             )
         return function(first, second, _semantic=frame.semantic)
     asked = [(left, method, right), (right, reflected, left)]
-    if method in _TURNED:
-        asked.append((right, _TURNED[method], left))
+    if method in _MIRRORED:
+        asked.append((right, _MIRRORED[method], left))
     for operand, name, other in asked:
         if isinstance(operand, core.base_value) and not isinstance(operand, _constexpr):
             function = getattr(operand, name, None) if is_aggregate(operand) or not ours else None

@@ -6,9 +6,9 @@
     %t = addf %s[even], %s[odd]                %t0 = addf %s0[even], %s0[odd]
                                                %a1 = load global, 4 registers ...
 
-An operation of the lane program is for all registers: all loads of a turn come first, and most of what they give is
-held until the last operation. That is good for memory, as long as other blocks compute meanwhile. Of 512 threads with
-91 registers each there is one block at a time, and while it computes nothing is loaded: a sum over two arrays took
+An operation of the lane program is for all registers: all loads of an iteration come first, and most of what they give
+is held until the last operation. That is good for memory, as long as other blocks compute meanwhile. Of 512 threads
+with 91 registers each there is one block at a time, and while it computes nothing is loaded: a sum over two arrays took
 284 us on an H200 so, where memory takes 251 us.
 
 So where the words that are held at a time leave room for one block only, what lies between two effects (stores,

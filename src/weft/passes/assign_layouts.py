@@ -35,7 +35,7 @@ from weft.layouts import DotOperandLayout, LinearLayout, NVMMADistributedLayout,
 from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
-from .layout_choices import SHAPES, TURNED_VIEWS, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
+from .layout_choices import MOVED_VIEWS, SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
 from .nvidia.warpgroup_products import allocated, contiguous_dim, warpgroup_product
 
 __all__ = ["assign_layouts"]
@@ -74,7 +74,7 @@ class _Assigner:
     def is_alike(self, value: OpResult, layout: AnyLayout) -> bool:
         """Whether a tile has yet to be made anew, of operands in the same layout."""
         known = value in self.laid or (value, layout) in self.made
-        return is_tensor(value.type) and not known and value.op.name not in (*VIEWS, *TURNED_VIEWS)
+        return is_tensor(value.type) and not known and value.op.name not in (*VIEWS, *MOVED_VIEWS)
 
     def type_of(self, value: SSAValue, layout: AnyLayout) -> Attribute:
         """The type of a tile in a layout."""
@@ -119,10 +119,10 @@ class _Assigner:
     @staticmethod
     def source(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
         """The layout that an operand has to have for a result in a layout."""
-        if op.name not in (*VIEWS, *TURNED_VIEWS) or not is_tensor(operand.type):
+        if op.name not in (*VIEWS, *MOVED_VIEWS) or not is_tensor(operand.type):
             return layout
         shape = list(shape_of(operand.type))
-        if op.name in TURNED_VIEWS:
+        if op.name in MOVED_VIEWS:
             linear = linear_of(layout, list(shape_of(op.results[0].type)))
             if op.name == "tt.reshape":
                 return infer.reshape_result(linear, shape)
@@ -289,7 +289,7 @@ def assign_layouts(
     """Layouts for all tiles of a module of tile IR, which becomes layout IR for a machine.
 
     A program is a cluster of so many `blocks`, which divide its tiles. `ahead` says that loads for products will be
-    copied turns ahead (pipeline_loads.py).
+    copied iterations ahead (pipeline_loads.py).
     """
     for function in module.body.block.ops:
         if function.name == "tt.func":

@@ -1,8 +1,9 @@
-"""How many buffers tiles have that are copied turns ahead: as many as stages, one less, or one more.
+"""How many buffers tiles have that are copied iterations ahead: as many as stages, one less, or one more.
 
-    turn i, as many     copies of turn i + stages - 1 to the buffer of turn i - 1; the turn computes meanwhile
-    turn i, one less    the turn reads its own buffers; a barrier; copies of turn i + stages - 1 to these
-    turn i, one more    copies of turn i + stages - 1 to the buffer of turn i - 2; products of two turns are under way
+    in iteration i,
+    as many     copies of iteration i + stages - 1 to the buffer of iteration i - 1; i computes meanwhile
+    one less    i reads its own buffers; a barrier; copies of iteration i + stages - 1 to these
+    one more    copies of iteration i + stages - 1 to the buffer of iteration i - 2; products of two are under way
 
 One less is what Triton's pipelines have where a product is no wgmma. Here it is taken for products by single
 multiplications, which read their operands as they go on, where another block can run with it and few warps do without:
@@ -10,9 +11,9 @@ the barrier, and copies that begin later, cost less than nobody computing. Tiles
 stores widened for its product, have one less anyway: copies come after the product, where a barrier lies behind that.
 With a stage less too where that makes room for a block.
 
-One more is taken for products by wgmma that go on into the next turn, where it costs no block. With as many, copies
-begin when the products of the turn before are over, and the next ones after the copies: tensor cores wait wherever that
-takes longer than one turn's products.
+One more is taken for products by wgmma that go on into the next iteration, where it costs no block. With as many,
+copies begin when the products of the iteration before are over, and the next ones after the copies: tensor cores wait
+wherever that takes longer than one iteration's products.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _helps(sizes: Sequence[int], counts: Sequence[int], fewer: Sequence[int], wa
 
 
 def _is_read_before(loop: scf.ForOp, tile: SSAValue, product: Operation) -> bool:
-    """Whether a turn takes all of a tile into registers before its product."""
+    """Whether an iteration takes all of a tile into registers before its product."""
     if is_product_operand(tile):
         return False
     body = loop.body.block

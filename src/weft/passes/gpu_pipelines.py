@@ -64,7 +64,7 @@ def gpu_pipeline(
 ) -> ModuleOp:
     """Layout IR for a machine, as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
-    `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own. A program is a
+    `stages` is how many iterations of a loop of products are under way at a time; 1 is none but its own. A program is a
     cluster of so many `blocks`.
 
     There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
@@ -92,7 +92,7 @@ def gpu_pipeline(
     share_stored(module, machine, remarks)  # what is left to store, now that it is known what is copied
     join_products(module, machine, remarks)  # after it: a store that is gone has nothing to be fenced for
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more
-    cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
+    cse_dce(module, fuse)  # addresses of the iterations as they were, and what the first iterations repeat
     drop_unchanged(module)
     return module
 

@@ -105,14 +105,14 @@ from .buffered_tiles import is_multiplied
 from .matrix_layouts import matrix_layouts
 from .nvidia.warpgroup_products import OF_GROUPS, warpgroup_layout
 
-__all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
+__all__ = ["SHAPES", "MOVED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 
 AnyLayout = DistributedLayout | LinearLayout
 
 ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""
-TURNED_VIEWS = ("tt.trans", "tt.reshape")
+MOVED_VIEWS = ("tt.trans", "tt.reshape")
 """So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
 FREE = {
     *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
@@ -152,7 +152,7 @@ class Choices:
     def __init__(self, machine: Machine, warps: int, blocks: int = 1, ahead: bool = False) -> None:
         self.machine, self.warps, self.lanes = machine, warps, machine.lanes
         self.ahead = ahead
-        """Whether loads for products are copied turns ahead."""
+        """Whether loads for products are copied iterations ahead."""
         self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
@@ -250,12 +250,12 @@ class Choices:
         op = value.owner
         if not isinstance(op, Operation):
             return False
-        return op.name in VIEWS or (op.name in TURNED_VIEWS and self.is_spread(op.operands[0]))
+        return op.name in VIEWS or (op.name in MOVED_VIEWS and self.is_spread(op.operands[0]))
 
     def is_spread(self, value: SSAValue) -> bool:
-        """Whether a tile repeats the elements of a smaller one, perhaps turned or reshaped since."""
+        """Whether a tile repeats the elements of a smaller one, perhaps transposed or reshaped since."""
         op = value.owner
-        while isinstance(op, Operation) and op.name in TURNED_VIEWS:
+        while isinstance(op, Operation) and op.name in MOVED_VIEWS:
             op = op.operands[0].owner
         return isinstance(op, Operation) and op.name in ("tt.broadcast", "tt.splat")
 
@@ -381,7 +381,7 @@ class Choices:
         op = value.owner
         assert isinstance(op, Operation)
         inner = self.known(op.operands[0])
-        if inner is None or isinstance(inner, LinearLayout) or op.name in TURNED_VIEWS:
+        if inner is None or isinstance(inner, LinearLayout) or op.name in MOVED_VIEWS:
             return None
         if op.name == "tt.broadcast":
             return None if self._repeats(inner, shape_of(value.type)) else inner
@@ -505,8 +505,8 @@ class Choices:
         return None
 
     def _copied(self, op: Operation, spread: DistributedLayout) -> DistributedLayout | None:
-        """A layout in which a row or column of narrow elements can be copied turns ahead; None where it need not have
-        one, or cannot.
+        """A layout in which a row or column of narrow elements can be copied iterations ahead; None where it need not
+        have one, or cannot.
 
         Such copies take 4 bytes of a thread or more (pipeline_loads.py); as it is spread, a thread may have 2.
         """

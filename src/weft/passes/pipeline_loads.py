@@ -1,4 +1,4 @@
-"""Loads for products are begun turns ahead, as asynchronous copies into shared memory.
+"""Loads for products are begun iterations ahead, as asynchronous copies into shared memory.
 
     scf.for %i = %lo to %hi step %st iter_args(%p = %init) {
       %a = tt.load %p
@@ -9,21 +9,22 @@
     }
 becomes, with three stages,
     %buffers = ttg.local_alloc : () -> !ttg.memdesc<3x...>
-    copies of turns 0 and 1, a group each                  masked by %lo + k * %st < %hi
+    copies of iterations 0 and 1, a group each                  masked by %lo + k * %st < %hi
     scf.for %i = %lo to %hi step %st iter_args(%slot = 0, %ahead = %init + 2 * %step) {
-      ttg.async_wait {num = 1}                             the group of this turn has landed
+      ttg.async_wait {num = 1}                                  the group of this iteration has landed
       %m = ttg.memdesc_index %buffers[%slot]
-      copies of turn %i + 2 to the slot before, a group    masked by %i + 2 * %st < %hi
+      copies of iteration %i + 2 to the slot before, a group      masked by %i + 2 * %st < %hi
       ... ttng.warp_group_dot %m, ...
       scf.yield ...
     }
     ttg.async_wait {num = 0}
 
-The copies' addresses are the loop's own, computed once more for the turn ahead (loop_slices.py). Where products go on
-into the next turn (overlap_products.py), the copies come after the wait for the one before: it has read that slot.
+The copies' addresses are the loop's own, computed once more for the iteration ahead (loop_slices.py). Where products go
+on into the next iteration (overlap_products.py), the copies come after the wait for the one before: it has read that
+slot.
 
-Where they are made of what the loop loads, such as the number of a page, that is loaded for the turn ahead at the
-beginning of a turn, and the copies come at its end.
+Where they are made of what the loop loads, such as the number of a page, that is loaded for the iteration ahead at the
+beginning of an iteration, and the copies come at its end.
 
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
 row, addresses or masks from tiles that the loop loads. A loop that has barriers, volatile loads, or atomics whose
@@ -31,8 +32,8 @@ results it uses, stays too: its loads may depend on that; and loads through an a
 loop stores, or of atomics. Where shared memory is too small, there are fewer stages; where it is too small for two,
 operands that the loop stores have one buffer instead of two, and then some loads stay.
 
-Where a turn has all that was copied for it in registers before it computes (operands of mma.sync, or what is made of
-them), the copies may come after that, to the slot that it has read: one buffer less, and one barrier more. So it is
+Where an iteration has all that was copied for it in registers before it computes (operands of mma.sync, or what is made
+of them), the copies may come after that, to the slot that it has read: one buffer less, and one barrier more. So it is
 where memory is too small for all stages and there are less than four, or for a second block.
 
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
@@ -111,7 +112,7 @@ __all__ = ["pipeline_loads"]
 
 ENOUGH_STAGES = 4
 HELD_REGISTERS = 216
-"""What a turn may hold of its operands and results, where the next ones come to where the operands were."""
+"""What an iteration may hold of its operands and results, where the next ones come to where the operands were."""
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 WAIT = "ttg.async_wait"
@@ -256,7 +257,7 @@ def _is_crowded(limit: int, used: int, each: int, stages: int) -> bool:
 
 
 def _is_held(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
-    """Whether a turn has all that was copied for it in registers before it computes, and room for that there."""
+    """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
     body, held = loop.body.block, 0
     for op in walk(body):
         if isinstance(op, WarpGroupDotOp):
@@ -308,7 +309,7 @@ def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copie
 
 
 def _wanted(op: tt.LoadOp) -> list[SSAValue]:
-    """What a copy in the place of a load needs of its turn."""
+    """What a copy in the place of a load needs of its iteration."""
     return [op.ptr] if op.mask is None else [op.ptr, op.mask]
 
 
@@ -461,11 +462,11 @@ class _Pipeline:
         end = self.loop.body.block.last_op
         assert end is not None
         if self.slice.lookups:
-            self.turn(Builder.before(end), slots, parity, ahead, Builder.after(landed))
+            self.iteration(Builder.before(end), slots, parity, ahead, Builder.after(landed))
         elif max(self.counts) < self.stages and not self.held:
-            self.turn(Builder.before(end), slots, parity, ahead)
+            self.iteration(Builder.before(end), slots, parity, ahead)
         else:
-            self.turn(Builder.after(anchor), slots, parity, ahead)
+            self.iteration(Builder.after(anchor), slots, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
 
     def begin(
@@ -474,13 +475,13 @@ class _Pipeline:
         index: SSAValue,
         states: Mapping[int, SSAValue],
         slots: Sequence[SSAValue],
-        turn: int,
+        iteration: int,
         early: Builder | None = None,
     ) -> Mapping[int, SSAValue]:
-        """The copies of one turn; the carried values of the next. What is looked up comes where `early` is."""
-        there = self.is_there(early or b, turn) if self.slice.lookups else None
+        """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
+        there = self.is_there(early or b, iteration) if self.slice.lookups else None
         values, after = self.slice.clone(b, index, states, there, early)
-        there = self.is_there(b, turn) if there is None else there
+        there = self.is_there(b, iteration) if there is None else there
         for c, buffers, slot in zip(self.found, self.buffers, slots, strict=True):
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
@@ -495,17 +496,21 @@ class _Pipeline:
         b.create(AsyncCommitGroupOp, (), (async_token,))
         return after
 
-    def is_there(self, b: Builder, turn: int) -> SSAValue:
-        """i1: whether the loop has the turn `turn` turns after its first, or in the loop after this one."""
+    def is_there(self, b: Builder, iteration: int) -> SSAValue:
+        """i1: whether the loop has so many iterations after its first, or in the loop after this one."""
         lower, upper, step = self.loop.operands[:3]
         if b.block is not self.loop.body.block:
             lower, upper, step = (self.widened(b, x) for x in (lower, upper, step))
-            ahead = b.create(arith.AddiOp, (lower, self.ahead(b, step, turn)), (lower.type,)).result if turn else lower
+            ahead = (
+                b.create(arith.AddiOp, (lower, self.ahead(b, step, iteration)), (lower.type,)).result
+                if iteration
+                else lower
+            )
             return b.cmpi("slt", ahead, upper)
-        # In the loop the index is compared with where the last such turn begins, which is computed in front of it.
+        # In the loop the index is compared with where the last such iteration begins, which is computed in front of it.
         before = Builder.before(self.loop)
         wide = self.widened(before, upper)
-        distance = self.ahead(before, self.widened(before, step), turn)
+        distance = self.ahead(before, self.widened(before, step), iteration)
         end = before.create(arith.SubiOp, (wide, distance), (wide.type,)).result
         index = self.loop.body.block.args[0]
         if index.type == i32:
@@ -514,17 +519,17 @@ class _Pipeline:
         return b.cmpi("slt", index, end)
 
     def widened(self, b: Builder, number: SSAValue) -> SSAValue:
-        """An i32 as i64: a turn ahead may be too far for it."""
+        """An i32 as i64: an iteration ahead may be too far for it."""
         return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
 
-    def ahead(self, b: Builder, step: SSAValue, turn: int) -> SSAValue:
-        """How far so many turns are."""
-        return b.create(arith.MuliOp, (step, b.constant(turn, step.type)), (step.type,)).result
+    def ahead(self, b: Builder, step: SSAValue, iteration: int) -> SSAValue:
+        """How far so many iterations are."""
+        return b.create(arith.MuliOp, (step, b.constant(iteration, step.type)), (step.type,)).result
 
     def carry(
         self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
     ) -> tuple[dict[int, SSAValue], SSAValue | None, dict[int, SSAValue]]:
-        """Let the loop carry the slot among so many buffers, for turns by twos which of the two it is, and what
+        """Let the loop carry the slot among so many buffers, for iterations by twos which of the two it is, and what
         addresses are made of.
         """
         old, body = self.loop, self.loop.body.block
@@ -551,7 +556,9 @@ class _Pipeline:
         return slots, arguments[first - 1] if by_twos else None, dict(zip(states, arguments[first:], strict=True))
 
     def landed(self, first: Operation, slots: Mapping[int, SSAValue]) -> Operation:
-        """Wait for the copies of this turn, and let what used the loads read them; the last operation of the wait."""
+        """Wait for the copies of this iteration, and let what used the loads read them; the last operation of the
+        wait.
+        """
         b = Builder.before(first)
         wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
         each = zip(self.found, self.buffers, self.counts, strict=True)
@@ -564,7 +571,7 @@ class _Pipeline:
         return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
 
     def last_read(self, landed: Operation) -> Operation:
-        """Where the turn has all of its slot in registers."""
+        """Where the iteration has all of its slot in registers."""
         ops = list(self.loop.body.block.ops)
         reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, LocalLoadOp)]
         return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
@@ -584,7 +591,7 @@ class _Pipeline:
                 )
         return False
 
-    def turn(
+    def iteration(
         self,
         b: Builder,
         slots: Mapping[int, SSAValue],
@@ -592,8 +599,8 @@ class _Pipeline:
         ahead: Mapping[int, SSAValue],
         early: Builder | None = None,
     ) -> None:
-        """The copies of the turn ahead, to the slot that was read in the turn before, or with one buffer less than
-        stages in this one; what the loop carries then.
+        """The copies of the iteration ahead, to the slot that was read in the iteration before, or with one buffer less
+        than stages in this one; what the loop carries then.
         """
         body = self.loop.body.block
         one = b.constant(1, i32)
@@ -611,18 +618,18 @@ class _Pipeline:
         end.operands = [*end.operands, *following, *other, *after.values()]
 
     @staticmethod
-    def before(b: Builder, slot: SSAValue, count: int, turns: int) -> SSAValue:
-        """The slot of so many turns before."""
-        if not turns:
+    def before(b: Builder, slot: SSAValue, count: int, iterations: int) -> SSAValue:
+        """The slot of so many iterations before."""
+        if not iterations:
             return slot
-        distance = b.constant(turns, i32)
+        distance = b.constant(iterations, i32)
         is_early = b.cmpi("slt", slot, distance)
-        around = b.constant(count - turns, i32)
-        later = around if turns == 1 else b.binary(arith.AddiOp, slot, around)
+        around = b.constant(count - iterations, i32)
+        later = around if iterations == 1 else b.binary(arith.AddiOp, slot, around)
         return b.select(is_early, later, b.binary(arith.SubiOp, slot, distance))
 
     @staticmethod
     def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:
-        """The slot of the turn after."""
+        """The slot of the iteration after."""
         is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
         return b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, b.constant(1, i32)))

@@ -251,9 +251,9 @@ def rounds(place: Array, order: Array | None) -> list[Array]:
     first = np.ones(len(place), np.bool_)
     first[1:] = sorted_places[1:] != sorted_places[:-1]
     starts = np.maximum.accumulate(np.where(first, np.arange(len(place)), 0))
-    turn = np.arange(len(place)) - starts
-    by_turn = np.argsort(turn, kind="stable")
-    return [by_place[part] for part in np.split(by_turn, np.flatnonzero(np.diff(turn[by_turn])) + 1)]
+    rounds = np.arange(len(place)) - starts
+    by_round = np.argsort(rounds, kind="stable")
+    return [by_place[part] for part in np.split(by_round, np.flatnonzero(np.diff(rounds[by_round])) + 1)]
 
 
 def fetch(context: Context, access: Access, place: Array) -> Array:

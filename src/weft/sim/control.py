@@ -197,21 +197,21 @@ def _for(context: Context, op: LaneOp) -> Running:
     bounds = [_per_warp(context, op, context.env[v], v, what) for v, what in zip(op.operands[:3], names, strict=True)]
     initial = [context.env[v] for v in op.operands[3:]]
     if all(len(b) == 1 for b in bounds):
-        found = yield from _turns(context, op, [int(b[0]) for b in bounds], initial)
+        found = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
         return found
     table = np.stack([np.broadcast_to(b, (context.count,)) for b in bounds], axis=1)
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     rows = [np.flatnonzero(which.reshape(-1) == i) for i in range(len(distinct))]
 
-    def turns(i: int) -> Callable[[Context], Running]:
-        return lambda part: _turns(part, op, distinct[i].tolist(), [f.rows(rows[i]) for f in initial])
+    def iterate(i: int) -> Callable[[Context], Running]:
+        return lambda part: _iterate(part, op, distinct[i].tolist(), [f.rows(rows[i]) for f in initial])
 
-    bodies = [turns(i) for i in range(len(distinct))]
+    bodies = [iterate(i) for i in range(len(distinct))]
     found = yield from _parallel(context, op, rows, bodies)
     return found
 
 
-def _turns(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment]) -> Running:
+def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment]) -> Running:
     body = op.regions[0]
     lower, upper, step = bounds
     dtype = np.int64 if body.arguments[0].elem == "i64" else np.int32
@@ -236,7 +236,7 @@ def _turns(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragme
         if found is None:
             return None
         carried = found
-        if len(context.batch.contexts) > 1:  # others may move between any two turns
+        if len(context.batch.contexts) > 1:  # others may move between any two iterations
             yield Wait(lambda: True, "its turn", op.span)
     return carried
 
@@ -246,7 +246,7 @@ def _step(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(op.span, op.name, context.count)
     launch.steps += 1
     if launch.steps > launch.options.steps:
-        raise WeftError(f"given up after {launch.options.steps} turns of loops ({op.span or op.name})")
+        raise WeftError(f"given up after {launch.options.steps} iterations of loops ({op.span or op.name})")
 
 
 def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) -> Running:

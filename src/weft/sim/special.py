@@ -42,14 +42,14 @@ class _Memory:
         """[repeat * warp, lane] as [warp, lane, repeat]."""
         warps = self.context.count
 
-        def turned(x: Array) -> Array:
+        def spread(x: Array) -> Array:
             return np.moveaxis(x.reshape(-1, warps, x.shape[1]), 0, 2)
 
-        place = turned(address).astype(np.int64)
+        place = spread(address).astype(np.int64)
         if self.proxy and not self.context.batch.launch.counting:
             flat = place + self.context.batch.base(self.context)
-            self.reads.append(flat[turned(active)][:, None] + np.arange(0, width, self.context.batch.granule))
-        return Access(self.op, space, place, turned(active), width, self.known, self.proxy)
+            self.reads.append(flat[spread(active)][:, None] + np.arange(0, width, self.context.batch.granule))
+        return Access(self.op, space, place, spread(active), width, self.known, self.proxy)
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
         access = self._access(space, address, active, width)
@@ -63,8 +63,8 @@ class _Memory:
     def write(self, space: str, address: Array, data: Array, active: Array) -> None:
         access = self._access(space, address, active, data.shape[2])
         access.known = self.known_data
-        turned = np.moveaxis(data.reshape(-1, self.context.count, *data.shape[1:]), 0, 2)
-        self.context.batch.store(self.context, access, turned)
+        spread = np.moveaxis(data.reshape(-1, self.context.count, *data.shape[1:]), 0, 2)
+        self.context.batch.store(self.context, access, spread)
 
 
 def run_instruction(context: Context, op: LaneOp, entry: Instruction, proxy: bool = False) -> list[Array]:

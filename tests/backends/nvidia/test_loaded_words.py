@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.backends.nvidia.loaded_words import held_in_a_turn, held_without_loops
+from weft.backends.nvidia.loaded_words import held_in_an_iteration, held_without_loops
 
 SUM = """
 $L__BB0_2:
@@ -25,11 +25,11 @@ $L__BB0_2:
 
 def test_carried_and_loaded() -> None:
     """The sum and the counter are carried, four words are loaded; what is the same in all turns is no part of it."""
-    assert held_in_a_turn(SUM) == 2 + 4
+    assert held_in_an_iteration(SUM) == 2 + 4
 
 
 def test_pointers_that_move_are_two_words() -> None:
-    assert held_in_a_turn(SUM.replace("\tadd.s32", "\tadd.s64 \t%rd1, %rd1, 4096;\n\tadd.s32")) == 2 + 2 + 4
+    assert held_in_an_iteration(SUM.replace("\tadd.s32", "\tadd.s64 \t%rd1, %rd1, 4096;\n\tadd.s32")) == 2 + 2 + 4
 
 
 def test_what_is_used_before_the_next_load_makes_room() -> None:
@@ -38,17 +38,17 @@ def test_what_is_used_before_the_next_load_makes_room() -> None:
     use = "\tst.shared.b32 \t[%r20], %r{0};\n"
     loop = "$L__BB0_1:\n{}\t@%p1 bra \t$L__BB0_1;\n"
     first, second = [load.format(n) for n in (1, 2)], [use.format(n) for n in (1, 2)]
-    assert held_in_a_turn(loop.format(first[0] + second[0] + first[1] + second[1])) == 1
-    assert held_in_a_turn(loop.format("".join(first + second))) == 2
+    assert held_in_an_iteration(loop.format(first[0] + second[0] + first[1] + second[1])) == 1
+    assert held_in_an_iteration(loop.format("".join(first + second))) == 2
 
 
 def test_loops_that_load_nothing_and_loads_outside_of_loops_are_nothing() -> None:
-    assert held_in_a_turn(SUM.replace("ld.global", "ld.shared")) == 0
-    assert held_in_a_turn(SUM.replace("bra \t$L__BB0_2", "bra \t$L__BB0_9")) == 0
+    assert held_in_an_iteration(SUM.replace("ld.global", "ld.shared")) == 0
+    assert held_in_an_iteration(SUM.replace("bra \t$L__BB0_2", "bra \t$L__BB0_9")) == 0
 
 
 def test_loops_with_a_label_in_them_are_not_looked_at() -> None:
-    assert held_in_a_turn(SUM.replace("\tadd.s32", "$L__BB0_3:\n\tadd.s32")) == 0
+    assert held_in_an_iteration(SUM.replace("\tadd.s32", "$L__BB0_3:\n\tadd.s32")) == 0
 
 
 def test_programs_without_loops() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
-from .steps import Turn, one_way, other_uses
+from .steps import CarriedRegisters, one_way, other_uses
 
 __all__: list[str] = []
 
@@ -147,11 +147,16 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         again = e.ins(f"icmp slt {type} {following}, {upper}")
         end = f.block
         if same:
-            turn = Turn([number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)])
+            loop = CarriedRegisters(
+                [number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)]
+            )
             ends = zip(kinds, body.ops[-1].operands, strict=True)
             used = [x for kind, value in ends for x in other_uses(e, kind.value, body.ops[-1], value, kind.groups)]
-            turn, top = one_way(e, turn, [(False, False), *used])
-            e.lines[at:at] = [*_phis(turn.names, turn.types, turn.first, before, turn.last, end), *top]
+            loop, top = one_way(e, loop, [(False, False), *used])
+            e.lines[at:at] = [
+                *_phis(loop.names, loop.types, loop.first, before, loop.last, end),
+                *top,
+            ]
         e.do(f"br i1 {again}, label %{head}, label %{done}")
     if not same:
         return False
@@ -185,7 +190,7 @@ def _while(e: Emitter, op: LaneOp) -> None:
         e.do(f"br label %{head}")
         f.start(head)
         mark, at = e.mark(), len(e.lines)
-        e.asm("", "~{memory}", (), ())  # it may wait for what another program stores, so every turn loads anew
+        e.asm("", "~{memory}", (), ())  # it may wait for what another program stores, so every iteration loads anew
         for kind, group in zip(kinds, names, strict=True):
             e.env[kind.value] = kind.unpack(e, group)
         condition, *handed = e.region(before)

@@ -110,7 +110,7 @@ class Emitter:
         self.multiples: dict[str, tuple[str, int, str]] = {}
         """Registers of 64 bits that are another one, shifted left by so many places; where that is in the source."""
         self._carried: set[str] = set()
-        """Registers that a loop carries from one turn to the next."""
+        """Registers that a loop carries from one iteration to the next."""
         self.steps: dict[str, tuple[str, str]] = {}
         """Sums of a carried register and one that the loop does not change: (carried, distance)."""
         self.written: dict[str, str] = {}
@@ -194,7 +194,9 @@ class Emitter:
         return names
 
     def note_step(self, a: str, b: str, total: str) -> None:
-        """Two registers of 64 bits, or one and a number, are added: a loop may add one to the other in each turn."""
+        """Two registers of 64 bits, or one and a number, are added: a loop may add one to the other in each
+        iteration.
+        """
         for carried, by in ((a, b), (b, a)):
             if carried in self._carried and (by[0] != "%" or self._depth.get(by, len(self._loops)) < len(self._loops)):
                 self.steps[total] = (carried, by)
@@ -210,9 +212,9 @@ class Emitter:
     def finish(self) -> None:
         """Multiples of 32-bit numbers that loops add to addresses are written as shifts that nobody sees into.
 
-        The assembler would join such a product, of 32 bits to 64, with the addition, in each turn, in two registers
-        side by side: the address is copied there and back, and must wait until the copies before have read theirs. On
-        an H200 that was an eighth of the time of a pipelined product.
+        The assembler would join such a product, of 32 bits to 64, with the addition, in each iteration, in two
+        registers side by side: the address is copied there and back, and must wait until the copies before have read
+        theirs. On an H200 that was an eighth of the time of a pipelined product.
         """
         instead = {}
         for name in {by for _, by in self.steps.values() if by in self.multiples}:

@@ -1,4 +1,4 @@
-"""Addresses that a loop carries, and moves by one distance in each turn, are a start for each and a way for all.
+"""Addresses that a loop carries, and moves by one distance in each iteration, are a start for each and a way for all.
 
     p = phi [a, p']                          w = phi [0, w']
     q = phi [b, q']                          p = a + w
@@ -20,12 +20,14 @@ from weft.ir.lane import LaneOp, Value
 
 from .emitter import Emitter
 
-__all__ = ["Turn", "one_way", "other_uses"]
+__all__ = ["CarriedRegisters", "one_way", "other_uses"]
 
 
 @dataclass
-class Turn:
-    """What a loop carries: the registers in a turn, their types, those before the loop, those at the end of a turn."""
+class CarriedRegisters:
+    """What a loop carries: the registers in an iteration, their types, those before the loop, those at the end of an
+    iteration.
+    """
 
     names: list[str] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
@@ -40,18 +42,20 @@ class Turn:
         self.last.append(last)
 
 
-def one_way(e: Emitter, carried: Turn, used: Sequence[tuple[bool, bool]]) -> tuple[Turn, list[str]]:
-    """The same loop, which is still open, and the lines that its turns begin with.
+def one_way(
+    e: Emitter, carried: CarriedRegisters, used: Sequence[tuple[bool, bool]]
+) -> tuple[CarriedRegisters, list[str]]:
+    """The same loop, which is still open, and the lines that its iterations begin with.
 
-    Of each register, `used` says whether it is used for more than the address of the next turn, and whether that is
-    used for more than to be carried on.
+    Of each register, `used` says whether it is used for more than the address of the next iteration, and whether that
+    is used for more than to be carried on.
     """
     by_step: dict[str, list[int]] = {}
     for i, (name, end) in enumerate(zip(carried.names, carried.last, strict=True)):
         own, step = e.steps.get(end, ("", ""))
         if own == name and any(used[i]):
             by_step.setdefault(step, []).append(i)
-    found, top, gone = Turn(), list[str](), set[int]()
+    found, top, gone = CarriedRegisters(), list[str](), set[int]()
     for step, members in by_step.items():
         if len(members) < 2:
             continue
@@ -74,8 +78,8 @@ def one_way(e: Emitter, carried: Turn, used: Sequence[tuple[bool, bool]]) -> tup
 def other_uses(
     e: Emitter, carried: Value, end: LaneOp, following: Value, groups: Sequence[int]
 ) -> list[tuple[bool, bool]]:
-    """`used` of `one_way`, for the registers of a value: `following` is what the turn's `end` carries on, and `groups`
-    says of each register of the value in which of those that the loop carries it is.
+    """`used` of `one_way`, for the registers of a value: `following` is what the iteration's `end` carries on, and
+    `groups` says of each register of the value in which of those that the loop carries it is.
     """
     step = following.op if following.op is not None and carried in following.op.operands else None
     here = {groups[r] for r in _used(e, carried, step)}

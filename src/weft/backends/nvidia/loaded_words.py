@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["held_in_a_turn", "held_without_loops"]
+__all__ = ["held_in_an_iteration", "held_without_loops"]
 
 REGISTER = re.compile(r"%(?:rd|rs|fd|r|f)\d+")
 PREDICATE = re.compile(r"@!?%p\d+\s+")
@@ -28,10 +28,11 @@ COUNTING = 3
 """The most instructions of a loop that counts."""
 
 
-def held_in_a_turn(ptx: str) -> int:
-    """The most words that a turn of one of the loops that load carries and has loaded; 0 where there is none.
+def held_in_an_iteration(ptx: str) -> int:
+    """The most words that an iteration of one of the loops that load carries and has loaded; 0 where there is none.
 
-    >>> held_in_a_turn("$L__BB0_2:\\n ld.global.b32 %r2, [%rd1];\\n add.f32 %r1, %r1, %r2;\\n @%p1 bra $L__BB0_2;")
+    >>> loop = "$L__BB0_2:\\n ld.global.b32 %r2, [%rd1];\\n add.f32 %r1, %r1, %r2;\\n @%p1 bra $L__BB0_2;"
+    >>> held_in_an_iteration(loop)
     2
     """
     return max(map(_held, _loops(ptx)), default=0)

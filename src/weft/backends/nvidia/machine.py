@@ -113,9 +113,9 @@ def _passes(ordered: bool, rotated: bool) -> llvm.ModulePassManager:
     9.0 and now none, in bf16 (128 x 128, 128) 440 and now none. Other kernels have little of it: their registers go up
     and down by a few. On 8.0, where operands of products are in registers too, ptxas spills more than before.
 
-    With `rotated`, loops are entered by a test of their own. LLVM counts turns before it selects instructions; where
-    a loop is not entered so, it asks every loop before it whether there is one: 200 loops of `while`, one after the
-    other, took 1.6 s, and take 0.3.
+    With `rotated`, loops are entered by a test of their own. LLVM counts iterations before it selects instructions;
+    where a loop is not entered so, it asks every loop before it whether there is one: 200 loops of `while`, one after
+    the other, took 1.6 s, and take 0.3.
     """
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

@@ -25,12 +25,12 @@ ptxas is over it for minutes.
 
 A block of one warp in a loop that loads waits for memory again and again, and ptxas, to have as many blocks as there
 may be, moves loads behind what could be done meanwhile. It is asked for one block; where that takes a few registers
-more at most, all that a turn loads is on its way before the turn computes (a recurrence then waits once a turn, not
-twice).
+more at most, all that an iteration loads is on its way before the iteration computes (a recurrence then waits once an
+iteration, not twice).
 
 Larger blocks are the same where a loop carries and loads more words than ptxas gives registers, so that it cannot have
-all loads of a turn on their way: a deviation of rows took 35 us on an H200 with 32 registers, two of four loads at a
-time, and 25 us with 46. As many blocks are asked for as leave room for them, where half of the warps stay that a
+all loads of an iteration on their way: a deviation of rows took 35 us on an H200 with 32 registers, two of four loads
+at a time, and 25 us with 46. As many blocks are asked for as leave room for them, where half of the warps stay that a
 multiprocessor can have, or four blocks of five.
 
 So it is where a program without loops loads about 32 words: a transposition of tiles of 64 x 64 took 2.7 % longer with
@@ -45,7 +45,7 @@ import re
 from weft.base import CompilerCrash, OutOfResources
 from weft.machines import Machine, closest
 
-from .loaded_words import held_in_a_turn, held_without_loops
+from .loaded_words import held_in_an_iteration, held_without_loops
 from .ptxas import MachineCode, assemble
 
 __all__ = ["assemble_for"]
@@ -69,7 +69,7 @@ ENOUGH_THREADS = 1024
 FEW_MORE = 1.25
 """Of registers of a warp alone in its block, where loads may come first."""
 SPARE = 12
-"""Registers for addresses and counters, beside what a turn of a loop carries and loads."""
+"""Registers for addresses and counters, beside what an iteration of a loop carries and loads."""
 ADDRESSES = 8
 """Registers beside what a program without loops loads, with which ptxas has all loads on their way."""
 ON_THE_WAY = range(25, 32 + 1)
@@ -177,7 +177,7 @@ def _machine(processor: str) -> Machine:
 
 def _with_room(ptx: str, machine: Machine, threads: int, shared: int, registers: int) -> int:
     """The number of blocks at a time to ask for, so that loads are on their way together; 0 where they are."""
-    if held := held_in_a_turn(ptx):
+    if held := held_in_an_iteration(ptx):
         return fewer(machine, threads, shared, registers, held)
     held = held_without_loops(ptx)
     return fewer(machine, threads, shared, registers - ADDRESSES, held) if held in ON_THE_WAY else 0

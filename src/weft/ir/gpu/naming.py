@@ -267,13 +267,13 @@ def memory_transposed(layout: SharedLayout, shape: Shape, order: Shape) -> Share
         return SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, moved, cga)
     if isinstance(layout, NVMMASharedLayout) and list(order) == [1, 0]:
         cga = [_moved(basis, order) for basis in layout.cga_layout]
-        turned = NVMMASharedLayout(
+        transposed = NVMMASharedLayout(
             layout.swizzle_byte_width, layout.element_bitwidth, layout.rank, not layout.transposed,
             layout.fp4_padded, cga,
         )  # fmt: skip
         try:  # without a swizzle, Triton's layout is the same map transposed or not
-            if turned.to_linear([shape[d] for d in order]) == infer.trans_result(layout.to_linear(shape), order):
-                return turned
+            if transposed.to_linear([shape[d] for d in order]) == infer.trans_result(layout.to_linear(shape), order):
+                return transposed
         except LayoutError:
             pass
     if isinstance(layout, PaddedSharedLayout):

@@ -397,7 +397,8 @@ class PaddedSharedLayout(SharedLayout):
 
 @dataclass(frozen=True, repr=False)
 class PartitionedSharedLayout(SharedLayout):
-    """A tile in `num_partitions` parts of shared memory by turns along a dimension, each piece in a layout of its own.
+    """A tile in `num_partitions` parts of shared memory dealt out in turn along a dimension, each piece in a layout of
+    its own.
 
     For gfx1250, whose shared memory has such parts; there is no linear layout for it here yet.
     """

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.ir.lane import LaneOp, Value
+from weft.ops.integers import unsigned
 from weft.ops.rounding import round_to
 
 from .errors import OutOfBoundsError, UninitializedError
 from .machine import Access, Context
 from .maps import SCRATCH
-from .values import DTYPES, Array, Fragment, full, unsigned
+from .values import DTYPES, Array, Fragment, full
 
 __all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "fetch", "need_defined", "put", "rounds"]
 
@@ -190,15 +191,11 @@ def _atomic(context: Context, op: LaneOp) -> None:
 
 def _compare_and_swap(context: Context, op: LaneOp) -> None:
     def swapped(old: Array, new: list[Array]) -> Array:
-        same = _raw_bits(old) == _raw_bits(new[0])
+        same = unsigned(old) == unsigned(new[0])
         return np.where(same, new[1], old).astype(old.dtype)
 
     mask = op.operands[3] if op.attrs.get("masked") else None
     _each(context, op, mask, (op.operands[1], op.operands[2]), swapped)
-
-
-def _raw_bits(x: Array) -> Array:
-    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
 
 
 def _each(

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from weft.ops.dtypes import DTYPES
+from weft.ops.integers import unsigned
 from weft.ops.row import FLOATS as OF_FLOATS
 from weft.ops.table import ROWS, compute
 
-from .values import Array, unsigned
+from .values import Array
 
 __all__ = ["extend", "known", "run"]
 
@@ -54,6 +55,8 @@ OPERATIONS = {
     **{name.removeprefix("math."): name for name in _OF_FLOATS},
     "pow": "math.powf", "fmod": "arith.remf", "fmin": "arith.minnumf", "fmax": "arith.maxnumf", "fabs": "math.absf",
     "rint": "math.roundeven", "nearbyint": "math.roundeven", "fast_dividef": "arith.divf",
+    "abs": "math.absi", "llabs": "math.absi", "clz": "math.ctlz", "clzll": "math.ctlz", "popc": "math.ctpop",
+    "popcll": "math.ctpop", "mulhi": "arith.mulhsi", "umulhi": "arith.mulhui",
     **{f"fast_{name}": f"math.{name}" for name in ("sin", "cos", "tan", "log", "log2", "log10", "exp")},
 }  # fmt: skip
 """Functions that are operations of the table."""
@@ -87,20 +90,8 @@ def _first_bit(x: Array) -> Array:
     return np.where(x == 0, 0, np.bitwise_count(unsigned(x ^ (x - 1)))).astype(np.int32)
 
 
-def _leading_zeros(x: Array) -> Array:
-    bits = 8 * x.dtype.itemsize
-    spread = unsigned(x)
-    for i in range(bits.bit_length() - 1):
-        spread = spread | spread >> spread.dtype.type(1 << i)
-    return (bits - np.bitwise_count(spread)).astype(np.int32)
-
-
 INTEGERS: dict[str, Callable[..., Any]] = {
-    "abs": np.abs, "llabs": np.abs, "clz": _leading_zeros, "clzll": _leading_zeros, "ffs": _first_bit,
-    "ffsll": _first_bit, "brev": _reversed_bits, "brevll": _reversed_bits,
-    "popc": lambda x: np.bitwise_count(unsigned(x)), "popcll": lambda x: np.bitwise_count(unsigned(x)),
-    "mulhi": lambda x, y: x.astype(np.int64) * y >> 32,
-    "umulhi": lambda x, y: unsigned(x).astype(np.uint64) * unsigned(y) >> np.uint64(32),
+    "ffs": _first_bit, "ffsll": _first_bit, "brev": _reversed_bits, "brevll": _reversed_bits,
     "hadd": lambda x, y: x.astype(np.int64) + y >> 1, "rhadd": lambda x, y: x.astype(np.int64) + y + 1 >> 1,
     "sad": lambda x, y, z: np.abs(x.astype(np.int64) - y) + z,
 }  # fmt: skip
@@ -140,7 +131,7 @@ def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
         return library(operands).astype(dtype)
     table, name = function
     if table is OPERATIONS:
-        return np.asarray(compute(table[name], operands, _ELEMENTS[dtype], {}))
+        return np.asarray(compute(table[name], operands, _ELEMENTS[operands[0].dtype], {})).astype(dtype)
     if table is INTEGERS:
         return np.asarray(table[name](*operands)).astype(dtype)
     wide = [x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in operands]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from weft.ops.dtypes import DTYPES
 
-__all__ = ["DTYPES", "Array", "Fragment", "full", "union", "unsigned"]
+__all__ = ["DTYPES", "Array", "Fragment", "full", "union"]
 
 Array = npt.NDArray[Any]
 
@@ -48,11 +48,6 @@ class Fragment:
 def full(x: Array, warps: int, lanes: int) -> Array:
     """With all its warps and lanes."""
     return np.broadcast_to(x, (warps, lanes, x.shape[2]))
-
-
-def unsigned(x: Array) -> Array:
-    """The same bits as unsigned integers."""
-    return x if x.dtype == np.bool_ else np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
 
 
 def union(parts: Sequence[Array | None]) -> Array | None:

@@ -146,17 +146,7 @@ class Analysis:
             if alignment == 1:
                 return parts[0]
             return {k: s if s is not None and abs(s) < alignment else None for k, s in parts[0].items()}
-        if name in (
-            "arith.extsi",
-            "arith.extui",
-            "arith.trunci",
-            "tt.expand_dims",
-            "tt.broadcast",
-            "tt.reshape",
-            "tt.trans",
-            "tt.split",
-            "tt.bitcast",
-        ):
+        if name in (*CASTS, *MOVES, "tt.bitcast"):
             return parts[0]
         return dict.fromkeys(self.deps(value, coords))
 
@@ -334,28 +324,13 @@ def _constant(op: Op, bits: int) -> Bounds:
     return fitted(Bounds.exact(data), bits) if isinstance(data, int) else any_of(bits)
 
 
-EXACT = frozenset(
-    {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.extsi", "arith.extui", "arith.trunci", *MOVES}
-)
+CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
+EXACT = frozenset(("arith.addi", "arith.subi", "arith.muli", "arith.shli", *CASTS, *MOVES))
 """Integers of which every step follows from those of their operands."""
 LINEAR = frozenset(
-    {
-        "tt.make_range",
-        "tt.splat",
-        "tt.broadcast",
-        "tt.expand_dims",
-        "tt.reshape",
-        "tt.trans",
-        "tt.split",
-        "tt.addptr",
-        "arith.constant",
-        "arith.addi",
-        "arith.subi",
-        "arith.muli",
-        "arith.extsi",
-        "arith.extui",
-    }
-)
+    (*MOVES, "tt.make_range", "tt.splat", "tt.addptr", "arith.constant", "arith.addi", "arith.subi", "arith.muli",
+     "arith.extsi", "arith.extui")
+)  # fmt: skip
 REMAINDERS = ("arith.remsi", "arith.remui")
 QUOTIENTS = ("arith.divsi", "arith.divui")
 

@@ -18,6 +18,7 @@ import weft.gluon.language as gl
 import weft.language as tl
 from weft import gluon
 from weft.base import LaunchTypeError
+from weft.gluon.language.nvidia.ampere import async_copy
 from weft.runtime import knobs
 
 from .copies import COPIES, STORED, accesses_in
@@ -236,3 +237,23 @@ def test_it_chooses_for_what_is_reduced(layout: Any) -> None:
         out = np.zeros(512, np.float32)
         meets[(1,)](x, out, 512, ONE, target="sim:cuda:90")
         np.testing.assert_array_equal(out, 3 * x.ravel()[:512])
+
+
+@gluon.jit
+def copied_ahead(x, out, L: gl.constexpr):  # type: ignore[no-untyped-def]
+    i = gl.arange(0, 64, gl.SliceLayout(1, L))[:, None] * 64 + gl.arange(0, 64, gl.SliceLayout(0, L))[None, :]
+    memory = gl.allocate_shared_memory(gl.float16, [64, 64], gl.SwizzledSharedLayout(8, 1, 8, [1, 0]))
+    async_copy.async_copy_global_to_shared(memory, x + i)
+    async_copy.commit_group()
+    async_copy.wait_group(0)
+    gl.store(out + i, memory.load(L))
+
+
+def test_copies_past_registers_are_as_wide_as_the_layout_allows() -> None:
+    """Two halves of a row are a thread's second and third element: `cp.async` takes both, a store one."""
+    x = np.arange(4096, dtype=np.float16)
+    out = np.zeros_like(x)
+    layout = gl.BlockedLayout([2, 2], [8, 4], [4, 1], [0, 1])
+    made = copied_ahead[(1,)](x, out, layout, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, x)
+    assert "bytes=4" in made.asm["lane"] and accesses_in(made.asm["ptx"]) == {"st 2": 32}

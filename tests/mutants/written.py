@@ -86,7 +86,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
      "whole = min(source.divisibility)", "a new axis is as aligned as the first element"),
     ("ops/bounds.py", "return min(MOST, number & -number) if number else MOST",
      "return min(MOST, number) if number else MOST", "a number is divisible by itself"),
-    ("lower/memory.py", "in_order=c.keeps_layouts)", "in_order=False)",
+    ("lower/memory.py", "c.keeps_layouts and in_registers", "False",
      "what an author has apart in a thread is accessed together"),
     ("passes/gpu_pipelines.py", "keeps_layouts=not relayout", "keeps_layouts=False", "an author's layout is replaced"),
     # algebra

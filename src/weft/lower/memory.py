@@ -26,8 +26,13 @@ __all__ = ["access_order", "back", "hints_of", "mask_of", "neighbours", "runs_of
 VECTOR_BYTES = 16
 
 
-def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int) -> tuple[list[int], int]:
-    """(the registers to access, in order and without copies; how many of them one instruction takes)."""
+def access_order(
+    c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int, *, in_registers: bool = True
+) -> tuple[list[int], int]:
+    """(the registers to access, in order and without copies; how many of them one instruction takes).
+
+    Where values do not come to lie `in_registers`, their order there is nothing that an author has chosen.
+    """
     layout = c.layout(pointer)
     columns = layout.in_columns("register")
     copies = layout.free_variable_masks()["register"]
@@ -35,13 +40,14 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
     facts = c.facts.of(pointer)
     allowed = c.facts.of(mask) if mask is not None and is_tensor(mask.type) else None
     size = max(1, bits // 8)
+    in_order = c.keeps_layouts and in_registers
     best: list[int] = []
     shift = 0
     for axis, extent in enumerate(tile_shape(pointer)):
         run = min(facts.contiguity[axis], facts.divisibility[axis] // size, VECTOR_BYTES // size, extent)
         if allowed is not None:
             run = min(run, allowed.constancy[axis])
-        bases = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1, in_order=c.keeps_layouts)
+        bases = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1, in_order=in_order)
         if len(bases) > len(best):
             best = bases
         shift += extent.bit_length() - 1

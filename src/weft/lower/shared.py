@@ -322,7 +322,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     mask = rest.pop(0) if segments[2] else None
     layout = c.layout(pointer)
     c.only_own(target, "an asynchronous copy to")
-    order, vector = access_order(c, pointer, mask, 8 * width)
+    order, vector = access_order(c, pointer, mask, 8 * width, in_registers=False)
     if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
     side, together = Side(c, layout, memory, width, True, gaps), vector

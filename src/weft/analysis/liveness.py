@@ -164,12 +164,12 @@ def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[i
 def lines_of_buffers(program: LaneProgram, numbered: Numbered) -> list[tuple[Span, Span] | None]:
     """For each buffer the places in the source of its first and last use, by line; None where they are not known."""
     lines: list[tuple[Span, Span] | None] = [None] * len(program.shared)
-    for op in numbered.extent:
-        if op.span is None:
-            continue
-        for buffer in {b for touch in touches_of(op) for b in numbered.of(touch.address)}:
-            first, last = lines[buffer] or (op.span, op.span)
-            lines[buffer] = min(first, op.span, key=_line), max(last, op.span, key=_line)
+    for op in numbered.extent if lines else ():
+        span = op.span
+        if span is not None:
+            for buffer in (b for touch in touches_of(op) for b in numbered.of(touch.address)):
+                first, last = lines[buffer] or (span, span)
+                lines[buffer] = min(first, span, key=_line), max(last, span, key=_line)
     return lines
 
 

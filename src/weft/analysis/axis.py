@@ -80,8 +80,8 @@ class AxisFacts:
 
     def of(self, value: SSAValue) -> Facts:
         """The facts of a value."""
-        found = self._known.get(value)
-        if found is None:
+        facts = self._known.get(value)
+        if facts is None:
             if value in self._open:  # around a loop
                 self._cut += 1
                 return _unknown(value)
@@ -90,11 +90,11 @@ class AxisFacts:
             if len(self._open) == DEEP and isinstance(value, OpResult):
                 for first in operands_first(value, self._is_unknown):
                     self.of(first)
-            found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
+            facts = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
             self._open.discard(value)
             if cut == self._cut or not self._open:
-                self._known[value] = found
-        return found
+                self._known[value] = facts
+        return facts
 
     def _is_unknown(self, value: OpResult) -> bool:
         return value not in self._known and value not in self._open and value.op.name in RULES
@@ -113,8 +113,8 @@ class AxisFacts:
         if parent.name == "scf.while":
             return self._of_while(parent, block, value)
         if parent.name == "ttg.warp_specialize.partitions":
-            given = parent.parent_op()
-            return self.of(given.operands[value.index]) if given is not None else _unknown(value)
+            branch = parent.parent_op()
+            return self.of(branch.operands[value.index]) if branch is not None else _unknown(value)
         return _unknown(value)
 
     def _induction(self, loop: Operation, value: SSAValue) -> Facts:
@@ -129,9 +129,9 @@ class AxisFacts:
         assert before.last_op is not None
         return self.of(before.last_op.operands[1 + value.index])
 
-    def _carried(self, given: SSAValue, block: Block, index: int, value: SSAValue) -> Facts:
+    def _carried(self, initial: SSAValue, block: Block, index: int, value: SSAValue) -> Facts:
         """A carried value: what holds initially and after each iteration, tried until it holds of itself."""
-        first = self.of(given)
+        first = self.of(initial)
         guess = first
         last = block.last_op
         for _ in range(8):
@@ -150,21 +150,21 @@ class AxisFacts:
         if op.name in ("scf.for", "scf.if", "scf.while", "ttg.warp_specialize"):
             return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
         rule = RULES.get(op.name)
-        found = rule(self, op, value) if rule is not None else _unknown(value)
-        return self._hinted(op, self._numbered(op, found, value))
+        facts = rule(self, op, value) if rule is not None else _unknown(value)
+        return self._hinted(op, self._numbered(op, facts, value))
 
-    def _numbered(self, op: Operation, found: Facts, value: SSAValue) -> Facts:
+    def _numbered(self, op: Operation, facts: Facts, value: SSAValue) -> Facts:
         """With the number that an element-wise operation gives, where those of its operands are known."""
         row = ROWS.get(op.name)
         if row is None or row.bounds is None:
-            return found
+            return facts
         operands = [self.of(x).value for x in op.operands]
         numbers = [x for x in operands if x is not None]
         if len(numbers) < len(operands):
-            return found
+            return facts
         bits, of_operand = (bit_width(element_of(x.type)) for x in (value, op.operands[0]))
         number = bounds_of(op.name, [fitted(Bounds.exact(v), of_operand) for v in numbers], bits, of_operand)
-        return replace(found, value=number.low if number.low == number.high else None)
+        return replace(facts, value=number.low if number.low == number.high else None)
 
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
@@ -179,7 +179,7 @@ class AxisFacts:
             return self.of(end.operands[index])
         return _unknown(op.results[index])
 
-    def _hinted(self, op: Operation, found: Facts) -> Facts:
+    def _hinted(self, op: Operation, facts: Facts) -> Facts:
         """What the user said: multiple_of, max_contiguous, max_constancy."""
         for name, field in (
             ("tt.divisibility", "divisibility"),
@@ -190,12 +190,12 @@ class AxisFacts:
             if hint is not None:
                 numbers = [int(x) for x in _numbers(hint)]
                 if len(numbers) == 1:  # equal ones are kept as one
-                    numbers *= len(found.contiguity)
-                parts = {f: getattr(found, f) for f in ("contiguity", "divisibility", "constancy")}
+                    numbers *= len(facts.contiguity)
+                parts = {f: getattr(facts, f) for f in ("contiguity", "divisibility", "constancy")}
                 if len(numbers) == len(parts[field]):
                     parts[field] = tuple(max(a, two_part(b)) for a, b in zip(parts[field], numbers, strict=True))
-                    found = Facts(**parts, value=found.value)
-        return found
+                    facts = Facts(**parts, value=facts.value)
+        return facts
 
 
 def _numbers(attr: Any) -> list[int]:

@@ -38,18 +38,18 @@ class IntegerBounds:
 
     def of(self, value: SSAValue, depth: int = 0) -> Bounds:
         """What is known of an integer, or of all integers of a tile, read as signed."""
-        known = self._known.get(value)
-        if known is not None:
-            return known
+        bounds = self._known.get(value)
+        if bounds is not None:
+            return bounds
         if depth > _DEPTH or not is_int(value.type):
             return any_of(64)
-        found = self._argument(value, depth) if isinstance(value, BlockArgument) else self._result(value, depth + 1)
-        return self._keep(value, found)
+        computed = self._argument(value, depth) if isinstance(value, BlockArgument) else self._result(value, depth + 1)
+        return self._keep(value, computed)
 
-    def _keep(self, value: SSAValue, found: Bounds) -> Bounds:
-        self._known[value] = found
+    def _keep(self, value: SSAValue, bounds: Bounds) -> Bounds:
+        self._known[value] = bounds
         self._trail.append(value)
-        return found
+        return bounds
 
     def _result(self, value: SSAValue, depth: int) -> Bounds:
         op, bits = value.owner, bit_width(value.type)

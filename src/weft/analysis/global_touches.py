@@ -136,52 +136,52 @@ class GlobalTouches:
         """All that a number depends on: what it is computed from, and what decides which branch or how many
         iterations.
         """
-        found: set[Value] = set()
+        values: set[Value] = set()
         rest = [value]
         while rest:
             one = rest.pop()
-            if one not in found:
-                found.add(one)
+            if one not in values:
+                values.add(one)
                 rest += self.sources.get(one, ())
                 if one.op is not None and one.op.regions:
                     rest += _deciding(one.op)
-        return found
+        return values
 
     def roots(self, address: Value) -> frozenset[Value]:
         """The pointers among the kernel's arguments that an address may have been computed from."""
         return self._roots.get(address, frozenset())
 
     def _all_roots(self) -> dict[Value, frozenset[Value]]:
-        found = {value: frozenset([value]) for value in self.pointers}
+        roots = {value: frozenset([value]) for value in self.pointers}
         changed = True
         while changed:
             changed = False
             for value, sources in self.sources.items():
                 if value.elem != "i64":  # what is left of an address, its distance from an aligned one, is none
                     continue
-                sets = [found[v] for v in sources if v in found]
-                if sets and (value not in found or any(not s <= found[value] for s in sets)):
-                    found[value] = found.get(value, frozenset()).union(*sets)
+                sets = [roots[v] for v in sources if v in roots]
+                if sets and (value not in roots or any(not s <= roots[value] for s in sets)):
+                    roots[value] = roots.get(value, frozenset()).union(*sets)
                     changed = True
-        return found
+        return roots
 
     def _all_varying(self) -> set[Value]:
         """What may differ from thread to thread."""
-        found: set[Value] = set()
+        varying: set[Value] = set()
         before = -1
-        while before != len(found):  # each time in the order of the program, so that loops alone ask for another
-            before = len(found)
+        while before != len(varying):  # each time in the order of the program, so that loops alone ask for another
+            before = len(varying)
             for op in self.program.body.walk():
                 if op.name == "linear" and _highest(op):
-                    found.add(op.result)
+                    varying.add(op.result)
                 elif op.name in MEMORY:
                     uniform = op.name == "load" and op.attrs["space"] == "global"
-                    if not uniform or not found.isdisjoint(op.operands):
-                        found.update(op.results)
+                    if not uniform or not varying.isdisjoint(op.operands):
+                        varying.update(op.results)
                 for value in (*op.results, *(v for r in op.regions for v in r.arguments)):
-                    if value not in found and not found.isdisjoint(self.sources.get(value, ())):
-                        found.add(value)
-        return found
+                    if value not in varying and not varying.isdisjoint(self.sources.get(value, ())):
+                        varying.add(value)
+        return varying
 
     def own(self, address: Value) -> bool:
         """Whether no two warps (blocks of a cluster) have the same address, as far as layouts tell."""
@@ -210,8 +210,8 @@ class GlobalTouches:
         if value.op is None or value.op.name != "linear":
             return 0
         warps, blocks = value.op.attrs.get("warp", ()), value.op.attrs.get("block", ())
-        found = sum(1 << bit for bit, basis in enumerate(warps[: self._warp_bits]) if basis)
-        return found | sum(1 << bit + self._warp_bits for bit, basis in enumerate(blocks) if basis)
+        bits = sum(1 << bit for bit, basis in enumerate(warps[: self._warp_bits]) if basis)
+        return bits | sum(1 << bit + self._warp_bits for bit, basis in enumerate(blocks) if basis)
 
     def _keeps_apart(self, value: Value) -> bool:
         if value.op is None:
@@ -251,16 +251,16 @@ class GlobalTouches:
 
     def _moved(self, sum: Sum, loop: LaneOp) -> int | None:
         """By how much an address moves with each iteration of a loop; None where that is not known."""
-        given = {v for r in loop.regions for v in r.arguments}
+        arguments = {v for r in loop.regions for v in r.arguments}
         computed = {v for r in loop.regions for op in r.walk() for v in op.results}
         total = 0
         for value, times in sum.terms:
-            if value in given:
+            if value in arguments:
                 step = self._step(value, loop)
                 if step is None:
                     return None
                 total += step * times
-            elif value in computed and any(v in given or _is_read(v) for v in self._behind(value)):
+            elif value in computed and any(v in arguments or _is_read(v) for v in self._behind(value)):
                 return None
         return total
 
@@ -309,8 +309,8 @@ class GlobalTouches:
         if op is None:
             return self._first(value) if alone is None and value in self.carried else alone
         if op.name == "constant":
-            given = op.attrs["value"]
-            return Sum(constant=given) if isinstance(given, int) else None
+            number = op.attrs["value"]
+            return Sum(constant=number) if isinstance(number, int) else None
         if op.name == "linear":
             return Sum(high=_highest(op), bits=_highest(op))
         parts = [self._sums[v] for v in _parts(value)]
@@ -401,8 +401,8 @@ def _is_number(sum: Sum) -> bool:
 
 def _highest(op: LaneOp) -> int:
     """No less than any number that a linear layout gives."""
-    found = 0
+    bits = 0
     for name in ("registers", "lane", "warp", "block"):
         for basis in op.attrs.get(name, ()):
-            found |= int(basis)
-    return found
+            bits |= int(basis)
+    return bits

@@ -74,8 +74,8 @@ class Hazards:
             pairs = zip(first.regions, first.attrs["warps"], strict=True)
             self.parts = [Hazards(replace(program, body=region, warps=warps)) for region, warps in pairs]
             return
-        self.touches = {op: found for op in program.body.walk() if (found := tuple(touches_of(op)))}
-        values = {v for found in self.touches.values() for t in found for v in (t.address, t.mask) if v is not None}
+        self.touches = {op: touches for op in program.body.walk() if (touches := tuple(touches_of(op)))}
+        values = {v for touches in self.touches.values() for t in touches for v in (t.address, t.mask) if v is not None}
         self.numbers = LaneNumbers(program, values)
         self.footprints = Footprints(program, origins(program)) if self.touches else None
 
@@ -128,7 +128,7 @@ class Hazards:
             self.are_none()
         at = next(i for i, op in enumerate(self.program.body.ops) if op is top)
         index = next(i for i, op in enumerate(block.ops) if op is barrier)
-        found: dict[LaneOp, State] = {}
+        states: dict[LaneOp, State] = {}
         last: tuple[LaneOp, object] | None = None
         same = True
 
@@ -138,7 +138,7 @@ class Hazards:
                 same = same and self._results(last[0]) == last[1]
                 if same and self.before.get(op) == state:
                     return True
-            found[op] = state
+            states[op] = state
             last = op, self._results(op)
             return False
 
@@ -152,7 +152,7 @@ class Hazards:
             if not same:
                 self.before.clear()
             return False
-        self.before.update(found)
+        self.before.update(states)
         return True
 
     def _results(self, op: LaneOp) -> object:
@@ -221,10 +221,10 @@ class _Walk:
             return _landed(state, *awaited), index
         for touch in self.touches.get(op, ()):
             footprint = self.footprints.of(touch, self.numbers)
-            found = self._worst(state, touch, footprint)
-            if found is not None and self.on_hazard is not _stop:  # the last one: a set has no order of its own
-                found = self._worst(sorted(state, key=self._place, reverse=True), touch, footprint)
-            if found is not None and self.on_hazard(block, index, found[0], found[1]):
+            hazard = self._worst(state, touch, footprint)
+            if hazard is not None and self.on_hazard is not _stop:  # the last one: a set has no order of its own
+                hazard = self._worst(sorted(state, key=self._place, reverse=True), touch, footprint)
+            if hazard is not None and self.on_hazard(block, index, hazard[0], hazard[1]):
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
             if touch.later != "mbarrier":
@@ -238,7 +238,7 @@ class _Walk:
         return self.places[pending.op]
 
     def _worst(self, state: Iterable[Pending], touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
-        found: tuple[str, Pending] | None = None
+        worst: tuple[str, Pending] | None = None
         for earlier in state:
             if earlier.flight:
                 continue
@@ -257,10 +257,10 @@ class _Walk:
             if scope == "block":
                 if self.program.blocks == 1:
                     return scope, earlier
-                found = scope, earlier
-            elif found is None and scope == "warp" and not earlier.warp:
-                found = scope, earlier
-        return found
+                worst = scope, earlier
+            elif worst is None and scope == "warp" and not earlier.warp:
+                worst = scope, earlier
+        return worst
 
     @staticmethod
     def _only_reads(earlier: Pending, touch: Touch) -> bool:
@@ -364,9 +364,9 @@ class _Walk:
             if middle is None:
                 break
             exits = middle if exits is None else exits | middle
-            found = self._handed_on(before, 1)
-            ways.append(found)
-            for value, array in zip(after.arguments, found, strict=False):
+            numbers = self._handed_on(before, 1)
+            ways.append(numbers)
+            for value, array in zip(after.arguments, numbers, strict=False):
                 self.numbers.set(value, array)
             end = self.block(after, middle)
             if end is None:
@@ -405,8 +405,8 @@ def _awaited(op: LaneOp) -> tuple[str, bool] | None:
     if op.name == "await":
         return "wgmma", int(op.attrs["pending"]) == 0
     if op.name == "instruction" and "wait_group" in op.attrs["isa"]:
-        made = op.operands[0].op
-        every = made is not None and made.name == "constant" and made.attrs["value"] == 0
+        producer = op.operands[0].op
+        every = producer is not None and producer.name == "constant" and producer.attrs["value"] == 0
         return ("bulk" if "bulk" in op.attrs["isa"] else "wgmma"), every
     return None
 

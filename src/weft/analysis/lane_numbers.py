@@ -81,30 +81,30 @@ class LaneNumbers:
         key = (op, *map(id, operands), *partial)
         if key not in self._found:
             self._found[key] = (operands, *self._evaluated(op, operands, bool(partial)))
-        _, found, in_part = self._found[key]
-        self.set(result, found, in_part)
+        _, numbers, in_part = self._found[key]
+        self.set(result, numbers, in_part)
 
     def _evaluated(self, op: LaneOp, operands: list[Array | None], partial: bool) -> tuple[Array | None, bool]:
         """What the result is for these operands, and whether it is known only in part."""
-        found: Array | None = None
+        numbers: Array | None = None
         if op.name == "select":
-            found = _chosen(operands)
+            numbers = _chosen(operands)
         elif all(x is not None for x in operands):
             arrays = [x for x in operands if x is not None]
             if partial:
-                found, partial = self._partially(op, arrays)
+                numbers, partial = self._partially(op, arrays)
             else:
-                found = self._computed(op, arrays)
-        found = _within(found, op.results[0].elem)
-        return found, partial and found is not None
+                numbers = self._computed(op, arrays)
+        numbers = _within(numbers, op.results[0].elem)
+        return numbers, partial and numbers is not None
 
     def _computed(self, op: LaneOp, arrays: list[Array]) -> Array | None:
         row = ROWS.get(op.name)
         if row is not None and row.of_integers is not None:
             if row.is_unsigned and any((x < 0).any() for x in arrays):
                 return None
-            found: Array = row.of_integers(arrays[0], arrays[1], ELEMENT_BITS[op.results[0].elem])
-            return found
+            computed: Array = row.of_integers(arrays[0], arrays[1], ELEMENT_BITS[op.results[0].elem])
+            return computed
         if op.name in PASSED_ON:
             return arrays[0] if op.operands[0].elem != "i1" else None
         if op.name == "arith.extui":
@@ -139,20 +139,20 @@ class LaneNumbers:
     def _linear(self, op: LaneOp) -> Array | None:
         if any(op.attrs["block"]):
             return None
-        found = np.array(op.attrs["registers"], np.int64)[None, None, :]
+        numbers = np.array(op.attrs["registers"], np.int64)[None, None, :]
         for axis, name, size in ((1, "lane", self.program.lanes), (0, "warp", self.program.warps)):
             index, part = np.arange(size), np.zeros(size, np.int64)
             for i, base in enumerate(op.attrs[name]):
                 part ^= (index >> i & 1) * base
             if part.any():
-                found = found ^ np.expand_dims(part, [a for a in range(3) if a != axis])
-        return found
+                numbers = numbers ^ np.expand_dims(part, [a for a in range(3) if a != axis])
+        return numbers
 
     def _partially(self, op: LaneOp, arrays: list[Array]) -> tuple[Array | None, bool]:
         """Arithmetic with remainders by MODULUS of numbers that are not negative: (what is known, whether partly)."""
         if op.name in ("arith.addi", "arith.muli"):
-            found = self._computed(op, arrays)
-            return (found, True) if all((x >= 0).all() for x in arrays) else (None, False)
+            numbers = self._computed(op, arrays)
+            return (numbers, True) if all((x >= 0).all() for x in arrays) else (None, False)
         if len(arrays) != 2 or op.operands[1] in self.partial:
             return None, False
         modulus = int(arrays[1].flat[0]) if arrays[1].size == 1 else 0
@@ -163,12 +163,12 @@ class LaneNumbers:
         return None, False
 
 
-def _within(found: Array | None, elem: str) -> Array | None:
+def _within(numbers: Array | None, elem: str) -> Array | None:
     """Numbers that the type has; others wrap, and are taken to be unknown."""
-    if found is None or elem == "i1":
-        return None if found is None else found & 1
+    if numbers is None or elem == "i1":
+        return None if numbers is None else numbers & 1
     limit = 1 << min(31, ELEMENT_BITS[elem] - 1)
-    return found if ((-limit <= found) & (found < limit)).all() else None
+    return numbers if ((-limit <= numbers) & (numbers < limit)).all() else None
 
 
 def _chosen(operands: list[Array | None]) -> Array | None:
@@ -211,7 +211,7 @@ def edges(program: LaneProgram) -> Iterable[tuple[Value, tuple[Value, ...]]]:
 
 def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
     """For each value the buffers of shared memory that it may have been computed from the address of."""
-    found: dict[Value, frozenset[int]] = {
+    buffers: dict[Value, frozenset[int]] = {
         op.result: frozenset([op.attrs["allocation"]]) for op in program.body.walk() if op.name == "shared"
     }
     pairs = list(edges(program))
@@ -219,14 +219,14 @@ def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
     while changed:
         changed = False
         for value, sources in pairs:
-            known = [found[s] for s in sources if s in found]
-            if not known:
+            of_sources = [buffers[s] for s in sources if s in buffers]
+            if not of_sources:
                 continue
-            before = found.get(value, frozenset())
-            after = before.union(*known)
+            before = buffers.get(value, frozenset())
+            after = before.union(*of_sources)
             if after != before:
-                found[value], changed = after, True
-    return found
+                buffers[value], changed = after, True
+    return buffers
 
 
 def _slice(program: LaneProgram, wanted: Iterable[Value]) -> set[Value]:
@@ -234,11 +234,11 @@ def _slice(program: LaneProgram, wanted: Iterable[Value]) -> set[Value]:
     sources: dict[Value, list[Value]] = {}
     for value, operands in edges(program):
         sources.setdefault(value, []).extend(operands)
-    found: set[Value] = set()
+    slice: set[Value] = set()
     rest = list(wanted)
     while rest:
         value = rest.pop()
-        if value not in found:
-            found.add(value)
+        if value not in slice:
+            slice.add(value)
             rest += sources.get(value, [])
-    return found
+    return slice

@@ -48,10 +48,10 @@ def limit_of_run(
     facts: AxisFacts, pointer: SSAValue, mask: SSAValue | None, axis: int, run: int, size: int
 ) -> Limit | None:
     """What is in the way of `run` neighbours along an axis, of `size` bytes each, in one access; None if nothing is."""
-    known = facts.of(pointer)
-    if known.contiguity[axis] < run:
+    axis_facts = facts.of(pointer)
+    if axis_facts.contiguity[axis] < run:
         return _not_consecutive(facts, pointer, axis, run)
-    if known.divisibility[axis] < run * size:
+    if axis_facts.divisibility[axis] < run * size:
         value, need = _least_aligned(facts, pointer, axis, run * size)
         return _told("alignment", value, f"is not known to be a multiple of {need}")
     if mask is not None and is_tensor(mask.type) and facts.of(mask).constancy[axis] < run:
@@ -59,17 +59,17 @@ def limit_of_run(
     return None
 
 
-def _told(kind: str, value: SSAValue, what: str) -> Limit:
+def _told(kind: str, value: SSAValue, fact: str) -> Limit:
     """The limit that a value is, told by its name or by what it comes from."""
     name, owner = _name(value), value.owner
     if isinstance(owner, Block):
-        return Limit(kind, f"`{name}` {what}" if name else f"what the loop carries {what}", name, _span(value))
+        return Limit(kind, f"`{name}` {fact}" if name else f"what the loop carries {fact}", name, _span(value))
     if owner.name == "arith.constant":
         number = _number_of(value)
         subject = "a constant" if number is None else str(number)
-        return Limit(kind, f"{subject} {what.replace('is not known to be', 'is not')}")
-    made = _MADE.get(owner.name, f"the result of {owner.name}")
-    return Limit(kind, f"`{name}`, {made}, {what}" if name else f"{made} {what}", name, _span(value))
+        return Limit(kind, f"{subject} {fact.replace('is not known to be', 'is not')}")
+    producer = _MADE.get(owner.name, f"the result of {owner.name}")
+    return Limit(kind, f"`{name}`, {producer}, {fact}" if name else f"{producer} {fact}", name, _span(value))
 
 
 _MADE = {

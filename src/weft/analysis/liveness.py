@@ -82,17 +82,17 @@ def _waits_for_all(op: LaneOp, name: str) -> bool:
 def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Lifetime | None]:
     """One for each buffer; None for a buffer that nothing uses."""
     numbered = numbered or Numbered(program)
-    found: list[Lifetime | None] = [None] * len(program.shared)
+    lives: list[Lifetime | None] = [None] * len(program.shared)
 
     def add(buffer: int, first: int, last: int) -> None:
-        before = found[buffer]
-        found[buffer] = Lifetime(min(first, before.first), max(last, before.last)) if before else Lifetime(first, last)
+        before = lives[buffer]
+        lives[buffer] = Lifetime(min(first, before.first), max(last, before.last)) if before else Lifetime(first, last)
 
     def walk(block: Block) -> None:
         """Buffers are found in the block that makes them: an operation with regions is one use."""
-        made = {op.attrs["allocation"] for op in block.ops if op.name == "shared"}
+        begun = {op.attrs["allocation"] for op in block.ops if op.name == "shared"}
         for op in block.ops:
-            for buffer in _used(op, numbered) & made:
+            for buffer in _used(op, numbered) & begun:
                 add(buffer, *numbered.extent[op])
             for region in op.regions:
                 walk(region)
@@ -101,42 +101,42 @@ def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Li
                     add(buffer, *numbered.extent[op])
 
     walk(program.body)
-    _extend(program, numbered, found)
-    return found
+    _extend(program, numbered, lives)
+    return lives
 
 
 def _used(op: LaneOp, numbered: Numbered) -> set[int]:
     """The buffers that an operation, or one inside of it, uses: not those whose address it only computes with."""
-    found: set[int] = set()
+    buffers: set[int] = set()
     for touch in touches_of(op):
-        found |= numbered.of(touch.address) or set(range(len(numbered.program.shared)))
+        buffers |= numbered.of(touch.address) or set(range(len(numbered.program.shared)))
     if op.regions or op.name in ("yield", "condition"):  # an address that is carried on is in use
         for value in op.operands:
-            found |= numbered.of(value)
+            buffers |= numbered.of(value)
     for region in op.regions:
         for inner in region.ops:
-            found |= _used(inner, numbered)
-    return found
+            buffers |= _used(inner, numbered)
+    return buffers
 
 
-def _extend(program: LaneProgram, numbered: Numbered, found: list[Lifetime | None]) -> None:
+def _extend(program: LaneProgram, numbered: Numbered, lives: list[Lifetime | None]) -> None:
     """To the wait for everything that happens later."""
-    used = list(found)
+    used = list(lives)
     for op, awaited in _with_waits(program.body, numbered):
         for touch in touches_of(op):
             if op.attrs.get("isa") == "mbarrier.init":  # no other may be made in its place
                 for buffer in numbered.of(touch.address) or range(len(program.shared)):
-                    life = found[buffer]
-                    found[buffer] = Lifetime(life.first, numbered.number) if life is not None else None
+                    life = lives[buffer]
+                    lives[buffer] = Lifetime(life.first, numbered.number) if life is not None else None
             if touch.later not in WAITS:
                 continue
             for buffer in numbered.of(touch.address) or range(len(program.shared)):
-                life = found[buffer]
+                life = lives[buffer]
                 if life is not None:
                     own = used[buffer] or life  # however long other kinds of accesses make it
                     later = (n for n in numbered.waits[touch.later] if n >= own.last)
                     end = awaited[touch.later] if touch.later in awaited else next(later, numbered.number)
-                    found[buffer] = Lifetime(life.first, max(life.last, end))
+                    lives[buffer] = Lifetime(life.first, max(life.last, end))
 
 
 def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict[str, int]]]:
@@ -152,10 +152,10 @@ def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict
 
 def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[int]]]:
     """(operation, "read", "write" or "atomic", the buffers that it may touch) of every access of shared memory."""
-    found = origins(program)
+    buffers_of = origins(program)
     everything = frozenset(range(len(program.shared)))
     return [
-        (op, touch.how, found.get(touch.address) or everything)
+        (op, touch.how, buffers_of.get(touch.address) or everything)
         for op in program.body.walk()
         for touch in touches_of(op)
     ]

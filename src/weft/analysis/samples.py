@@ -82,17 +82,17 @@ class Samples:
     def of(self, value: SSAValue, signed: bool = True) -> Known:
         """What is known of a value; `signed` says how its bits are read."""
         key = value, signed
-        found = self._known.get(key)
-        if found is None:
+        samples = self._known.get(key)
+        if samples is None:
             self._known[key] = _NOTHING  # around a loop
             self._depth += 1
             if self._depth == DEEP and isinstance(value, OpResult):
                 for first in operands_first(value, lambda x: (x, signed) not in self._known and x.op.name in _RULES):
                     self.of(first, signed)
-            found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value, signed)
+            samples = self._argument(value) if isinstance(value, BlockArgument) else self._result(value, signed)
             self._depth -= 1
-            self._known[key] = found
-        return found
+            self._known[key] = samples
+        return samples
 
     def reached(self, op: Operation) -> bool:
         """Whether an operation may run, as far as conditions and bounds are known."""
@@ -276,12 +276,12 @@ def _merged(a: tuple[Wrap, ...], b: tuple[Wrap, ...]) -> tuple[Wrap, ...]:
     """What has wrapped in either; each operation once, and no more than a few."""
     if not a or not b:
         return a or b
-    found = {w.op: w for w in a}
+    by_op = {w.op: w for w in a}
     for w in b:
-        old = found.get(w.op)
+        old = by_op.get(w.op)
         new = w if old is None else Wrap(w.op, old.where | w.where, np.where(old.where, old.exact, w.exact), w.signed)
-        found[w.op] = new
-    return tuple(found.values())[:_MOST]
+        by_op[w.op] = new
+    return tuple(by_op.values())[:_MOST]
 
 
 @_rule("arith.extsi", "arith.index_cast")

@@ -110,9 +110,9 @@ def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:
 
 def _possible(numbers: LaneNumbers, mask: Value) -> Array | None:
     """Where a mask may hold: of a conjunction, where what is known of its sides does."""
-    known = numbers[mask]
-    if known is not None or mask.op is None or mask.op.name != "arith.andi":
-        return known
+    numbers_held = numbers[mask]
+    if numbers_held is not None or mask.op is None or mask.op.name != "arith.andi":
+        return numbers_held
     sides = [x for x in (_possible(numbers, v) for v in mask.op.operands) if x is not None]
     if not sides:
         return None
@@ -213,17 +213,17 @@ class Footprints:
 
     def meet(self, a: Footprint, b: Footprint) -> str:
         """`a.meets(b)`, found once."""
-        found = self._met.get((a, b))
-        if found is None:
-            found = self._met[a, b] = a.meets(b)
-        return found
+        meets = self._met.get((a, b))
+        if meets is None:
+            meets = self._met[a, b] = a.meets(b)
+        return meets
 
     def _kept(self, key: object, make: object) -> Footprint:
-        found = self._found.get(key)
-        if found is None:
+        kept = self._found.get(key)
+        if kept is None:
             assert callable(make)
-            found = self._found[key] = make()
-        return found
+            kept = self._found[key] = make()
+        return kept
 
     def _anywhere(self, places: frozenset[int]) -> Footprint:
         """Some bytes of some buffers, by any thread; of all of them where nothing is known."""

@@ -63,7 +63,7 @@ class WrappedOffset:
 
 def wrapped_offsets(root: Operation) -> list[WrappedOffset]:
     """The offsets that wrap, once for each operation, in the order of the accesses."""
-    found: dict[Operation, WrappedOffset] = {}
+    offsets: dict[Operation, WrappedOffset] = {}
     function: tt.FuncOp | None = None
     accesses: list[tuple[Operation, tt.FuncOp]] = []
     loops = False
@@ -77,9 +77,9 @@ def wrapped_offsets(root: Operation) -> list[WrappedOffset]:
         samples = Samples(last=last)
         for access, inside in accesses:
             for wrap in _certain(samples, access):
-                if wrap.op not in found:
-                    found[wrap.op] = _described(inside, access, wrap, last)
-    return list(found.values())
+                if wrap.op not in offsets:
+                    offsets[wrap.op] = _described(inside, access, wrap, last)
+    return list(offsets.values())
 
 
 def _mask_of(access: Operation) -> SSAValue | None:

@@ -59,22 +59,22 @@ class _Assigner:
         """A tile in a layout: itself, made anew, or converted."""
         if not is_tensor(value.type) or self.laid.get(value) == layout:
             return value
-        found = self.made.get((value, layout))
-        if found is None:
+        tile = self.made.get((value, layout))
+        if tile is None:
             anew = value not in self.laid
             self.depth += 1
             if anew and self.depth == DEEP:
                 for first in operands_first(value, lambda x: self.is_alike(x, layout)):
                     self.get(first, layout)
-            found = self.made[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
+            tile = self.made[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
             self.depth -= 1
-            self.laid[found] = layout
-        return found
+            self.laid[tile] = layout
+        return tile
 
     def is_alike(self, value: OpResult, layout: AnyLayout) -> bool:
         """Whether a tile has yet to be made anew, of operands in the same layout."""
-        known = value in self.laid or (value, layout) in self.made
-        return is_tensor(value.type) and not known and value.op.name not in (*VIEWS, *MOVED_VIEWS)
+        is_laid = value in self.laid or (value, layout) in self.made
+        return is_tensor(value.type) and not is_laid and value.op.name not in (*VIEWS, *MOVED_VIEWS)
 
     def type_of(self, value: SSAValue, layout: AnyLayout) -> Attribute:
         """The type of a tile in a layout."""
@@ -82,39 +82,39 @@ class _Assigner:
 
     def converted(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
         """A conversion, right after the tile is made."""
-        made = ConvertLayoutOp.create(operands=[value], result_types=[self.type_of(value, layout)])
+        conversion = ConvertLayoutOp.create(operands=[value], result_types=[self.type_of(value, layout)])
         if isinstance(value.owner, Block):
             first = value.owner.first_op
             assert first is not None
-            made.location = first.location
-            value.owner.insert_op_before(made, first)
+            conversion.location = first.location
+            value.owner.insert_op_before(conversion, first)
         else:
-            made.location = value.owner.location
-            self.after(value.owner, made)
-        return made.results[0]
+            conversion.location = value.owner.location
+            self.after(value.owner, conversion)
+        return conversion.results[0]
 
     @staticmethod
-    def after(op: Operation, made: Operation) -> None:
+    def after(op: Operation, new: Operation) -> None:
         """Insert an operation after another."""
         assert op.parent is not None
-        op.parent.insert_op_after(made, op)
+        op.parent.insert_op_after(new, op)
 
     def anew(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
         """The operation that computes a tile, once more in this layout."""
         op = value.owner
         assert isinstance(op, Operation)
         operands = [self.get(x, self.source(op, x, layout)) for x in op.operands]
-        made = op.clone(dict(zip(op.operands, operands, strict=True)))
-        made.operands = operands
-        for old, result in zip(op.results, made.results, strict=True):
+        copy = op.clone(dict(zip(op.operands, operands, strict=True)))
+        copy.operands = operands
+        for old, result in zip(op.results, copy.results, strict=True):
             result._type = self.type_of(old, layout)
             result.name_hint = old.name_hint
-        number = made.properties.get("value")
+        number = copy.properties.get("value")
         if isinstance(number, DenseIntOrFPElementsAttr):  # it has the type too
-            made.properties["value"] = DenseIntOrFPElementsAttr(made.results[0].type, number.data)  # type: ignore[arg-type]
-        made.location = op.location
-        self.after(op, made)
-        return made.results[0]
+            copy.properties["value"] = DenseIntOrFPElementsAttr(copy.results[0].type, number.data)  # type: ignore[arg-type]
+        copy.location = op.location
+        self.after(op, copy)
+        return copy.results[0]
 
     @staticmethod
     def source(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
@@ -137,8 +137,8 @@ class _Assigner:
 
     def own(self, value: SSAValue) -> AnyLayout:
         """The layout a tile has, or one for a tile that may have any."""
-        found = self.choices.known(value)
-        return found if found is not None else self.choices.default(list(shape_of(value.type)))
+        layout = self.choices.known(value)
+        return layout if layout is not None else self.choices.default(list(shape_of(value.type)))
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -201,8 +201,8 @@ class _Assigner:
 
     def common(self, operands: Sequence[SSAValue]) -> AnyLayout:
         """The layout of the first operand that has one."""
-        known = (self.choices.known(x) for x in operands)
-        return next((x for x in known if x is not None), self.own(operands[0]))
+        layouts = (self.choices.known(x) for x in operands)
+        return next((x for x in layouts if x is not None), self.own(operands[0]))
 
     def splittable(self, op: Operation) -> AnyLayout:
         """The operand's own layout where a register tells its halves apart, else one where it does."""
@@ -224,8 +224,8 @@ class _Assigner:
         assert not isinstance(parent, LinearLayout)
         a, b, total = op.operands
         bits = bit_width(element_of(a.type))
-        held = self.choices.known(a)
-        if held is not None and is_of_warpgroups(held) and bits == 16:
+        layout = self.choices.known(a)
+        if layout is not None and is_of_warpgroups(layout) and bits == 16:
             left = self.get(a, DotOperandLayout(0, parent, 2))
         else:
             left = allocated(
@@ -247,9 +247,9 @@ class _Assigner:
         """What is given, carried and handed on, in the layout of its group."""
         agreed = [self.agreed(group) for group in carried(op)]
         first = len(op.operands) - len(agreed) if op.name == "scf.for" else 0
-        given = agreed if op.name == "scf.for" else agreed[: len(op.operands)] if op.name == "scf.while" else []
+        operands = agreed if op.name == "scf.for" else agreed[: len(op.operands)] if op.name == "scf.while" else []
         handed = agreed[len(op.operands) :] if op.name == "scf.while" else agreed
-        for i, layout in enumerate(given, first):
+        for i, layout in enumerate(operands, first):
             if layout is not None:
                 op.operands[i] = self.get(op.operands[i], layout)
         for result, layout in zip(op.results, handed, strict=True):
@@ -260,7 +260,7 @@ class _Assigner:
                 continue
             end = region.blocks[0].last_op
             assert end is not None
-            self.ends[end] = [None, *handed] if end.name == "scf.condition" else given if i else handed
+            self.ends[end] = [None, *handed] if end.name == "scf.condition" else operands if i else handed
             if op.name == "scf.if":
                 self.ends[end] = handed
             self.block(region.blocks[0])
@@ -269,8 +269,8 @@ class _Assigner:
         """The layout of what control flow hands on: that of the argument or result among it; None for a scalar."""
         if not is_tensor(group[0].type):
             return None
-        held = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
-        return self.choices.of(held)
+        member = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
+        return self.choices.of(member)
 
 
 def is_of_warpgroups(layout: AnyLayout) -> bool:

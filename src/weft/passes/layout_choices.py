@@ -223,8 +223,8 @@ class Choices:
                 if isinstance(wish, DistributedLayout | LinearLayout) and text(wish) != layout:
                     others[Wish(site_of(vote.by), text(wish))] = None
             by = site_of(won) if won is not None else None
-            what = span_of_value(first), tile_text(first.type), tuple(names), layout
-            remarks.add(LayoutChosen(*what, by, tuple(others)))
+            tile = span_of_value(first), tile_text(first.type), tuple(names), layout
+            remarks.add(LayoutChosen(*tile, by, tuple(others)))
         for op, reason in self.declined.items():
             remarks.add(InstructionDeclined(site_of(op).span, OF_GROUPS, reason))
 
@@ -232,10 +232,10 @@ class Choices:
 
     def is_free(self, value: SSAValue) -> bool:
         """Whether a tile can be computed in any layout without moving anything."""
-        found = self._free.get(value)
-        if found is None:
-            found = self._free[value] = self._computable(value)
-        return found
+        is_free = self._free.get(value)
+        if is_free is None:
+            is_free = self._free[value] = self._computable(value)
+        return is_free
 
     def _computable(self, value: SSAValue) -> bool:
         if not is_tensor(value.type):
@@ -307,24 +307,24 @@ class Choices:
     def of(self, value: SSAValue) -> AnyLayout:
         """The layout of a tile that is not free."""
         leader = self._find(value)
-        found = self._elected(leader)
-        if found is None:
-            found = self._chosen[leader] = self.default(shape_of(leader.type), self.clusters.of(leader))
-        return found
+        layout = self._elected(leader)
+        if layout is None:
+            layout = self._chosen[leader] = self.default(shape_of(leader.type), self.clusters.of(leader))
+        return layout
 
     def _elected(self, leader: SSAValue) -> AnyLayout | None:
         """The layout of a group, if something speaks for one."""
-        found = self._chosen.get(leader)
-        if found is not None:
-            return found
+        layout = self._chosen.get(leader)
+        if layout is not None:
+            return layout
         self._open.add(leader)
-        found = self._count(leader)
+        layout = self._count(leader)
         self._open.discard(leader)
         if not self._open:
             self._undecided.clear()
-        if found is not None:
-            self._chosen[leader] = found
-        return found
+        if layout is not None:
+            self._chosen[leader] = layout
+        return layout
 
     def _count(self, leader: SSAValue) -> AnyLayout | None:
         """What has the most weight; an access lengthens the vectors of others along the same order.
@@ -372,10 +372,10 @@ class Choices:
             return None
         if not self._open:
             return self.of(value)
-        found = self._elected(leader)
-        if found is None:
+        layout = self._elected(leader)
+        if layout is None:
             self._undecided.add(leader)
-        return found
+        return layout
 
     def _of_view(self, value: SSAValue) -> AnyLayout | None:
         op = value.owner
@@ -427,11 +427,11 @@ class Choices:
 
     def _spread_from(self, value: SSAValue) -> list[SSAValue]:
         """The tiles that a row or column is spread over; kept, as one value may have thousands of uses."""
-        found = self._spreads.get(value)
-        if found is None:
+        spreads = self._spreads.get(value)
+        if spreads is None:
             users = [use.operation for use in value.uses]
-            found = self._spreads[value] = [op.results[0] for op in users if op.name == "tt.broadcast"]
-        return found
+            spreads = self._spreads[value] = [op.results[0] for op in users if op.name == "tt.broadcast"]
+        return spreads
 
     def _control(self, op: Operation) -> None:
         for region in op.regions:
@@ -479,17 +479,17 @@ class Choices:
 
     def _of_addresses(self, pointer: SSAValue, own: AnyLayout) -> AnyLayout | None:
         """The layout of addresses that are computed from what was loaded, where a thread has as many in a row."""
-        found = None if self.is_free(pointer) or self.is_view(pointer) else self.known(pointer)
-        alike = isinstance(found, BlockedLayout) and isinstance(own, BlockedLayout) and found.order == own.order
-        return found if alike and _covers(found, own) else None  # type: ignore[arg-type]
+        layout = None if self.is_free(pointer) or self.is_view(pointer) else self.known(pointer)
+        alike = isinstance(layout, BlockedLayout) and isinstance(own, BlockedLayout) and layout.order == own.order
+        return layout if alike and _covers(layout, own) else None  # type: ignore[arg-type]
 
     def _row(self, op: Operation) -> DistributedLayout | None:
         """The layout of a row or column that is loaded: so that it can be copied ahead, or as it is spread."""
-        found = self._spread(op)
-        found = self._copied(op, found or self.accesses[op]) or found
-        if found is not None:
-            self.spread[op] = found
-        return found
+        layout = self._spread(op)
+        layout = self._copied(op, layout or self.accesses[op]) or layout
+        if layout is not None:
+            self.spread[op] = layout
+        return layout
 
     def _spread(self, op: Operation) -> DistributedLayout | None:
         """The layout in which a row or column that is loaded is spread over a tile, if few instructions load it so."""
@@ -499,9 +499,9 @@ class Choices:
                 continue
             for parent in self._around(view.results[0]):
                 is_slice = view.name == "tt.expand_dims"
-                found = SliceLayout(int_value(view.properties["axis"]), parent) if is_slice else parent
-                if self._accesses_of(op, found) <= SMALL_LOADS:
-                    return found
+                layout = SliceLayout(int_value(view.properties["axis"]), parent) if is_slice else parent
+                if self._accesses_of(op, layout) <= SMALL_LOADS:
+                    return layout
         return None
 
     def _copied(self, op: Operation, spread: DistributedLayout) -> DistributedLayout | None:
@@ -519,8 +519,8 @@ class Choices:
             return None
         if "tt.num_stages" in loop.attributes and int_value(loop.attributes["tt.num_stages"]) < 2:
             return None
-        known = self.facts.of(pointer)
-        run = min(known.contiguity[along], known.divisibility[along] * 8 // bits, 128 // bits, shape[along])
+        axis_facts = self.facts.of(pointer)
+        run = min(axis_facts.contiguity[along], axis_facts.divisibility[along] * 8 // bits, 128 // bits, shape[along])
         for mask in op.operands[1:2]:
             run = min(run, self.facts.of(mask).constancy[along])
         if run * bits < 32:
@@ -536,9 +536,9 @@ class Choices:
             if op.name == "tt.broadcast":
                 yield from self._around(op.results[0])
             elif op.name in TOGETHER:
-                found = self.known(op.results[0]) if len(op.results) == 1 else None
-                if isinstance(found, DistributedLayout):
-                    yield found
+                layout = self.known(op.results[0]) if len(op.results) == 1 else None
+                if isinstance(layout, DistributedLayout):
+                    yield layout
 
     def _first_around(self, view: SSAValue) -> DistributedLayout | None:
         return next(self._around(view), None)
@@ -548,18 +548,18 @@ class Choices:
         shape, along = shape_of(op.operands[0].type), _longest(op)
         linear = layout.to_linear(list(shape))
         kept = linear.in_dims["register"] >> linear.free_variable_masks()["register"].bit_count()
-        known = self.facts.of(op.operands[0])
-        return 1 if known.constancy[along] >= shape[along] else kept // max(1, self._run_of(op, layout))
+        axis_facts = self.facts.of(op.operands[0])
+        return 1 if axis_facts.constancy[along] >= shape[along] else kept // max(1, self._run_of(op, layout))
 
     def _run_of(self, op: Operation, layout: DistributedLayout) -> int:
         """How many elements of a row or column one instruction of a thread loads in a layout."""
         pointer, along = op.operands[0], _longest(op)
         shape, element = shape_of(pointer.type), element_of(pointer.type)
         bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
-        known = self.facts.of(pointer)
+        axis_facts = self.facts.of(pointer)
         order = [along, *(d for d in range(len(shape)) if d != along)]
         width = vector_width(layout.to_linear(list(shape)), shape, bits, order)
-        return min(width, known.contiguity[along], known.divisibility[along] * 8 // bits)
+        return min(width, axis_facts.contiguity[along], axis_facts.divisibility[along] * 8 // bits)
 
     def stands_for(self, new: SSAValue, old: SSAValue) -> None:
         """A tile takes the place of another, in its group."""
@@ -573,10 +573,10 @@ class Choices:
         if op in self.spread and self.known(op.results[0]) == self.spread[op]:
             return self.spread[op]
         for value in (*op.results, *op.operands[:2]):
-            found = None if self.is_free(value) or self.is_view(value) else self.of(value)
-            alike = isinstance(found, BlockedLayout) and found.order == own.order
-            if isinstance(found, BlockedLayout) and alike and (_covers(found, own) or found in self.narrow):
-                return found
+            layout = None if self.is_free(value) or self.is_view(value) else self.of(value)
+            alike = isinstance(layout, BlockedLayout) and layout.order == own.order
+            if isinstance(layout, BlockedLayout) and alike and (_covers(layout, own) or layout in self.narrow):
+                return layout
         return own
 
     def _product(self, op: Operation) -> None:
@@ -587,12 +587,12 @@ class Choices:
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
         group = "" if precise else warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get)
-        found = () if precise or not isinstance(group, str) else products(self.machine, *elements)
-        made = matrix_layouts(found, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
+        entries = () if precise or not isinstance(group, str) else products(self.machine, *elements)
+        laid = matrix_layouts(entries, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
         if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
-        elif made is not None:
-            *self.operands[op], layout = made
+        elif laid is not None:
+            *self.operands[op], layout = laid
         else:
             layout = lanes = divided(multiplying_layout(shape, self.lanes, self.warps), cga)
             self.operands[op] = [DotOperandLayout(i, lanes, 0) for i in range(2)]
@@ -692,8 +692,8 @@ def _has_order_of(a: AnyLayout, b: AnyLayout) -> bool:
     return isinstance(a, BlockedLayout) and isinstance(b, BlockedLayout) and a.order == b.order
 
 
-def _covers(found: BlockedLayout, own: BlockedLayout) -> bool:
-    return all(a >= b for a, b in zip(found.size_per_thread, own.size_per_thread, strict=True))
+def _covers(layout: BlockedLayout, own: BlockedLayout) -> bool:
+    return all(a >= b for a, b in zip(layout.size_per_thread, own.size_per_thread, strict=True))
 
 
 def _is_chained(op: Operation) -> bool:

@@ -196,7 +196,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         if (few or _is_crowded(limit, used, each, stages)) and _is_held(loop, some):
             most = min(stages, room + 1)
             tell.copied(found, some, most, [most - 1] * len(some))
-            _Pipeline(loop, some, most, [most - 1] * len(some), machine, by_twos, held=True).rewrite()
+            _Pipeline(loop, some, most, [most - 1] * len(some), machine, by_twos, in_registers=True).rewrite()
             return
         most = min(stages, room)
         if most > 1:
@@ -245,9 +245,9 @@ def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> i
     return machine.blocks_at_a_time(machine.threads(warps), others + bytes) * warps
 
 
-def _by_twos(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
+def _by_twos(loop: scf.ForOp, copied: Sequence[_Copied]) -> bool:
     """Whether a loop stores operands of its product anew."""
-    loaded = {c.load.result for c in found}
+    loaded = {c.load.result for c in copied}
     return any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(loop))
 
 
@@ -256,15 +256,15 @@ def _is_crowded(limit: int, used: int, each: int, stages: int) -> bool:
     return 2 * (used + stages * each) > limit >= 2 * (used + (stages - 1) * each)
 
 
-def _is_held(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
+def _is_held(loop: scf.ForOp, copied: Sequence[_Copied]) -> bool:
     """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
-    body, held = loop.body.block, 0
+    body, registers = loop.body.block, 0
     for op in walk(body):
         if isinstance(op, WarpGroupDotOp):
             return False
         if isinstance(op, tt.DotOp):
-            held += _registers(op.d)
-    for c in found:
+            registers += _registers(op.d)
+    for c in copied:
         todo: list[SSAValue] = [c.load.result]
         while todo:
             value = todo.pop()
@@ -275,8 +275,8 @@ def _is_held(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
                 if isinstance(op, tt.TransOp):
                     todo.append(op.results[0])
                 else:
-                    held += _registers(op.results[0] if moved else value)
-    return held <= HELD_REGISTERS
+                    registers += _registers(op.results[0] if moved else value)
+    return registers <= HELD_REGISTERS
 
 
 def _registers(value: SSAValue) -> int:
@@ -284,15 +284,15 @@ def _registers(value: SSAValue) -> int:
     return layout_of(value.type).in_dims["register"] * bit_width(element_of(value.type)) // 32
 
 
-def _ways(loop: scf.ForOp, found: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
+def _ways(loop: scf.ForOp, copied: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
     """Which loads to copy, and whether stored operands have two buffers: what needs the most memory first.
 
     Of the loads, those that a product takes from memory as they are stay the longest, then the smaller ones.
     """
-    direct = [any(isinstance(use.operation, LocalAllocOp) for use in c.load.result.uses) for c in found]
-    ranked = [c for _, c in sorted(zip(direct, found, strict=True), key=lambda x: (not x[0], x[1].bytes))]
+    direct = [any(isinstance(use.operation, LocalAllocOp) for use in c.load.result.uses) for c in copied]
+    ranked = [c for _, c in sorted(zip(direct, copied, strict=True), key=lambda x: (not x[0], x[1].bytes))]
     for count in range(len(ranked), 0, -1):
-        some = [c for c in found if c in ranked[:count]]
+        some = [c for c in copied if c in ranked[:count]]
         yield True, some
         if stored_operands(loop):
             yield False, some
@@ -300,11 +300,11 @@ def _ways(loop: scf.ForOp, found: Sequence[_Copied]) -> Iterator[tuple[bool, Seq
 
 def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copied: Set[tt.LoadOp]) -> bool:
     """Whether a load, or what it looks up, may see what the loop stores, or is looked up in a tile that is copied."""
-    found = slice_of(loop, _wanted(op))
-    assert found is not None
-    if not copied.isdisjoint(found.lookups):
+    needed = slice_of(loop, _wanted(op))
+    assert needed is not None
+    if not copied.isdisjoint(needed.lookups):
         return True
-    read = {root_of(x.ptr) for x in (op, *found.lookups)}
+    read = {root_of(x.ptr) for x in (op, *needed.lookups)}
     return bool(stored) and (None in stored or None in read or not read.isdisjoint(stored))
 
 
@@ -322,18 +322,18 @@ def _has_effects(op: Operation) -> bool:
     if isinstance(op, tt.LoadOp):  # no load may move over a volatile one
         volatile = op.properties.get("isVolatile")
         return volatile is not None and bool(splat_value(volatile))
-    known = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
-    return not known or op.name in EFFECTS
+    is_ordinary = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
+    return not is_ordinary or op.name in EFFECTS
 
 
-def _others(loop: scf.ForOp, found: Sequence[_Copied], by_twos: bool) -> int:
+def _others(loop: scf.ForOp, copied: Sequence[_Copied], by_twos: bool) -> int:
     """Bytes of the other tiles in shared memory that may be in use during the loop; the stages of others are not."""
     root: Operation = loop
     while root.parent_op() is not None and root.name != "tt.func":
         parent = root.parent_op()
         assert parent is not None
         root = parent
-    loaded = {c.load.result for c in found}
+    loaded = {c.load.result for c in copied}
     twice = stored_operands(loop) if by_twos else []
     total = 0
     for op in walk(root):
@@ -344,10 +344,10 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied], by_twos: bool) -> int:
     return total
 
 
-def _moved(loop: scf.ForOp, found: Sequence[_Copied], machine: Machine) -> int:
+def _moved(loop: scf.ForOp, copied: Sequence[_Copied], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
-    buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in found}
+    buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in copied}
     for op in walk(loop.body.block):
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
@@ -420,18 +420,18 @@ class _Pipeline:
     def __init__(
         self,
         loop: scf.ForOp,
-        found: Sequence[_Copied],
+        copied: Sequence[_Copied],
         stages: int,
         counts: Sequence[int],
         machine: Machine,
         by_twos: bool,
-        held: bool = False,
+        in_registers: bool = False,
     ) -> None:
-        self.loop, self.found, self.stages, self.counts = loop, found, stages, counts
-        self.machine, self.by_twos, self.held = machine, by_twos, held
-        made = slice_of(loop, [x for c in found for x in _wanted(c.load)])
-        assert made is not None  # each of them has one
-        self.slice: Slice = made
+        self.loop, self.found, self.stages, self.counts = loop, copied, stages, counts
+        self.machine, self.by_twos, self.held = machine, by_twos, in_registers
+        part = slice_of(loop, [x for c in copied for x in _wanted(c.load)])
+        assert part is not None  # each of them has one
+        self.slice: Slice = part
         self.buffers: list[SSAValue] = []
         self.by_warpgroups = any(isinstance(op, WarpGroupDotOp) for op in loop.body.block.ops)
 

@@ -23,17 +23,17 @@ def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: A
     undefined = context.env[value].undefined
     if undefined is None or not context.batch.options.uninitialized:
         return
-    found = full(undefined != 0, context.count, context.batch.lanes)
+    wrong = full(undefined != 0, context.count, context.batch.lanes)
     if where is not None:
-        found = found & where
-    if found.any():
-        row, lane, register = (int(x[0]) for x in np.nonzero(found))
+        wrong = wrong & where
+    if wrong.any():
+        row, lane, register = (int(x[0]) for x in np.nonzero(wrong))
         error = UninitializedError(
             f"{what} is undefined in register {register}: nothing was written to it",
             op.span,
             thread=context.thread(row, lane),
         )
-        error.count = int(found.sum())
+        error.count = int(wrong.sum())
         context.batch.launch.error(error)
 
 
@@ -122,8 +122,8 @@ def _masked_off(context: Context, other: Value | None, active: Array, undefined:
     missing = context.env[other].undefined
     if missing is None:
         return undefined
-    found: Array = ~active & (missing != 0)
-    return found if undefined is None else undefined | found
+    undefined_lanes: Array = ~active & (missing != 0)
+    return undefined_lanes if undefined is None else undefined | undefined_lanes
 
 
 def _typed(raw: Array, elem: str) -> Array:

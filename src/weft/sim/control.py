@@ -72,27 +72,27 @@ def region(context: Context, block: Block) -> Running:
 def _control(context: Context, op: LaneOp) -> Generator[Wait, None, bool]:
     """An operation with regions; whether all warps returned in it."""
     if op.name == "if":
-        found = yield from _if(context, op)
+        results = yield from _if(context, op)
     elif op.name == "for":
-        found = yield from _for(context, op)
+        results = yield from _for(context, op)
     elif op.name == "while":
-        found = yield from _while(context, op)
+        results = yield from _while(context, op)
     elif op.name == "partitions":
-        found = yield from _partitions(context, op)
+        results = yield from _partitions(context, op)
     else:
         raise Unsupported(f"`{op.name}` in the simulator", context.batch.program.target, op.span)
-    if found is None:
+    if results is None:
         return True
-    for value, fragment in zip(op.results, found, strict=True):
+    for value, fragment in zip(op.results, results, strict=True):
         context.env.values[value] = fragment
     return False
 
 
-def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, what: str) -> Array:
+def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, name: str) -> Array:
     """One number for each warp, or one alone if it is the same for all; DivergenceError if lanes disagree."""
     if not fragment.known:
-        raise Uncountable(f"{what} depends on data" + (f" ({op.span})" if op.span else ""))
-    need_defined(context, op, value, what)
+        raise Uncountable(f"{name} depends on data" + (f" ({op.span})" if op.span else ""))
+    need_defined(context, op, value, name)
     data = fragment.data
     if data.shape[1] > 1:
         wrong = (data != data[:, :1]).any(axis=(1, 2))
@@ -100,17 +100,17 @@ def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, wh
             row = int(np.flatnonzero(wrong)[0])
             lanes = data[row, :, 0]
             lane = int(np.flatnonzero(lanes != lanes[0])[0])
-            message = f"{what} is {lanes[0]} in lane 0 and {lanes[lane]} in lane {lane}"
+            message = f"{name} is {lanes[0]} in lane 0 and {lanes[lane]} in lane {lane}"
             context.batch.launch.error(DivergenceError(message, op.span, thread=context.thread(row, lane)))
-    found: Array = data[:, 0, 0]
-    return found[:1] if (found == found[0]).all() else found
+    of_warps: Array = data[:, 0, 0]
+    return of_warps[:1] if (of_warps == of_warps[0]).all() else of_warps
 
 
 def _split(context: Context, op: LaneOp, parts: Sequence[tuple[Array, Block | None]]) -> Running:
     """Run regions by parts of the warps, in turn, and join what they hand on; no region hands on nothing."""
     bodies = [_body(block) for _, block in parts]
-    found = yield from _parallel(context, op, [rows for rows, _ in parts], bodies)
-    return found
+    results = yield from _parallel(context, op, [rows for rows, _ in parts], bodies)
+    return results
 
 
 def _numbered(body: Callable[[int], Iterator[Wait]], index: int, part: Context) -> Iterator[Wait]:
@@ -175,8 +175,8 @@ def _partitions(context: Context, op: LaneOp) -> Running:
     local = context.warps % context.batch.program.warps
     starts, warps = op.attrs["starts"], op.attrs["warps"]
     rows = [np.flatnonzero((local >= s) & (local < s + n)) for s, n in zip(starts, warps, strict=True)]
-    found = yield from _parallel(context, op, rows, [_body(r) for r in op.regions], starts)
-    return found
+    results = yield from _parallel(context, op, rows, [_body(r) for r in op.regions], starts)
+    return results
 
 
 def _if(context: Context, op: LaneOp) -> Running:
@@ -185,20 +185,20 @@ def _if(context: Context, op: LaneOp) -> Running:
     context.batch.report.add_kind(op.span, "if", context.count)
     if len(condition) == 1:
         chosen = then if condition[0] else other
-        found = yield from region(context, chosen) if chosen is not None else _nothing()
-        return found
+        results = yield from region(context, chosen) if chosen is not None else _nothing()
+        return results
     parts = [(np.flatnonzero(condition), then), (np.flatnonzero(~condition), other)]
-    found = yield from _split(context, op, parts)
-    return found
+    results = yield from _split(context, op, parts)
+    return results
 
 
 def _for(context: Context, op: LaneOp) -> Running:
     names = ("the lower bound of `for`", "the upper bound of `for`", "the step of `for`")
-    bounds = [_per_warp(context, op, context.env[v], v, what) for v, what in zip(op.operands[:3], names, strict=True)]
+    bounds = [_per_warp(context, op, context.env[v], v, name) for v, name in zip(op.operands[:3], names, strict=True)]
     initial = [context.env[v] for v in op.operands[3:]]
     if all(len(b) == 1 for b in bounds):
-        found = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
-        return found
+        results = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
+        return results
     table = np.stack([np.broadcast_to(b, (context.count,)) for b in bounds], axis=1)
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     rows = [np.flatnonzero(which.reshape(-1) == i) for i in range(len(distinct))]
@@ -207,8 +207,8 @@ def _for(context: Context, op: LaneOp) -> Running:
         return lambda part: _iterate(part, op, distinct[i].tolist(), [f.rows(rows[i]) for f in initial])
 
     bodies = [iterate(i) for i in range(len(distinct))]
-    found = yield from _parallel(context, op, rows, bodies)
-    return found
+    results = yield from _parallel(context, op, rows, bodies)
+    return results
 
 
 def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment]) -> Running:
@@ -232,10 +232,10 @@ def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Frag
         context.env.values[body.arguments[0]] = Fragment(np.full((1, 1, 1), index, dtype))
         for value, fragment in zip(body.arguments[1:], carried, strict=True):
             context.env.values[value] = fragment
-        found = yield from region(context, body)
-        if found is None:
+        results = yield from region(context, body)
+        if results is None:
             return None
-        carried = found
+        carried = results
         if len(context.batch.contexts) > 1:  # others may move between any two iterations
             yield Wait(lambda: True, "its turn", op.span)
     return carried
@@ -256,16 +256,16 @@ def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) 
         _step(context, op)
         for value, fragment in zip(before.arguments, values, strict=True):
             context.env.values[value] = fragment
-        found = yield from region(context, before)
-        if found is None:
+        results = yield from region(context, before)
+        if results is None:
             return None
-        condition = _per_warp(context, op, found[0], before.ops[-1].operands[0], "the condition of `while`")
+        condition = _per_warp(context, op, results[0], before.ops[-1].operands[0], "the condition of `while`")
         if len(condition) > 1:
-            rest = yield from _part_ways(context, op, condition, found[1:])
+            rest = yield from _part_ways(context, op, condition, results[1:])
             return rest
         if not condition[0]:
-            return found[1:]
-        again = yield from _again(context, after, found[1:])
+            return results[1:]
+        again = yield from _again(context, after, results[1:])
         if again is None:
             return None
         values = again
@@ -276,8 +276,8 @@ def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) 
 def _again(context: Context, after: Block, values: list[Fragment]) -> Running:
     for value, fragment in zip(after.arguments, values, strict=True):
         context.env.values[value] = fragment
-    found = yield from region(context, after)
-    return found
+    results = yield from region(context, after)
+    return results
 
 
 def _part_ways(context: Context, op: LaneOp, condition: Array, values: list[Fragment]) -> Running:
@@ -292,8 +292,8 @@ def _part_ways(context: Context, op: LaneOp, condition: Array, values: list[Frag
         again = yield from _again(part, op.regions[1], [f.rows(going) for f in values])
         if again is None:
             return None
-        found = yield from _while(part, op, again)
-        return found
+        results = yield from _while(part, op, again)
+        return results
 
-    found = yield from _parallel(context, op, [going, done], [onward, finished])
-    return found
+    results = yield from _parallel(context, op, [going, done], [onward, finished])
+    return results

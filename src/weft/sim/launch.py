@@ -152,19 +152,19 @@ def scalar(elem: str, value: Any) -> Fragment:
     return Fragment(data.reshape(1, 1, 1))
 
 
-def launch(what: Launch) -> Report:
+def launch(run: Launch) -> Report:
     """All blocks of the grid, as many at once as the options allow."""
-    program, total = what.program, int(np.prod(what.grid)) * what.program.blocks
-    together, granule, apart = _together(what), _granule(program), _may_wait(program)
+    program, total = run.program, int(np.prod(run.grid)) * run.program.blocks
+    together, granule, apart = _together(run), _granule(program), _may_wait(program)
     for first in range(0, total, together):
         numbers = np.arange(first, min(first + together, total))
-        if what.options.order == "backward":
+        if run.options.order == "backward":
             numbers = numbers[::-1].copy()
-        batch = Batch(what, numbers, granule)
+        batch = Batch(run, numbers, granule)
         batch.run(start, apart)
         batch.adds.finish(batch)
         check_ends(batch)
-    return what.report
+    return run.report
 
 
 def _values(program: LaneProgram) -> list[Value]:

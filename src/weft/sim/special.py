@@ -130,12 +130,12 @@ def _joined(x: Array, repeats: int, warps: int) -> Array:
 
 def _undefined_warps(fragments: list[Fragment], warps: int) -> Array | None:
     """Warps of which some operand is undefined somewhere: then all of the results are."""
-    found: Array | None = None
+    undefined: Array | None = None
     for f in fragments:
         if f.undefined is not None:
             rows = np.broadcast_to(f.undefined.any(axis=(1, 2)), (warps,))
-            found = rows if found is None else found | rows
-    return found
+            undefined = rows if undefined is None else undefined | rows
+    return undefined
 
 
 # -- barriers ---------------------------------------------------------------------------------------------------------
@@ -196,13 +196,13 @@ def _check(context: Context, op: LaneOp) -> None:
         rows = np.flatnonzero(blocks == block)
         each = zip(op.operands, op.attrs["layouts"], strict=True)
         tiles = [_tile_of(context, value, layout, rows) for value, layout in each]
-        held = np.ma.filled(tiles[0], True).astype(np.bool_)
-        if held.all():
+        condition = np.ma.filled(tiles[0], True).astype(np.bool_)
+        if condition.all():
             continue
-        place = tuple(int(i) for i in np.unravel_index(int(np.argmin(held)), held.shape))
+        place = tuple(int(i) for i in np.unravel_index(int(np.argmin(condition)), condition.shape))
         values = [int(np.ma.getdata(tile)[place]) for tile in tiles[1:]]
         told = explained(op.attrs, values, op.span)
-        position: dict[str, Any] = {"position": place, "shape": held.shape} if held.shape else {}
+        position: dict[str, Any] = {"position": place, "shape": condition.shape} if condition.shape else {}
         raise DeviceAssertionError(**told, **position, program=batch.index_of(block), kernel=batch.program.name)
 
 

@@ -305,7 +305,7 @@ def test_only_a_vendor_imports_what_is_a_vendors(imports: list[Import]) -> None:
     problems = []
     for found in imports:
         vendors = VENDORS & set(found.module.split(".")[2:])
-        own = vendors & set(found.file.parts) or found.room == "passes" or found.file.name in ("gpu.py", "gluon.py")
+        own = vendors & set(found.file.parts)
         if vendors and found.imported_room not in OF_USERS and not own:
             problems.append(f"{found.where}: `{found.module}` is {vendors.pop()}'s")
     _fail_on(problems)

@@ -131,7 +131,7 @@ def run_pass(name: str, module: ModuleOp) -> None:
     function(module, **{p.name: known[p.name] for p in wanted if p.name in known and p.default is p.empty})
 
 
-PASSES = tile_passes() | {"overlap_products": on_loops(passes.nvidia.overlap_products.overlap_products)}
+PASSES = tile_passes() | {"overlap_products": on_loops(passes.overlap_products.overlap_products)}
 LANE_PASSES = lane_passes()
 
 

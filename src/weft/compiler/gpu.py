@@ -23,11 +23,9 @@ from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.machines import Machine
 from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
-from weft.passes.nvidia.create_tensormaps import create_tensormaps
-from weft.passes.nvidia.fence_copies import fence_copies
-from weft.passes.nvidia.fence_reads import fence_reads
 from weft.passes.recoalesce import relay
 from weft.passes.resolve_layouts import resolve_layouts
+from weft.passes.vendor import passes_of
 
 from .options import given_for_gpu, make_options
 from .sources import Source
@@ -65,7 +63,7 @@ def tile_ir(
     language = make_options(given).language
     module: ModuleOp = src.make_ir(language, target)
     if _has_layouts(module):
-        fence_copies(module)
+        passes_of(target.machine).of_text(module)
         return layout_pipeline(module)
     threads = target.machine.threads(language.num_warps)
     return gpu_tile_pipeline(module, threads, language.enable_fp_fusion, remarks)
@@ -137,7 +135,6 @@ def layout_ir(
     verify(module, "gluon")
     for function, chosen in resolve_layouts(module, remarks):
         relay(function, chosen, remarks)
-    create_tensormaps(module)
-    fence_reads(module)
+    passes_of(target.machine).of_author(module)
     verify(module, "layout")
     return module

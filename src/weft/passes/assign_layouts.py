@@ -36,7 +36,7 @@ from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import MOVED_VIEWS, SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
-from .nvidia.warpgroup_products import allocated, contiguous_dim, warpgroup_product
+from .vendor import passes_of
 
 __all__ = ["assign_layouts"]
 
@@ -220,7 +220,8 @@ class _Assigner:
 
     def warpgroup(self, op: Operation) -> None:
         """Operands in shared memory, but for a left one that has come out of a product."""
-        parent, access = self.choices.products[op], self.choices.accesses.get
+        parent, access, machine = self.choices.products[op], self.choices.accesses.get, self.choices.machine
+        adds = passes_of(machine)
         assert not isinstance(parent, LinearLayout)
         a, b, total = op.operands
         bits = bit_width(element_of(a.type))
@@ -228,14 +229,10 @@ class _Assigner:
         if layout is not None and is_of_warpgroups(layout) and bits == 16:
             left = self.get(a, DotOperandLayout(0, parent, 2))
         else:
-            left = allocated(
-                op, self.get(a, self.own(a)), contiguous_dim(a, access), 0, self.division(op, 0), self.choices.machine
-            )
-        right = allocated(
-            op, self.get(b, self.own(b)), contiguous_dim(b, access), 1, self.division(op, 1), self.choices.machine
-        )
+            left = adds.in_memory(op, self.get(a, self.own(a)), 0, self.division(op, 0), machine, access)
+        right = adds.in_memory(op, self.get(b, self.own(b)), 1, self.division(op, 1), machine, access)
         old = op.results[0]
-        result = warpgroup_product(op, left, right, self.get(total, parent))
+        result = adds.product(op, left, right, self.get(total, parent))
         self.choices.stands_for(result, old)
         self.laid[result] = parent
 

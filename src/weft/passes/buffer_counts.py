@@ -27,7 +27,7 @@ from weft.ir import tt, walk
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
 from .buffered_tiles import is_product_operand
-from .nvidia.overlap_products import overlaps_two_iterations
+from .overlap_products import overlaps_two_iterations
 from .store_operands import is_single
 
 __all__ = ["buffer_counts"]

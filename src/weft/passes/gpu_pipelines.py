@@ -22,9 +22,6 @@ from .drop_unchanged import drop_unchanged
 from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .join_branches import join_branches
-from .nvidia.join_products import join_products
-from .nvidia.share_stored import share_stored
-from .nvidia.start_from_zero import start_from_zero
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
@@ -34,6 +31,7 @@ from .scalarize_carried import scalarize_carried
 from .split_products import split_products
 from .store_operands import store_operands
 from .structure_branches import structure_branches
+from .vendor import passes_of
 
 __all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
@@ -71,6 +69,7 @@ def gpu_pipeline(
     arguments (see `rewrite_descriptors`). With `debug`, assertions know what they are about, and with `values` besides,
     values that mean nothing are found where they matter (see `check_values`).
     """
+    adds = passes_of(machine)
     rewrite_descriptors(module, machine.name)
     decompose_dot_scaled(module)
     if debug and values:
@@ -85,12 +84,11 @@ def gpu_pipeline(
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
     assign_layouts(module, machine, warps, blocks, stages > 1 and machine.async_copies, remarks)
     recoalesce(module, remarks)
-    start_from_zero(module)
+    adds.after_layouts(module)
     store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave
     pipeline_loads(module, machine, stages, remarks)
     store_operands(module, machine, loaded=True, remarks=remarks)
-    share_stored(module, machine, remarks)  # what is left to store, now that it is known what is copied
-    join_products(module, machine, remarks)  # after it: a store that is gone has nothing to be fenced for
+    adds.after_copies(module, machine, remarks)  # what is left to store, now that it is known what is copied
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the iterations as they were, and what the first iterations repeat
     drop_unchanged(module)

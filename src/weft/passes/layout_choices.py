@@ -103,7 +103,7 @@ from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
 from .buffered_tiles import is_multiplied
 from .matrix_layouts import matrix_layouts
-from .nvidia.warpgroup_products import OF_GROUPS, warpgroup_layout
+from .vendor import passes_of
 
 __all__ = ["SHAPES", "MOVED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 
@@ -151,6 +151,7 @@ class Choices:
 
     def __init__(self, machine: Machine, warps: int, blocks: int = 1, ahead: bool = False) -> None:
         self.machine, self.warps, self.lanes = machine, warps, machine.lanes
+        self.adds = passes_of(machine)
         self.ahead = ahead
         """Whether loads for products are copied iterations ahead."""
         self.clusters = Clusters(blocks)
@@ -226,7 +227,7 @@ class Choices:
             tile = span_of_value(first), tile_text(first.type), tuple(names), layout
             remarks.add(LayoutChosen(*tile, by, tuple(others)))
         for op, reason in self.declined.items():
-            remarks.add(InstructionDeclined(site_of(op).span, OF_GROUPS, reason))
+            remarks.add(InstructionDeclined(site_of(op).span, self.adds.of_memory, reason))
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
@@ -586,7 +587,7 @@ class Choices:
         elements = [str(element_of(x.type)) for x in op.operands]
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
-        group = "" if precise else warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get)
+        group = "" if precise else self.adds.product_layout(op, shape, self.machine, self.warps, self.accesses.get)
         entries = () if precise or not isinstance(group, str) else products(self.machine, *elements)
         laid = matrix_layouts(entries, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
         if not isinstance(group, str):

@@ -71,9 +71,7 @@ _FLOATS: dict[type[Operation], float] = {
 _INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
 
 
-def partial_sums(
-    root: Operation, threads: int, *, reorder: bool = True, remarks: RemarkCollector = NO_REMARKS
-) -> bool:
+def partial_sums(root: Operation, threads: int, *, reorder: bool = True, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite the loops inside `root`, of a kernel whose blocks have so many threads. Gives whether there was any.
 
     Without `reorder`, floats are added in the order of the text.
@@ -87,9 +85,7 @@ def partial_sums(
     return changed
 
 
-def _rewrite(
-    loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool, remarks: RemarkCollector
-) -> int:
+def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool, remarks: RemarkCollector) -> int:
     """Rewrite one sum, if it takes no more than the registers that are left; how many it takes."""
     carried = loop.body.block.args[index + 1]
     reduction = _reduction(loop, carried, index)

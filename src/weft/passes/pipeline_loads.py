@@ -94,7 +94,7 @@ from weft.ops.table import ROWS
 from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
 from .loop_slices import Slice, slice_of
-from .nvidia.overlap_products import (
+from .overlap_products import (
     begin_product,
     drop_fences,
     hoist_operands,

@@ -43,9 +43,7 @@ LEAST = 32
 """Registers of an operand that is worth a trip."""
 
 
-def store_operands(
-    module: ModuleOp, machine: Machine, *, loaded: bool, remarks: RemarkCollector = NO_REMARKS
-) -> None:
+def store_operands(module: ModuleOp, machine: Machine, *, loaded: bool, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the conversions to operands of single multiplications; those of loads in loops only where `loaded`."""
     for op in list(walk(module)):
         if isinstance(op, ConvertLayoutOp) and is_single(op.result.type) and (loaded or not _is_loaded(op.src)):

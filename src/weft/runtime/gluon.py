@@ -10,11 +10,11 @@ from typing import Any
 
 from weft.base import LaunchError, LayoutError
 from weft.compiler import ASTSource
+from weft.gluon.nvidia.limits import CORNERS
 from weft.gluon.semantic import GluonSemantic
 from weft.language.callable import constexpr_function
 from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
-from weft.targets.nvidia import CORNERS
 
 from . import descriptor
 from .arrays import ArrayFacts, element_bytes

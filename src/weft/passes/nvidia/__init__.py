@@ -1,1 +1,58 @@
-"""What only NVIDIA's GPUs have."""
+"""What only NVIDIA's GPUs need of the passes: products by wgmma, and the copy engine; see `passes/vendor.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from weft.base.remarks import RemarkCollector
+from weft.layouts import DistributedLayout
+from weft.machines import Machine
+
+from ..vendor import AccessOf
+from .create_tensormaps import create_tensormaps
+from .fence_copies import fence_copies
+from .fence_reads import fence_reads
+from .join_products import join_products
+from .share_stored import share_stored
+from .start_from_zero import start_from_zero
+from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgroup_product
+
+__all__ = ["PASSES"]
+
+
+class _Passes:
+    of_memory = OF_GROUPS
+
+    def product_layout(
+        self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
+    ) -> DistributedLayout | str:
+        return warpgroup_layout(op, shape, machine, warps, access)
+
+    def in_memory(
+        self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
+    ) -> SSAValue:
+        return allocated(op, tile, index, division, machine, access)
+
+    def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        return warpgroup_product(op, a, b, c)
+
+    def after_layouts(self, module: ModuleOp) -> None:
+        start_from_zero(module)
+
+    def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
+        share_stored(module, machine, remarks)
+        join_products(module, machine, remarks)  # after it: a store that is gone has nothing to be fenced for
+
+    def of_author(self, module: ModuleOp) -> None:
+        create_tensormaps(module)
+        fence_reads(module)
+
+    def of_text(self, module: ModuleOp) -> None:
+        fence_copies(module)
+
+
+PASSES = _Passes()

@@ -16,7 +16,7 @@ Not done here: products that go on while others are prepared (`isAsync`), copies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 
@@ -28,13 +28,14 @@ from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, typ
 from weft.ir.gpu import layout_of, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
-from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout
+from weft.layouts import DistributedLayout, NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine
 from weft.ops.table import ROWS
 from weft.targets.table import available, products
 
 from ..blocks_of_clusters import Bases
+from ..vendor import AccessOf
 
 __all__ = ["OF_GROUPS", "allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
 
@@ -42,8 +43,6 @@ OF_GROUPS = "wgmma"
 GROUP = 4
 """Warps that multiply together."""
 LOOPS = ("scf.for", "scf.while")
-
-AccessOf = Callable[[Operation], BlockedLayout | None]
 
 
 def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
@@ -107,12 +106,10 @@ def _is_in_loop(value: SSAValue) -> bool:
 
 
 def allocated(
-    op: Operation, value: SSAValue, along: int | None, index: int, division: Bases, machine: Machine
+    op: Operation, value: SSAValue, index: int, division: Bases, machine: Machine, access: AccessOf
 ) -> SSAValue:
-    """An operand in shared memory, stored before the product; `along` is the dimension it came from memory along.
-
-    `division` is how the blocks of a cluster divide it.
-    """
+    """An operand in shared memory, stored before the product; `division` is how the blocks of a cluster divide it."""
+    along = contiguous_dim(op.operands[index], access)
     shape, element = list(shape_of(value.type)), element_of(value.type)
     bits = bit_width(element)
     rows, columns = (

@@ -61,7 +61,7 @@ from weft.ir.gpu import MemDescType, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
 
-from ..removal import remove
+from .removal import remove
 
 __all__ = [
     "begin_product",

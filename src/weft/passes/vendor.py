@@ -1,0 +1,91 @@
+"""What a vendor adds to the passes: products that only its matrix units do, and what its copies need.
+
+`passes/nvidia/` is one such addition: products of warp groups, which read operands in shared memory, and the copy
+engine. `passes_of(machine)` gives that of a machine's vendor, or one that adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from weft.base.remarks import RemarkCollector
+from weft.layouts import BlockedLayout, DistributedLayout
+from weft.machines import Machine, part
+
+__all__ = ["AccessOf", "VendorPasses", "passes_of"]
+
+AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
+"""The layout by which a load, or a store, accesses memory."""
+
+
+class VendorPasses(Protocol):
+    """The vendor's part, which its folder calls `PASSES`."""
+
+    of_memory: str
+    """What remarks call its instruction for products of operands in shared memory."""
+
+    def product_layout(
+        self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
+    ) -> DistributedLayout | str:
+        """The layout of the result where a product can be made of that instruction, else why it cannot, in words: none
+        for a machine that has no such instruction. `shape` is a block's part."""
+
+    def in_memory(
+        self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
+    ) -> SSAValue:
+        """An operand of such a product, number `index`, stored to shared memory before it; `tile` is it in a layout of
+        its own, and `division` how the blocks of a cluster divide it."""
+
+    def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        """The product of such operands, in the place of the one that there was; its result."""
+
+    def after_layouts(self, module: ModuleOp) -> None:
+        """Change layout IR that the compiler has just made."""
+
+    def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
+        """Change layout IR in which it is known what is copied ahead."""
+
+    def of_author(self, module: ModuleOp) -> None:
+        """Change layout IR of a Gluon kernel, whose layouts are known: descriptors that it makes, fences it needs."""
+
+    def of_text(self, module: ModuleOp) -> None:
+        """Change layout IR that was given as text."""
+
+
+class _Nothing:
+    of_memory = ""
+
+    def product_layout(
+        self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
+    ) -> DistributedLayout | str:
+        return ""
+
+    def in_memory(
+        self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
+    ) -> SSAValue:
+        raise NotImplementedError
+
+    def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        raise NotImplementedError
+
+    def after_layouts(self, module: ModuleOp) -> None:
+        """Nothing."""
+
+    def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
+        """Nothing."""
+
+    of_author = of_text = after_layouts
+
+
+_NOTHING = _Nothing()
+
+
+def passes_of(machine: Machine) -> VendorPasses:
+    """What the vendor of a machine adds."""
+    found = part("passes", machine)
+    adds: VendorPasses = found.PASSES if found is not None else _NOTHING
+    return adds

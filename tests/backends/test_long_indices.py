@@ -15,7 +15,7 @@ import weft.language as tl
 from ptx.launching import launch
 from weft.analysis import parts_first
 from weft.backends.cpu.schedule import MOST_GATHERED
-from weft.backends.llvm.names import DEEPEST, chains_divided
+from weft.backends.llvm.names import DEEPEST, further_names
 from weft.backends.nvidia import machine
 
 STEPS = 120
@@ -86,28 +86,28 @@ def test_llvm_is_given_chains_that_end(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[tuple[str, str | None]] = []
 
     def watched(text: str) -> str | None:
-        handed.append((text, chains_divided(text)))
+        handed.append((text, further_names(text)))
         return handed[-1][1]
 
-    monkeypatch.setattr(machine, "chains_divided", watched)
+    monkeypatch.setattr(machine, "further_names", watched)
     source = weft.ASTSource(moved, {"x": "*i32", "out": "*i32", "n": "i32"}, {"STEPS": STEPS})
     with weft.knobs.compilation.scope():
         weft.knobs.compilation.always_compile = True
         weft.compile(source, target="cuda:90")
     before, after = max(handed, key=lambda pair: len(pair[0]))
     assert after is not None
-    assert chains_divided(after) is None
-    stands = dict(re.findall(r"(%link\.\d+) = freeze \S+ (%\S+)", after))
+    assert further_names(after) is None
+    stands = dict(re.findall(r"(%named\.\d+) = freeze \S+ (%\S+)", after))
     lines = [line for line in after.splitlines() if "= freeze" not in line]
-    assert re.sub(r"%link\.\d+", lambda m: stands[m[0]], "\n".join(lines)).rstrip() == before.rstrip()
+    assert re.sub(r"%named\.\d+", lambda m: stands[m[0]], "\n".join(lines)).rstrip() == before.rstrip()
 
 
 def test_a_chain_is_counted_from_where_its_values_come_from() -> None:
     rows = [f"  %x{i} = add i32 %x{i - 1}, %a" for i in range(1, DEEPEST + 1)]
     loads = [*rows, "  %y = load i32, ptr %p", "  %z0 = sub i32 %y, %a"]
     ends = [f"  %z{i} = sub nsw i32 %z{i - 1}, %a" for i in range(1, DEEPEST)]
-    assert chains_divided("\n".join([*loads, *ends])) is None
-    assert chains_divided("\n".join([*loads, *ends, f"  %w = sext i32 %z{DEEPEST - 1} to i64"])) is not None
+    assert further_names("\n".join([*loads, *ends])) is None
+    assert further_names("\n".join([*loads, *ends, f"  %w = sext i32 %z{DEEPEST - 1} to i64"])) is not None
 
 
 def test_operands_come_first_and_once() -> None:

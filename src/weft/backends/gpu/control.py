@@ -6,13 +6,13 @@ tile do, in one register if they still do so at the end of the loop's body.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
-from .steps import CarriedRegisters, one_way, other_uses
+from .steps import Phi, one_way, other_uses
 
 __all__: list[str] = []
 
@@ -84,28 +84,12 @@ def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool)
     return Carried(value, type, 1)
 
 
-@dataclass
-class _Point:
-    """Where writing may be taken up again."""
-
-    lines: int
-    mark: int
-    block: str
+def _phis(phis: Iterable[Phi], before: str, end: str) -> list[str]:
+    return [f"  {n} = phi {t} [ {a}, %{before} ], [ {b}, %{end} ]" for n, t, a, b in phis]
 
 
-def _point(e: Emitter) -> _Point:
-    return _Point(len(e.lines), e.mark(), e.f.block)
-
-
-def _back(e: Emitter, point: _Point) -> None:
-    del e.lines[point.lines :]
-    e.forget(point.mark)
-    e.f.block = point.block
-
-
-def _phis(names: Sequence[str], types: Sequence[str], first: Sequence[str], before: str, last: Sequence[str], end: str) -> list[str]:  # fmt: skip  # noqa: E501
-    rows = zip(names, types, first, last, strict=True)
-    return [f"  {n} = phi {t} [ {a}, %{before} ], [ {b}, %{end} ]" for n, t, a, b in rows]
+def _packed(e: Emitter, kinds: Sequence[Carried], values: Sequence[Value]) -> list[list[str] | None]:
+    return [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, values, strict=True)]
 
 
 def _flat(groups: Sequence[Sequence[str] | None]) -> list[str]:
@@ -114,9 +98,11 @@ def _flat(groups: Sequence[Sequence[str] | None]) -> list[str]:
 
 @emitter("for")
 def _for(e: Emitter, op: LaneOp) -> None:
-    point = _point(e)
+    lines, mark, block = len(e.lines), e.mark(), e.f.block
     if not _loop(e, op, apart=False):
-        _back(e, point)
+        del e.lines[lines:]
+        e.forget(mark)
+        e.f.block = block
         _loop(e, op, apart=True)
 
 
@@ -127,7 +113,7 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
     type = LLVM[index.elem]
     lower, upper, step = (e.one(v) for v in op.operands[:3])
     kinds = [_carried(e, a, e.wide(v, a.count), apart) for a, v in zip(arguments, op.operands[3:], strict=True)]
-    first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands[3:], strict=True)]
+    first = _packed(e, kinds, op.operands[3:])
     head, done, before = f.new_label("body"), f.new_label("done"), f.block
     enters = e.ins(f"icmp slt {type} {lower}, {upper}")
     [number] = e.reserve(1, 1)
@@ -141,29 +127,24 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         for kind, group in zip(kinds, names, strict=True):
             e.env[kind.value] = kind.unpack(e, group)
         yielded = e.region(body)
-        last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
+        last = _packed(e, kinds, yielded)
         same = all(group is not None for group in last)
         following = e.ins(f"add nsw {type} {number}, {step}")
         again = e.ins(f"icmp slt {type} {following}, {upper}")
         end = f.block
         if same:
-            loop = CarriedRegisters(
-                [number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)]
-            )
+            phis = map(Phi, [number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)])
             ends = zip(kinds, body.ops[-1].operands, strict=True)
             used = [x for kind, value in ends for x in other_uses(e, kind.value, body.ops[-1], value, kind.groups)]
-            loop, top = one_way(e, loop, [(False, False), *used])
-            e.lines[at:at] = [
-                *_phis(loop.names, loop.types, loop.first, before, loop.last, end),
-                *top,
-            ]
+            carried, top = one_way(e, list(phis), [(False, False), *used])
+            e.lines[at:at] = [*_phis(carried, before, end), *top]
         e.do(f"br i1 {again}, label %{head}, label %{done}")
     if not same:
         return False
     e.forget(mark)
     f.start(done)
     results = e.reserve(len(types))
-    e.lines += _phis(results, types, _flat(first), before, _flat(last), end)
+    e.lines += _phis(map(Phi, results, types, _flat(first), _flat(last)), before, end)
     _give(e, op.results, kinds, names, results)
     return True
 
@@ -182,7 +163,7 @@ def _give(
 def _while(e: Emitter, op: LaneOp) -> None:
     f, (before, after) = e.f, op.regions
     kinds = [_carried(e, a, (), True) for a in before.arguments]
-    first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands, strict=True)]
+    first = _packed(e, kinds, op.operands)
     head, inside, done, entry = f.new_label("again"), f.new_label("body"), f.new_label("done"), f.block
     types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
     names = [e.reserve(len(g or ()), 1) for g in first]
@@ -202,8 +183,8 @@ def _while(e: Emitter, op: LaneOp) -> None:
         outer = e.mark()
         f.start(inside)
         yielded = e.region(after)
-        last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
-        e.lines[at:at] = _phis(_flat(names), types, _flat(first), entry, _flat(last), f.block)
+        last = _packed(e, kinds, yielded)
+        e.lines[at:at] = _phis(map(Phi, _flat(names), types, _flat(first), _flat(last)), entry, f.block)
         e.do(f"br label %{head}")
     e.forget(outer)
     e.forget(mark)
@@ -222,14 +203,14 @@ def _if(e: Emitter, op: LaneOp) -> None:
         f.start(label)
         mark = e.mark()
         handed = e.region(region) if region is not None else []
-        sides.append(([k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, handed, strict=True)], f.block))
+        sides.append((_packed(e, kinds, handed), f.block))
         e.do(f"br label %{join}")
         e.forget(mark)
     f.start(join)
     (left, first), (right, second) = sides
     types = [k.type for k, g in zip(kinds, left, strict=True) for _ in g or ()]
     names = e.reserve(len(types))
-    e.lines += _phis(names, types, _flat(left), first, _flat(right), second)
+    e.lines += _phis(map(Phi, names, types, _flat(left), _flat(right)), first, second)
     _give(e, op.results, kinds, [g or [] for g in left], names)
 
 

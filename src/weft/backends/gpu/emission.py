@@ -38,17 +38,7 @@ from .lines import Lines
 __all__ = ["Emitted", "emit_llvm", "emitted_of"]
 
 # Imported to fill the table.
-FAMILIES = (
-    control,
-    conversions,
-    diagnostics,
-    division,
-    elementwise,
-    floats,
-    integers,
-    memory,
-    registers,
-)
+FAMILIES = (control, conversions, diagnostics, division, elementwise, floats, integers, memory, registers)
 
 
 @dataclass(frozen=True)

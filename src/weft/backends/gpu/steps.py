@@ -14,65 +14,50 @@ reduction would take the sums apart another way, by rows and columns, with more 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import Emitter
 
-__all__ = ["CarriedRegisters", "one_way", "other_uses"]
+__all__ = ["Phi", "one_way", "other_uses"]
 
 
-@dataclass
-class CarriedRegisters:
-    """What a loop carries: the registers in an iteration, their types, those before the loop, those at the end of an
-    iteration.
-    """
+class Phi(NamedTuple):
+    """A register that a loop carries: what it is in an iteration, before the loop, and at the end of an iteration."""
 
-    names: list[str] = field(default_factory=list)
-    types: list[str] = field(default_factory=list)
-    first: list[str] = field(default_factory=list)
-    last: list[str] = field(default_factory=list)
-
-    def add(self, name: str, type: str, first: str, last: str) -> None:
-        """One register more."""
-        self.names.append(name)
-        self.types.append(type)
-        self.first.append(first)
-        self.last.append(last)
+    name: str
+    type: str
+    first: str
+    last: str
 
 
-def one_way(
-    e: Emitter, carried: CarriedRegisters, used: Sequence[tuple[bool, bool]]
-) -> tuple[CarriedRegisters, list[str]]:
-    """The same loop, which is still open, and the lines that its iterations begin with.
+def one_way(e: Emitter, carried: Sequence[Phi], used: Sequence[tuple[bool, bool]]) -> tuple[list[Phi], list[str]]:
+    """What the same loop, which is still open, carries then, and the lines that its iterations begin with.
 
     Of each register, `used` says whether it is used for more than the address of the next iteration, and whether that
     is used for more than to be carried on.
     """
     by_step: dict[str, list[int]] = {}
-    for i, (name, end) in enumerate(zip(carried.names, carried.last, strict=True)):
-        own, step = e.steps.get(end, ("", ""))
-        if own == name and any(used[i]):
+    for i, register in enumerate(carried):
+        own, step = e.steps.get(register.last, ("", ""))
+        if own == register.name and any(used[i]):
             by_step.setdefault(step, []).append(i)
-    found, top, gone = CarriedRegisters(), list[str](), set[int]()
+    ways, top, gone = list[Phi](), list[str](), set[int]()
     for step, members in by_step.items():
         if len(members) < 2:
             continue
         way, further = e.reserve(2, 1)
         for i in members:
-            name, start, end = carried.names[i], carried.first[i], carried.last[i]
+            name, _, start, end = carried[i]
             if step[0] == "%" and not used[i][0]:  # a number is added where the address is used
                 e.lines.remove(e.written[end])
                 name, start = end, e.before_loop(f"add i64 {start}, {step}")
             top.append(f"  {name} = add i64 {start}, {way}")
         top.append(f"  {further} = {e.dialect.hidden('add', way, step)}")
         gone.update(members)
-        found.add(way, "i64", "0", further)
-    for i, register in enumerate(zip(carried.names, carried.types, carried.first, carried.last, strict=True)):
-        if i not in gone:
-            found.add(*register)
-    return found, top
+        ways.append(Phi(way, "i64", "0", further))
+    return [*ways, *(x for i, x in enumerate(carried) if i not in gone)], top
 
 
 def other_uses(

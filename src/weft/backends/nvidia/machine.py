@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
-from weft.backends.llvm.names import chains_divided, terms_apart
+from weft.backends.llvm.names import further_names
 from weft.base import CompilerCrash, Unsupported
 from weft.machines import Machine
 
@@ -95,7 +95,7 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 
 NAMES = 512
-"""Names of terms (see `names`) from which on LLVM numbers values block by block before it selects instructions, not in
+"""Further names (see `names`) from which on LLVM numbers values block by block before it selects instructions, not in
 the whole function. The pass that does looks at all it knows whenever it removes an instruction, as it does each name:
 400 loads whose masks differ took 1.2 s of a second pass that now takes 0.2. Nothing else depends on the level."""
 
@@ -150,12 +150,9 @@ def _written(text: str, target: PTXTarget, version: int, ordered: bool = False, 
         module = _parsed(text, machine)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered, rotated).run(module, builder)
-        before = after = str(module)
-        for divided in (terms_apart, chains_divided):
-            after = divided(after) or after
-        if after is not before:
-            if after.count(" = freeze ") > NAMES:
+        if (named := further_names(str(module))) is not None:
+            if named.count(" = freeze ") > NAMES:
                 machine = _machine(target.processor, chosen, level=2)
-            module = _parsed(after, machine)
+            module = _parsed(named, machine)
         ptx = str(machine.emit_assembly(module))
         return avoid_faults(CALL.sub("", ptx), target.capability)

@@ -11,7 +11,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.backends.gpu import emit_llvm
-from weft.backends.llvm import names as apart
+from weft.backends.llvm import names
 from weft.backends.nvidia import PTX, assembly, machine, ptx_target
 from weft.compiler import ASTSource, lane_program
 from weft.machines import machine_of
@@ -42,45 +42,45 @@ def test_no_value_is_a_term_of_too_many_sums(monkeypatch: pytest.MonkeyPatch) ->
     handed: list[tuple[str, str | None]] = []
 
     def watched(text: str) -> str | None:
-        handed.append((text, apart.terms_apart(text)))
+        handed.append((text, names.further_names(text)))
         return handed[-1][1]
 
-    monkeypatch.setattr(machine, "terms_apart", watched)
+    monkeypatch.setattr(machine, "further_names", watched)
     assembly(module_of(128), ptx_target(machine_of("cuda:90")))
     before, after = handed[-1]
     assert after is not None
-    assert max(terms(before).values()) > apart.MOST >= apart.RUN >= max(terms(after).values())
+    assert max(terms(before).values()) > names.RUN >= max(terms(after).values())
     assert before.rstrip("\n") == _without_names(after).rstrip("\n")
 
 
 def _without_names(text: str) -> str:
     """The module with what each new name stands for in its place."""
-    stands = dict(re.findall(r"(%apart\.\d+) = freeze \S+ (%\S+)", text))
+    stands = dict(re.findall(r"(%named\.\d+) = freeze \S+ (%\S+)", text))
     lines = [line for line in text.splitlines() if "= freeze" not in line]
-    return re.sub(r"%apart\.\d+", lambda m: stands[m[0]], "\n".join(lines))
+    return re.sub(r"%named\.\d+", lambda m: stands[m[0]], "\n".join(lines))
 
 
 def test_the_code_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     text = module_of(128)
     found = assembly(text, ptx_target(machine_of("cuda:90")))
-    monkeypatch.setattr(machine, "terms_apart", lambda text: None)
+    monkeypatch.setattr(machine, "further_names", lambda text: None)
     assert found == assembly(text, ptx_target(machine_of("cuda:90")))
 
 
 def test_names_stay_in_their_block() -> None:
-    rows = "\n".join(f"  %x{i} = add i64 %p, %r{i}" for i in range(40))
+    rows = "\n".join(f"  %x{i} = add i64 %p, %r{i}" for i in range(70))
     text = f"define void @f(i64 %p) {{\nentry:\n{rows}\nnext:\n{rows.replace('%x', '%y')}\n}}"
-    after = apart.terms_apart(text)
+    after = names.further_names(text)
     assert after is not None
     first, second = after.split("next:")
     for block in (first, second):
-        assert set(re.findall(r"%apart\.\d+", block)) == set(re.findall(r"(%apart\.\d+) = freeze", block)) != set()
+        assert set(re.findall(r"%named\.\d+", block)) == set(re.findall(r"(%named\.\d+) = freeze", block)) != set()
 
 
 def test_sums_in_other_blocks_count_as_well() -> None:
     """Masked loads are in blocks of their own: with one sum in each, LLVM still tries every pair of them."""
     blocks = "\n".join(f"b{i}:\n  %x{i} = add i32 %p, %r{i}\n  br label %b{i + 1}" for i in range(100))
-    after = apart.terms_apart(f"define void @f(i32 %p) {{\n{blocks}\nb100:\n  ret void\n}}")
+    after = names.further_names(f"define void @f(i32 %p) {{\n{blocks}\nb100:\n  ret void\n}}")
     assert after is not None
-    assert terms(after)["%p"] == apart.RUN
-    assert max(terms(after).values()) == apart.RUN
+    assert terms(after)["%p"] == names.RUN
+    assert max(terms(after).values()) == names.RUN

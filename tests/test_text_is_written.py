@@ -1,0 +1,31 @@
+"""Back ends write LLVM IR and do not read it back: order is decided on lane operations. These may read text, and why."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+BACKENDS = Path(__file__).resolve().parents[1] / "src/weft/backends"
+READERS = {
+    "llvm/names.py": "between two of LLVM's passes, which leave the text",
+    "llvm/parts.py": "long functions of the CPU, in several",
+    "llvm/aborts.py": "the name of a kernel, for the last words of the process",
+    "cpu/host.py": "what the processor says of itself",
+    "nvidia/machine.py": "numbers of calls, which LLVM puts into comments of PTX",
+    "nvidia/assembler_faults.py": "PTX, for faults of ptxas",
+    "nvidia/loaded_words.py": "PTX, for options of ptxas",
+    "nvidia/occupancy.py": "PTX, for options of ptxas",
+    "nvidia/ptxas.py": "what ptxas says",
+    "nvidia/driver.py": "the version of PTX that a driver refuses",
+    "nvidia/inline.py": "inline assembly, which the kernel's author wrote",
+}
+
+
+def _imports_re(path: Path) -> bool:
+    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return any(isinstance(node, ast.Import) and any(a.name == "re" for a in node.names) for node in found)
+
+
+def test_nothing_else_reads_text() -> None:
+    readers = {path.relative_to(BACKENDS).as_posix() for path in BACKENDS.rglob("*.py") if _imports_re(path)}
+    assert readers == READERS.keys()

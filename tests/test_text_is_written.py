@@ -1,4 +1,4 @@
-"""Back ends write LLVM IR and do not read it back: order is decided on lane operations. These may read text, and why."""
+"""Back ends write LLVM IR and do not read it: order is decided on lane operations. These may read text, and why."""
 
 from __future__ import annotations
 

@@ -150,6 +150,14 @@ class Block:
             else:
                 levels.pop()
 
+    def uses(self) -> dict[Value, list[LaneOp]]:
+        """The operations that use each value, those in regions too, once for each time."""
+        found: dict[Value, list[LaneOp]] = {}
+        for op in self.walk():
+            for value in op.operands:
+                found.setdefault(value, []).append(op)
+        return found
+
 
 @dataclass(frozen=True)
 class Parameter:

@@ -31,10 +31,7 @@ MOST = 64
 
 def mask_loads(program: LaneProgram) -> None:
     """Give masks to the loads of shared memory that can have one."""
-    uses: dict[Value, list[LaneOp]] = {}
-    for op in program.body.walk():
-        for value in dict.fromkeys(op.operands):
-            uses.setdefault(value, []).append(op)
+    uses = program.body.uses()
     blocks = [program.body, *(region for op in program.body.walk() for region in op.regions)]
     for block in blocks:
         _in_block(block, uses)

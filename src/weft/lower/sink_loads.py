@@ -13,11 +13,11 @@ waits nor writes its buffer. This comes before buffers are placed and barriers i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.base.remarks import LoadsSpread, RemarkCollector
-from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
 __all__ = ["sink_loads"]
@@ -30,21 +30,13 @@ OF_SLICES = ("arith.extf", "arith.extsi", "arith.muli")
 
 def sink_loads(program: LaneProgram) -> None:
     """Split and move the loads of shared memory whose values are multiplied."""
-    uses = _uses(program)
+    uses = program.body.uses()
     loops = [r for op in program.body.walk() if op.name in ("for", "while") for r in op.regions]
     others = [r for op in program.body.walk() if op.name not in ("for", "while") for r in op.regions]
     for block in (program.body, *others):
         _in_block(block, uses, False, program.remarks)
     for block in loops:
         _in_block(block, uses, True, program.remarks)
-
-
-def _uses(program: LaneProgram) -> dict[Value, list[LaneOp]]:
-    uses: dict[Value, list[LaneOp]] = {}
-    for op in program.body.walk():
-        for value in op.operands:
-            uses.setdefault(value, []).append(op)
-    return uses
 
 
 @dataclass
@@ -54,15 +46,12 @@ class _Load:
     op: LaneOp
     each: int
 
-    def part(self, groups: list[int]) -> Iterator[LaneOp]:
-        """The operations that load some of the groups."""
+    def part(self, build: Builder, groups: Sequence[int]) -> Value:
+        """A load of some of the addresses."""
         address = self.op.operands[0]
-        chosen = LaneOp("rename", (address,), (), {"table": tuple(groups)}, (), self.op.span)
-        chosen.results = (Value(address.elem, len(groups), chosen),)
-        yield chosen
-        load = LaneOp(self.op.name, (chosen.result,), (), dict(self.op.attrs), (), self.op.span)
-        load.results = (Value(self.op.result.elem, len(groups) * self.each, load),)
-        yield load
+        chosen = build.add("rename", [address], [(address.elem, len(groups))], {"table": tuple(groups)}).result
+        results = [(self.op.result.elem, len(groups) * self.each)]
+        return build.add(self.op.name, [chosen], results, dict(self.op.attrs)).result
 
 
 def _splittable(op: LaneOp) -> _Load | None:
@@ -168,12 +157,12 @@ def _split(
     """A load before each product of what no product before it needed."""
     home: dict[int, tuple[Value, int]] = {}
     for product, operand, registers in sorted(wanted, key=lambda w: (place[w[0]], w[1])):
-        ahead = before.setdefault(place[product], [])
+        build = Builder(Block())
+        build.span = load.op.span
         new = sorted({r // load.each for r in registers} - home.keys())
         if new:
-            chosen, smaller = load.part(new)
-            ahead += [chosen, smaller]
-            home |= {g: (smaller.result, i * load.each) for i, g in enumerate(new)}
+            made = load.part(build, new)
+            home |= {g: (made, i * load.each) for i, g in enumerate(new)}
         parts = list(dict.fromkeys(home[r // load.each][0] for r in registers))
         start = {part: sum(p.count for p in parts[:i]) for i, part in enumerate(parts)}
         table = []
@@ -182,13 +171,7 @@ def _split(
             table.append(start[part] + at + r % load.each)
         value = parts[0]
         if len(parts) > 1:
-            joined = LaneOp("join", tuple(parts), (), {}, (), load.op.span)
-            joined.results = (Value(value.elem, sum(p.count for p in parts), joined),)
-            ahead.append(joined)
-            value = joined.result
-        renamed = LaneOp("rename", (value,), (), {"table": tuple(table)}, (), load.op.span)
-        renamed.results = (Value(value.elem, len(table), renamed),)
-        ahead.append(renamed)
-        operands = list(product.operands)
-        operands[operand] = renamed.result
-        product.operands = tuple(operands)
+            value = build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
+        value = build.add("rename", [value], [(value.elem, len(table))], {"table": tuple(table)}).result
+        product.operands = (*product.operands[:operand], value, *product.operands[operand + 1 :])
+        before.setdefault(place[product], []).extend(build.block.ops)

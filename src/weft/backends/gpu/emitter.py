@@ -98,8 +98,7 @@ class Emitter:
         self.env: dict[lane.Value, list[Register]] = {}
         self.fast = "contract " if fp_fusion else ""
         self.strings: dict[str, str] = {}
-        self.uses: dict[lane.Value, list[LaneOp]] = {}
-        """The operations that use a value, once for each time."""
+        self.uses = program.body.uses()
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""
@@ -129,9 +128,6 @@ class Emitter:
         self.f, self.lines = function, function.lines
         function.emitter, function.fast, function.instead = self, self.fast, APPROXIMATIONS
         self._depth.update((argument.name, 0) for argument in function.args)
-        for op in self.program.body.walk():
-            for value in op.operands:
-                self.uses.setdefault(value, []).append(op)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

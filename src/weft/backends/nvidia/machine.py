@@ -134,9 +134,7 @@ CALL = re.compile(r" // callseq \d+(?:, \d+)?$", re.MULTILINE)
 """A comment of LLVM's that numbers the calls of a process: the text would depend on what was compiled before."""
 
 
-def assembly(
-    text: str, target: PTXTarget, version: int = 0, *, ordered: bool = False, rotated: bool = False
-) -> str:
+def assembly(text: str, target: PTXTarget, version: int = 0, *, ordered: bool = False, rotated: bool = False) -> str:
     """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten. See `_passes`."""
     early.wait(target)
     return _written(text, target, version, ordered, rotated)

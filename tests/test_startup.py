@@ -40,7 +40,7 @@ print(*sorted(sys.modules))
 
 COMPILER = (
     *("xdsl", "weft.frontend.entry", "weft.language.semantic", "weft.passes", "weft.analysis"),
-    *("weft.backends.cpu.codegen", "weft.backends.llvm.machine", "weft.compiler.cpu_stages"),
+    *("weft.base.remarks", "weft.backends.cpu.codegen", "weft.backends.llvm.machine", "weft.compiler.cpu_stages"),
 )
 
 

@@ -17,6 +17,7 @@ from .context import Context, lowering, tile_shape
 from .convert import convert
 from .shapes import settle
 from .shared import store_tile
+from .telling import tell_gather
 
 __all__ = ["Wanted", "wrapped"]
 
@@ -39,6 +40,7 @@ def _gather(c: Context, op: Operation) -> None:
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
     plan = plan_gather(*layouts, shape, tile_shape(index), axis, bits, c.machine)
+    tell_gather(c, plan, elem)
     if plan.kind == "shared":
         gathered = _through_memory(c, plan, value, at, bits)
     elif plan.picking is not None:

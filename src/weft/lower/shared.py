@@ -25,7 +25,7 @@ from .convert import convert
 from .halves import from_halves, to_halves
 from .memory import access_order, mask_of, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
-from .telling import tell_width
+from .telling import tell_shared, tell_width
 from .unfit import narrow_copy
 
 __all__ = ["Side", "for_memory", "load_tile", "memory_of", "store_tile"]
@@ -187,6 +187,7 @@ def store_tile(
         value, layout = for_memory(c, value, layout, memory)
     side = Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only, rank=rank)
     vector = 1 << side.plan.access.vector
+    tell_shared(c, "store", layout, value.elem, side.plan.access)
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -208,6 +209,7 @@ def load_tile(
 ) -> Value:
     """A tile from a buffer."""
     side = Side(c, layout, memory, width, False, gaps, offset, rank=rank)
+    tell_shared(c, "load", layout, elem, side.plan.access)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":

@@ -12,16 +12,36 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import limit_of_run
-from weft.base.remarks import AccessWidth, Alternative, Barrier, Conversion, ProductBy, SharedBuffer, Site
+from weft.base.remarks import (
+    AccessWidth,
+    Alternative,
+    Barrier,
+    Conversion,
+    Gathered,
+    ProductBy,
+    SharedAccess,
+    SharedBuffer,
+    Site,
+)
 from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, type_text
 from weft.ir.gpu import MemDescType, encoding_of, told_layout
 from weft.ir.lane import Allocation, LaneOp, LaneProgram
-from weft.layouts.plan import Plan
+from weft.layouts import LinearLayout
+from weft.layouts.plan import Gather, Plan
+from weft.layouts.plan.access import Access
 from weft.targets.instruction import Instruction
 
 from .context import Context, elem_of, tile_shape
 
-__all__ = ["tell_barriers", "tell_buffers", "tell_conversion", "tell_product", "tell_width"]
+__all__ = [
+    "tell_barriers",
+    "tell_buffers",
+    "tell_conversion",
+    "tell_gather",
+    "tell_product",
+    "tell_shared",
+    "tell_width",
+]
 
 
 def tell_width(
@@ -90,6 +110,22 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
         cycles, scratch, what = plan.cost.cycles, plan.cost.scratch_bytes, (c.build.span, tile, *layouts, by, wanted)
         remark = c.conversions[key] = Conversion(*what, plan.kind, cycles, scratch, others)
     c.program.remarks.add(remark)
+
+
+def tell_gather(c: Context, plan: Gather, elem: str) -> None:
+    """How elements are looked up in a tile."""
+    if c.program.remarks:
+        tile = "x".join([*map(str, plan.source.out_dims.values()), elem])
+        others = tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
+        c.program.remarks.add(Gathered(c.build.span, tile, plan.kind, plan.cost.cycles, others))
+
+
+def tell_shared(c: Context, access: str, layout: LinearLayout, elem: str, how: Access) -> None:
+    """By which instructions a tile goes to or from a buffer in shared memory."""
+    if c.program.remarks:
+        tile = "x".join([*map(str, layout.out_dims.values()), elem])
+        price = how.count, how.wavefronts, how.ideal
+        c.program.remarks.add(SharedAccess(c.build.span, access, tile, how.instruction, how.bytes, *price))
 
 
 def tell_product(c: Context, op: Operation, entry: Instruction | None, count: int, reason: str = "") -> None:

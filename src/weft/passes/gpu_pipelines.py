@@ -77,7 +77,7 @@ def gpu_pipeline(
         check_stores(module, barriers=True)
     if debug:
         explain_asserts(module)
-    split_products(module, machine)
+    split_products(module, machine, remarks)
     cse_dce(module, fuse)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is

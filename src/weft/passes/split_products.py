@@ -23,7 +23,22 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt, type_text, walk
+from weft.base.remarks import NO_REMARKS, ProductSplit, RemarkCollector
+from weft.ir import (
+    Builder,
+    bit_width,
+    element_of,
+    enum_attr,
+    i32,
+    int_value,
+    is_float,
+    like,
+    span_of,
+    tile_text,
+    tt,
+    type_text,
+    walk,
+)
 from weft.machines import Machine
 from weft.targets.table import products
 
@@ -34,7 +49,7 @@ __all__ = ["split_products"]
 PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPrecision.BF16x6: 3}
 
 
-def split_products(root: Operation, machine: Machine) -> bool:
+def split_products(root: Operation, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite the products inside `root` that need it on a machine. Gives whether there was any."""
     products = [op for op in walk(root) if isinstance(op, tt.DotOp)]
     changed = False
@@ -42,9 +57,17 @@ def split_products(root: Operation, machine: Machine) -> bool:
         element = element_of(op.a.type)
         precision = int_value(op.inputPrecision) if op.inputPrecision is not None else tt.InputPrecision.IEEE
         if element == f32 and precision in PARTS:
+            if remarks:
+                kind = "tf32" if precision == tt.InputPrecision.TF32x3 else "bf16"
+                count = 3 if PARTS[tt.InputPrecision(precision)] == 2 else 6
+                why = f"{count} products of {kind} have nearly all bits of f32, as input_precision asks"
+                remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
             _in_parts(op, tt.InputPrecision(precision))
             changed = True
         elif is_float(op.a.type) and bit_width(element) == 8 and not _has_instruction(op, machine):
+            if remarks:
+                why = f"{type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
+                remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
             _widened(op)
             changed = True
     return changed

@@ -3,9 +3,19 @@
 from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .loops import NotPipelined, Pipelined
-from .memory import AccessWidth, Conversion, RowAligned, SharedBuffer
+from .memory import AccessWidth, Conversion, Gathered, RowAligned, SharedAccess, SharedBuffer
 from .nests import InMemory, LoopNest, NotFused, RegisterBlock, VectorAccess
-from .others import FewBlocks, InParts, LoadsSpread, OperandInMemory, ProductsJoined, Rewritten, StoredOnce, SumInParts
+from .others import (
+    FewBlocks,
+    InParts,
+    LoadsSpread,
+    OperandInMemory,
+    ProductsJoined,
+    ProductSplit,
+    Rewritten,
+    StoredOnce,
+    SumInParts,
+)
 from .products import InstructionDeclined, ProductBy
 from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
@@ -29,6 +39,8 @@ __all__ = [
     "AccessWidth",
     "RowAligned",
     "Conversion",
+    "Gathered",
+    "SharedAccess",
     "SharedBuffer",
     # products
     "ProductBy",
@@ -48,6 +60,7 @@ __all__ = [
     "OperandInMemory",
     "StoredOnce",
     "ProductsJoined",
+    "ProductSplit",
     "LoadsSpread",
     "InParts",
     "FewBlocks",

@@ -9,7 +9,7 @@ from weft.base.spans import Span
 
 from .remark import Alternative, Remark, Site, with_article
 
-__all__ = ["AccessWidth", "Conversion", "RowAligned", "SharedBuffer"]
+__all__ = ["AccessWidth", "Conversion", "Gathered", "RowAligned", "SharedAccess", "SharedBuffer"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,53 @@ class Conversion(Remark):
         text += f", {self.scratch_bytes} bytes of shared memory" if self.scratch_bytes else ""
         others = [str(a) for a in self.considered if a.what != self.plan]
         return f"{text}; not {', '.join(others)}" if others else text
+
+
+@dataclass(frozen=True)
+class Gathered(Remark):
+    """Elements that are looked up by an index in a tile: how, and for how much."""
+
+    kind: ClassVar[str] = "gather"
+    tile: str
+    plan: str
+    """shuffles or shared; see `weft.layouts.plan`."""
+    cycles: float
+    """Of a warp."""
+    considered: tuple[Alternative, ...]
+
+    @property
+    def message(self) -> str:
+        others = [str(a) for a in self.considered if a.what != self.plan]
+        text = f"of {self.tile}: by {self.plan}, {self.cycles:.0f} cycles"
+        return f"{text}; not {', '.join(others)}" if others else text
+
+
+@dataclass(frozen=True)
+class SharedAccess(Remark):
+    """A tile that goes to or from a buffer in shared memory: by which instructions, and with which bank conflicts."""
+
+    kind: ClassVar[str] = "shared access"
+    access: str
+    tile: str
+    instruction: str
+    """That of the machine for matrices, or `shared` for plain loads and stores."""
+    bytes: int
+    """What one instruction moves of each lane."""
+    count: int
+    """Instructions of each warp."""
+    wavefronts: int
+    """Passes over the banks that one instruction takes."""
+    least: int
+    """Passes that it would take without bank conflicts."""
+
+    @property
+    def message(self) -> str:
+        plain = "plain access" if self.count == 1 else "plain accesses"
+        by = plain if self.instruction == "shared" else self.instruction
+        lost = self.wavefronts - self.least
+        conflicts = f"{lost} of them lost to bank conflicts" if lost else "no bank conflicts"
+        text = f"{self.access} of {self.tile} by {self.count} {by} of {self.bytes} bytes a lane, {self.wavefronts}"
+        return f"{text} wavefront{'s' if self.wavefronts > 1 else ''} each, {conflicts}"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ __all__ = [
     "InParts",
     "LoadsSpread",
     "OperandInMemory",
+    "ProductSplit",
     "ProductsJoined",
     "Rewritten",
     "StoredOnce",
@@ -37,6 +38,12 @@ class SumInParts(Rewritten):
     """A sum that a loop carries: lanes add up their parts, and are combined once, after the loop."""
 
     kind = "sum in parts"
+
+
+class ProductSplit(Rewritten):
+    """A product that no matrix instruction has, done as products that instructions have."""
+
+    kind = "product split"
 
 
 class OperandInMemory(Rewritten):

@@ -110,6 +110,26 @@ def test_a_layout_of_short_runs() -> None:
     )
 
 
+@gluon.jit
+def by_columns(x, out, SIZE: gl.constexpr):
+    i = gl.arange(0, SIZE)[:, None]
+    j = gl.arange(0, SIZE)[None, :]
+    square: gl.constexpr = gl.BlockedLayout([2, 2], [4, 8], [4, 1], [1, 0])
+    at = gl.set_auto_layout(j * SIZE + i, square)
+    gl.store(out + at, gl.load(x + at))
+
+
+def test_a_layout_whose_registers_are_in_another_order() -> None:
+    made = compiled(by_columns, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out")
+    assert told(made, "access width")[0] == (
+        "k.py:7:5: access width: store of 64x64xf32 with 4 bytes at a time of 16: its author's #ttg.blocked<{"
+        "sizePerThread = [2, 2], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}> has 2 in a row, in "
+        "registers that are apart; relayout=True would take them together"
+    )
+    made = compiled(by_columns, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out", relayout=True)
+    assert "with 8 bytes at a time of 16: the layout gives a thread 2 elements" in told(made, "access width")[0]
+
+
 @weft.jit
 def added_up(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)

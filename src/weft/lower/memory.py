@@ -172,7 +172,7 @@ def _load(c: Context, op: Operation) -> None:
         c[result] = _of_first_block(c, fragment) if hints.get("volatile") and c.program.blocks > 1 else fragment
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
-    tell_width(c, "load", op, pointer, mask, ELEMENT_BITS[elem], vector)
+    _tell(c, "load", op, pointer, mask, ELEMENT_BITS[elem], vector)
     starts = _starts(order, vector)
     place: Sequence[int] = range(len(order))
     if vector == 1 and not hints_of(op).get("volatile"):  # elements of one address are loaded once
@@ -185,6 +185,14 @@ def _load(c: Context, op: Operation) -> None:
     instead = c.build.rename(c.whole(other), order if vector > 1 else starts) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead, **hints_of(op))
     c[result] = c.build.rename(loaded, [place[k] for k in back(c.layout(pointer), order)])
+
+
+def _tell(
+    c: Context, kind: str, op: Operation, pointer: SSAValue, mask: SSAValue | None, bits: int, vector: int
+) -> None:
+    kept = c.keeps_layouts and c.program.remarks
+    apart = access_order(c, pointer, mask, bits, in_registers=False)[1] if kept else 0
+    tell_width(c, kind, op, pointer, mask, bits, vector, apart=apart)
 
 
 def _of_first_block(c: Context, value: Value) -> Value:
@@ -217,7 +225,7 @@ def _store(c: Context, op: Operation) -> None:
         return
     bits = ELEMENT_BITS[elem_of(value.type)]
     order, vector = access_order(c, pointer, mask, bits)
-    tell_width(c, "store", op, pointer, mask, bits, vector)
+    _tell(c, "store", op, pointer, mask, bits, vector)
     starts = _starts(order, vector)
     masks = mask_of(c, mask, starts) if mask is not None else None
     active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])

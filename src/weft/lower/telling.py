@@ -54,9 +54,10 @@ def tell_width(
     vector: int,
     most: int = 0,
     buffered: bool = False,
+    apart: int = 0,
 ) -> None:
     """How many elements are accessed at a time, and what keeps it from more, up to `most`; `buffered` says that it is
-    how the tile lies in shared memory."""
+    how the tile lies in shared memory, `apart` how many a thread has if their order in its registers does not count."""
     if not c.program.remarks:
         return
     size = max(1, bits // 8)
@@ -71,6 +72,9 @@ def tell_width(
         found = limit_of_run(c.facts, pointer, mask, axis, run, size)
         if buffered:
             limit, fact = "buffer", f"the buffer in shared memory has {vector} of its elements in a row"
+        elif apart > vector:
+            of, more = _layout_of(pointer), "relayout=True would take them together"
+            limit, fact = "layout", f"its author's {of} has {apart} in a row, in registers that are apart; {more}"
         elif found is not None:
             limit, fact, value, where = found.kind, found.fact, found.value, found.span
         elif run * size < most and vector == run:

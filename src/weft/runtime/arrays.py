@@ -290,8 +290,8 @@ def _gpu_of_address(address: int) -> int | None:
     if not address or not may_use_gpu():
         return None
     devices = load("weft.compiler.devices")
-    found: int | None = devices.gpu_of_address(address) if devices.available() else None
-    return found
+    gpu: int | None = devices.gpu_of_address(address) if devices.available() else None
+    return gpu
 
 
 def is_tensor(value: Any) -> bool:
@@ -373,32 +373,34 @@ def _pointer(array: Any) -> ArrayFacts:
     return ArrayFacts(address, element, span, _may_be_written(array), device=index)
 
 
-def _facts(array: Any, found: Described, element: str, *, device: int | None = None) -> ArrayFacts:
+def _facts(array: Any, description: Described, element: str, *, device: int | None = None) -> ArrayFacts:
     """What a launch has to know of a described array. LaunchError for one whose memory is gone."""
-    if found.address == 0 and 0 not in found.shape:
+    if description.address == 0 and 0 not in description.shape:
         raise LaunchError(f"the memory of {named(array)} has been freed (its address is 0)")
-    if found.strides is None:
-        span = (0, math.prod(found.shape) * found.itemsize)
+    if description.strides is None:
+        span = (0, math.prod(description.shape) * description.itemsize)
     else:
-        span = _span(found.shape, found.strides, found.itemsize)
-    return ArrayFacts(found.address, element, span, not found.read_only, found.keeper, device)
+        span = _span(description.shape, description.strides, description.itemsize)
+    return ArrayFacts(description.address, element, span, not description.read_only, description.keeper, device)
 
 
 def _cuda_interface(array: Any) -> ArrayFacts:
     """Anything with `__cuda_array_interface__`: CuPy, Numba, weft.cuda."""
-    found = described(array, "__cuda_array_interface__")
+    description = described(array, "__cuda_array_interface__")
     device = getattr(array, "device", 0)
     index = getattr(device, "id", device)  # CuPy has a Device with an id
     # What the interface cannot name, as bfloat16, the dtype can.
-    element = dtype_name(getattr(array, "dtype", found.element))
-    if BY_LANGUAGE[element].bytes != found.itemsize:
-        raise LaunchTypeError(f"{named(array)} has elements of type {element}, its interface says {found.element}")
-    return _facts(array, found, element, device=index if isinstance(index, int) else 0)
+    element = dtype_name(getattr(array, "dtype", description.element))
+    if BY_LANGUAGE[element].bytes != description.itemsize:
+        raise LaunchTypeError(
+            f"{named(array)} has elements of type {element}, its interface says {description.element}"
+        )
+    return _facts(array, description, element, device=index if isinstance(index, int) else 0)
 
 
 def _interface(array: Any) -> ArrayFacts:
-    found = described(array, "__array_interface__")
-    return _facts(array, found, dtype_name(found.element))
+    description = described(array, "__array_interface__")
+    return _facts(array, description, dtype_name(description.element))
 
 
 def _dlpack(array: Any) -> ArrayFacts:
@@ -406,11 +408,11 @@ def _dlpack(array: Any) -> ArrayFacts:
     device = dlpack_device(array)
     if device[0] not in (1, 2, 3, 11):
         raise refuse_place(what, _DEVICES.get(device[0], f"device {device[0]}"))
-    found = tensor_of(array, device)
-    code, bits, lanes = found.element
+    description = tensor_of(array, device)
+    code, bits, lanes = description.element
     name = _DLPACK.get((code, bits)) if lanes == 1 else None
     if name is None:
         raise LaunchTypeError(f"{what} holds elements (DLPack type {code}, {bits} bits) kernels cannot use")
     if "jax" in type(array).__module__:  # its arrays never change, whatever DLPack says
-        found = replace(found, read_only=True)
-    return _facts(array, found, name, device=device[1] if device[0] == 2 else None)
+        description = replace(description, read_only=True)
+    return _facts(array, description, name, device=device[1] if device[0] == 2 else None)

@@ -87,9 +87,9 @@ def unsaid_gpu(only_there: bool) -> str | None:
         return None
     if not only_there and not may_use_gpu():
         return None
-    found = load("weft.runtime.drivers").driver.default.get_current_target()
-    if found.backend == "cuda":
-        return str(found)
+    target = load("weft.runtime.drivers").driver.default.get_current_target()
+    if target.backend == "cuda":
+        return str(target)
     devices = load("weft.runtime.device").devices if only_there else None
     return str(devices.current_device().target) if devices is not None and devices.available() else None
 
@@ -199,16 +199,16 @@ def _override(kernel: str) -> str | None:
             hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, edit dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
         )
     name = f"{kernel[:150]}.ttir"
-    path, what = os.path.join(directory, name), directory
+    path, place = os.path.join(directory, name), directory
     try:
         with Folder(directory) as folder:
-            what = f"{path}:"
+            place = f"{path}:"
             folder.check(name)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise LaunchError(
-            f"what is to be compiled instead of {kernel} is not trusted: {what} {error}",
+            f"what is to be compiled instead of {kernel} is not trusted: {place} {error}",
             hint="TRITON_OVERRIDE_DIR names a directory of your own, with files of your own, not writable by others",
         ) from None
     return path
@@ -284,15 +284,15 @@ def compile(
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
     knobs.weft.apply()
-    given = dict(options or {})
+    values = dict(options or {})
     if hasattr(options, "__dict__") and not isinstance(options, Mapping):
-        given = dict(vars(options))
+        values = dict(vars(options))
     if knobs.compilation.allow_non_constexpr_globals:
-        given.setdefault("allow_non_constexpr_globals", True)
+        values.setdefault("allow_non_constexpr_globals", True)
     if knobs.language.fp32_default:
-        given.setdefault("default_dot_input_precision", knobs.language.fp32_default)
+        values.setdefault("default_dot_input_precision", knobs.language.fp32_default)
     if not knobs.language.default_fp_fusion:
-        given.setdefault("enable_fp_fusion", False)
+        values.setdefault("enable_fp_fusion", False)
     if isinstance(src, (str, os.PathLike)):
         src = _tile_ir(src)
     if not all(hasattr(src, name) for name in ("name", "ext", "make_ir")):
@@ -306,19 +306,19 @@ def compile(
     chosen = target
     warn_of_unused(on_cpu=chosen == "cpu")
     if knobs.runtime.override_arch and chosen != "cpu":
-        given.setdefault("arch", knobs.runtime.override_arch)
+        values.setdefault("arch", knobs.runtime.override_arch)
     if chosen in compiler.SIMULATED:
-        asked_for = f"sim:{compiler.target_of_arch(given['arch'])}" if given.get("arch") else chosen
+        asked_for = f"sim:{compiler.target_of_arch(values['arch'])}" if values.get("arch") else chosen
         chosen = asked_for if asked_for in compiler.SIMULATED else chosen
         simulate = load("weft.runtime.simulate")
         try:
-            return simulate.compiled(src, chosen, given, compile)
+            return simulate.compiled(src, chosen, values, compile)
         except CompilationError as error:
             _shorten(error)
             raise
     if in_layouts and compiler.as_target(chosen).backend == "cpu":
         raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
-    replacement = given.pop("ir_override", None) or _override(src.name)
+    replacement = values.pop("ir_override", None) or _override(src.name)
     store: compiler.Store | None = default_store()
     if knobs.compilation.always_compile and store is not None:
         store = _WriteOnly(store)
@@ -327,7 +327,7 @@ def compile(
             kernel = compiler.compile(
                 src,
                 chosen,
-                given,
+                values,
                 store=store,
                 dump=_make_dump(),
                 environment={"compiler": compiler_key(), **(_env_vars or {})},
@@ -339,7 +339,7 @@ def compile(
         raise
     except LaunchError as error:
         raise error.with_traceback(None) from None
-    kernel.given_options = given
+    kernel.given_options = values
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())

@@ -65,11 +65,11 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _dtype(dtype: Any) -> np.dtype[Any]:
     """An element type of NumPy, ml_dtypes, PyTorch or the language, as NumPy's; LaunchTypeError for other ones."""
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        element: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         return dtype_of(dtype_name(dtype))
-    dtype_name(found)
-    return found
+    dtype_name(element)
+    return element
 
 
 class DeviceArray:

@@ -97,20 +97,20 @@ def named(error: LaunchError, name: str) -> LaunchError:
 
 def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
     """The number of the GPU that the arrays among the arguments are on. LaunchError where they are on several."""
-    found: dict[int, str] = {}
+    devices_found: dict[int, str] = {}
     for name, value in zip(names, args, strict=True):
         for array in arrays_of((value,)):
             device = _gpu_of(array)
             if device is not None:
-                found.setdefault(device, name)
-    if len(found) > 1:
-        (first, one), (second, other) = list(found.items())[:2]
+                devices_found.setdefault(device, name)
+    if len(devices_found) > 1:
+        (first, one), (second, other) = list(devices_found.items())[:2]
         raise LaunchError(
             f"argument `{one}` is on GPU {first}, argument `{other}` on GPU {second}; a launch runs on one",
             other,
             hint=f"copy it there: {other}.to({one}.device) in PyTorch",
         )
-    return next(iter(found), None)
+    return next(iter(devices_found), None)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -186,10 +186,10 @@ def bind(param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) ->
         raise named(error, param.name) from None
 
 
-def map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
+def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
     """What makes the tensor maps of a kernel, in the order of its descriptors."""
     maps = kernel.metadata.tensor_maps
-    described = [path for path, kind in found if kind.startswith("tensordesc")] if maps else []
+    described = [path for path, kind in leaves if kind.startswith("tensordesc")] if maps else []
     return [devices.map_maker(names[path[0]], *facts) for path, facts in zip(described, maps, strict=True)]
 
 
@@ -313,12 +313,12 @@ class GPULaunches:
             kernel = self.compiled(args, options)
             if kernel is None:
                 return None
-            found = runtime_leaves(list(kernel.src.signature.values()))
-            refuse_read_only(kernel, found, self.kernel.arg_names, args)
+            leaves = runtime_leaves(list(kernel.src.signature.values()))
+            refuse_read_only(kernel, leaves, self.kernel.arg_names, args)
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
             stream = stream_of(arrays_of(args), index)
-            maps = map_makers(kernel, found, self.kernel.arg_names)
-            fire = make_fire(kernel, found, values, launcher_of(kernel, index, stream), maps)
+            maps = map_makers(kernel, leaves, self.kernel.arg_names)
+            fire = make_fire(kernel, leaves, values, launcher_of(kernel, index, stream), maps)
             entry = (kernel, None, fire)
             self._found[kernel, index, tuple(map(type, args))] = entry
             self._quicken(args)
@@ -331,8 +331,8 @@ class GPULaunches:
         index = self._index(args)
         kernel = self.compiled(args, options)
         gpu, blocks = devices.device(index), kernel.metadata.num_ctas
-        found = runtime_leaves(list(kernel.src.signature.values()))
-        refuse_read_only(kernel, found, self.kernel.arg_names, args)
+        leaves = runtime_leaves(list(kernel.src.signature.values()))
+        refuse_read_only(kernel, leaves, self.kernel.arg_names, args)
         stream = stream_of(arrays_of(args), index)
         values = [bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
         numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
@@ -352,8 +352,8 @@ class GPULaunches:
             )
         with devices.entered(gpu):
             loaded = kernel.load()
-        maps = map_makers(kernel, found, self.kernel.arg_names)
-        make_fire(kernel, found, numbers, freeze, maps)(*grid_of(grid), *values)
+        maps = map_makers(kernel, leaves, self.kernel.arg_names)
+        make_fire(kernel, leaves, numbers, freeze, maps)(*grid_of(grid), *values)
         return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:
@@ -368,8 +368,8 @@ class GPULaunches:
             if devices.device_count() == 0:
                 raise NoDevice("the driver sees no NVIDIA GPU")
         except NoDevice as error:
-            found = f"argument `{name}` lives in the memory of a GPU, and {error.message}"
-            raise NoDevice(found, name, hint=error.hint) from None
+            message = f"argument `{name}` lives in the memory of a GPU, and {error.message}"
+            raise NoDevice(message, name, hint=error.hint) from None
         return True
 
     def _quicken(self, args: tuple[Any, ...], last: Last | None = None) -> None:
@@ -386,13 +386,13 @@ class GPULaunches:
             "_w_keep": self._keep,
             "_w_changed": self.kernel.has_changed,
         }
-        made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
-        if made is not None:
+        quick = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
+        if quick is not None:
             with self._lock:
-                self._ways = {classes: made, **{k: way for k, way in self._ways.items() if k != classes}}
+                self._ways = {classes: quick, **{k: way for k, way in self._ways.items() if k != classes}}
                 chain(list(self._ways.values()), self._general)
-                before, self.launch = self.launch, made
-                self.kernel.relaunch(before, made)
+                before, self.launch = self.launch, quick
+                self.kernel.relaunch(before, quick)
 
     def _classes(self, args: tuple[Any, ...]) -> tuple[type, ...]:
         """Those of the arguments that are handed to the kernel."""
@@ -402,9 +402,9 @@ class GPULaunches:
         """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""
         entry = self._found.get((kernel, self._index(args), tuple(map(type, args))))
         if entry is not None:
-            known = self._quick.setdefault(self._classes(args), {})
-            known[key] = entry
-            if len(known) <= REWRITTEN:
+            kept = self._quick.setdefault(self._classes(args), {})
+            kept[key] = entry
+            if len(kept) <= REWRITTEN:
                 self._quicken(args, Last(args, options, knobs.runtime.debug, entry))
         return kernel
 
@@ -415,17 +415,17 @@ class GPULaunches:
 
     def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool = False) -> Any:
         """The kernel for arguments of these kinds, on their GPU; None where a hook says that there is to be none."""
-        given = self.kernel._options(options, args)
+        values = self.kernel._options(options, args)
         for param, value in zip(self.kernel.params, args, strict=True):
             if not param.is_constexpr:
                 refuse_host(param, value)
         facts = [specialize_param(p, a, device_facts, fine=True) for p, a in zip(self.kernel.params, args, strict=True)]
-        asked = given.get("arch") or knobs.runtime.override_arch
+        asked = values.get("arch") or knobs.runtime.override_arch
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
-        key = key_of_specialization(facts, given, target)
+        key = key_of_specialization(facts, values, target)
         kernel = unless_failed(self.kernel.cache.get(key))
         if kernel is None:
-            kernel = self.kernel.compile_new(key, args, facts, given, warmup, target)
+            kernel = self.kernel.compile_new(key, args, facts, values, warmup, target)
         self.watched = self.kernel.captures()
         return kernel.result() if isinstance(kernel, FutureKernel) and not warmup else kernel
 
@@ -440,7 +440,7 @@ class GPULaunches:
     def forget(self) -> None:
         """Drop what was compiled, the quickest way for it included: the next launch finds out anew."""
         with self._lock:
-            for known in (self._entries, *self._quick.values(), self._quick, self._found, self._ways):
-                known.clear()
+            for table in (self._entries, *self._quick.values(), self._quick, self._found, self._ways):
+                table.clear()
             before, self.launch = self.launch, self._general
             self.kernel.relaunch(before, self._general)

@@ -44,7 +44,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
         for n in names
     ]
     kinds = [types[i] for i in dynamic]
-    found = runtime_leaves(types)
+    leaves = runtime_leaves(types)
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     ways: dict[tuple[type, ...], Callable[..., bool] | None] = {}
     given = _Given()
@@ -70,7 +70,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             fire = fire_for(own, index)
             values = [_value(params[i], types[i], value) for i, value in zip(dynamic, own, strict=True)]
             by_place = dict(zip(dynamic, own, strict=True))
-            refuse_read_only(kernel, found, names, [by_place.get(i) for i in range(len(types))])
+            refuse_read_only(kernel, leaves, names, [by_place.get(i) for i in range(len(types))])
             if way is not None:
                 ways[classes] = _way(kinds, own, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)
@@ -117,29 +117,29 @@ def _way(
     return cast("Callable[..., bool]", spaces["way"])
 
 
-def _argument(name: str, kind: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+def _argument(name: str, kind: str, value: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
     """(what has to hold of an argument of that class, its value), as source; None where it has to be looked at."""
-    found = type(given)
+    kind_found = type(value)
     if kind.startswith("*"):
-        return ([f"0 <= {name} < {1 << 64}"], name) if found is int else _array(name, given, index, spaces)
+        return ([f"0 <= {name} < {1 << 64}"], name) if kind_found is int else _array(name, value, index, spaces)
     if kind.startswith("tensordesc"):
-        return _descriptor(name, given, index, spaces) if isinstance(given, TensorDescriptor) else None
+        return _descriptor(name, value, index, spaces) if isinstance(value, TensorDescriptor) else None
     if kind in ("i1", "u1"):
-        return ([], name) if found is bool else None
-    if kind[0] in "iu" and kind[1:].isdigit() and (found in (int, bool) or issubclass(found, np.integer)):
+        return ([], name) if kind_found is bool else None
+    if kind[0] in "iu" and kind[1:].isdigit() and (kind_found in (int, bool) or issubclass(kind_found, np.integer)):
         low, high = range_of(kind)
-        return [f"{low} <= {name} < {high}"], name if found is int else f"int({name})"
-    if kind in FLOATS and (found in (float, int, bool) or issubclass(found, np.floating)):
-        return [], f"float({name})" if issubclass(found, np.floating) else name
+        return [f"{low} <= {name} < {high}"], name if kind_found is int else f"int({name})"
+    if kind in FLOATS and (kind_found in (float, int, bool) or issubclass(kind_found, np.floating)):
+        return [], f"float({name})" if issubclass(kind_found, np.floating) else name
     return None
 
 
-def _numbers(name: str, kinds: Any, given: Any) -> tuple[list[str], str] | None:
+def _numbers(name: str, kinds: Any, values: Any) -> tuple[list[str], str] | None:
     """The same of a tuple, of numbers and of what is constant in it: its class does not say what it holds."""
-    if not isinstance(given, tuple) or not isinstance(kinds, tuple) or len(given) != len(kinds):
+    if not isinstance(values, tuple) or not isinstance(kinds, tuple) or len(values) != len(kinds):
         return None
     checks = [f"len({name}) == {len(kinds)}"]
-    for i, (kind, value) in enumerate(zip(kinds, given, strict=True)):
+    for i, (kind, value) in enumerate(zip(kinds, values, strict=True)):
         if kind == "constexpr":
             continue
         of = type(value)
@@ -152,24 +152,26 @@ def _numbers(name: str, kinds: Any, given: Any) -> tuple[list[str], str] | None:
     return checks, name
 
 
-def _array(name: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+def _array(name: str, value: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
     """The same of an array: one of PyTorch's, or what has its methods, such as views that libraries make of tensors."""
-    if type(given).__module__ in ("torch", "torch.nn.parameter"):
+    if type(value).__module__ in ("torch", "torch.nn.parameter"):
         return [f"{name}.get_device() == {index}"], f"{name}.data_ptr()"
-    if gpu_of_view(given) != index:
+    if gpu_of_view(value) != index:
         return None
     place = f"d{len(spaces)}"
-    spaces[place] = given.device
+    spaces[place] = value.device
     return [f"{name}.device == {place}"], f"{name}.data_ptr()"
 
 
-def _descriptor(name: str, given: TensorDescriptor, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+def _descriptor(
+    name: str, descriptor: TensorDescriptor, index: int, spaces: dict[str, Any]
+) -> tuple[list[str], str] | None:
     """The same of a descriptor: as long as its array is of the class that this one's is of."""
-    own = _array(f"{name}.base", given.base, index, spaces)
+    own = _array(f"{name}.base", descriptor.base, index, spaces)
     if own is None:
         return None
-    spaces[f"c{name}"] = type(given.base)
-    return [f"{name}.base.__class__ is c{name}", *own[0]], handed_on(name, given)
+    spaces[f"c{name}"] = type(descriptor.base)
+    return [f"{name}.base.__class__ is c{name}", *own[0]], handed_on(name, descriptor)
 
 
 def _is_memory(kind: Any) -> bool:
@@ -198,20 +200,20 @@ def _bound(param: Any, kind: str, value: Any) -> Any:
             f"argument `{param.name}` was compiled as {kind}, so it must be {wanted}, got a {type(value).__name__}",
             param.name,
         )
-    key, found = bind(param, value)
+    key, facts = bind(param, value)
     if key is REFUSED:
         refuse_host(param, value)
-    return found
+    return facts
 
 
 def _fire(
     kernel: Any, types: list[Any], names: list[str], dynamic: list[int], index: int, args: list[Any], given: _Given
 ) -> Callable[..., None]:
     """What queues a launch on one GPU, from the grid and the values of its arguments."""
-    found = runtime_leaves(types)
+    leaves = runtime_leaves(types)
     of_library = stream_of(arrays_of(args), index)
 
     def stream() -> int:
         return of_library() if given.stream is None else given.stream
 
-    return make_fire(kernel, found, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, found, names))
+    return make_fire(kernel, leaves, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, leaves, names))

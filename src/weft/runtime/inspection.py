@@ -134,8 +134,8 @@ def _fields_of(text: str) -> dict[str, Any]:
         raise _no_specialization(f"it is {text[:40]!r}, not an object")
     for name, kind in _FIELDS.items():
         if not isinstance(facts.get(name), kind):
-            found = f"is {facts[name]!r}" if name in facts else "is missing"
-            raise _no_specialization(f"`{name}` {found}, it has to be {_JSON_NAMES[kind]}")
+            fault = f"is {facts[name]!r}" if name in facts else "is missing"
+            raise _no_specialization(f"`{name}` {fault}, it has to be {_JSON_NAMES[kind]}")
     return facts
 
 
@@ -150,8 +150,8 @@ class DeviceCaches:
         self._function = function
 
     def __getitem__(self, device: Any) -> tuple[Any, ...]:
-        made: tuple[Any, ...] = self._function.create_binder()
-        return made
+        binder: tuple[Any, ...] = self._function.create_binder()
+        return binder
 
     def __iter__(self) -> Any:
         return iter((0,))

@@ -45,10 +45,10 @@ class PickledByName:
             raise pickle.PicklingError(f"cannot pickle a {type(self).__name__} whose kernel has lost its function")
         module, name = function.__module__, function.__qualname__
         try:
-            found = _named(module, name)
+            named = _named(module, name)
         except (ImportError, AttributeError) as error:
             raise pickle.PicklingError(f"cannot pickle the kernel {name}, which is not in module {module}") from error
-        if found is not self:
+        if named is not self:
             raise pickle.PicklingError(f"cannot pickle this kernel: {name} of module {module} is something else")
         return _named, (module, name)
 

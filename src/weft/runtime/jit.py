@@ -166,12 +166,12 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             return self._launch_elsewhere(target, grid, *args, **kwargs)
         if "target" in kwargs and "target" not in self.arg_names:
             return self._launch_elsewhere(target, grid, *args, **kwargs)
-        made = self._launcher
-        if made == self._first_launch:
-            made = self._make_launcher()
+        launcher = self._launcher
+        if launcher == self._first_launch:
+            launcher = self._make_launcher()
         elif not compiling.choose_by_arrays():
-            made = self._host_launcher()
-        return made(grid, *args, **kwargs)
+            launcher = self._host_launcher()
+        return launcher(grid, *args, **kwargs)
 
     def _make_launcher(self) -> Callable[..., Any]:
         """The launcher for arrays of the host, from now on the first that is asked."""
@@ -310,19 +310,19 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         """The options of a launch, checked; parameters that are called like an option are that option too."""
         named = {p.name: a for p, a in zip(self.params, args, strict=False) if p.name in _ALSO_OPTIONS}
         options = {**{k: v for k, v in named.items() if v is not None}, **options}
-        given = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
+        values = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
         for name in ("device_type", "device", "stream"):
-            if name in given:
+            if name in values:
                 raise UnknownKeyword(
                     f"{name} option is deprecated; the current target is used",
                     name,
                     hint="leave it out, or give target=...",
                 )
-        for name in given:
+        for name in values:
             if name not in compiler.option_names():
                 raise unknown_keyword(name, self.params)
-        given["debug"] = bool(given.get("debug", self.debug) or knobs.runtime.debug)
-        return given
+        values["debug"] = bool(values.get("debug", self.debug) or knobs.runtime.debug)
+        return values
 
     def _compile_for(
         self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool, specialization: Any = None, **more: Any
@@ -389,10 +389,10 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     def _entry(self, kernel: Any, args: tuple[Any, ...], *, alias: bool) -> Entry:
         """How to launch a kernel from the values that the binder takes."""
         signature = list(kernel.src.signature.values())
-        found = runtime_leaves(signature)
+        leaves = runtime_leaves(signature)
         values = [p.num for p in self.params if not p.is_constexpr]
-        fire = make_fire(kernel, found, values)
-        return kernel, make_guard(kernel, found, self.arg_names, args, values, alias=alias), fire
+        fire = make_fire(kernel, leaves, values)
+        return kernel, make_guard(kernel, leaves, self.arg_names, args, values, alias=alias), fire
 
     def _fallback(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
         """What to launch where the guard says no.

@@ -388,9 +388,9 @@ def _cache_directory() -> str | None:
     if cache_knobs.as_triton or cache.is_set("home_dir"):
         home = cache.home_dir
         return os.path.join(home, ".triton" if cache_knobs.as_triton else ".weft", "cache") if home[:1] != "~" else None
-    given = os.environ.get({"darwin": "", "win32": "LOCALAPPDATA"}.get(sys.platform, "XDG_CACHE_HOME"), "")
-    if os.path.isabs(given):
-        return os.path.join(given, *(("weft", "Cache") if sys.platform == "win32" else ("weft",)))
+    parent = os.environ.get({"darwin": "", "win32": "LOCALAPPDATA"}.get(sys.platform, "XDG_CACHE_HOME"), "")
+    if os.path.isabs(parent):
+        return os.path.join(parent, *(("weft", "Cache") if sys.platform == "win32" else ("weft",)))
     parts = {"darwin": ("Library", "Caches", "weft"), "win32": ("AppData", "Local", "weft", "Cache")}
     directory = os.path.expanduser(os.path.join("~", *parts.get(sys.platform, (".cache", "weft"))))
     return directory if directory[:1] != "~" else None

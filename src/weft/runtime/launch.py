@@ -40,8 +40,8 @@ _SMALL_FLOATS = frozenset(name for name, e in BY_LANGUAGE.items() if e.is_float 
 
 def _bits_of(name: str) -> Callable[[Any], int]:
     """Numbers as the bits of a small float type, most of which come with a package of their own."""
-    made: Callable[[Any], int] = load("weft.runtime.small_floats").bits_of(name)
-    return made
+    function: Callable[[Any], int] = load("weft.runtime.small_floats").bits_of(name)
+    return function
 
 
 def _single(value: float) -> float:
@@ -69,7 +69,7 @@ def _at(path: tuple[int, ...]) -> str:
 
 def make_fire(
     kernel: Any,
-    found: Sequence[Leaf],
+    leaves: Sequence[Leaf],
     count: int | Sequence[int],
     launcher: Callable[[str], Callable[..., None]] | None = None,
     maps: Sequence[Callable[..., tuple[Any, ...]]] = (),
@@ -81,9 +81,9 @@ def make_fire(
     tensor maps of descriptors, in order.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
-    codes, given = [], []
+    codes, arguments = [], []
     spaces: dict[str, Any] = {"single": _single}
-    for path, name in found:
+    for path, name in leaves:
         value = _at(path)
         if name.startswith("*"):
             code = "Q"
@@ -110,22 +110,22 @@ def make_fire(
         else:
             raise LaunchTypeError(f"an argument of type {name} cannot be passed to a kernel")
         codes.append(code)
-        given.append(value)
+        arguments.append(value)
     for k in range(2 * len(kernel.metadata.checked)):
         codes.append("q")
-        given.append(f"l{k}")
+        arguments.append(f"l{k}")
         names.append(f"l{k}")
     launch = (launcher or kernel.load().launcher)("".join(codes))
-    if given == names:
+    if arguments == names:
         return launch
     spaces["launch"] = launch
-    source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in given)})"
+    source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in arguments)})"
     return eval(source, spaces)  # type: ignore[no-any-return]
 
 
-def limits_of(kernel: Any, found: Sequence[Leaf], args: Sequence[Any]) -> list[int]:
+def limits_of(kernel: Any, leaves: Sequence[Leaf], args: Sequence[Any]) -> list[int]:
     """For each array that a kernel checks its accesses to, the addresses between which its elements lie."""
-    by_slot = _positions(found)[1]
+    by_slot = _positions(leaves)[1]
     limits: list[int] = []
     for checked in kernel.metadata.checked:
         path, _ = by_slot[checked["slot"]]
@@ -154,9 +154,9 @@ def _label(names: Sequence[str], path: Sequence[int]) -> str:
     return names[path[0]] + "".join(f"[{i}]" for i in path[1:])
 
 
-def refuse_read_only(kernel: Any, found: Sequence[Leaf], names: Sequence[str], args: Sequence[Any]) -> None:
+def refuse_read_only(kernel: Any, leaves: Sequence[Leaf], names: Sequence[str], args: Sequence[Any]) -> None:
     """LaunchError where an array that the kernel stores to is read-only; `args` are those of the leaves."""
-    by_argument = _positions(found)[0]
+    by_argument = _positions(leaves)[0]
     for argument in kernel.metadata.stored_params:
         path = by_argument[argument][0]
         array: Any = args
@@ -171,14 +171,14 @@ def _writeable(array: Any) -> bool:
     return facts is None or facts.writeable
 
 
-def _positions(found: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]:
+def _positions(leaves: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]:
     """The leaves by their position among the arguments of the tile IR, and among the slots of a launch.
 
     A descriptor is followed by its shape and strides in the IR, and takes an address, a padding, shape and strides.
     """
     by_argument, by_slot = {}, {}
     argument = slot = 0
-    for leaf in found:
+    for leaf in leaves:
         by_argument[argument], by_slot[slot] = leaf, leaf
         rank = descriptor_rank(leaf[1]) if leaf[1].startswith("tensordesc") else 0
         argument += 1 + 2 * rank
@@ -189,11 +189,11 @@ def _positions(found: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]
 class _GuardWriter:
     """Writes the source of a guard, line by line, for arguments of the kinds that `args` are."""
 
-    def __init__(self, found: Sequence[Leaf], params: Sequence[str], args: Sequence[Any]) -> None:
+    def __init__(self, leaves: Sequence[Leaf], params: Sequence[str], args: Sequence[Any]) -> None:
         self.lines: list[str] = []
         self.spaces: dict[str, Any] = {}
         self._params, self._args = params, args
-        self._by_argument, self._by_slot = _positions(found)
+        self._by_argument, self._by_slot = _positions(leaves)
         self._sizes: dict[str, str] = {}
 
     def _place(self, leaf: Leaf) -> tuple[str, str, Any]:
@@ -251,7 +251,7 @@ class _GuardWriter:
 
 def make_guard(
     kernel: Any,
-    found: Sequence[Leaf],
+    leaves: Sequence[Leaf],
     params: Sequence[str],
     args: Sequence[Any],
     values: Sequence[int],
@@ -264,7 +264,7 @@ def make_guard(
     kinds of arrays they are decide what has to be looked at.  None when there is nothing to check.  For a kernel that
     checks its accesses it is always false: such a launch takes more than `values`, see `limits_of`.
     """
-    writer = _GuardWriter(found, params, args)
+    writer = _GuardWriter(leaves, params, args)
     for argument in kernel.metadata.stored_params:
         writer.refuse_read_only(argument)
     strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
@@ -290,8 +290,8 @@ def parts_of(kinds: Sequence[Any], name: str, value: Any) -> list[tuple[Any, Any
     """The parts of a tuple with their types. LaunchTypeError for what is no tuple of as many."""
     if isinstance(value, (tuple, list)) and len(value) == len(kinds):
         return list(zip(kinds, value, strict=True))
-    found = f"one of {len(value)}" if isinstance(value, (tuple, list)) else f"a {type(value).__name__}"
-    raise LaunchTypeError(f"argument `{name}` was compiled as a tuple of {len(kinds)}, got {found}", name)
+    shown = f"one of {len(value)}" if isinstance(value, (tuple, list)) else f"a {type(value).__name__}"
+    raise LaunchTypeError(f"argument `{name}` was compiled as a tuple of {len(kinds)}, got {shown}", name)
 
 
 def range_of(kind: str) -> tuple[int, int]:
@@ -342,13 +342,13 @@ def _classes(value: Any) -> Any:
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
     if getattr(kernel.metadata.target, "backend", "cpu") == "cuda":
-        made: Callable[..., None] = load("weft.runtime.gpu_compiled").make_gpu_launcher(kernel)
-        return made
+        launcher: Callable[..., None] = load("weft.runtime.gpu_compiled").make_gpu_launcher(kernel)
+        return launcher
     signature = getattr(kernel.src, "signature", None)
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
     names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]
-    found = runtime_leaves(types)
-    fire = make_fire(kernel, found, len(types))
+    leaves = runtime_leaves(types)
+    fire = make_fire(kernel, leaves, len(types))
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
     guards: dict[Any, Callable[..., bool] | None] = {}
     relaxed: list[Callable[..., None]] = []
@@ -358,7 +358,9 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         if not relaxed:
             compiling = load("weft.runtime.compiling")
             options = {**kernel.given_options, "assume_no_alias": False}
-            relaxed.append(make_fire(compiling.compile(kernel.src, kernel.metadata.target, options), found, len(types)))
+            relaxed.append(
+                make_fire(compiling.compile(kernel.src, kernel.metadata.target, options), leaves, len(types))
+            )
         return relaxed[0]
 
     def launch(gx: Any, gy: Any, gz: Any, *args: Any) -> None:
@@ -374,10 +376,10 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         ]
         classes = tuple(map(_classes, args))
         if classes not in guards:
-            guards[classes] = make_guard(kernel, found, names, args, dynamic, alias=True)
+            guards[classes] = make_guard(kernel, leaves, names, args, dynamic, alias=True)
         guard = guards[classes]
         may_run = guard is None or guard(*args, *(values[i] for i in dynamic)) or kernel.metadata.checked
         launches = fire if may_run else fire_where_arrays_overlap()
-        launches(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
+        launches(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, leaves, args))
 
     return launch

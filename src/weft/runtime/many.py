@@ -141,7 +141,7 @@ def _begun(item: Any, threads: Executor, workers: Executor) -> Callable[[], Any]
     mode = AsyncCompileMode(threads, workers=workers, wait=False)
     try:
         with mode:
-            made = item()
+            begun = item()
     except Exception as error:
         failed = error
         return lambda: _raised(failed)
@@ -149,7 +149,7 @@ def _begun(item: Any, threads: Executor, workers: Executor) -> Callable[[], Any]
     def finished() -> Any:
         for kernel in mode.future_kernels.values():  # also what the function did not return
             kernel.result()
-        return _finished(made)
+        return _finished(begun)
 
     return finished
 
@@ -158,10 +158,10 @@ def _raised(error: Exception) -> Any:
     raise error
 
 
-def _finished(made: Any) -> Any:
+def _finished(begun: Any) -> Any:
     """Kernels in the place of those that were being compiled."""
-    if isinstance(made, FutureKernel):
-        return made.result()
-    if type(made) is dict:
-        return {name: _finished(kernel) for name, kernel in made.items()}
-    return type(made)(_finished(kernel) for kernel in made) if type(made) in (list, tuple) else made
+    if isinstance(begun, FutureKernel):
+        return begun.result()
+    if type(begun) is dict:
+        return {name: _finished(kernel) for name, kernel in begun.items()}
+    return type(begun)(_finished(kernel) for kernel in begun) if type(begun) in (list, tuple) else begun

@@ -26,16 +26,16 @@ _ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def hint_for(name: str, known: Sequence[str], listed: str = "its arguments are") -> str:
+def hint_for(name: str, names: Sequence[str], listed: str = "its arguments are") -> str:
     """What may have been meant by a name that is not known, else all that are."""
-    near = get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"{listed} {', '.join(known)}"
+    near = get_close_matches(name, names, 1)
+    return f"did you mean {near[0]!r}?" if near else f"{listed} {', '.join(names)}"
 
 
-def check_unknown(what: str, unknown: Iterable[str]) -> None:
+def check_unknown(subject: str, unknown: Iterable[str]) -> None:
     """LaunchTypeError for an argument that a decorator, or a Config, does not have."""
     for name in unknown:
-        raise LaunchTypeError(f"{what} has no argument {name!r}", hint=hint_for(name, _ARGUMENTS[what]))
+        raise LaunchTypeError(f"{subject} has no argument {name!r}", hint=hint_for(name, _ARGUMENTS[subject]))
 
 
 def misuse_of_jit(place: Span, functions: Mapping[str, Any], unknown: Iterable[str]) -> DefinitionError | None:
@@ -44,6 +44,6 @@ def misuse_of_jit(place: Span, functions: Mapping[str, Any], unknown: Iterable[s
         return DefinitionError(f"jit has no argument {name!r}", place, hint=hint_for(name, _ARGUMENTS["jit"]))
     for name, function in functions.items():
         if function is not None and not callable(function):
-            found = f"got {function!r} of type {type(function).__name__}"
-            return DefinitionError(f"{name} of jit is a function, {found}", place)
+            shown = f"got {function!r} of type {type(function).__name__}"
+            return DefinitionError(f"{name} of jit is a function, {shown}", place)
     return None

@@ -71,19 +71,19 @@ class Wrong(Exception):
     """A field is wrong; its text says how."""
 
 
-def _integer(value: Any, what: str) -> int:
+def _integer(value: Any, subject: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise Wrong(f"{what} {value!r} is no integer") from None
+        raise Wrong(f"{subject} {value!r} is no integer") from None
 
 
-def _integers(facts: Mapping[str, Any], field: str, what: str) -> tuple[int, ...]:
+def _integers(facts: Mapping[str, Any], field: str, kind: str) -> tuple[int, ...]:
     if field not in facts:
         raise Wrong(f"it has no {field}")
     value = facts[field]
     if not isinstance(value, (tuple, list)):
-        raise Wrong(f"its {field} is {value!r}, not a tuple of {what}")
+        raise Wrong(f"its {field} is {value!r}, not a tuple of {kind}")
     return tuple(_integer(v, f"in its {field}") for v in value)
 
 

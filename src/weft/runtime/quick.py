@@ -139,8 +139,8 @@ def _same_divisor(x: str, value: int) -> str:
 
 def _can_be_last(params: Sequence[KernelParam], last: Last) -> bool:
     """Whether the integers that it hands on are within what the test takes; others are found by their key."""
-    given = zip(params, last.args, strict=True)
-    return all(0 <= value < SMALL for param, value in given if type(value) is int and not param.is_constexpr)
+    pairs = zip(params, last.args, strict=True)
+    return all(0 <= value < SMALL for param, value in pairs if type(value) is int and not param.is_constexpr)
 
 
 def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str]]:

@@ -246,12 +246,12 @@ class env_class(env_base[Any]):
         if not colon:
             raise ValueError("expected MODULE:CLASS")
         try:
-            found = getattr(importlib.import_module(module), name)
+            value = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise ValueError(str(error)) from error
-        if not isinstance(found, type) or all(c.__name__ != self.type for c in found.__mro__):
+        if not isinstance(value, type) or all(c.__name__ != self.type for c in value.__mro__):
             raise ValueError(f"it is no {self.type}")
-        return found
+        return value
 
     def default_value(self) -> None:
         """None."""
@@ -292,8 +292,8 @@ class env_nvidia_tool(env_base[NvidiaTool]):
 
     def read(self, text: str) -> NvidiaTool:
         """The program at a path, or else the one that is found."""
-        found = NvidiaTool.from_path(text)
-        return found if found is not None else self.default_value()
+        tool = NvidiaTool.from_path(text)
+        return tool if tool is not None else self.default_value()
 
     def transform(self, value: Any) -> NvidiaTool:
         """The same of what a program has set."""
@@ -302,10 +302,10 @@ class env_nvidia_tool(env_base[NvidiaTool]):
     def default_value(self) -> NvidiaTool:
         """The one that is found."""
         path = type(self).find(self.binary)
-        found = NvidiaTool.from_path(path) if path else None
-        if found is None:
+        tool = NvidiaTool.from_path(path) if path else None
+        if tool is None:
             raise LaunchError(f"Cannot find {self.binary}", hint=f"{self.key} names it, or PATH has its folder")
-        return found
+        return tool
 
 
 class kept(_Read[T]):

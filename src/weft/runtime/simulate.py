@@ -51,23 +51,23 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     with compiling.target(target):
         if kernel.refuse_changed_constant():  # a function that it calls is another one now
             kernel.reset()
-        found: SimulatedKernel | None = kernel._compile_for(bound, options, warmup=False)
-    if found is None:
+        simulated: SimulatedKernel | None = kernel._compile_for(bound, options, warmup=False)
+    if simulated is None:
         return None
-    leaves = runtime_leaves(list(found.src.signature.values()))
+    leaves = runtime_leaves(list(simulated.src.signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
     sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
     reports: list[Report] = []
 
     def fire(x: int, y: int, z: int, *values: Any) -> None:
-        reports.append(_run(found.program, (x, y, z), values))
+        reports.append(_run(simulated.program, (x, y, z), values))
 
     values = tuple(_at(bound, path) for path, _ in leaves)
     if knobs.runtime.launch_enter_hook or knobs.runtime.launch_exit_hook:
-        kernel._launch_with_hooks(found, fire, sizes, bound, values)
+        kernel._launch_with_hooks(simulated, fire, sizes, bound, values)
     else:
         fire(*sizes, *values)
-    return SimulatedLaunch(found, reports[0])
+    return SimulatedLaunch(simulated, reports[0])
 
 
 def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Callable[..., Any]) -> SimulatedKernel:

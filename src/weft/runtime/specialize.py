@@ -142,8 +142,8 @@ def specialize(
 
 def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:
     """`specialize` in the calling convention of Triton's own, to which a descriptor is its type and no more."""
-    kind, known = specialize(arg, is_const, specialize_value, align)
-    return kind, None if str(kind).startswith("tensordesc") else known
+    kind, specialized = specialize(arg, is_const, specialize_value, align)
+    return kind, None if str(kind).startswith("tensordesc") else specialized
 
 
 _INT_RANGES = {
@@ -190,17 +190,17 @@ def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts, 
 
 def find_paths(values: Any, wanted: Callable[[Any], bool]) -> list[Path]:
     """Paths of the leaves of nested tuples for which `wanted` holds."""
-    found: list[Path] = []
+    paths: list[Path] = []
 
     def walk(value: Any, path: Path) -> None:
         if path and wanted(value):
-            found.append(path)
+            paths.append(path)
         if isinstance(value, (tuple, list)):
             for i, item in enumerate(value):
                 walk(item, (*path, i))
 
     walk(values, ())
-    return found
+    return paths
 
 
 def leaves(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
@@ -234,8 +234,9 @@ def signature_of(
         path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")
     }
     attrs = {
-        path: known
+        path: attributes
         for path in find_paths(facts, lambda k: isinstance(k, str))
-        if path not in constants and (known := [list(_ATTRIBUTES[k]) for k in _at(facts, path) if k in _ATTRIBUTES])
+        if path not in constants
+        and (attributes := [list(_ATTRIBUTES[k]) for k in _at(facts, path) if k in _ATTRIBUTES])
     }
     return dict(zip(names, types, strict=True)), constants, attrs

@@ -44,12 +44,12 @@ def handle_of(stream: Any) -> int:
     protocol = getattr(stream, "__cuda_stream__", None)
     try:
         if protocol is not None:
-            _, found = protocol() if callable(protocol) else protocol
+            _, handle = protocol() if callable(protocol) else protocol
         else:
-            found = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
-        if isinstance(found, (str, bytes, float)):
-            raise ValueError(found)
-        return int(found)
+            handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+        if isinstance(handle, (str, bytes, float)):
+            raise ValueError(handle)
+        return int(handle)
     except (TypeError, ValueError):
         raise LaunchTypeError(
             f"a stream is a handle (an integer), an object with `__cuda_stream__`, or a stream of PyTorch or CuPy; got "

@@ -424,8 +424,8 @@ def _bits(dtype: Any) -> int:
 
 def _peak(operations: dict[int, int], clock_rate: float, gpu: Device) -> float:
     """TFLOP/s of so many operations a cycle; of a GPU that is not in the table, those of the newest before it."""
-    known = max((n for n in operations if n <= gpu.capability), default=min(operations))
-    return operations[known] * gpu.multiprocessors * (clock_rate or gpu.clock_khz) * 1e-9
+    generation = max((n for n in operations if n <= gpu.capability), default=min(operations))
+    return operations[generation] * gpu.multiprocessors * (clock_rate or gpu.clock_khz) * 1e-9
 
 
 def get_max_tensorcore_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = None) -> float:

@@ -65,28 +65,28 @@ def check_kernel(fn: Any, decorator: str) -> None:
             break
         inner = getattr(inner, "fn", None)
     if not hasattr(fn, "arg_names") and not hasattr(fn, "run"):  # tools give what can be run
-        what = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
+        shown = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
         hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
-        raise DefinitionError(f"{decorator} needs a kernel, got {what}", hint=hint)
+        raise DefinitionError(f"{decorator} needs a kernel, got {shown}", hint=hint)
 
 
-def as_names(given: Any) -> list[Any]:
+def as_names(value: Any) -> list[Any]:
     """Names as they were given, in a list; what is no sequence of names is the only one in it, to be refused."""
-    if given is None:
+    if value is None:
         return []
-    return list(given) if isinstance(given, Iterable) else [given]
+    return list(value) if isinstance(value, Iterable) else [value]
 
 
-def check_names(kernel: str, parameters: Sequence[str], what: str, names: Iterable[Any], given: Any) -> None:
-    """LaunchError for a name in `what` (`key`, say) that no parameter has."""
+def check_names(kernel: str, parameters: Sequence[str], option: str, names: Iterable[Any], value: Any) -> None:
+    """LaunchError for a name in `option` (`key`, say) that no parameter has."""
     for name in names:
         if name in parameters:
             continue
-        if isinstance(given, str):
-            hint = f"{what} is a list of names: {what}=[{given!r}]"
+        if isinstance(value, str):
+            hint = f"{option} is a list of names: {option}=[{value!r}]"
         else:
             hint = hint_for(str(name), parameters, "its parameters are")
-        raise LaunchError(f"{what} names {name!r}, which is no parameter of {kernel}", str(name), hint=hint)
+        raise LaunchError(f"{option} names {name!r}, which is no parameter of {kernel}", str(name), hint=hint)
 
 
 def check_configs(configs: Sequence[Any]) -> None:
@@ -100,14 +100,14 @@ def check_configs(configs: Sequence[Any]) -> None:
         check_mapping("what a Config holds", config.kwargs, CONFIG)
         wrong = next((name for name in config.kwargs or () if not isinstance(name, str)), "")
         if not isinstance(wrong, str):
-            found = f"got {wrong!r} of type {type(wrong).__name__}"
-            raise LaunchTypeError(f"what a Config holds are parameters by name, {found}", hint=CONFIG)
+            shown = f"got {wrong!r} of type {type(wrong).__name__}"
+            raise LaunchTypeError(f"what a Config holds are parameters by name, {shown}", hint=CONFIG)
         for name in ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override"):
-            held, said = (config.kwargs or {}).get(name), getattr(config, name)
-            if None not in (held, said) and held != said:
+            within, beside = (config.kwargs or {}).get(name), getattr(config, name)
+            if None not in (within, beside) and within != beside:
                 warn(
-                    f"a Config holds {name!r}: {held!r} in its dictionary, where it has no effect: {name}={said!r} is "
-                    f"what its kernel is compiled with; write Config({{...}}, {name}={held!r})",
+                    f"a Config holds {name!r}: {within!r} in its dictionary, where it has no effect: {name}={beside!r} "
+                    f"is what its kernel is compiled with; write Config({{...}}, {name}={within!r})",
                     SettingWarning,
                 )
         check_unknown("Config", config.unknown)
@@ -122,38 +122,42 @@ def warn_of_chosen(names: Iterable[Any], configs: Iterable[Config]) -> None:
             warn(f"key names {name!r}, which the configurations say: it has no effect", SettingWarning)
 
 
-def check_function(what: str, given: Any, example: str) -> None:
+def check_function(subject: str, function: Any, example: str) -> None:
     """LaunchTypeError for what should be a function, or None."""
-    if given is not None and not callable(given):
-        raise LaunchTypeError(f"{what} is a function, got {given!r} of type {type(given).__name__}", hint=example)
+    if function is not None and not callable(function):
+        raise LaunchTypeError(
+            f"{subject} is a function, got {function!r} of type {type(function).__name__}", hint=example
+        )
 
 
-def called(what: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> Any:
+def called(subject: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> Any:
     """What a user's function gives; LaunchTypeError where it does not take what it is called with."""
-    check_call(what, function, example, *args, **kwargs)
+    check_call(subject, function, example, *args, **kwargs)
     return function(*args, **kwargs)
 
 
-def check_call(what: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> None:
+def check_call(subject: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> None:
     """LaunchTypeError where a user's function does not take what it is going to be called with."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
-        raise LaunchTypeError(f"{what} cannot be called: {error}", hint=example) from None
+        raise LaunchTypeError(f"{subject} cannot be called: {error}", hint=example) from None
     except ValueError:  # a function of C that does not say what it takes
         pass
 
 
-def check_length(what: str, given: Any) -> None:
+def check_length(subject: str, length: Any) -> None:
     """LaunchTypeError for what is no time, in milliseconds."""
-    if given is not None and not (as_number(given) is not None and given >= 0):
-        raise LaunchTypeError(f"{what} of autotune is a number of milliseconds, got {given!r}", hint=f"{what}=25")
+    if length is not None and not (as_number(length) is not None and length >= 0):
+        raise LaunchTypeError(
+            f"{subject} of autotune is a number of milliseconds, got {length!r}", hint=f"{subject}=25"
+        )
 
 
-def as_number(given: Any) -> float | None:
+def as_number(value: Any) -> float | None:
     """A number, which NaN is not; None for anything else."""
     try:
-        number = float(given) if hasattr(given, "__float__") else float("nan")
+        number = float(value) if hasattr(value, "__float__") else float("nan")
     except (TypeError, ValueError):
         return None
     return None if number != number else number
@@ -165,40 +169,42 @@ def check_timing(timing: Any) -> Any:
         return timing if isinstance(timing, (int, float)) else float(timing)
     numbers = list(timing) if isinstance(timing, Iterable) and not isinstance(timing, str) else []
     if not numbers or any(as_number(number) is None for number in numbers):
-        found = f"got {timing!r} of type {type(timing).__name__}"
-        raise LaunchTypeError(f"do_bench gives milliseconds, or a list of them, {found}", hint=BENCH)
+        shown = f"got {timing!r} of type {type(timing).__name__}"
+        raise LaunchTypeError(f"do_bench gives milliseconds, or a list of them, {shown}", hint=BENCH)
     return list(map(float, numbers))
 
 
-def check_mapping(what: str, given: Any, example: str, all_callable: bool = False) -> None:
+def check_mapping(subject: str, mapping: Any, example: str, all_callable: bool = False) -> None:
     """LaunchTypeError for what is no dictionary, or for one that should hold functions and does not."""
-    if given is None and not all_callable:
+    if mapping is None and not all_callable:
         return
-    if not isinstance(given, Mapping):
-        raise LaunchTypeError(f"{what} is a dictionary, got {given!r} of type {type(given).__name__}", hint=example)
-    wrong = next((name for name, rule in given.items() if all_callable and not callable(rule)), None)
+    if not isinstance(mapping, Mapping):
+        raise LaunchTypeError(
+            f"{subject} is a dictionary, got {mapping!r} of type {type(mapping).__name__}", hint=example
+        )
+    wrong = next((name for name, rule in mapping.items() if all_callable and not callable(rule)), None)
     if wrong is not None:
-        found = f"got {given[wrong]!r} of type {type(given[wrong]).__name__} for {wrong!r}"
-        raise LaunchTypeError(f"{what} is a dictionary of functions, {found}", hint=example)
+        shown = f"got {mapping[wrong]!r} of type {type(mapping[wrong]).__name__} for {wrong!r}"
+        raise LaunchTypeError(f"{subject} is a dictionary of functions, {shown}", hint=example)
 
 
-def check_pruning(given: Any, count: int) -> None:
+def check_pruning(pruning: Any, count: int) -> None:
     """LaunchError for what `prune_configs_by` counts wrongly; a warning for what prunes nothing, as Triton runs it."""
-    check_mapping("prune_configs_by of autotune", given, PRUNE)
+    check_mapping("prune_configs_by of autotune", pruning, PRUNE)
     functions, numbers = ("perf_model", "early_config_prune"), ("top_k", "prune_num_stages_by")  # that of old Tritons
-    given = given or {}
-    for name, value in given.items():
+    pruning = pruning or {}
+    for name, value in pruning.items():
         if name not in functions + numbers:
             near = get_close_matches(str(name), functions + numbers, 1)
             hint = f"did you mean {near[0]!r}?" if near else PRUNE
             warn(f"prune_configs_by names {name!r}, which prunes nothing: {hint}", SettingWarning)
         if name in functions:
             check_function(f"{name} in prune_configs_by", value, PRUNE)
-    top_k = given.get("top_k")
-    if given.get("perf_model") is not None or top_k is not None:
-        top_count(given.get("top_k", 1.0), count)
+    top_k = pruning.get("top_k")
+    if pruning.get("perf_model") is not None or top_k is not None:
+        top_count(pruning.get("top_k", 1.0), count)
     all_of_them = isinstance(top_k, float) and top_k == 1.0
-    if given.get("perf_model") is None and top_k is not None and not all_of_them:
+    if pruning.get("perf_model") is None and top_k is not None and not all_of_them:
         told = "has no effect, since there is no perf_model to say which are best; all configurations are tried"
         warn(f"top_k={top_k!r} {told}", SettingWarning)
 

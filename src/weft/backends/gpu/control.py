@@ -55,14 +55,14 @@ class Carried:
 
 def _bases(e: Emitter, places: Sequence[tuple[int, int]], registers: Sequence[Register], type: str) -> list[str] | None:
     """The base of each group of registers that are to have fixed distances."""
-    found: dict[int, Sum] = {}
+    sums: dict[int, Sum] = {}
     for (group, distance), register in zip(places, registers, strict=True):
         sum = register if isinstance(register, Sum) else Sum(e.name(register), 0, type)
         mine = Sum(sum.base, sum.offset - distance, type)
-        first = found.setdefault(group, mine)
+        first = sums.setdefault(group, mine)
         if (first.base, first.offset) != (mine.base, mine.offset):
             return None
-    return [e.name(found[k]) for k in range(len(found))]
+    return [e.name(sums[k]) for k in range(len(sums))]
 
 
 def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool) -> Carried:

@@ -17,17 +17,17 @@ __all__ = ["convert"]
 def _float_cast(e: Emitter, op: LaneOp) -> None:
     """Pairs, where the processor has instructions for two at once."""
     source, result, down = op.operands[0], op.results[0], rounds_to_zero(op.attrs)
-    found = e.env[source]
+    registers = e.env[source]
     pair = None if down else _pair_conversion(e, source.elem, result.elem)
-    if pair is not None and len(found) % 2 == 0:
-        e.env[result] = [r for i in range(0, len(found), 2) for r in pair(e, found[i : i + 2])]
+    if pair is not None and len(registers) % 2 == 0:
+        e.env[result] = [r for i in range(0, len(registers), 2) for r in pair(e, registers[i : i + 2])]
         return
-    made: dict[str, str] = {}
+    converted: dict[str, str] = {}
     out: list[Register] = []
     for name in e.names(source):
-        if name not in made:
-            made[name] = convert(e, source.elem, result.elem, name, down)
-        out.append(made[name])
+        if name not in converted:
+            converted[name] = convert(e, source.elem, result.elem, name, down)
+        out.append(converted[name])
     e.env[result] = out
 
 
@@ -50,8 +50,8 @@ def convert(e: Emitter, source: str, target: str, name: str, toward_zero: bool =
     """A float as another: to nearest even unless `toward_zero`."""
     if toward_zero and (source in ("f16", "bf16") or (source, target) == ("f64", "bf16")):
         name, source = convert(e, source, "f32", name, source == "f64"), "f32"
-    if toward_zero and (found := e.dialect.toward_zero(e, source, target, name)) is not None:
-        return found
+    if toward_zero and (rounded := e.dialect.toward_zero(e, source, target, name)) is not None:
+        return rounded
     return casts.convert_float(e.f, e.typed(source, name), source, target, toward_zero).name
 
 
@@ -64,13 +64,13 @@ def _to_integer(e: Emitter, op: LaneOp, a: list[str]) -> str:
     x = convert(e, source, wide, a[0])
     if elem == "i1":
         return e.ins(f"fcmp une {LLVM[wide]} {x}, 0.0")
-    found = e.dialect.to_integer(e, x, wide, max(32, BITS[type]), signed=signed)
+    number = e.dialect.to_integer(e, x, wide, max(32, BITS[type]), signed=signed)
     if BITS[type] >= 32:
-        return found
+        return number
     bits = BITS[type]
     if signed:
-        found = e.ins(e.call("llvm.smax.i32", "i32", [("i32", found), ("i32", str(-(1 << bits - 1)))]))
-        found = e.ins(e.call("llvm.smin.i32", "i32", [("i32", found), ("i32", str((1 << bits - 1) - 1))]))
+        number = e.ins(e.call("llvm.smax.i32", "i32", [("i32", number), ("i32", str(-(1 << bits - 1)))]))
+        number = e.ins(e.call("llvm.smin.i32", "i32", [("i32", number), ("i32", str((1 << bits - 1) - 1))]))
     else:
-        found = e.ins(e.call("llvm.umin.i32", "i32", [("i32", found), ("i32", str((1 << bits) - 1))]))
-    return e.ins(f"trunc i32 {found} to {type}")
+        number = e.ins(e.call("llvm.umin.i32", "i32", [("i32", number), ("i32", str((1 << bits) - 1))]))
+    return e.ins(f"trunc i32 {number} to {type}")

@@ -21,13 +21,13 @@ Printed: TypeAlias = tuple[str, str, str]
 
 def _string(e: Emitter, text: str) -> str:
     """The address of a text that ends with a zero."""
-    found = e.strings.get(text)
-    if found is None:
+    symbol = e.strings.get(text)
+    if symbol is None:
         data = text.encode("utf-8", "surrogatepass") + b"\0"
         spelled = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in data)
-        found = e.strings[text] = f"@text{len(e.strings)}"
-        e.module.globals.append(f'{found} = private unnamed_addr constant [{len(data)} x i8] c"{spelled}", align 1')
-    return found
+        symbol = e.strings[text] = f"@text{len(e.strings)}"
+        e.module.globals.append(f'{symbol} = private unnamed_addr constant [{len(data)} x i8] c"{spelled}", align 1')
+    return symbol
 
 
 def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) -> tuple[str, str, str]:

@@ -38,9 +38,9 @@ def _divide(e: Emitter, op: LaneOp) -> None:
         _divide_wide(e, new[first : first + TOGETHER], signed)
     out: list[Register] = []
     for pair in pairs:
-        found = e.known((which, signed, *pair))
-        assert found is not None
-        out.append(found)
+        known = e.known((which, signed, *pair))
+        assert known is not None
+        out.append(known)
     e.env[result] = out
 
 
@@ -56,11 +56,11 @@ def _divide_register(e: Emitter, op: LaneOp, a: list[str]) -> str:
     if _literal(y) and int(y) not in (0, -1):
         return e.ins(f"{name} {type} {x}, {y}")
     unsafe, safe = _safe(e, type, y, signed)
-    found = e.pure(f"{name} {type} {x}, {safe}")
+    divided = e.pure(f"{name} {type} {x}, {safe}")
     if signed and not remainder:
-        return e.early(f"mul {type}", found, e.pure(f"select i1 {unsafe}, {type} {y}, {type} 1"))
+        return e.early(f"mul {type}", divided, e.pure(f"select i1 {unsafe}, {type} {y}, {type} 1"))
     zero = e.early(f"icmp eq {type}", y, "0")
-    return e.pure(f"select i1 {zero}, {type} {x if remainder else 0}, {type} {found}")
+    return e.pure(f"select i1 {zero}, {type} {x if remainder else 0}, {type} {divided}")
 
 
 def _safe(e: Emitter, type: str, y: str, signed: bool) -> tuple[str, str]:
@@ -110,6 +110,6 @@ def _short(e: Emitter, x: str, y: str) -> list[str]:
 def _long(e: Emitter, x: str, y: str, signed: bool) -> list[str]:
     """By an instruction that LLVM does not see, or it would ask again whether the operands are short."""
     unsafe, safe = _safe(e, "i64", y, signed)
-    found = e.ins(f"{e.dialect.hidden('sdiv' if signed else 'udiv', x, safe)} {PURE}")
-    quotient = e.ins(f"mul i64 {found}, {e.pure(f'select i1 {unsafe}, i64 {y}, i64 1')}")
+    divided = e.ins(f"{e.dialect.hidden('sdiv' if signed else 'udiv', x, safe)} {PURE}")
+    quotient = e.ins(f"mul i64 {divided}, {e.pure(f'select i1 {unsafe}, i64 {y}, i64 1')}")
     return [quotient, e.ins(f"sub i64 {x}, {e.ins(f'mul i64 {quotient}, {y}')}")]

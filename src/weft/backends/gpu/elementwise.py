@@ -33,13 +33,13 @@ def elementwise(e: Emitter, op: LaneOp) -> None:
     columns = [e.names(v) for v in op.operands]
     count = result.count
     columns = [c if len(c) == count else c * count for c in columns]
-    made: dict[tuple[str, ...], Register] = {}
+    computed: dict[tuple[str, ...], Register] = {}
     out: list[Register] = []
     for row in zip(*columns, strict=True):
-        found = made.get(row)
-        if found is None:
-            found = made[row] = function(e, op, list(row))
-        out.append(found)
+        register = computed.get(row)
+        if register is None:
+            register = computed[row] = function(e, op, list(row))
+        out.append(register)
     e.env[result] = out
 
 
@@ -92,15 +92,15 @@ def _in_pairs(e: Emitter, op: LaneOp) -> bool:
     vector, out = f"<2 x {type}>", list[Register]()
     for i in range(0, result.count, 2):
         words = [e.word(column[i : i + 2], type) for column in columns]
-        given = [e.pure(f"bitcast i32 {w} to {vector}") for w in words]
+        vectors = [e.pure(f"bitcast i32 {w} to {vector}") for w in words]
         if name in PLAIN and result.elem == "bf16" and not e.dialect.adds_bf16:
-            found = e.pure(e.call("llvm.fma.v2bf16", vector, [(vector, x) for x in _as_fma(name, *given)]))
+            pair = e.pure(e.call("llvm.fma.v2bf16", vector, [(vector, x) for x in _as_fma(name, *vectors)]))
         elif name in PLAIN:
-            found = e.pure(f"{name} {e.fast}{vector} {given[0]}, {given[1]}")
+            pair = e.pure(f"{name} {e.fast}{vector} {vectors[0]}, {vectors[1]}")
         else:
-            text = e.call(f"llvm.{name}.v2{result.elem}", vector, [(vector, g) for g in given])
-            found = e.pure(text)
-        out += e.parts(e.pure(f"bitcast {vector} {found} to i32"), type, 2)
+            text = e.call(f"llvm.{name}.v2{result.elem}", vector, [(vector, g) for g in vectors])
+            pair = e.pure(text)
+        out += e.parts(e.pure(f"bitcast {vector} {pair} to i32"), type, 2)
     e.env[result] = out
     return True
 

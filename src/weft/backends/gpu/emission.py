@@ -114,8 +114,8 @@ def _identifier(name: str) -> str:
     """The name of the kernel with what assemblers allow in names."""
     if name.isidentifier() and name.isascii():
         return name
-    found = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in name)
-    return f"_{found}" if not found or found[0].isdigit() else found
+    identifier = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in name)
+    return f"_{identifier}" if not identifier or identifier[0].isdigit() else identifier
 
 
 def emit_llvm(

@@ -327,8 +327,8 @@ class Emitter:
 
     def wide(self, value: lane.Value, count: int) -> list[Register]:
         """`count` registers of a value that has as many or one."""
-        found = self.env[value]
-        return found if len(found) == count else found * count
+        registers = self.env[value]
+        return registers if len(registers) == count else registers * count
 
     def word(self, parts: Sequence[Register], type: str) -> str:
         """Elements of an LLVM type in one integer, the lowest first: i16 or i32 for smaller ones, else the bits."""
@@ -343,8 +343,8 @@ class Emitter:
             and all(isinstance(p, Part) and p.word == first.word and p.index == i for i, p in enumerate(parts))
         ):
             return first.word
-        if type == "i8" and len(parts) in (2, 4) and (found := self._bytes(parts)) is not None:
-            return found
+        if type == "i8" and len(parts) in (2, 4) and (permuted := self._bytes(parts)) is not None:
+            return permuted
         vector = f"<{len(parts)} x {type}>"
         whole = "poison"
         for i, part in enumerate(parts):
@@ -373,8 +373,8 @@ class Emitter:
                 pairs += [(name, first), (name, first + 1)]
             sources, places, names = [name for name, _ in both], pairs, [name for name, _ in both]
         selector = sum((4 * names.index(w) + i) << 4 * k for k, (w, i) in enumerate(places))
-        found = self.permuted(sources[0], sources[-1], str(selector))
-        return found if len(parts) == 4 else self.pure(f"trunc i32 {found} to i16")
+        word = self.permuted(sources[0], sources[-1], str(selector))
+        return word if len(parts) == 4 else self.pure(f"trunc i32 {word} to i16")
 
     def _pair(self, wide: dict[str, str], a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
         """A word in which two bytes are neighbours, and which byte the first is; the others are their neighbours."""

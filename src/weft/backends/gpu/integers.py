@@ -27,14 +27,14 @@ def _lazy(e: Emitter, op: LaneOp, combine: Callable[[Emitter, str, Register, Reg
     """Apply to registers that may be sums; the operands' registers are paired as for any operation."""
     result = op.results[0]
     left, right = (e.wide(v, result.count) for v in op.operands)
-    made: dict[tuple[Any, ...], Register] = {}
+    computed: dict[tuple[Any, ...], Register] = {}
     out: list[Register] = []
     for a, b in zip(left, right, strict=True):
         key = (*_split(a), *_split(b))
-        found = made.get(key)
-        if found is None:
-            found = made[key] = combine(e, result.elem, a, b)
-        out.append(found)
+        register = computed.get(key)
+        if register is None:
+            register = computed[key] = combine(e, result.elem, a, b)
+        out.append(register)
     e.env[result] = out
 
 

@@ -224,7 +224,7 @@ def _by_swapping(
     type, f = LLVM[elem], e.f
     zero = e.name(e.constant(elem, 0))
     pointer = f"ptr addrspace({SPACES[op.attrs['space']]}) {_pointer(e, address, op.attrs['space'], 0)}"
-    given = e.name(new)
+    operand = e.name(new)
     scope = e.dialect.scopes.get(op.attrs.get("scope", "gpu"), "")
     scope = f'syncscope("{scope}") ' if scope else ""
     order = {"relaxed": "monotonic"}.get(op.attrs.get("order", "acq_rel"), op.attrs.get("order", "acq_rel"))
@@ -234,7 +234,7 @@ def _by_swapping(
         inside, after = f.new_label("swap"), f.new_label("swapped")
         e.do(f"br i1 {e.name(mask)}, label %{inside}, label %{after}")
         f.start(inside)
-    old = e.ins(f"atomicrmw {kind} {pointer}, {type} {given} {scope}{order}")
+    old = e.ins(f"atomicrmw {kind} {pointer}, {type} {operand} {scope}{order}")
     if mask is not None:
         e.do(f"br label %{after}")
         f.start(after)

@@ -30,9 +30,9 @@ def warp_index(e: Emitter) -> str:
     """
     thread = thread_index(e)
     number = e.early("lshr i32", thread, str(e.program.lanes.bit_length() - 1))
-    found = e.dialect.same(e, ("warp", e.partition), number)
-    e.largest[found] = e.largest[thread] // e.program.lanes
-    return found
+    index = e.dialect.same(e, ("warp", e.partition), number)
+    e.largest[index] = e.largest[thread] // e.program.lanes
+    return index
 
 
 @emitter("constant")
@@ -128,8 +128,8 @@ def _plus_bits(e: Emitter, moving: str, reached: int, register: int) -> Register
 
 @emitter("rename")
 def _rename(e: Emitter, op: LaneOp) -> None:
-    found = e.env[op.operands[0]]
-    e.env[op.results[0]] = [found[k] for k in op.attrs["table"]]
+    registers = e.env[op.operands[0]]
+    e.env[op.results[0]] = [registers[k] for k in op.attrs["table"]]
 
 
 @emitter("join")
@@ -140,12 +140,12 @@ def _join(e: Emitter, op: LaneOp) -> None:
 @emitter("pack")
 def _pack(e: Emitter, op: LaneOp) -> None:
     source, result = op.operands[0], op.results[0]
-    found, type = e.env[source], LLVM[source.elem]
-    each, bits = len(found) // result.count, ELEMENT_BITS[result.elem]
+    registers, type = e.env[source], LLVM[source.elem]
+    each, bits = len(registers) // result.count, ELEMENT_BITS[result.elem]
     assert bits == each * ELEMENT_BITS[source.elem], op.name
     out: list[Register] = []
-    for i in range(0, len(found), each):
-        run = found[i : i + each]
+    for i in range(0, len(registers), each):
+        run = registers[i : i + each]
         out += _run(run, LLVM[result.elem]) or e.parts(e.word(run, type), LLVM[result.elem], 1)
     e.env[result] = out
 
@@ -215,11 +215,11 @@ def _through_words(e: Emitter, register: Register, type: str, lane: str, xor: bo
 @emitter("shuffle")
 def _shuffle(e: Emitter, op: LaneOp) -> None:
     value, result = op.operands[0], op.results[0]
-    type, found = LLVM[value.elem], e.env[value]
+    type, registers = LLVM[value.elem], e.env[value]
     xor = op.attrs["kind"] == "xor"
     if xor:
         masks = op.attrs["masks"]
-        lanes = [str(m) for m in (masks if len(masks) == len(found) else masks * len(found))]
+        lanes = [str(m) for m in (masks if len(masks) == len(registers) else masks * len(registers))]
     else:
         lanes = [e.name(r) for r in e.wide(op.operands[1], result.count)]
     moved: dict[tuple[object, str], Register] = {}

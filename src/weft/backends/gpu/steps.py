@@ -74,10 +74,10 @@ def other_uses(
 
 def _used(e: Emitter, value: Value, other: LaneOp | None) -> set[int]:
     """The registers of a value that operations use, but for one of them."""
-    found: set[int] = set()
+    used: set[int] = set()
     for op in e.uses.get(value, ()):
         if op.name == "rename":
-            found.update(op.attrs["table"])
+            used.update(op.attrs["table"])
         elif op is not other:
             return set(range(value.count))
-    return found
+    return used

@@ -81,12 +81,12 @@ class Arithmetic(Version):
         self.needs("8.1")
         if source == "f16":
             text, word = f"cvt.rn.satfinite.{SHORT[target]}x2.f16x2 $0, $1;", e.word(pair, "half")
-            found = e.asm(text, "=h,r", ["i16"], [("i32", word)], PURE, effects=False)[0]
+            small = e.asm(text, "=h,r", ["i16"], [("i32", word)], PURE, effects=False)[0]
         else:
             low, high = (convert(e, source, "f32", e.name(r)) for r in pair)
             text = f"cvt.rn.satfinite.{SHORT[target]}x2.f32 $0, $2, $1;"
-            found = e.asm(text, "=h,f,f", ["i16"], [("float", low), ("float", high)], PURE, effects=False)[0]
-        return e.parts(found, "i8", 2)
+            small = e.asm(text, "=h,f,f", ["i16"], [("float", low), ("float", high)], PURE, effects=False)[0]
+        return e.parts(small, "i8", 2)
 
     def _from_small(self, e: Emitter, pair: list[Register], source: str, target: str) -> list[Register]:
         self.needs("8.1")
@@ -100,18 +100,18 @@ class Arithmetic(Version):
         if (source, target) not in RZ:
             return None
         text, constraints, type = RZ[source, target]
-        found = e.asm(f"{text} $0, $1;", constraints, [type], [(LLVM[source], name)], PURE, effects=False)[0]
-        return found if type == LLVM[target] else e.ins(f"bitcast {type} {found} to {LLVM[target]}")
+        rounded = e.asm(f"{text} $0, $1;", constraints, [type], [(LLVM[source], name)], PURE, effects=False)[0]
+        return rounded if type == LLVM[target] else e.ins(f"bitcast {type} {rounded} to {LLVM[target]}")
 
     def to_integer(self, e: Emitter, name: str, source: str, bits: int, *, signed: bool) -> str:
         """PTX saturates, but of NaN makes 0 in 32 bits only."""
         float, integer = LLVM[source], f"i{bits}"
         kind = f"{'f' if source == 'f32' else 'd'}2{'' if signed else 'u'}{'i' if bits == 32 else 'll'}"
-        found = e.ins(e.call(f"llvm.nvvm.{kind}.rz", integer, [(float, name)]))
+        converted = e.ins(e.call(f"llvm.nvvm.{kind}.rz", integer, [(float, name)]))
         if source == "f64" or bits == 64:
             number = e.ins(f"fcmp ord {float} {name}, 0.0")
-            found = e.ins(f"select i1 {number}, {integer} {found}, {integer} 0")
-        return found
+            converted = e.ins(f"select i1 {number}, {integer} {converted}, {integer} 0")
+        return converted
 
     def zero(self, e: Emitter) -> str:
         """The highest bit of the clock, which takes 150 years to set."""

@@ -234,12 +234,12 @@ def _limited_half(ptx: str) -> str:
 
 def _read_as_integers(ptx: str) -> set[str]:
     """The registers that instructions read which are neither for halves, nor put them in words, nor store them."""
-    found: set[str] = set()
+    registers: set[str] = set()
     for operation, operands in INSTRUCTION.findall(ptx):
         rest = operands.partition("}," if operands.startswith("{") else ",")[2]
         if not (".f16" in operation or operation.startswith("st.") or (operation == "mov.b32" and "{" in rest)):
-            found.update(REGISTER.findall(rest))
-    return found
+            registers.update(REGISTER.findall(rest))
+    return registers
 
 
 PAIRED = re.compile(r"mov\.b32 \t(%r\d+), \{(%rs\d+), (%rs\d+)\};")

@@ -325,15 +325,15 @@ def _launch_function() -> Any:
 
 def _attributes(metadata: Mapping[str, Any]) -> bytes:
     """The launch attributes of a kernel, as the driver has them in memory."""
-    found: list[tuple[int, tuple[int, ...]]] = []
+    pairs: list[tuple[int, tuple[int, ...]]] = []
     blocks = int(metadata.get("num_ctas", 1))
     if blocks > 1:
-        found.append((_CLUSTER, (blocks, 1, 1)))
+        pairs.append((_CLUSTER, (blocks, 1, 1)))
     if metadata.get("launch_cooperative_grid"):
-        found.append((_COOPERATIVE, (1,)))
+        pairs.append((_COOPERATIVE, (1,)))
     if metadata.get("launch_pdl"):
-        found.append((_PROGRAMMATIC, (1,)))
-    return b"".join(struct.pack("<I4x", kind) + struct.pack(f"<{len(v)}i", *v).ljust(64, b"\0") for kind, v in found)
+        pairs.append((_PROGRAMMATIC, (1,)))
+    return b"".join(struct.pack("<I4x", kind) + struct.pack(f"<{len(v)}i", *v).ljust(64, b"\0") for kind, v in pairs)
 
 
 class _Buffer:
@@ -398,18 +398,18 @@ def _version(number: int) -> str:
 
 def _library(image: bytes, name: str) -> Any:
     """An image in the driver. LaunchError where the driver is too old for it, or cannot read it."""
-    cuda, known = api(), driver_version()
+    cuda, version = api(), driver_version()
     update = "install a newer display driver"
-    if known < OLDEST_DRIVER:
+    if version < OLDEST_DRIVER:
         raise LaunchError(
-            f"the driver knows {_version(known)}; kernels need one that knows {_version(OLDEST_DRIVER)}", hint=update
+            f"the driver knows {_version(version)}; kernels need one that knows {_version(OLDEST_DRIVER)}", hint=update
         )
     answer = cuda.cuLibraryLoadData(image, None, None, 0, None, None, 0)
     if int(answer[0]) in _NOT_LOADED:
-        found = re.search(rb"\.version\s+([\d.]+)", image[:4096]) if not image.startswith(b"\x7fELF") else None
-        what = f"the PTX of {name}, version {found[1].decode()}" if found else f"the machine code of {name}"
+        match = re.search(rb"\.version\s+([\d.]+)", image[:4096]) if not image.startswith(b"\x7fELF") else None
+        image_name = f"the PTX of {name}, version {match[1].decode()}" if match else f"the machine code of {name}"
         raise LaunchError(
-            f"the driver, which knows {_version(known)}, cannot load {what}: {failed(cuda, answer[0])}",
+            f"the driver, which knows {_version(version)}, cannot load {image_name}: {failed(cuda, answer[0])}",
             hint=f"{update}; or compile for this GPU with a ptxas that is no newer than the driver (WEFT_PTXAS)",
         )
     return check(answer, name)
@@ -436,10 +436,10 @@ class LoadedKernel:
         self._attributes = (ctypes.c_char * max(1, len(attributes))).from_buffer_copy(attributes or b"\0")
         self._attribute_count = len(attributes) // _ATTRIBUTE_BYTES
         kind = cuda.CUfunction_attribute
-        here = check(cuda.cuDeviceGet(current_device().index))
+        gpu = check(cuda.cuDeviceGet(current_device().index))
 
         def fact(name: str) -> int:
-            return int(check(cuda.cuKernelGetAttribute(getattr(kind, f"CU_FUNC_ATTRIBUTE_{name}"), self.kernel, here)))
+            return int(check(cuda.cuKernelGetAttribute(getattr(kind, f"CU_FUNC_ATTRIBUTE_{name}"), self.kernel, gpu)))
 
         self.registers, self.local_bytes = fact("NUM_REGS"), fact("LOCAL_SIZE_BYTES")
         self.static_shared, self.max_threads = fact("SHARED_SIZE_BYTES"), fact("MAX_THREADS_PER_BLOCK")
@@ -467,46 +467,46 @@ class LoadedKernel:
         kind, whole = cuda.CUfunction_attribute, cuda.CUdevice_attribute
         needed = most * (max(self.shared, LEAST_SHARED) + RESERVED_SHARED)
         for index in range(device_count()):
-            here = check(cuda.cuDeviceGet(index))
+            device = check(cuda.cuDeviceGet(index))
             name = whole.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-            all_of_it = int(check(cuda.cuDeviceGetAttribute(name, here)))
+            all_of_it = int(check(cuda.cuDeviceGetAttribute(name, device)))
             share = next((size for size in SHARES if needed <= size <= all_of_it), 0)
             if share:  # else no more blocks fit anyway
                 self.shared = max(self.shared, (share // most - RESERVED_SHARED) // 128 * 128)
                 name = kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-                check(cuda.cuKernelSetAttribute(name, share * 100 // all_of_it, self.kernel, here))
+                check(cuda.cuKernelSetAttribute(name, share * 100 // all_of_it, self.kernel, device))
 
-    def _check_limits(self, here: Device, target: str) -> None:
+    def _check_limits(self, gpu: Device, target: str) -> None:
         """Refuse what this GPU cannot run, before the driver does without saying why."""
         wanted = target.rpartition(":")[2].rstrip("a")
-        if wanted.isdigit() and (int(wanted) > here.capability or (int(wanted) >= 90 and target.endswith("a"))):
-            own = here.capability
+        if wanted.isdigit() and (int(wanted) > gpu.capability or (int(wanted) >= 90 and target.endswith("a"))):
+            own = gpu.capability
             if int(wanted) != own:
                 raise Unsupported(
-                    f"running code for cuda:{wanted}", here.target, hint=f"the {here.name} takes target cuda:{own}"
+                    f"running code for cuda:{wanted}", gpu.target, hint=f"the {gpu.name} takes target cuda:{own}"
                 )
-        if self.shared > here.shared_bytes:
+        if self.shared > gpu.shared_bytes:
             raise OutOfResources(
                 self.shared,
-                here.shared_bytes,
+                gpu.shared_bytes,
                 "shared memory",
-                hint=f"smaller blocks or fewer num_stages; a block of the {here.name} has {here.shared_bytes} bytes",
+                hint=f"smaller blocks or fewer num_stages; a block of the {gpu.name} has {gpu.shared_bytes} bytes",
             )
 
-    def _too_many_threads(self, here: Device) -> OutOfResources:
+    def _too_many_threads(self, device: Device) -> OutOfResources:
         """What the threads of a block need beside what there is."""
         all_registers, lanes = self.registers * self.threads, DEFAULT.lanes
         details = [
-            f"  threads of a block  {self.threads:>7} ({self.threads // lanes} warps), of at most {here.max_threads}",
-            f"  their registers     {all_registers:>7} ({self.registers} each), of at most {here.registers}",
+            f"  threads of a block  {self.threads:>7} ({self.threads // lanes} warps), of at most {device.max_threads}",
+            f"  their registers     {all_registers:>7} ({self.registers} each), of at most {device.registers}",
         ]
         fewer = f"num_warps={self.max_threads // lanes}" if self.max_threads >= lanes else "smaller tiles"
-        hint = f"{fewer}, or maxnreg={here.registers // self.threads // 8 * 8}"
+        hint = f"{fewer}, or maxnreg={device.registers // self.threads // 8 * 8}"
         return OutOfResources(
             self.threads,
             self.max_threads,
             "threads",
-            hint=hint if all_registers > here.registers else fewer,
+            hint=hint if all_registers > device.registers else fewer,
             details=details,
         )
 
@@ -589,14 +589,14 @@ def _padded(codes: str) -> str:
 
 def _split(codes: str) -> list[str]:
     """The codes of single parameters: "Qf4x128s" has three."""
-    found, digits = list[str](), ""
+    parts, digits = list[str](), ""
     for c in codes:
         if c.isdigit():
             digits += c
         elif c == "x":
-            found[-1] += digits + c
+            parts[-1] += digits + c
             digits = ""
         else:
-            found.append(digits + c)
+            parts.append(digits + c)
             digits = ""
-    return found
+    return parts

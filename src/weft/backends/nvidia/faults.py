@@ -67,21 +67,21 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
     status = answer[0]
     if int(status) == 0:
         return answer[1] if len(answer) == 2 else answer[1:]
-    code, what = int(status), failed(bindings(), status)
+    code, reason = int(status), failed(bindings(), status)
     if code in _FAULTS:
         recent = [(name, (x, y, z)) for name, x, y, z in reversed(launches)]
-        raise DeviceLost(_FAULTS[code], what, recent, kernel)
+        raise DeviceLost(_FAULTS[code], reason, recent, kernel)
     if code == _NOT_INITIALIZED and os.getpid() != _process:
         raise LaunchError(
-            f"CUDA does not work in this process, which was forked from one that had used it ({what})",
+            f"CUDA does not work in this process, which was forked from one that had used it ({reason})",
             hint='start workers by multiprocessing.get_context("spawn") or "forkserver"; or fork before the first use',
         )
     if code == 2:
         raise OutOfResources(0, 0, "GPU memory", hint="free arrays, or use smaller ones")
     if code == 720:
         raise LaunchError(
-            f"the grid of {kernel} is too large for a cooperative launch: {what}",
+            f"the grid of {kernel} is too large for a cooperative launch: {reason}",
             hint="its programs wait for each other, so that all must run at once: a smaller grid, smaller programs",
         )
     subject = f"the launch of {kernel}" if kernel else "a call of the driver"
-    raise LaunchError(f"{subject} failed: {what}", hint=_HINTS.get(code) if kernel else None)
+    raise LaunchError(f"{subject} failed: {reason}", hint=_HINTS.get(code) if kernel else None)

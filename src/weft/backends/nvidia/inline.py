@@ -36,12 +36,12 @@ def _given(e: Emitter, registers: list[Register], type: str, pack: int) -> list[
     """The operands of one call for `pack` elements."""
     each = _per_register(type, pack)
     kind = _register_type(type, each)
-    found = []
+    words = []
     for at in range(0, pack, each):
         part = registers[at : at + each]
         name = e.word(part, type) if each > 1 or (kind[0] == "i" and type != "i1") else e.name(part[0])
-        found.append((kind, e.early("zext i8", name, to="i16") if type == "i8" and each == 1 else name))
-    return found
+        words.append((kind, e.early("zext i8", name, to="i16") if type == "i8" and each == 1 else name))
+    return words
 
 
 def _taken(e: Emitter, names: list[str], type: str, pack: int) -> list[Register]:
@@ -71,17 +71,17 @@ KINDS = "h and c (16 bits), r and f (32), l and d (64), b (a predicate)"
 def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
     """CompilationError for what LLVM would end the process for; given are the types of all registers."""
     outputs, inputs = len(results), len(operands)
-    given = [c.strip() for c in op.attrs["constraints"].split(",")]
-    found = [c for c in given if not CLOBBER.fullmatch(c)]
+    constraints = [c.strip() for c in op.attrs["constraints"].split(",")]
+    names = [c for c in constraints if not CLOBBER.fullmatch(c)]
     kinds = [OUTPUT] * outputs + [INPUT] * inputs
-    if len(found) != len(kinds) or given[: len(found)] != found:
+    if len(names) != len(kinds) or constraints[: len(names)] != names:
         raise CompilationError(
-            f"the constraints `{op.attrs['constraints']}` name {len(found)} registers, but the assembly has {outputs} "
+            f"the constraints `{op.attrs['constraints']}` name {len(names)} registers, but the assembly has {outputs} "
             f"for results and {inputs} for operands",
             op.span,
             hint="one for each register, results first, as in '=r,r,r'; what is clobbered comes last, as ~{memory}",
         )
-    for constraint, kind in zip(found, kinds, strict=True):
+    for constraint, kind in zip(names, kinds, strict=True):
         fits = kind.fullmatch(constraint) and (not constraint.isdigit() or int(constraint) < outputs)
         if not fits:
             side = "a result" if kind is OUTPUT else "an operand"
@@ -90,7 +90,7 @@ def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
                 op.span,
                 hint=f"there are {KINDS}; a result has = before it; an operand may be the number of a result",
             )
-    for constraint, type in zip(found[outputs:], operands, strict=True):
+    for constraint, type in zip(names[outputs:], operands, strict=True):
         if constraint.isdigit() and BITS[type] != BITS[results[int(constraint)]]:
             raise CompilationError(
                 f"`{constraint}` puts an operand of {BITS[type]} bits into the register of a result of "
@@ -99,9 +99,9 @@ def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
                 hint="an operand that shares the register of a result has as many bits",
             )
     for number in re.findall(r"\$\{?(\d+)", op.attrs["text"].replace("$$", "")):
-        if int(number) >= len(found):
+        if int(number) >= len(names):
             raise CompilationError(
-                f"the assembly says ${number}, but its registers are $0 to ${len(found) - 1}",
+                f"the assembly says ${number}, but its registers are $0 to ${len(names) - 1}",
                 op.span,
                 hint="results are counted first; a dollar sign itself is $$",
             )

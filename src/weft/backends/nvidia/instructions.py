@@ -132,7 +132,7 @@ def write_wait(e: Emitter, op: LaneOp) -> None:
     kinds = [CONSTRAINTS[t] for t, _ in words]
     constraints = ",".join([*(f"={k}" for k in kinds), *map(str, range(len(words))), "~{memory}"])
     text = f"wgmma.wait_group.sync.aligned {int(op.attrs['pending'])};"
-    found = iter(e.asm(text, constraints, [t for t, _ in words], words, CONVERGENT))
+    awaited = iter(e.asm(text, constraints, [t for t, _ in words], words, CONVERGENT))
     for value, each in zip(op.results, packed, strict=True):
-        names = [next(found) for _ in range(value.count // each)]
+        names = [next(awaited) for _ in range(value.count // each)]
         e.env[value] = [r for n in names for r in e.parts(n, LLVM[value.elem], each)] if each > 1 else list(names)

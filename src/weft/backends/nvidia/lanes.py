@@ -42,10 +42,10 @@ class Lanes(Version):
         text = e.call(name, "i32", ())
         if below:
             text = f"call range(i32 0, {below}) i32 @{name}()"
-        found = e.once(name, text, ())
+        number = e.once(name, text, ())
         if below:
-            e.largest[found] = below - 1
-        return found
+            e.largest[number] = below - 1
+        return number
 
     def same(self, e: Emitter, key: object, number: str) -> str:
         """By a shuffle from lane 0: ptxas sees that it is uniform, and wgmma takes descriptors in such registers."""
@@ -133,14 +133,14 @@ class Lanes(Version):
 
     def attributes(self, program: LaneProgram, registers: int) -> str:
         """What becomes `.reqntid`, `.maxnreg` and so on."""
-        found = f'"nvvm.reqntid"="{program.warps * program.lanes}"'
+        text = f'"nvvm.reqntid"="{program.warps * program.lanes}"'
         if program.blocks > 1:
-            found += f' "nvvm.cluster_dim"="{program.blocks}"'
+            text += f' "nvvm.cluster_dim"="{program.blocks}"'
         if registers:
-            found += f' "nvvm.maxnreg"="{registers}"'
+            text += f' "nvvm.maxnreg"="{registers}"'
         elif program.at_a_time > 1:
-            found += f' "nvvm.minctasm"="{program.at_a_time}"'
-        return found
+            text += f' "nvvm.minctasm"="{program.at_a_time}"'
+        return text
 
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """Dynamic: the launch says how much."""

@@ -47,8 +47,8 @@ def held_without_loops(ptx: str) -> int:
     """
     begins, body = dict[str, int](), list[str]()
     for line in map(str.strip, ptx.splitlines()):
-        if found := LABEL.match(line):
-            begins[found[1]] = len(body)
+        if label := LABEL.match(line):
+            begins[label[1]] = len(body)
         elif (branch := BACK.match(line)) and branch[1] in begins and not _counts(body[begins[branch[1]] :]):
             return 0
         elif line and line[0] not in "./{}":

@@ -106,8 +106,8 @@ class Memory(Version):
         if policy:
             arguments.append(("i64", hints.policy))
             constraints += ",l"
-        found = e.asm(text, constraints, [word] * n, arguments)
-        return [Part(w, 0, 4, "i8") for w in found] if shape.bits == 8 else found
+        words = e.asm(text, constraints, [word] * n, arguments)
+        return [Part(w, 0, 4, "i8") for w in words] if shape.bits == 8 else words
 
     def masked_store(self, e: Emitter, access: Access, hints: Hints, words: Sequence[str]) -> None:
         """`@p st`."""
@@ -168,8 +168,8 @@ class Memory(Version):
         if loads and mask is not None:
             arguments, kinds = [(word, "0"), *arguments], ["0", *kinds]
         if not loads:
-            given = e.name(new)
-            arguments.append((word, given if word == LLVM[elem] else e.early(f"zext {LLVM[elem]}", given, to=word)))
+            operand = e.name(new)
+            arguments.append((word, operand if word == LLVM[elem] else e.early(f"zext {LLVM[elem]}", operand, to=word)))
             kinds.append(kind)
         if mask is not None:
             arguments.append(("i1", e.name(mask)))
@@ -182,8 +182,8 @@ class Memory(Version):
             e.asm(text, ",".join([*kinds, "~{memory}"]), (), arguments)
             return e.constant(elem, 0)
         text = f"{predicate}ld{suffix} $0, {_at(at, offset)};"
-        found = e.asm(text, ",".join([f"={kind}", *kinds, "~{memory}"]), [word], arguments)[0]
-        return found if word == LLVM[elem] else e.pure(f"trunc {word} {found} to {LLVM[elem]}")
+        old = e.asm(text, ",".join([f"={kind}", *kinds, "~{memory}"]), [word], arguments)[0]
+        return old if word == LLVM[elem] else e.pure(f"trunc {word} {old} to {LLVM[elem]}")
 
     def compare_and_swap(self, e: Emitter, op: LaneOp) -> None:
         """`atom.cas`."""
@@ -208,8 +208,8 @@ class Memory(Version):
                 arguments += [(word, "0"), ("i1", e.name(mask))]
                 kinds += ["0", "b"]
             text = f"{predicate}atom{_ordered(op, swap=True)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
-            found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
-            out.append(found[0] if type == word else e.ins(f"bitcast {word} {found[0]} to {type}"))
+            swapped = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
+            out.append(swapped[0] if type == word else e.ins(f"bitcast {word} {swapped[0]} to {type}"))
         e.env[op.results[0]] = out
 
     # -- other blocks, and asynchronous copies ------------------------------------------------------------------------
@@ -261,8 +261,8 @@ def _one_atomic(
             text, counted = f"@$1 {text}", [*counted, ("i1", e.name(mask))]
         e.asm(text, ",".join([place, *(["b"] if mask is not None else []), "~{memory}"]), (), counted)
         return [e.constant(elem, 0)]
-    given = e.name(new[0]) if word == LLVM[elem] else e.word(new, LLVM[elem])
-    arguments, kinds = [(type, base), (word, given)], [place, kind]
+    operand = e.name(new[0]) if word == LLVM[elem] else e.word(new, LLVM[elem])
+    arguments, kinds = [(type, base), (word, operand)], [place, kind]
     if mask is not None and not unused:
         arguments.insert(0, (word, "0" if word[0] == "i" else "0.0"))
         kinds.insert(0, "0")
@@ -274,8 +274,8 @@ def _one_atomic(
         arguments.append(("i1", e.name(mask)))
         kinds.append("b")
     text = f"{predicate}atom{_ordered(op)}.{name} $0, {_at(last - 1, offset)}, ${last};"  # red, if $0 is not used
-    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
-    return [found[0]] if word == LLVM[elem] else list(e.parts(found[0], LLVM[elem], len(new)))
+    old = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
+    return [old[0]] if word == LLVM[elem] else list(e.parts(old[0], LLVM[elem], len(new)))
 
 
 def _vector_atomic(
@@ -285,8 +285,8 @@ def _vector_atomic(
     type, base, offset = address_text(e, address, True)
     word, n = _word_of(elem), len(new)
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
-    given = [e.name(x) if word == LLVM[elem] else e.word([x], LLVM[elem]) for x in new]
-    arguments, kinds, predicate = [(type, base), *((word, x) for x in given)], [place, *[kind] * n], ""
+    operands = [e.name(x) if word == LLVM[elem] else e.word([x], LLVM[elem]) for x in new]
+    arguments, kinds, predicate = [(type, base), *((word, x) for x in operands)], [place, *[kind] * n], ""
     start = n
     if mask is not None:
         zero = "0" if word[0] == "i" else "0.0"
@@ -295,11 +295,11 @@ def _vector_atomic(
         arguments.append(("i1", e.name(mask)))
         kinds.append("b")
     kinds = [*[f"={kind}"] * n, *kinds]
-    what, _, of = name.rpartition(".")
-    text = f"{predicate}atom{_ordered(op)}.{what}.v{n}.{of} {_braces(0, n)}, {_at(start, offset)}, "
+    operation, _, of = name.rpartition(".")
+    text = f"{predicate}atom{_ordered(op)}.{operation}.v{n}.{of} {_braces(0, n)}, {_at(start, offset)}, "
     text += f"{_braces(start + 1, n)};"
-    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word] * n, arguments)
-    return [x if word == LLVM[elem] else e.parts(x, LLVM[elem], 1)[0] for x in found]
+    old = e.asm(text, ",".join([*kinds, "~{memory}"]), [word] * n, arguments)
+    return [x if word == LLVM[elem] else e.parts(x, LLVM[elem], 1)[0] for x in old]
 
 
 def _bits(e: Emitter, register: Register, elem: str) -> str:

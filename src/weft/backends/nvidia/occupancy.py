@@ -110,7 +110,7 @@ def one_more(
     return wanted if fits >= share * registers else 0
 
 
-def fewer(machine: Machine, threads: int, shared: int, registers: int, held: int) -> int:
+def fewer(machine: Machine, threads: int, shared: int, registers: int, words: int) -> int:
     """The number of blocks at a time to ask for, so that a thread can hold so many words; 0 where it can, or too few.
 
     >>> from weft.machines import machine_of
@@ -120,10 +120,10 @@ def fewer(machine: Machine, threads: int, shared: int, registers: int, held: int
     >>> fewer(hopper, 128, 0, 128, 129)
     0
     """
-    if registers >= held or held + SPARE > MOST_REGISTERS:
+    if registers >= words or words + SPARE > MOST_REGISTERS:
         return 0
     now = machine.blocks_at_a_time(threads, shared, registers)
-    wanted = machine.blocks_at_a_time(threads, shared, held + SPARE)
+    wanted = machine.blocks_at_a_time(threads, shared, words + SPARE)
     return wanted if wanted * threads >= ENOUGH_THREADS or wanted >= NEAR * now else 0
 
 
@@ -170,17 +170,17 @@ def _machine(processor: str) -> Machine:
     >>> _machine("sm_90a").name, _machine("sm_110").name
     ('cuda:90', 'cuda:103')
     """
-    found = closest("nvidia", int("".join(x for x in processor if x.isdigit())))
-    assert found is not None, processor
-    return found
+    machine = closest("nvidia", int("".join(x for x in processor if x.isdigit())))
+    assert machine is not None, processor
+    return machine
 
 
 def _with_room(ptx: str, machine: Machine, threads: int, shared: int, registers: int) -> int:
     """The number of blocks at a time to ask for, so that loads are on their way together; 0 where they are."""
-    if held := held_in_an_iteration(ptx):
-        return fewer(machine, threads, shared, registers, held)
-    held = held_without_loops(ptx)
-    return fewer(machine, threads, shared, registers - ADDRESSES, held) if held in ON_THE_WAY else 0
+    if words := held_in_an_iteration(ptx):
+        return fewer(machine, threads, shared, registers, words)
+    words = held_without_loops(ptx)
+    return fewer(machine, threads, shared, registers - ADDRESSES, words) if words in ON_THE_WAY else 0
 
 
 def _has_loop(ptx: str) -> bool:

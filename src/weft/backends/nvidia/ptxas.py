@@ -83,9 +83,9 @@ def assembler() -> str:
 @lru_cache(maxsize=64)
 def _found(name: str, *places: str | None) -> str | None:
     """The path of a tool that is not named itself; `places` are what it is looked for in."""
-    found = shutil.which(name)
-    if found:
-        return found
+    path = shutil.which(name)
+    if path:
+        return path
     suffix = ".exe" if sys.platform == "win32" else ""
     return next((str(place / (name + suffix)) for place in _places() if (place / (name + suffix)).is_file()), None)
 

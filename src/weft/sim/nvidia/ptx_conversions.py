@@ -31,13 +31,13 @@ def converted(name: tuple[str, ...], x: list[Array]) -> Array:
         return joined(low, high)
     if to == "tf32":
         return _tf32(name, viewed(x[0], "b32"))
-    given = viewed(x[0], source)
+    values = viewed(x[0], source)
     if not is_float(source):
-        return _from_integer(name, given, to)
+        return _from_integer(name, values, to)
     if "ftz" in name and source == "f32":
-        given = flushed(given, source)
+        values = flushed(values, source)
     whole = next((_WHOLE[part] for part in name if part in _WHOLE), None)
-    wide = given.astype(np.float64) if whole is None else whole(given.astype(np.float64))
+    wide = values.astype(np.float64) if whole is None else whole(values.astype(np.float64))
     if is_float(to):
         name = tuple(part for part in name if part != "ftz" or to == "f32")
         return finished(name, _toward(name, wide, to), to)
@@ -46,10 +46,10 @@ def converted(name: tuple[str, ...], x: list[Array]) -> Array:
     limits, bits = _limits(to), bits_of(to)
     nan = 1 << bits - 1 if bits == 64 or source == "f64" else 0
     inside = (wide > int(limits.min)) & (wide < int(limits.max))
-    found = np.where(inside, wide, 0).astype(limits.dtype)
+    clipped = np.where(inside, wide, 0).astype(limits.dtype)
     least, most = (np.array(v, limits.dtype) for v in (limits.min, limits.max))
-    found = np.where(inside, found, np.where(wide > 0, most, least))
-    return _widened(np.where(np.isnan(wide), np.array(nan, np.uint64).astype(limits.dtype), found))
+    clipped = np.where(inside, clipped, np.where(wide > 0, most, least))
+    return _widened(np.where(np.isnan(wide), np.array(nan, np.uint64).astype(limits.dtype), clipped))
 
 
 def _limits(type: str) -> Any:
@@ -93,8 +93,8 @@ def _tf32(name: tuple[str, ...], bits: Array) -> Array:
         near = bits + np.uint32(0x1000)
     else:
         near = bits if "rz" in name else bits + np.uint32(0xFFF) + (bits >> 13 & 1)
-    found = np.where(np.isfinite(bits.view(np.float32)), near & np.uint32(0xFFFFE000), bits)
-    return finished(name, found.view(np.float32), "f32")
+    rounded = np.where(np.isfinite(bits.view(np.float32)), near & np.uint32(0xFFFFE000), bits)
+    return finished(name, rounded.view(np.float32), "f32")
 
 
 def _bytes(name: tuple[str, ...], x: list[Array]) -> Array:
@@ -103,13 +103,13 @@ def _bytes(name: tuple[str, ...], x: list[Array]) -> Array:
     if to == "f16x2":
         return joined(*(finished(name, v.view(BYTES[source]).astype(np.float16), "f16") for v in halves(x[0], 16)))
     if source == "f32":
-        given = [viewed(v, "f32") for v in (x[1], x[0])]
+        values = [viewed(v, "f32") for v in (x[1], x[0])]
     elif source == "f16x2":
-        given = [viewed(v, "f16").astype(np.float32) for v in halves(x[0], 32)]
+        values = [viewed(v, "f16").astype(np.float32) for v in halves(x[0], 32)]
     else:
         raise PTXError(f"`{'.'.join(name)}`")
     if "relu" in name:
-        given = [np.where(v < 0, 0, v).astype(v.dtype) for v in given]
+        values = [np.where(v < 0, 0, v).astype(v.dtype) for v in values]
     largest = {"e4m3x2": 448.0, "e5m2x2": 57344.0}[to]
-    near = [as_bits(np.clip(v, -largest, largest).astype(BYTES[to])) for v in given]
-    return joined(*(np.where(np.isnan(v), np.uint8(0x7F), n) for v, n in zip(given, near, strict=True)))
+    near = [as_bits(np.clip(v, -largest, largest).astype(BYTES[to])) for v in values]
+    return joined(*(np.where(np.isnan(v), np.uint8(0x7F), n) for v, n in zip(values, near, strict=True)))

@@ -31,10 +31,10 @@ def _extremum(nan_wins: Callable[..., Array], number_wins: Callable[..., Array],
     """min and max: of a number and NaN the number, unless `.NaN`; -0.0 is less than 0.0; NaN has no sign."""
 
     def run(name: tuple[str, ...], a: Array, b: Array) -> Array:
-        found = (nan_wins if "NaN" in name else number_wins)(a, b)
-        zero = np.where(np.signbit(a * sign) | np.signbit(b * sign), -sign, sign) * found.dtype.type(0)
-        found = np.where((a == 0) & (b == 0), zero, found).astype(found.dtype)
-        return np.where(np.isnan(found), np.abs(found), found)
+        chosen = (nan_wins if "NaN" in name else number_wins)(a, b)
+        zero = np.where(np.signbit(a * sign) | np.signbit(b * sign), -sign, sign) * chosen.dtype.type(0)
+        chosen = np.where((a == 0) & (b == 0), zero, chosen).astype(chosen.dtype)
+        return np.where(np.isnan(chosen), np.abs(chosen), chosen)
 
     return run
 
@@ -134,22 +134,22 @@ def _beyond(name: str) -> Callable[..., int]:
     return compare
 
 
-def _directed(name: tuple[str, ...], near: Array, given: list[Array]) -> Array:
+def _directed(name: tuple[str, ...], near: Array, operands: list[Array]) -> Array:
     """The result to nearest moved by one, if that is the direction that the name says."""
     direction = next((part for part in name if part in DIRECTIONS), None)
     if direction is None:
         return near
     if near.dtype not in (np.float32, np.float64):
         raise PTXError(f"`{'.'.join(name)}`")
-    beyond = np.asarray(np.frompyfunc(_beyond(name[0]), 1 + len(given), 1)(near, *given), np.int8)
+    beyond = np.asarray(np.frompyfunc(_beyond(name[0]), 1 + len(operands), 1)(near, *operands), np.int8)
     moved = {"rz": np.sign(near) * beyond > 0, "rm": beyond > 0, "rp": beyond < 0}[direction]
-    found = np.where(moved, np.nextafter(near, near.dtype.type(DIRECTIONS[direction])), near)
+    directed = np.where(moved, np.nextafter(near, near.dtype.type(DIRECTIONS[direction])), near)
     if direction == "rm" and name[0] in ("add", "sub", "fma", "mad"):  # zero out of different signs is negative
-        *first, last = given
+        *first, last = operands
         negative = np.signbit(first[0] * first[-1] if len(first) > 1 else first[0])
         negative |= np.signbit(-last if name[0] == "sub" else last)
-        found = np.where((near == 0) & (beyond == 0) & negative, -np.abs(near), found)
-    return np.asarray(found)
+        directed = np.where((near == 0) & (beyond == 0) & negative, -np.abs(near), directed)
+    return np.asarray(directed)
 
 
 def float_operation(name: tuple[str, ...], x: list[Array]) -> Array:
@@ -159,18 +159,18 @@ def float_operation(name: tuple[str, ...], x: list[Array]) -> Array:
         single = (*name[:-1], PAIRS[type])
         split = [halves(v, bits_of(type)) for v in x]
         return joined(*(float_operation(single, [v[k] for v in split]) for k in (0, 1)))
-    given = [viewed(v, type) for v in x]
+    operands = [viewed(v, type) for v in x]
     if "ftz" in name:
-        given = [flushed(v, type) for v in given]
+        operands = [flushed(v, type) for v in operands]
     if base in _SIGNS:
-        return as_bits(_SIGNS[base](given[0]))
+        return as_bits(_SIGNS[base](operands[0]))
     if base in ("fma", "mad"):
-        near = _fma(type, *given)
+        near = _fma(type, *operands)
     elif base in _ONE:
-        near = rounded(_ONE[base](given[0].astype(np.float64)), type)
+        near = rounded(_ONE[base](operands[0].astype(np.float64)), type)
     else:
-        near = rounded(_TWO[base](name, *(v if type == "f64" else v.astype(np.float32) for v in given)), type)
-    return finished(name, _directed(name, near, given), type)
+        near = rounded(_TWO[base](name, *(v if type == "f64" else v.astype(np.float32) for v in operands)), type)
+    return finished(name, _directed(name, near, operands), type)
 
 
 _ORDERED: dict[str, Callable[[Array, Array], Any]] = {
@@ -189,17 +189,17 @@ def compare_floats(name: tuple[str, ...], type: str, a: Array, b: Array) -> Arra
     plain = relation if relation in _ORDERED else relation.removesuffix("u")
     if plain not in _ORDERED:
         raise PTXError(f"the comparison .{relation} of floats")
-    found = np.asarray(_ORDERED[plain](x, y))
-    return found | nan if plain != relation else found & ~nan
+    holds = np.asarray(_ORDERED[plain](x, y))
+    return holds | nan if plain != relation else holds & ~nan
 
 
 def is_kind(kind: str, x: Array, type: str) -> Array:
     """testp: what kind of number it is."""
     a = np.abs(viewed(x, type).astype(np.float64))
-    found = {
+    by_kind = {
         "finite": np.isfinite(a), "infinite": np.isinf(a), "number": ~np.isnan(a), "notanumber": np.isnan(a),
         "normal": np.isfinite(a) & (a >= _NORMAL[type]), "subnormal": (a > 0) & (a < _NORMAL[type]),
     }  # fmt: skip
-    if kind not in found:
+    if kind not in by_kind:
         raise PTXError(f"the test .{kind}")
-    return np.asarray(found[kind])
+    return np.asarray(by_kind[kind])

@@ -37,8 +37,8 @@ def _one(function: Callable[[Array], Array]) -> Function:
 
 def _logic(function: Callable[..., Array]) -> Function:
     def run(name: tuple[str, ...], x: list[Array]) -> Array:
-        given = (v != 0 if name[-1] == "pred" else viewed(v, name[-1]) for v in x)
-        return as_bits(np.asarray(function(*given)))
+        operands = (v != 0 if name[-1] == "pred" else viewed(v, name[-1]) for v in x)
+        return as_bits(np.asarray(function(*operands)))
 
     return run
 
@@ -105,24 +105,24 @@ def _permuted(name: tuple[str, ...], x: list[Array]) -> Array:
     both = low | high << np.uint64(32)
     mode = next((part for part in name if part in MODES), None)
     selectors = c if mode is None else np.array(MODES[mode], np.uint64)[(c & np.uint64(3)).astype(np.int64)]
-    found = np.zeros((), np.uint64)
+    permuted = np.zeros((), np.uint64)
     for k in range(4):
         selector = selectors >> np.uint64(4 * k)
         byte = both >> (selector & np.uint64(7)) * np.uint64(8) & np.uint64(255)
         spread = (byte >> np.uint64(7)) * np.uint64(255)
-        found = found | np.where(selector & np.uint64(8), spread, byte) << np.uint64(8 * k)
-    return np.asarray(found.astype(np.uint32))
+        permuted = permuted | np.where(selector & np.uint64(8), spread, byte) << np.uint64(8 * k)
+    return np.asarray(permuted.astype(np.uint32))
 
 
 def _any_logic(name: tuple[str, ...], x: list[Array]) -> Array:
     """lop3: bit 4a + 2b + c of a table."""
     a, b, c = (viewed(v, "b32") for v in x[:3])
     table = int(np.ravel(x[3])[0])
-    found = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), np.uint32)
+    bits = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), np.uint32)
     for k in range(8):
         if table >> k & 1:
-            found |= (a if k & 4 else ~a) & (b if k & 2 else ~b) & (c if k & 1 else ~c)
-    return found
+            bits |= (a if k & 4 else ~a) & (b if k & 2 else ~b) & (c if k & 1 else ~c)
+    return bits
 
 
 def _extracted(name: tuple[str, ...], x: list[Array]) -> Array:

@@ -70,12 +70,12 @@ def _predicates(name: Name, x: list[Array]) -> list[Array]:
     """setp: whether the relation holds and whether not, each combined with a third operand; of a pair, of each half."""
     if name[-1] in PAIRS:
         split = zip(*(halves(v, 32) for v in x[:2]), strict=True)
-        found = [_related((*name[:-1], PAIRS[name[-1]]), list(both)) for both in split]
+        predicates = [_related((*name[:-1], PAIRS[name[-1]]), list(both)) for both in split]
     else:
         holds = _related(name, x)
-        found = [holds, ~holds]
+        predicates = [holds, ~holds]
     combine = next((_COMBINE[part] for part in name[2:] if part in _COMBINE), None)
-    return found if combine is None else [combine(v, x[2]) for v in found]
+    return predicates if combine is None else [combine(v, x[2]) for v in predicates]
 
 
 @cache
@@ -87,15 +87,15 @@ def _meaning(name: Name) -> Callable[[Name, list[Array]], list[Array]]:
         return _predicates
     if base in ("set", "selp", "testp", "cvt"):
         function = {"set": _set, "selp": _selected, "testp": _tested, "cvt": converted}[base]
-        known = CONVERSION_WORDS.split() if base == "cvt" else list(words)
+        words_known = CONVERSION_WORDS.split() if base == "cvt" else list(words)
         words -= set(name[-2:])
     elif is_float(name[-1]) and base in FLOAT_WORDS:
-        function, known = float_operation, FLOAT_WORDS[base].split()
+        function, words_known = float_operation, FLOAT_WORDS[base].split()
     elif base in INTEGERS and not is_float(name[-1]):
-        function, known = INTEGERS[base][0], INTEGERS[base][1].split()
+        function, words_known = INTEGERS[base][0], INTEGERS[base][1].split()
     else:
         raise PTXError(f"`{'.'.join(name)}`")
-    if words - set(known):
+    if words - set(words_known):
         raise PTXError(f"`{'.'.join(name)}`")
     return lambda n, x: [function(n, x)]
 
@@ -165,11 +165,11 @@ class Registers:
     def read(self, operand: Operand, type: str) -> Array:
         """An operand as bits of a type."""
         if isinstance(operand, Register):
-            found = self.registers.get(operand.name)
-            found = self.unset(operand.name) if found is None else found
+            held = self.registers.get(operand.name)
+            held = self.unset(operand.name) if held is None else held
             if type == "pred":
-                return np.asarray(found == 0 if operand.negated else found != 0)
-            return found.astype(word_of(type), copy=False)
+                return np.asarray(held == 0 if operand.negated else held != 0)
+            return held.astype(word_of(type), copy=False)
         if isinstance(operand, Number):
             return _constant(operand, type, self.constants)
         if isinstance(operand, Special):
@@ -177,10 +177,10 @@ class Registers:
         if not isinstance(operand, Group):
             raise PTXError("memory where a register is due")
         size = bits_of(type) // len(operand.parts)
-        found = np.zeros((), word_of(type))
+        held = np.zeros((), word_of(type))
         for k, part in enumerate(operand.parts):
-            found = found | self.read(part, f"b{size}").astype(found.dtype) << size * k
-        return found
+            held = held | self.read(part, f"b{size}").astype(held.dtype) << size * k
+        return held
 
     def write(self, operand: Operand, bits: Array) -> None:
         """Set a register, or those that lie side by side, the first the lowest bits."""
@@ -199,8 +199,8 @@ class Registers:
         if name[0] == "mov":
             self.write(operands[0], self.read(operands[1], name[-1]))
             return
-        given = [self.read(x, type) for x, type in zip(operands[1:], operand_types(name), strict=False)]
-        results = computed(name, self.checked(name, given))
+        values = [self.read(x, type) for x, type in zip(operands[1:], operand_types(name), strict=False)]
+        results = computed(name, self.checked(name, values))
         self.write_each(operands[0], results)
 
     def checked(self, name: Name, operands: list[Array]) -> list[Array]:

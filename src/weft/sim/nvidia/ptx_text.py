@@ -84,16 +84,16 @@ _WIDTHS = re.compile(r"\.(?:pred|[bsuf](?:8|16|32|64)|f16x2|b128)$")
 
 
 def _tokens(text: str) -> list[str]:
-    found, at = [], 0
+    tokens, at = [], 0
     text = _COMMENT.sub(" ", text).replace("$$", "%$").strip()
     for match in _TOKEN.finditer(text):
         if match.start() != at:
             break
         at = match.end()
-        found.append(match[match.lastindex or 0])
+        tokens.append(match[match.lastindex or 0])
     if at < len(text):
         raise PTXError(f"`{text[at : at + 20].splitlines()[0]}` is no PTX")
-    return found
+    return tokens
 
 
 class _Reader:
@@ -159,9 +159,9 @@ class _Reader:
         guard = None
         if self.peek() == "@":
             self.take()
-            found = self._operand()
-            assert isinstance(found, Register)
-            guard = found
+            operand = self._operand()
+            assert isinstance(operand, Register)
+            guard = operand
         name = self.take()
         if self.peek() == ":":
             if not self.is_kernel:

@@ -48,26 +48,26 @@ def is_float(type: str) -> bool:
 
 def bits_of(type: str) -> int:
     """The width of a type; a predicate has 1."""
-    found = BITS.get(type)
-    if found is None:
+    bits = BITS.get(type)
+    if bits is None:
         raise PTXError(f"the type .{type}")
-    return found
+    return bits
 
 
 def dtype_of(type: str) -> np.dtype[Any]:
     """NumPy's type for one of PTX; `.b32` is unsigned."""
-    found = DTYPES.get(type)
-    if found is None:
+    dtype = DTYPES.get(type)
+    if dtype is None:
         raise PTXError(f"the type .{type}")
-    return found
+    return dtype
 
 
 def word_of(type: str) -> np.dtype[Any]:
     """NumPy's type for the bits of one of PTX."""
-    found = WORDS.get(type)
-    if found is None:
+    word = WORDS.get(type)
+    if word is None:
         raise PTXError(f"the type .{type}")
-    return found
+    return word
 
 
 def as_bits(x: Array) -> Array:

@@ -8,6 +8,7 @@ import weft
 import weft.language as tl
 from weft import gluon
 from weft.gluon import language as gl
+from weft.remarks import AccessWidth
 
 from .telling import compiled, told
 
@@ -167,3 +168,47 @@ def test_rows_that_begin_anywhere() -> None:
         f"k.py:6:5: row aligned: store of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
     ]
     assert told(made, "access width") == []
+
+
+@weft.jit
+def in_a_loop(x, out, n, step, S: tl.constexpr):
+    i = tl.arange(0, S)[:, None]
+    j = tl.arange(0, S)[None, :]
+    total = tl.zeros((S, S), tl.float32)
+    there = x + i * S + j
+    for k in range(n):
+        total += tl.load(x + k + i * S + j)
+        total += tl.load(there)
+        there += step
+    tl.store(out + i * S + j, total, mask=total > 0)
+
+
+def test_values_that_a_loop_counts_or_carries() -> None:
+    made = compiled(in_a_loop, "cuda:90", "*fp32 *fp32 i32 i32", {"S": 32}, "x out")
+    narrow = "32x32xf32 with 4 bytes at a time of 16:"
+    assert told(made, "access width") == [
+        f"k.py:8:18: access width: load of {narrow} `k` is not known to be a multiple of 4 (line 7)",
+        f"k.py:9:18: access width: load of {narrow} `step` is not known to be a multiple of 4",
+        f"k.py:11:5: access width: store of {narrow} the mask may change between them: the result of arith.cmpf is not "
+        "known to be the same for 4 neighbours",
+    ]
+
+
+@weft.jit
+def indices(x, out, n, S: tl.constexpr):
+    i = tl.arange(0, S)[:, None]
+    j = tl.arange(0, S)[None, :]
+    a = tl.load(x + i * S + j // 2)
+    b = tl.load(x + i * S + j + tl.program_id(0) * 3)
+    c = tl.load(x + i * S + S - 1 - j)
+    tl.store(out + i * S + j, a + b + c)
+
+
+def test_indices_that_do_not_step_by_one() -> None:
+    made = compiled(indices, "cuda:90", "*fp32 *fp32 i32", {"S": 32}, "x out")
+    step = "does not step by 1 between neighbours along dimension 1, as far as is known"
+    assert [remark.fact for remark in made.remarks.of(AccessWidth) if remark.access == "load"] == [
+        f"the result of arith.divsi {step}",
+        "the index of the program is not known to be a multiple of 4",
+        f"the result of arith.subi {step}",
+    ]

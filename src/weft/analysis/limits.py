@@ -63,7 +63,8 @@ def _told(kind: str, value: SSAValue, fact: str) -> Limit:
     """The limit that a value is, told by its name or by what it comes from."""
     name, owner = _name(value), value.owner
     if isinstance(owner, Block):
-        return Limit(kind, f"`{name}` {fact}" if name else f"what the loop carries {fact}", name, _span(value))
+        producer = "what the loop counts" if _is_counter(value) else "what the loop carries"
+        return Limit(kind, f"`{name}` {fact}" if name else f"{producer} {fact}", name, _span(value))
     if owner.name == "arith.constant":
         number = _number_of(value)
         subject = "a constant" if number is None else str(number)
@@ -108,6 +109,12 @@ def _axis_before(op: Operation, axis: int) -> int | None:
     if op.name == "tt.trans":
         return ints_of(op.properties["order"])[axis]
     return axis if is_tensor(op.operands[0].type) else 0
+
+
+def _is_counter(value: SSAValue) -> bool:
+    """Whether a loop counts with it."""
+    loop = value.block.parent_op() if isinstance(value, BlockArgument) and not value.index else None
+    return loop is not None and loop.name == "scf.for"
 
 
 def _carried(value: SSAValue) -> tuple[SSAValue, ...]:
@@ -172,8 +179,8 @@ def _least_aligned(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> t
             open_ = [(x, axis, need) for x in owner.operands[1:]]
         lacking = [(x, a, n) for x, a, n in open_ if facts.of(x).divisibility[a] < n and x not in seen]
         chosen = _blame(lacking)
-        if chosen is None:
-            break
+        if chosen is None or (_is_counter(value) and not isinstance(_root(chosen[0]).owner, Block)):
+            break  # a loop's counter says more than the number that it counts by
         value, axis, need = chosen
     return value, need
 
@@ -250,4 +257,4 @@ def _cut_by_mask(facts: AxisFacts, mask: SSAValue, axis: int, run: int) -> Limit
         else:
             break
     limit = _told("mask", mask, f"is not known to be the same for {run} neighbours")
-    return Limit("mask", f"the mask has to be: {limit.fact}", limit.value, limit.span)
+    return Limit("mask", f"the mask may change between them: {limit.fact}", limit.value, limit.span)

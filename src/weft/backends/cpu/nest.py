@@ -45,8 +45,6 @@ Invariants
   the other, so that the last write stays.
 * What does not depend on an inner loop is emitted outside of it (`hoist`): each bit belongs to one loop, and a value
   depends on the bits of its coordinates only.
-* A body is emitted in more than one version (tiles wholly inside their masks, stores around the cache) only if it is
-  short, and all versions compute the same.
 
 Why bits, and not loops over axes
 ---------------------------------
@@ -63,18 +61,14 @@ index bits as the space of loops are layouts/linear.py's idea, and the prices ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Protocol
 
 from weft.backends.cpu.coords import Coords, identity, log2, pinned, substitute
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar
-from weft.backends.cpu.forms import int_const, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
-    REMAINDERS,
     Analysis,
     Steps,
-    Widened,
     buffer_steps,
     consecutive_run,
     operands_at,
@@ -85,8 +79,6 @@ from weft.backends.llvm.emit import Value as Reg
 EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store"})
 """What writes memory, or is read before what comes after it."""
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
-MAX_TWICE = 160  # operations in a body that is emitted in two versions
-LINE = 64  # bytes of a cache line
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
 MOST_TRANSPOSED = 40  # operations in a nest that is unrolled in order to transpose in registers
 
@@ -278,7 +270,7 @@ class Nest:
             if len(run) == width and not set(run) & set(self.lane_bits) and sorted(bits) == list(range(self.count)):
                 self.transpose_first.append((value, tuple(tuple(rank[s] for s in coord) for coord in coords)))
 
-    def _loop_runs(self, bits: Sequence[int]) -> list[tuple[int, ...]]:
+    def loop_runs(self, bits: Sequence[int]) -> list[tuple[int, ...]]:
         """Loop bits grouped so that in no coordinate a group is torn apart; innermost first."""
         together: dict[int, bool] = {}
         coordinates = {coord for value, coords in self.visited if self._is_leaf(value) for coord in coords}
@@ -319,10 +311,10 @@ class Nest:
         """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.transposes, self.zips
-        ev.aligned = self._aligned
+        ev.aligned = self.aligned
         return ev
 
-    def _aligned(self, op: Op, coords: Coords, lanes: Sequence[int]) -> bool:
+    def aligned(self, op: Op, coords: Coords, lanes: Sequence[int]) -> bool:
         """Whether a quotient or remainder is taken of aligned runs of lanes by a multiple of their number."""
         count = 1 << len(lanes)
         (x, at), (y, there) = operands_at(op, op.result, coords)
@@ -335,7 +327,7 @@ class Nest:
 
     def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
         """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""
-        runs = self._loop_runs(bits)
+        runs = self.loop_runs(bits)
 
         def level(i: int) -> None:
             if i < 0:
@@ -364,197 +356,6 @@ class Nest:
                 if id(value) not in self.transposes and self.analysis.deps(value, at) <= have:
                     ev.eval(value, at)
 
-    def emit(self, streaming: Callable[[int], Reg | None]) -> None:
-        """Emit a nest of pointwise roots."""
-
-        def version(ev: Evaluator) -> Sequence[Reg]:
-            self.loops(ev, [*self.inner_bits, *self.outer_bits], lambda: self.body(ev, self.roots), set())
-            return []
-
-        self.versions(version, streaming)
-
-    def versions(
-        self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
-    ) -> Sequence[Reg]:
-        """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for
-        the others.
-
-        The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
-        write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each
-        time.
-        """
-        if len(self.visited) > MAX_TWICE or len(self.visited) << len(self.unroll) > 4 * MAX_TWICE:
-            return emit(self.evaluator())
-        masks, holds = self._full_masks()
-        stores, goes = self._streamed(masks, streaming)
-        identities, below = self._unwrapped()
-
-        def version(streamed: dict[int, int]) -> Sequence[Reg]:
-            ev = self.evaluator()
-            ev.full, ev.streaming, ev.identities = masks, streamed, identities
-            return emit(ev)
-
-        def either(conditions: list[Reg], yes: Version, no: Version) -> Sequence[Reg]:
-            return self.f.if_else(reduce(self.f.and_, conditions), yes, no) if conditions else yes()
-
-        def unmasked() -> Sequence[Reg]:
-            return either(goes, lambda: version(stores), lambda: version({}))
-
-        return either([*holds, *below], unmasked, lambda: emit(self.evaluator()))
-
-    def _full_masks(self) -> tuple[set[Value], list[Reg]]:
-        """Masks that hold everywhere if they hold at one point, and the conditions for that."""
-        asked: set[Value] = set()
-        for value, _ in self.visited:
-            if value not in self.env and value.op is not None and value.op.name == "tt.load" and len(value.op.args) > 1:
-                asked.add(value.op.args[1])
-        for root in self.roots:
-            if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
-                asked.add(root.op.args[2])
-        conditions_of: dict[Value, list[Condition]] = {}
-        refused: set[Value] = set()
-        for mask, coords in self.visited:
-            if mask in asked and mask not in refused:
-                parts = self._monotone(mask, coords)
-                if parts is None:
-                    refused.add(mask)
-                    conditions_of.pop(mask, None)
-                else:
-                    conditions_of.setdefault(mask, []).extend(parts)
-        emit = _Conditions(self.f, self.env)
-        for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):
-            emit.add(condition)
-        return set(conditions_of), emit.regs
-
-    def _unwrapped(self) -> tuple[set[Value], list[Reg]]:
-        """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
-        places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
-        refused: set[Value] = set()
-        emit = _Conditions(self.f, self.env)
-        ordered: list[Condition] = []
-        for value, coords in self.visited:
-            op = value.op
-            if op is None or value in self.env or op.name not in REMAINDERS or value in refused:
-                continue
-            dividend, divided_by = operands_at(op, value, coords)
-            order = None if self._aligned(op, coords, self.lane_bits) else self._ordered(*dividend, "si" in op.name)
-            still = not self.analysis.deps(*divided_by)
-            moving = self.analysis.exact_steps(*dividend, [])
-            if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
-                refused.add(value)
-                places_of.pop(value, None)
-                continue
-            ordered += order
-            places_of.setdefault(value, []).append((*dividend, *divided_by))
-        if not places_of:
-            return set(), []
-        for condition in dict.fromkeys(ordered):
-            emit.add(condition)
-        f = self.f
-        for value, places in places_of.items():
-            assert value.op is not None
-            signed = value.op.name == "arith.remsi"
-            for x, at, y, there in places:
-                last, divisor = emit.scalar(x, substitute_live(at, -2)), emit.scalar(y, there)
-                emit.regs.append(f.icmp("slt" if signed else "ult", last, divisor))
-                if signed and not self.analysis.nonnegative(x):
-                    first = emit.scalar(x, substitute_live(at, -1))
-                    emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
-        return set(places_of), emit.regs
-
-    def _ordered(self, value: Value, coords: Coords, signed: bool) -> list[Condition] | None:
-        """Conditions under which an integer, and what it was widened from, does not wrap around within the tile: that
-        its least element is below its greatest. None where its steps are not known.
-        """
-        needs: list[Widened] = []
-        steps = self.analysis.exact_steps(value, coords, needs)
-        if steps is None:
-            return None
-        result: list[Condition] = []
-        for v, at, moves, sign in [*needs, (value, coords, steps, signed)]:
-            if not moves:
-                continue
-            if sum(abs(s or 0) for s in moves.values()) >= 1 << (element_bits(v.elem) - 1):
-                return None
-            low = tuple(tuple(c if c < 0 else -1 if (moves.get(c) or 0) >= 0 else -2 for c in coord) for coord in at)
-            high = tuple(tuple(c if c < 0 else -2 if (moves.get(c) or 0) >= 0 else -1 for c in coord) for coord in at)
-            result.append(("sle" if sign else "ule", v, low, high))
-        return result
-
-    def _monotone(self, mask: Value, coords: Coords) -> list[Condition] | None:
-        """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold, and
-        what must be so for there to be such a point.
-        """
-        op = mask.op
-        if not mask.is_tile or op is None or mask in self.env:
-            return None
-        if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
-            ((inner, at),) = operands_at(op, mask, coords)
-            return self._monotone(inner, at)
-        if op.name == "arith.andi":
-            parts: list[Condition] = []
-            for inner, at in operands_at(op, mask, coords):
-                conditions = self._monotone(inner, at)
-                if conditions is None:
-                    return None
-                parts += conditions
-            return parts
-        if op.name in ("tt.splat", "arith.constant"):
-            return [("holds", mask, coords, coords)]
-        if op.name != "arith.cmpi" or op.attrs["predicate"] in (0, 1):
-            return None
-        less = op.attrs["predicate"] in (2, 3, 6, 7)  # a < b in some form, otherwise a > b
-        low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
-        ordered = [self._ordered(v, coords, op.attrs["predicate"] < 6) for v in (low, high)]
-        if ordered[0] is None or ordered[1] is None:
-            return None
-        rising, falling = (list((self.analysis.exact_steps(v, coords, []) or {}).values()) for v in (low, high))
-        gaps = [-(s or 0) for s in rising] + [s or 0 for s in falling]  # how the room between them changes
-        if all(g <= 0 for g in gaps):
-            return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -2), coords)]
-        if all(g >= 0 for g in gaps):
-            return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -1), coords)]
-        return None
-
-    def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[dict[int, int], list[Reg]]:
-        """Stores that may go around the cache in the version without masks, with their alignment in bytes, and when.
-
-        A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
-        innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
-        """
-        stores: dict[int, int] = {}
-        conditions: list[Reg] = []
-        f = self.f
-        written = 0
-        order = [*self.unroll, *(b for run in self._loop_runs([*self.inner_bits, *self.outer_bits]) for b in run)]
-        following = tuple(order[:1])
-        for root in self.roots:
-            op = root.op
-            if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
-                continue
-            bits = element_bits(op.args[1].elem)
-            size = bits // 8 << len(self.lane_bits)
-            if size * 8 != self.vector_bits or bits < 8:
-                continue
-            count = len(self.lane_bits)
-            steps = self.analysis.steps(op.args[0], identity(root.shape))
-            run = consecutive_run(steps)
-            alignment = 16 if run[count : count + 1] == following else LINE
-            if run[:count] != self.lane_bits or alignment > size:
-                continue
-            if self.analysis.pointer_align(op.args[0], identity(root.shape), self.lane_bits) * (bits // 8) < alignment:
-                continue
-            first = Evaluator(f, self.env, ())
-            pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))
-            address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
-            conditions.append(f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0)))
-            stores[id(op)] = alignment
-            written += bits // 8 << self.count
-        if not stores:
-            return stores, []
-        large = streaming(written)
-        return (stores, [large, *conditions]) if large is not None else ({}, [])
-
     def evaluate_in_order(self, ev: Evaluator) -> None:
         """In a long chain of operations, evaluate operands first, so that pulling never nests deeply."""
         if len(self.visited) > DEEP:
@@ -568,37 +369,6 @@ class Nest:
         writes = [root.prepare(ev, substitution(copy)) for copy in self.copies() for root in roots]
         for write in writes:
             write()
-
-
-Version = Callable[[], Sequence[Reg]]
-Condition = tuple[str, Value, Coords, Coords]
-"""("holds", a mask, a place, -) or ("sle" or "ule", an integer, where it must be at most what it is, there)."""
-
-
-class _Conditions:
-    """Conditions at single points of a tile, emitted as scalars; those known to hold are left out."""
-
-    def __init__(self, f: Function, env: dict[Value, Reg | Buffer]) -> None:
-        self.f, self.points = f, Evaluator(f, env, ())
-        self.regs: list[Reg] = []
-
-    def scalar(self, value: Value, at: Coords) -> Reg:
-        return vector_of(self.f, self.points.eval(value, at), 0)
-
-    def add(self, condition: Condition) -> None:
-        kind, value, first, second = condition
-        if kind == "holds":
-            self.regs.append(self.scalar(value, first))
-            return
-        low, high = self.scalar(value, first), self.scalar(value, second)
-        x, y = int_const(low), int_const(high)
-        if x is None or y is None or x > y or (kind == "ule" and x < 0 <= y):
-            self.regs.append(self.f.icmp(kind, low, high))
-
-
-def substitute_live(coords: Coords, source: int) -> Coords:
-    """The coordinates with every live bit replaced by a constant: the first point of a nest, or the last."""
-    return tuple(tuple(source if s >= 0 else s for s in coord) for coord in coords)
 
 
 def substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:

@@ -142,7 +142,7 @@ class Analysis:
             alignment = self.align(divisor, at, ())
             if name in QUOTIENTS:
                 return {k: None for k, s in parts[0].items() if s is None or abs(s) >= alignment}
-            # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
+            # most likely a wrap around the end of an array, which few tiles reach: see versions.py
             if alignment == 1:
                 return parts[0]
             return {k: s if s is not None and abs(s) < alignment else None for k, s in parts[0].items()}

@@ -16,6 +16,7 @@ from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.cpu.versions import versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
@@ -231,7 +232,7 @@ def emit_nest(
         totals = [env.pop(r) for r in scalars]
         return [v for v in totals if isinstance(v, Reg)]
 
-    for r, reg in zip(scalars, nest.versions(version, streaming), strict=True):
+    for r, reg in zip(scalars, versions(nest, version, streaming), strict=True):
         env[r] = reg
 
 

@@ -34,6 +34,7 @@ from weft.backends.cpu.reduce import ReduceRoot
 from weft.backends.cpu.reduce import emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
+from weft.backends.cpu.versions import emit_pointwise
 from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported, registry
@@ -286,7 +287,7 @@ class Scheduler:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
         else:
-            nest.emit(self.streaming)
+            emit_pointwise(nest, self.streaming)
         for root in roots:
             if isinstance(root, WriteRoot) and root.keep:
                 self.env.setdefault(root.value, root.buffer)

@@ -1,0 +1,263 @@
+"""A nest in several versions: for tiles wholly inside their masks, for stores around the cache, and for all others.
+
+    if (the last point of the tile is inside every mask)       one comparison for each mask, before the nest
+        if (stores are aligned, and the launch writes more than the cache holds)
+            loops without masks, stores around the cache
+        else
+            loops without masks
+    else
+        loops with masks
+
+A mask holds everywhere if it holds where it is the least likely to, at one corner of the tile: `i < n` at the last i,
+if i rises along every axis. A remainder `i % n` of a tile that lies below n is i. Bodies are emitted again only if
+they are short, and all versions compute the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from weft.backends.cpu.coords import Coords, identity
+from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.forms import int_const, vector_of
+from weft.backends.cpu.nest import Nest
+from weft.backends.cpu.program import Value, element_bits
+from weft.backends.cpu.questions import REMAINDERS, Widened, consecutive_run, operands_at
+from weft.backends.llvm.emit import I64, Function, const
+from weft.backends.llvm.emit import Value as Reg
+
+__all__ = ["emit_pointwise", "versions"]
+
+MAX_TWICE = 160  # operations in a body that is emitted in two versions
+LINE = 64  # bytes of a cache line
+
+Version = Callable[[], Sequence[Reg]]
+Condition = tuple[str, Value, Coords, Coords]
+"""("holds", a mask, a place, -) or ("sle" or "ule", an integer, where it must be at most what it is, there)."""
+
+
+def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
+    """Emit a nest of pointwise roots."""
+
+    def version(ev: Evaluator) -> Sequence[Reg]:
+        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda: nest.body(ev, nest.roots), set())
+        return []
+
+    versions(nest, version, streaming)
+
+
+def versions(
+    nest: Nest, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
+) -> Sequence[Reg]:
+    """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for
+    the others.
+
+    The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
+    write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each
+    time.
+    """
+    if len(nest.visited) > MAX_TWICE or len(nest.visited) << len(nest.unroll) > 4 * MAX_TWICE:
+        return emit(nest.evaluator())
+    masks, holds = _full_masks(nest)
+    stores, goes = _streamed(nest, masks, streaming)
+    identities, below = _unwrapped(nest)
+
+    def version(streamed: dict[int, int]) -> Sequence[Reg]:
+        ev = nest.evaluator()
+        ev.full, ev.streaming, ev.identities = masks, streamed, identities
+        return emit(ev)
+
+    def either(conditions: list[Reg], yes: Version, no: Version) -> Sequence[Reg]:
+        return nest.f.if_else(reduce(nest.f.and_, conditions), yes, no) if conditions else yes()
+
+    def unmasked() -> Sequence[Reg]:
+        return either(goes, lambda: version(stores), lambda: version({}))
+
+    return either([*holds, *below], unmasked, lambda: emit(nest.evaluator()))
+
+
+def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
+    """Masks that hold everywhere if they hold at one point, and the conditions for that."""
+    asked: set[Value] = set()
+    for value, _ in nest.visited:
+        if value not in nest.env and value.op is not None and value.op.name == "tt.load" and len(value.op.args) > 1:
+            asked.add(value.op.args[1])
+    for root in nest.roots:
+        if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
+            asked.add(root.op.args[2])
+    conditions_of: dict[Value, list[Condition]] = {}
+    refused: set[Value] = set()
+    for mask, coords in nest.visited:
+        if mask in asked and mask not in refused:
+            parts = _monotone(nest, mask, coords)
+            if parts is None:
+                refused.add(mask)
+                conditions_of.pop(mask, None)
+            else:
+                conditions_of.setdefault(mask, []).extend(parts)
+    emit = _Conditions(nest.f, nest.env)
+    for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):
+        emit.add(condition)
+    return set(conditions_of), emit.regs
+
+
+def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
+    """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
+    places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
+    refused: set[Value] = set()
+    emit = _Conditions(nest.f, nest.env)
+    ordered: list[Condition] = []
+    for value, coords in nest.visited:
+        op = value.op
+        if op is None or value in nest.env or op.name not in REMAINDERS or value in refused:
+            continue
+        dividend, divided_by = operands_at(op, value, coords)
+        order = None if nest.aligned(op, coords, nest.lane_bits) else _ordered(nest, *dividend, "si" in op.name)
+        still = not nest.analysis.deps(*divided_by)
+        moving = nest.analysis.exact_steps(*dividend, [])
+        if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
+            refused.add(value)
+            places_of.pop(value, None)
+            continue
+        ordered += order
+        places_of.setdefault(value, []).append((*dividend, *divided_by))
+    if not places_of:
+        return set(), []
+    for condition in dict.fromkeys(ordered):
+        emit.add(condition)
+    f = nest.f
+    for value, places in places_of.items():
+        assert value.op is not None
+        signed = value.op.name == "arith.remsi"
+        for x, at, y, there in places:
+            last, divisor = emit.scalar(x, substitute_live(at, -2)), emit.scalar(y, there)
+            emit.regs.append(f.icmp("slt" if signed else "ult", last, divisor))
+            if signed and not nest.analysis.nonnegative(x):
+                first = emit.scalar(x, substitute_live(at, -1))
+                emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
+    return set(places_of), emit.regs
+
+
+def _ordered(nest: Nest, value: Value, coords: Coords, signed: bool) -> list[Condition] | None:
+    """Conditions under which an integer, and what it was widened from, does not wrap around within the tile: that
+    its least element is below its greatest. None where its steps are not known.
+    """
+    needs: list[Widened] = []
+    steps = nest.analysis.exact_steps(value, coords, needs)
+    if steps is None:
+        return None
+    result: list[Condition] = []
+    for v, at, moves, sign in [*needs, (value, coords, steps, signed)]:
+        if not moves:
+            continue
+        if sum(abs(s or 0) for s in moves.values()) >= 1 << (element_bits(v.elem) - 1):
+            return None
+        low = tuple(tuple(c if c < 0 else -1 if (moves.get(c) or 0) >= 0 else -2 for c in coord) for coord in at)
+        high = tuple(tuple(c if c < 0 else -2 if (moves.get(c) or 0) >= 0 else -1 for c in coord) for coord in at)
+        result.append(("sle" if sign else "ule", v, low, high))
+    return result
+
+
+def _monotone(nest: Nest, mask: Value, coords: Coords) -> list[Condition] | None:
+    """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold, and
+    what must be so for there to be such a point.
+    """
+    op = mask.op
+    if not mask.is_tile or op is None or mask in nest.env:
+        return None
+    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
+        ((inner, at),) = operands_at(op, mask, coords)
+        return _monotone(nest, inner, at)
+    if op.name == "arith.andi":
+        parts: list[Condition] = []
+        for inner, at in operands_at(op, mask, coords):
+            conditions = _monotone(nest, inner, at)
+            if conditions is None:
+                return None
+            parts += conditions
+        return parts
+    if op.name in ("tt.splat", "arith.constant"):
+        return [("holds", mask, coords, coords)]
+    if op.name != "arith.cmpi" or op.attrs["predicate"] in (0, 1):
+        return None
+    less = op.attrs["predicate"] in (2, 3, 6, 7)  # a < b in some form, otherwise a > b
+    low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
+    ordered = [_ordered(nest, v, coords, op.attrs["predicate"] < 6) for v in (low, high)]
+    if ordered[0] is None or ordered[1] is None:
+        return None
+    rising, falling = (list((nest.analysis.exact_steps(v, coords, []) or {}).values()) for v in (low, high))
+    gaps = [-(s or 0) for s in rising] + [s or 0 for s in falling]  # how the room between them changes
+    if all(g <= 0 for g in gaps):
+        return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -2), coords)]
+    if all(g >= 0 for g in gaps):
+        return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -1), coords)]
+    return None
+
+
+def _streamed(
+    nest: Nest, masks: set[Value], streaming: Callable[[int], Reg | None]
+) -> tuple[dict[int, int], list[Reg]]:
+    """Stores that may go around the cache in the version without masks, with their alignment in bytes, and when.
+
+    A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
+    innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
+    """
+    stores: dict[int, int] = {}
+    conditions: list[Reg] = []
+    f = nest.f
+    written = 0
+    order = [*nest.unroll, *(b for run in nest.loop_runs([*nest.inner_bits, *nest.outer_bits]) for b in run)]
+    following = tuple(order[:1])
+    for root in nest.roots:
+        op = root.op
+        if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
+            continue
+        bits = element_bits(op.args[1].elem)
+        size = bits // 8 << len(nest.lane_bits)
+        if size * 8 != nest.vector_bits or bits < 8:
+            continue
+        count = len(nest.lane_bits)
+        steps = nest.analysis.steps(op.args[0], identity(root.shape))
+        run = consecutive_run(steps)
+        alignment = 16 if run[count : count + 1] == following else LINE
+        if run[:count] != nest.lane_bits or alignment > size:
+            continue
+        if nest.analysis.pointer_align(op.args[0], identity(root.shape), nest.lane_bits) * (bits // 8) < alignment:
+            continue
+        first = Evaluator(f, nest.env, ())
+        pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))
+        address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
+        conditions.append(f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0)))
+        stores[id(op)] = alignment
+        written += bits // 8 << nest.count
+    if not stores:
+        return stores, []
+    large = streaming(written)
+    return (stores, [large, *conditions]) if large is not None else ({}, [])
+
+
+class _Conditions:
+    """Conditions at single points of a tile, emitted as scalars; those known to hold are left out."""
+
+    def __init__(self, f: Function, env: dict[Value, Reg | Buffer]) -> None:
+        self.f, self.points = f, Evaluator(f, env, ())
+        self.regs: list[Reg] = []
+
+    def scalar(self, value: Value, at: Coords) -> Reg:
+        return vector_of(self.f, self.points.eval(value, at), 0)
+
+    def add(self, condition: Condition) -> None:
+        kind, value, first, second = condition
+        if kind == "holds":
+            self.regs.append(self.scalar(value, first))
+            return
+        low, high = self.scalar(value, first), self.scalar(value, second)
+        x, y = int_const(low), int_const(high)
+        if x is None or y is None or x > y or (kind == "ule" and x < 0 <= y):
+            self.regs.append(self.f.icmp(kind, low, high))
+
+
+def substitute_live(coords: Coords, source: int) -> Coords:
+    """The coordinates with every live bit replaced by a constant: the first point of a nest, or the last."""
+    return tuple(tuple(source if s >= 0 else s for s in coord) for coord in coords)

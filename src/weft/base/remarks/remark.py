@@ -156,9 +156,10 @@ class Remarks(tuple[Remark, ...]):
         `before` and `after` are file and line of each function's definition, in the same order. A place moves with
         the definition that stands nearest before it.
         """
-        pairs = sorted(zip(before, after, strict=True))
-        if all(a == b for a, b in pairs):
+        before, after = list(before), list(after)
+        if before == after or len(before) != len(after):  # it is another source, of which nothing is known
             return self
+        pairs = sorted(zip(before, after, strict=True))
 
         def now(value: Any) -> Any:
             if isinstance(value, Span):

@@ -22,6 +22,8 @@ OPERATIONS: dict[str, tuple[Any, Any]] = {
     "and": (arith.AndIOp, lambda a, b: a & b),
     "or": (arith.OrIOp, lambda a, b: a | b),
     "xor": (arith.XOrIOp, lambda a, b: a ^ b),
+    "min": (arith.MinSIOp, np.minimum),
+    "max": (arith.MaxSIOp, np.maximum),
 }
 
 
@@ -110,6 +112,17 @@ def test_what_vectors_rest_on() -> None:
     assert facts.of(offsets).divisibility == (1024,)
     mask = b.cmpi("slt", offsets, b.splat(b.constant(4000, i32), (1024,)))
     assert facts.of(mask).constancy == (32,)
+
+
+def test_what_divides_is_asked_of_the_table() -> None:
+    """Whatever row of the table of operations it is: x & -16, the smaller of two multiples, a quotient rounded up."""
+    b, facts = Builder(Block()), AxisFacts()
+    row = b.binary(arith.MuliOp, b.make_range(0, 64), b.splat(b.constant(48, i32), (64,)))
+    for op, number, divisor in ((arith.AndIOp, -64, 64), (arith.MinSIOp, 40, 8), (arith.CeilDivSIOp, 4, 4)):
+        of_number = b.splat(b.constant(number, i32), (64,))
+        assert facts.of(b.binary(op, row, of_number)).divisibility == (divisor,), op
+    one = b.splat(b.constant(7, i32), (64,))
+    assert facts.of(b.binary(arith.MaxUIOp, one, one)) == Facts((1,), (1,), (64,), 7)
 
 
 def test_rows_and_columns() -> None:

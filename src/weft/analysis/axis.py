@@ -25,8 +25,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.base import registry
 from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
-from weft.ops.bounds import MOST, Bounds, fitted, two_part
-from weft.ops.table import ROWS, bounds_of
+from weft.ops.bounds import MOST, Bounds, any_of, fitted, two_part
+from weft.ops.table import ELEMENTWISE, ROWS, bounds_of
 
 from .operands import DEEP, operands_first
 
@@ -97,7 +97,7 @@ class AxisFacts:
         return facts
 
     def _is_unknown(self, value: OpResult) -> bool:
-        return value not in self._known and value not in self._open and value.op.name in RULES
+        return value not in self._known and value not in self._open and _rule_of(value.op) is not None
 
     def _argument(self, value: BlockArgument) -> Facts:
         block = value.block
@@ -149,22 +149,21 @@ class AxisFacts:
         assert isinstance(op, Operation)
         if op.name in ("scf.for", "scf.if", "scf.while", "ttg.warp_specialize"):
             return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
-        rule = RULES.get(op.name)
+        rule = _rule_of(op)
         facts = rule(self, op, value) if rule is not None else _unknown(value)
         return self._hinted(op, self._numbered(op, facts, value))
 
-    def _numbered(self, op: Operation, facts: Facts, value: SSAValue) -> Facts:
+    def _numbered(self, op: Operation, found: Facts, value: SSAValue) -> Facts:
         """With the number that an element-wise operation gives, where those of its operands are known."""
         row = ROWS.get(op.name)
         if row is None or row.bounds is None:
-            return facts
-        operands = [self.of(x).value for x in op.operands]
-        numbers = [x for x in operands if x is not None]
-        if len(numbers) < len(operands):
-            return facts
-        bits, of_operand = (bit_width(element_of(x.type)) for x in (value, op.operands[0]))
-        number = bounds_of(op.name, [fitted(Bounds.exact(v), of_operand) for v in numbers], bits, of_operand)
-        return replace(facts, value=number.low if number.low == number.high else None)
+            return found
+        operands = [self.of(x) for x in op.operands]
+        if any(x.value is None for x in operands):
+            return found
+        number = _element(op, value, operands, 0)
+        known = number.low == number.high
+        return _uniform(value, number.low, two_part(number.low)) if known else replace(found, value=None)
 
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
@@ -378,19 +377,8 @@ def _subtract(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 
 @_rule("arith.muli")
 def _multiply(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    return _product(facts.of(op.operands[0]), facts.of(op.operands[1]))
-
-
-def _product(a: Facts, b: Facts) -> Facts:
-    if b.value == 1:
-        return a
-    if a.value == 1:
-        return b
-    each = [
-        (1 if ca > 1 else da, 1 if cb > 1 else db)
-        for ca, da, cb, db in zip(a.contiguity, a.divisibility, b.contiguity, b.divisibility, strict=True)
-    ]
-    return Facts((1,) * len(each), tuple(min(MOST, x * y) for x, y in each), _least(a.constancy, b.constancy))
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    return a if b.value == 1 else b if a.value == 1 else _elementwise(facts, op, value)
 
 
 @_rule("arith.divsi", "arith.divui")
@@ -433,7 +421,7 @@ def _quotient(a: Facts, b: Facts, shape: tuple[int, ...], negative: bool = False
     least = _least(a.constancy, b.constancy)
     if b.value is not None and b.value <= 0:
         return Facts((1,) * len(least), (1,) * len(least), least)
-    d = _of_each(b)
+    d = two_part(b.value) if b.value is not None else _of_each(b)
     constancy = tuple(
         max(k, min(c, div, d)) if kb == s else k
         for c, div, k, kb, s in zip(a.contiguity, a.divisibility, least, b.constancy, shape, strict=True)
@@ -484,9 +472,11 @@ def _shift(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     """By a known number, a product with a power of two or a quotient."""
     a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
     if b.value is None or not 0 <= b.value < min(31, bit_width(element_of(value.type))):
-        return _bitwise(facts, op, value)
+        return _elementwise(facts, op, value)
+    if op.name == "arith.shli":
+        return a if b.value == 0 else _elementwise(facts, op, value)
     power = Facts((1,) * len(b.contiguity), (1 << b.value,) * len(b.contiguity), _shape(value), 1 << b.value)
-    return _product(a, power) if op.name == "arith.shli" else _quotient(a, power, _shape(value))
+    return _quotient(a, power, _shape(value))
 
 
 @_rule("arith.andi")
@@ -494,16 +484,37 @@ def _and(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     """With 2^n - 1, what remains of a division by 2^n."""
     a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
     if b.value is None or b.value <= 0 or b.value & (b.value + 1) or b.value >= MOST:
-        return _bitwise(facts, op, value)
+        return _elementwise(facts, op, value)
     power = Facts((1,) * len(b.contiguity), (b.value + 1,) * len(b.contiguity), _shape(value), b.value + 1)
     return _rest(a, power, _shape(value))
 
 
-@_rule("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi")
-def _bitwise(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
-    one = (1,) * len(a.constancy)
-    return Facts(one, one, _least(a.constancy, b.constancy))
+def _elementwise(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    """What holds of every operation on elements: those of equal operands are equal, and what divides each of them is
+    asked of the table."""
+    operands = [facts.of(x) for x in op.operands]
+    rank = _rank(value)
+    if any(len(x.constancy) != rank for x in operands):
+        return _unknown(value)
+    of_integers = ROWS[op.name].bounds is not None and isinstance(element_of(value.type), IntegerType)
+    divisibility = tuple(_element(op, value, operands, i).multiple if of_integers else 1 for i in range(rank))
+    return Facts((1,) * rank, divisibility, tuple(map(min, zip(*(x.constancy for x in operands), strict=True))))
+
+
+def _element(op: Operation, value: SSAValue, operands: Sequence[Facts], axis: int) -> Bounds:
+    """What is known of an element, by what is known along an axis of those that it is computed from."""
+    bits, of_operand = (bit_width(element_of(x.type)) for x in (value, op.operands[0]))
+    given = [
+        fitted(Bounds.exact(x.value), of_operand) if x.value is not None
+        else any_of(of_operand, x.divisibility[axis] if x.contiguity[axis] == 1 else 1)
+        for x in operands
+    ]  # fmt: skip
+    return bounds_of(op.name, given, bits, of_operand)
+
+
+def _rule_of(op: Operation) -> Rule | None:
+    """The rule of an operation; that for all on elements, if it has none of its own."""
+    return RULES.get(op.name, _elementwise if op.name in ELEMENTWISE and op.operands else None)
 
 
 @_rule("arith.select")

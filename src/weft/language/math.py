@@ -12,7 +12,7 @@ from weft import ir
 from . import core
 from . import dtypes as dt
 from .constants import known_flag
-from .protocol import builtin
+from .protocol import GIVEN, builtin
 from .tensors import member, tensor
 
 if TYPE_CHECKING:
@@ -58,9 +58,8 @@ def _unary(op: type[Operation], x: Any, semantic: Any, types: tuple[str, ...] = 
 
 
 @builtin
-def umulhi(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def umulhi(x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The upper half of the product of two 32-bit or 64-bit integers, taken as unsigned."""
-    assert _semantic is not None
     x, y = (_checked(_semantic.to_tensor(v), _WIDE_INTS) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     return _semantic._same(ir.operation("tt.mulhiui"), x, y)
@@ -68,72 +67,71 @@ def umulhi(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
 
 @member
 @builtin
-def exp(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def exp(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """e to the power of x."""
     return _unary(ir.math.ExpOp, x, _semantic)
 
 
 @member
 @builtin
-def exp2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def exp2(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """2 to the power of x."""
     return _unary(ir.math.Exp2Op, x, _semantic)
 
 
 @member
 @builtin
-def log(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def log(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The natural logarithm."""
     return _unary(ir.math.LogOp, x, _semantic)
 
 
 @member
 @builtin
-def log2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def log2(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The logarithm to base 2."""
     return _unary(ir.math.Log2Op, x, _semantic)
 
 
 @member
 @builtin
-def cos(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def cos(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The cosine of an angle in radians."""
     return _unary(ir.math.CosOp, x, _semantic)
 
 
 @member
 @builtin
-def sin(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def sin(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The sine of an angle in radians."""
     return _unary(ir.math.SinOp, x, _semantic)
 
 
 @member
 @builtin
-def sqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def sqrt(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The square root, fast."""
     return _unary(ir.math.SqrtOp, x, _semantic)
 
 
 @member
 @builtin
-def sqrt_rn(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def sqrt_rn(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The square root of a float32, correctly rounded."""
     return _unary(ir.operation("tt.precise_sqrt"), x, _semantic, ("fp32",))
 
 
 @member
 @builtin
-def rsqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def rsqrt(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """One over the square root."""
     return _unary(ir.math.RsqrtOp, x, _semantic)
 
 
 @member
 @builtin
-def abs(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def abs(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The magnitude: of floats without their sign, of signed integers (the smallest one wraps to itself)."""
-    assert _semantic is not None
     x = _semantic.to_tensor(x)
     scalar = x.dtype
     if scalar.is_fp8e4b15():
@@ -148,16 +146,14 @@ def abs(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
 
 
 @builtin
-def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The quotient of two floats of one type."""
-    assert _semantic is not None
     return _semantic.fdiv(_semantic.to_tensor(x), _semantic.to_tensor(y), known_flag(ieee_rounding, "ieee_rounding"))
 
 
 @builtin
-def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def div_rn(x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The quotient of two float32 values, correctly rounded."""
-    assert _semantic is not None
     x, y = (v if isinstance(v, tensor) else _semantic.cast(_semantic.to_tensor(v), dt.float32) for v in (x, y))
     x, y = (_checked(v, ("fp32",)) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
@@ -166,29 +162,28 @@ def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
 
 @member
 @builtin
-def erf(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def erf(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The error function."""
     return _unary(ir.math.ErfOp, x, _semantic)
 
 
 @member
 @builtin
-def floor(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def floor(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The largest whole number that is not larger."""
     return _unary(ir.math.FloorOp, x, _semantic)
 
 
 @member
 @builtin
-def ceil(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def ceil(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The smallest whole number that is not smaller."""
     return _unary(ir.math.CeilOp, x, _semantic)
 
 
 @builtin
-def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`x * y + z` in a common type; on floats with one rounding."""
-    assert _semantic is not None
     x, y, z = (_semantic.to_tensor(v) for v in (x, y, z))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     z, x = _semantic.binary_op_type_checking_impl(z, x)

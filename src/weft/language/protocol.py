@@ -21,10 +21,13 @@ from typing import Any, ClassVar, TypeVar
 
 from weft.base import OutsideKernelError
 
-__all__ = ["TRITON_BUILTIN", "base_type", "base_value", "builtin", "is_builtin", "standard_function"]
+__all__ = ["GIVEN", "TRITON_BUILTIN", "base_type", "base_value", "builtin", "is_builtin", "standard_function"]
 
 TRITON_BUILTIN = "__triton_builtin__"
 """Name of the attribute that marks a builtin; user code asks for it by this name."""
+
+GIVEN: Any = None
+"""The default of `_semantic`: the frontend gives builtins one, and `builtin` refuses a call that has none."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from weft.base import CompileTimeAssertionFailure
 
 from . import core, math
 from .constants import constexpr, unwrap
-from .protocol import standard_function
+from .protocol import GIVEN, standard_function
 from .tensors import block_shape, tensor
 from .tuples import tuple as _tuple
 
@@ -120,10 +120,9 @@ def _word(value: Any, type_: Any, semantic: Any) -> Any:
 @standard_function
 def philox_impl(
     c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = N_ROUNDS_DEFAULT,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> _tuple:  # fmt: skip
     """Run the rounds on four counters and two keys of type uint32 or uint64."""
-    assert _semantic is not None
     type_ = _semantic.to_tensor(c0).dtype
     if type_.name not in ("uint32", "uint64"):
         raise CompileTimeAssertionFailure(f"dtype not supported in philox_impl: {type_}; it takes uint32 and uint64")
@@ -164,10 +163,9 @@ def _philox(seed: Any, counters: list[Any], n_rounds: Any, semantic: Any, wanted
 @standard_function
 def philox(
     seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = N_ROUNDS_DEFAULT,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> _tuple:  # fmt: skip
     """Four random words for a seed and four counters, 32 or 64 bits wide as the first counter is."""
-    assert _semantic is not None
     counters = [_semantic.to_tensor(c) for c in (c0, c1, c2, c3)]
     if counters[0].dtype.is_ptr() or counters[0].dtype.primitive_bitwidth not in (32, 64):
         raise CompileTimeAssertionFailure(f"bitwidth not supported in philox: {counters[0].type}, not 32 or 64 bits")
@@ -192,25 +190,20 @@ def _draw(seed: Any, offset: Any, n_rounds: Any, semantic: Any, wanted: int) -> 
 
 
 @standard_function
-def randint4x(
-    seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> _tuple:
+def randint4x(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
     """Four random uint32 for each offset: the cheapest way to many."""
     return _tuple(_draw(seed, offset, n_rounds, _semantic, 4))
 
 
 @standard_function
-def randint(
-    seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> tensor:
+def randint(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A random uint32 for each offset."""
     return _draw(seed, offset, n_rounds, _semantic, 1)[0]
 
 
 @standard_function
-def uint_to_uniform_float(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def uint_to_uniform_float(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A random integer of 32 or 64 bits as a float32 in [0, 1)."""
-    assert _semantic is not None
     x = _semantic.to_tensor(x)
     width = x.dtype.primitive_bitwidth
     if not x.dtype.is_int() or width not in (32, 64):
@@ -223,24 +216,21 @@ def uint_to_uniform_float(x: Any, _semantic: TritonSemantic | None = None) -> te
 
 
 @standard_function
-def rand(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None) -> tensor:
+def rand(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A random float32 in [0, 1) for each offset."""
     return uint_to_uniform_float(_draw(seed, offset, n_rounds, _semantic, 1)[0], _semantic=_semantic)
 
 
 @standard_function
-def rand4x(
-    seed: Any, offsets: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> _tuple:
+def rand4x(seed: Any, offsets: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
     """Four random float32 in [0, 1) for each offset."""
     drawn = _draw(seed, offsets, n_rounds, _semantic, 4)
     return _tuple([uint_to_uniform_float(u, _semantic=_semantic) for u in drawn])
 
 
 @standard_function
-def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic | None = None) -> _tuple:
+def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic = GIVEN) -> _tuple:
     """Two normally distributed numbers from two uniform ones (Box and Muller)."""
-    assert _semantic is not None
     u1 = core.maximum(1.0e-7, u1, _semantic=_semantic)
     angle = _semantic.mul(6.283185307179586, u2, False)
     radius = math.sqrt(_semantic.mul(-2.0, math.log(u1, _semantic=_semantic), False), _semantic=_semantic)
@@ -249,16 +239,14 @@ def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic | None = 
 
 
 @standard_function
-def randn(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None) -> tensor:
+def randn(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A normally distributed float32 for each offset."""
     u1, u2 = (uint_to_uniform_float(u, _semantic=_semantic) for u in _draw(seed, offset, n_rounds, _semantic, 2))
     return pair_uniform_to_normal(u1, u2, _semantic=_semantic)[0]  # type: ignore[no-any-return]
 
 
 @standard_function
-def randn4x(
-    seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> _tuple:
+def randn4x(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
     """Four normally distributed float32 for each offset."""
     u = rand4x(seed, offset, n_rounds, _semantic=_semantic)
     first = pair_uniform_to_normal(u[0], u[1], _semantic=_semantic)

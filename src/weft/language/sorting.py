@@ -22,7 +22,7 @@ from weft.base import CompileTimeAssertionFailure
 from . import dtypes as dt
 from .constants import CONSTEXPR_0, known_axis, known_flag, unwrap
 from .dtypes import block_of, dtype
-from .protocol import standard_function
+from .protocol import GIVEN, standard_function
 from .tensors import block_shape, member, shape_text, tensor
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _wrong_count(count: Any, length: int) -> str:
 
 @standard_function
 def sort_impl(
-    x: tensor, k: Any = None, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None
+    x: tensor, k: Any = None, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Sort along the last axis, or keep only its `k` largest (smallest, unless `descending`) sorted."""
     _last_axis(x, dim)
@@ -187,13 +187,13 @@ def sort_impl(
 
 @member
 @standard_function
-def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None) -> tensor:
+def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Sort along the last axis (the only one `dim` may name), upwards or with `descending` downwards."""
     return sort_impl(x, dim=dim, descending=descending, _semantic=_semantic)
 
 
 @standard_function
-def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The `k` largest elements along the last axis, largest first, or the smallest ones, smallest first.
 
     `k` is a power of two.
@@ -203,7 +203,7 @@ def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: 
 
 @standard_function
 def bitonic_merge(
-    x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None
+    x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Sort along the last axis what goes up and then down (or down and then up) there."""
     _last_axis(x, dim)
@@ -219,9 +219,8 @@ def bitonic_merge(
 
 @member
 @standard_function
-def flip(x: tensor, dim: Any = None, _semantic: TritonSemantic | None = None) -> tensor:
+def flip(x: tensor, dim: Any = None, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The elements along an axis, the last one if none is given, in reverse order."""
-    assert _semantic is not None
     shape = block_shape(x)
     axis = -1 if unwrap(dim) is None else unwrap(dim)
     if not -len(shape) <= axis < len(shape):

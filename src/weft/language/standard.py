@@ -18,7 +18,7 @@ from . import core, math
 from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
 from .constants import constexpr, known_axis, known_flag, shown, unwrap, unwrap_shape, wrap_axis
-from .protocol import standard_function
+from .protocol import GIVEN, standard_function
 from .sorting import bitonic_merge, flip, sort, topk
 from .sorting import sort_impl as sort_impl
 from .tensors import block_shape, member, tensor
@@ -80,21 +80,19 @@ def _integers_only(input: tensor, name: str) -> None:
 
 @member
 @standard_function
-def cdiv(x: Any, div: Any, _semantic: TritonSemantic | None = None) -> Any:
+def cdiv(x: Any, div: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     """`x / div` rounded up, for non-negative integers: `(x + div - 1) // div`."""
     x, div = unwrap(x), unwrap(div)
     if not isinstance(x, tensor) and not isinstance(div, tensor):
         return constexpr((x + (div - 1)) // div)
-    assert _semantic is not None
     less_one = _semantic.sub(div, 1, True) if isinstance(div, tensor) else div - 1
     return _semantic.floordiv(_semantic.add(x, less_one, True), div)
 
 
 @member
 @standard_function
-def sigmoid(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def sigmoid(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`1 / (1 + exp(-x))`, of float32 and float64."""
-    assert _semantic is not None
     x = _semantic.to_tensor(x)
     grown = math.exp(_semantic.minus(x), _semantic=_semantic)
     return _semantic.truediv(1, _semantic.add(1, grown, True))
@@ -104,10 +102,9 @@ def sigmoid(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
 @standard_function
 def softmax(
     x: tensor, dim: Any = None, keep_dims: Any = False, ieee_rounding: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """`exp(x - max(x)) / sum(...)` along an axis, by default the first."""
-    assert _semantic is not None
     axis = unwrap(dim)
     axis = 0 if axis is None else known_axis(axis)
     # What is reduced fits the tile without its axis only where that is the first: of a square one, rows would be
@@ -121,13 +118,13 @@ def softmax(
 
 @member
 @standard_function
-def ravel(x: tensor, can_reorder: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+def ravel(x: tensor, can_reorder: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
     """All elements in one dimension."""
     return core.reshape(x, [x.numel], can_reorder=can_reorder, _semantic=_semantic)
 
 
 @standard_function
-def squeeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def squeeze(x: tensor, dim: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile without its dimension `dim`, which must have length 1; a negative one counts from the end."""
     shape = unwrap_shape(x.shape)
     at = wrap_axis(unwrap(dim), len(shape))
@@ -137,7 +134,7 @@ def squeeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> ten
 
 
 @standard_function
-def unsqueeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def unsqueeze(x: tensor, dim: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile with one dimension more, of length 1, which becomes `dim`; a negative one counts from the end."""
     shape = unwrap_shape(x.shape)
     at = wrap_axis(unwrap(dim), len(shape) + 1)
@@ -145,7 +142,7 @@ def unsqueeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> t
 
 
 @standard_function
-def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: TritonSemantic | None = None) -> _tuple:
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: TritonSemantic = GIVEN) -> _tuple:
     """Indices of a row-major walk as those of a walk down the columns of groups of `size_g` rows.
 
     The last group may be smaller. Used so that programs that run together share what they load.
@@ -195,23 +192,22 @@ class _Arithmetic:
 
 
 @standard_function
-def zeros(shape: Any, dtype: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def zeros(shape: Any, dtype: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile of zeros."""
-    return _semantic.full(unwrap_shape(shape), 0, unwrap(dtype))  # type: ignore[union-attr]
+    return _semantic.full(unwrap_shape(shape), 0, unwrap(dtype))
 
 
 @standard_function
-def zeros_like(input: tensor, _semantic: TritonSemantic | None = None) -> tensor:
+def zeros_like(input: tensor, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile of zeros of the shape and element type of another."""
     if not isinstance(input, tensor) or input.dtype.is_ptr():
         raise TypeError(f"zeros_like takes a tensor of numbers, got {shown(input)}")
-    return _semantic.full(block_shape(input), 0, input.dtype)  # type: ignore[union-attr]
+    return _semantic.full(block_shape(input), 0, input.dtype)
 
 
 @standard_function
-def interleave(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def interleave(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Two tiles interleaved along their last axis: a0, b0, a1, b1, ..."""
-    assert _semantic is not None
     joined = core.join(a, b, _semantic=_semantic)
     shape = block_shape(joined)
     if len(shape) == 1:
@@ -223,32 +219,32 @@ def interleave(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> tenso
 
 
 @standard_function
-def _sum_combine(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> Any:
-    return _semantic.add(a, b, True)  # type: ignore[union-attr]
+def _sum_combine(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+    return _semantic.add(a, b, True)
 
 
 @standard_function
-def _prod_combine(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> Any:
-    return _semantic.mul(a, b, True)  # type: ignore[union-attr]
+def _prod_combine(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+    return _semantic.mul(a, b, True)
 
 
 @standard_function
-def _xor_combine(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> Any:
-    return _semantic.xor_(a, b)  # type: ignore[union-attr]
+def _xor_combine(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+    return _semantic.xor_(a, b)
 
 
 @standard_function
-def _or_combine(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> Any:
-    return _semantic.or_(x, y)  # type: ignore[union-attr]
+def _or_combine(x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+    return _semantic.or_(x, y)
 
 
 @standard_function
-def _elementwise_max(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> Any:
+def _elementwise_max(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     return core.maximum(a, b, _semantic=_semantic)
 
 
 @standard_function
-def _elementwise_min(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> Any:
+def _elementwise_min(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     return core.minimum(a, b, _semantic=_semantic)
 
 
@@ -265,42 +261,42 @@ def _arg_combine(
 
 @standard_function
 def _argmax_combine(
-    value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, tie_break_left, True, _semantic)
 
 
 @standard_function
 def _argmax_combine_tie_break_left(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, True, True, _semantic)
 
 
 @standard_function
 def _argmax_combine_tie_break_fast(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, False, True, _semantic)
 
 
 @standard_function
 def _argmin_combine(
-    value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, tie_break_left, False, _semantic)
 
 
 @standard_function
 def _argmin_combine_tie_break_left(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, True, False, _semantic)
 
 
 @standard_function
 def _argmin_combine_tie_break_fast(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic | None = None
+    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, False, False, _semantic)
 
@@ -348,7 +344,7 @@ def _extremum(
 @standard_function
 def max(
     input: tensor, axis: Any = None, return_indices: Any = False, return_indices_tie_break_left: Any = True,
-    keep_dims: Any = False, _semantic: TritonSemantic | None = None,
+    keep_dims: Any = False, _semantic: TritonSemantic = GIVEN,
 ) -> Any:  # fmt: skip
     """The largest element along an axis, or of all; with `return_indices` also where it is.
 
@@ -361,7 +357,7 @@ def max(
 @standard_function
 def argmax(
     input: tensor, axis: Any, tie_break_left: Any = True, keep_dims: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Where the largest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first."""
     return _extremum(input, axis, True, tie_break_left, keep_dims, True, _semantic)[1]  # type: ignore[no-any-return]
@@ -371,7 +367,7 @@ def argmax(
 @standard_function
 def min(
     input: tensor, axis: Any = None, return_indices: Any = False, return_indices_tie_break_left: Any = True,
-    keep_dims: Any = False, _semantic: TritonSemantic | None = None,
+    keep_dims: Any = False, _semantic: TritonSemantic = GIVEN,
 ) -> Any:  # fmt: skip
     """The smallest element along an axis, or of all; with `return_indices` also where it is. See `max`."""
     return _extremum(input, axis, return_indices, return_indices_tie_break_left, keep_dims, False, _semantic)
@@ -381,7 +377,7 @@ def min(
 @standard_function
 def argmin(
     input: tensor, axis: Any, tie_break_left: Any = True, keep_dims: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Where the smallest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first."""
     return _extremum(input, axis, True, tie_break_left, keep_dims, False, _semantic)[1]  # type: ignore[no-any-return]
@@ -402,10 +398,9 @@ def _sum_type(input: tensor, dtype: Any) -> Any:
 @standard_function
 def sum(
     input: tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """The sum along an axis, or of all. Integers under 32 bits are widened, floats keep their type; or `dtype`."""
-    assert _semantic is not None
     input = _semantic.cast(input, _sum_type(input, dtype))
     op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
     return _reduce(op, input, axis, keep_dims, _semantic)
@@ -413,7 +408,7 @@ def sum(
 
 @member
 @standard_function
-def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The exclusive or of integers along an axis, or of all."""
     _integers_only(input, "xor_sum")
     return _reduce(ir.arith.XOrIOp, input, axis, keep_dims, _semantic)
@@ -421,7 +416,7 @@ def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: 
 
 @member
 @standard_function
-def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The bitwise or of integers along an axis."""
     _integers_only(input, "reduce_or")
     return _reduce(ir.arith.OrIOp, input, axis, keep_dims, _semantic)
@@ -433,10 +428,9 @@ def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: Trito
 @member
 @standard_function
 def cumsum(
-    input: tensor, axis: Any = 0, reverse: Any = False, dtype: Any = None, _semantic: TritonSemantic | None = None
+    input: tensor, axis: Any = 0, reverse: Any = False, dtype: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Partial sums along an axis. bfloat16 is done in float32, integers under 32 bits are widened; or `dtype`."""
-    assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     input = _semantic.cast(input, _sum_type(input, dtype))
     op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
@@ -445,9 +439,8 @@ def cumsum(
 
 @member
 @standard_function
-def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Partial products along an axis. bfloat16 is done in float32; integers keep their type."""
-    assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     op = ir.arith.MulfOp if input.dtype.is_floating() else ir.arith.MuliOp
     return _semantic.scan_with(op, input, unwrap(axis), known_flag(reverse, "reverse"))

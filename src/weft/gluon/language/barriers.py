@@ -9,7 +9,7 @@ from weft.base import Unsupported, hinted
 from weft.ir.gpu import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 
 from ..memory import shared_memory_descriptor
 from ..semantic import GluonSemantic
@@ -27,8 +27,6 @@ __all__ = [
     "listed",
     "wait",
 ]
-
-Semantic = GluonSemantic | None
 
 
 def barrier_handle(name: str, value: Any) -> Any:
@@ -61,9 +59,8 @@ def _pred(pred: Any, semantic: GluonSemantic) -> Any:
 
 
 @builtin
-def allocate_mbarrier(batch: Any = None, two_ctas: Any = False, _semantic: Semantic = None) -> Any:
+def allocate_mbarrier(batch: Any = None, two_ctas: Any = False, _semantic: GluonSemantic = GIVEN) -> Any:
     """Memory for an mbarrier, or for `batch` of them (`bars.index(i)`); in a cluster each block has its own."""
-    assert _semantic is not None
     if unwrap(two_ctas):
         raise Unsupported("an mbarrier of two blocks", str(_semantic.target), hint="they are for Blackwell's products")
     several = unwrap(batch)
@@ -72,27 +69,24 @@ def allocate_mbarrier(batch: Any = None, two_ctas: Any = False, _semantic: Seman
 
 
 @builtin
-def init(mbarrier: Any, count: Any, _semantic: Semantic = None) -> None:
+def init(mbarrier: Any, count: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """Make an mbarrier whose phases are over when `count` have arrived (and all bytes that were expected)."""
-    assert _semantic is not None
     properties = {"count": _count("init", "count", count)}
     _semantic.builder.create(ttng.InitBarrierOp, (barrier_handle("init", mbarrier),), (), properties)
 
 
 @builtin
-def invalidate(mbarrier: Any, _semantic: Semantic = None) -> None:
+def invalidate(mbarrier: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """The memory is no mbarrier any more, and may be used for something else."""
-    assert _semantic is not None
     _semantic.builder.create(ttng.InvalBarrierOp, (barrier_handle("invalidate", mbarrier),))
 
 
 @builtin
-def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic: Semantic = None) -> None:
+def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic: GluonSemantic = GIVEN) -> None:
     """Wait until the phase of this parity (0 or 1) is over, where `pred` holds.
 
     `deps` is shared memory that is in use until then.
     """
-    assert _semantic is not None
     parity = _semantic.to_tensor(phase)
     if not parity.type.is_int():
         raise TypeError(f"wait: the phase must be a scalar integer, 0 or 1, got {parity}")
@@ -119,14 +113,13 @@ def _routed(name: str, from_cta: Any, semantic: GluonSemantic) -> dict[str, Any]
 @builtin
 def expect(
     mbarrier: Any, bytes: Any = None, pred: Any = True, *, bytes_per_cta: Any = None, from_cta: Any = None,
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> None:  # fmt: skip
     """Arrive, and let `bytes` (in Triton 3.7 `bytes_per_cta`) more be copied before the phase is over, where `pred`.
 
     `from_cta` is a mask of bits of a block's number in the cluster: the mbarrier of block c gets its arrival from block
     `c & from_cta`. Without it each block arrives at its own; 0 is from the first block to all.
     """
-    assert _semantic is not None
     size = bytes if unwrap(bytes_per_cta) is None else bytes_per_cta
     properties = {"size": _count("expect", "bytes", size), **_routed("expect", from_cta, _semantic)}
     operands = (barrier_handle("expect", mbarrier), _pred(pred, _semantic))
@@ -135,10 +128,9 @@ def expect(
 
 @builtin
 def arrive(
-    mbarrier: Any, count: Any = 1, pred: Any = True, *, from_cta: Any = None, _semantic: Semantic = None
+    mbarrier: Any, count: Any = 1, pred: Any = True, *, from_cta: Any = None, _semantic: GluonSemantic = GIVEN
 ) -> None:
     """Arrive `count` times, where `pred` holds; `from_cta` is as in `expect`."""
-    assert _semantic is not None
     properties = {"count": _count("arrive", "count", count), **_routed("arrive", from_cta, _semantic)}
     operands = (barrier_handle("arrive", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.base import hinted
 from weft.language.constants import unwrap
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import block_shape
 from weft.language.tensors import tensor
 from weft.layouts import BlockedLayout
@@ -37,8 +37,6 @@ __all__ = [
     "zeros_like",
 ]
 
-Semantic = GluonSemantic | None
-
 
 def _shape(value: Any) -> list[Any]:
     """A shape as a list of what is in it."""
@@ -53,32 +51,33 @@ def _shape(value: Any) -> list[Any]:
 
 
 @builtin
-def arange(start: Any, end: Any, layout: Any = None, _semantic: Semantic = None) -> tensor:
+def arange(start: Any, end: Any, layout: Any = None, _semantic: GluonSemantic = GIVEN) -> tensor:
     """The integers of [start, end) as int32, in a layout of rank 1; without one, in an AutoLayout."""
-    assert _semantic is not None
     return _semantic.arange(unwrap(start), unwrap(end), unwrap(layout))
 
 
 @builtin
-def full(shape: Any, value: Any, dtype: Any, layout: Any = None, _semantic: Semantic = None) -> tensor:
+def full(shape: Any, value: Any, dtype: Any, layout: Any = None, _semantic: GluonSemantic = GIVEN) -> tensor:
     """A tile filled with one value, a number or a scalar; without a layout, in an AutoLayout."""
-    assert _semantic is not None
     return _semantic.full(_shape(shape), unwrap(value), unwrap(dtype), unwrap(layout))
 
 
 @builtin
-def zeros(shape: Any, dtype: Any, layout: Any = None, _semantic: Semantic = None) -> tensor:
+def zeros(shape: Any, dtype: Any, layout: Any = None, _semantic: GluonSemantic = GIVEN) -> tensor:
     """A tile of zeros; without a layout, in an AutoLayout."""
-    assert _semantic is not None
     return _semantic.full(_shape(shape), 0, unwrap(dtype), unwrap(layout))
 
 
 @builtin
 def full_like(
-    input: tensor, value: Any, shape: Any = None, dtype: Any = None, layout: Any = None, _semantic: Semantic = None
+    input: tensor,
+    value: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> tensor:
     """A tile of one value, with the shape, element type and layout of `input` where none are given."""
-    assert _semantic is not None
     own = block_shape(input) if unwrap(shape) is None else _shape(shape)
     element = input.dtype if unwrap(dtype) is None else unwrap(dtype)
     where = _semantic.tile_layout(input, "full_like") if unwrap(layout) is None else unwrap(layout)
@@ -87,7 +86,7 @@ def full_like(
 
 @builtin
 def zeros_like(
-    input: tensor, shape: Any = None, dtype: Any = None, layout: Any = None, _semantic: Semantic = None
+    input: tensor, shape: Any = None, dtype: Any = None, layout: Any = None, _semantic: GluonSemantic = GIVEN
 ) -> tensor:
     """A tile of zeros, with the shape, element type and layout of `input` where none are given."""
     return full_like(input, 0, shape, dtype, layout, _semantic=_semantic)
@@ -97,34 +96,30 @@ def zeros_like(
 
 
 @builtin
-def convert_layout(value: tensor, layout: Any, assert_trivial: Any = False, _semantic: Semantic = None) -> tensor:
+def convert_layout(value: tensor, layout: Any, assert_trivial: Any = False, _semantic: GluonSemantic = GIVEN) -> tensor:
     """The same tile in another layout. With `assert_trivial`, TypeError if any element would move."""
-    assert _semantic is not None
     return _semantic.convert_layout(value, unwrap(layout), bool(unwrap(assert_trivial)))
 
 
 @builtin
-def set_auto_layout(value: tensor, layout: Any, _semantic: Semantic = None) -> tensor:
+def set_auto_layout(value: tensor, layout: Any, _semantic: GluonSemantic = GIVEN) -> tensor:
     """A tile in an AutoLayout gets this layout; what it was computed from, and what is computed of it, follows."""
-    assert _semantic is not None
     return _semantic.set_auto_layout(value, unwrap(layout))
 
 
 @builtin
-def to_linear_layout(layout: Any, shape: Any, _semantic: Semantic = None) -> Any:
+def to_linear_layout(layout: Any, shape: Any, _semantic: GluonSemantic = GIVEN) -> Any:
     """The DistributedLinearLayout of a layout for a shape (of a layout of memory, the SharedLinearLayout)."""
-    assert _semantic is not None
     return _semantic.to_linear_layout(unwrap(layout), _shape(shape))
 
 
 @builtin
-def bank_conflicts(distr_ty: Any, shared_ty: Any, _semantic: Semantic = None) -> int:
+def bank_conflicts(distr_ty: Any, shared_ty: Any, _semantic: GluonSemantic = GIVEN) -> int:
     """Bank conflicts of a load or store between a tile of one type and shared memory of the other, per wavefront.
 
     0 is none: as many wavefronts as the bytes need. The types are `distributed_type` and
     `shared_memory_descriptor_type`, of one shape and element type.
     """
-    assert _semantic is not None
     return _semantic.bank_conflicts(unwrap(distr_ty), unwrap(shared_ty))
 
 
@@ -133,24 +128,21 @@ def bank_conflicts(distr_ty: Any, shared_ty: Any, _semantic: Semantic = None) ->
 
 @builtin
 def allocate_shared_memory(
-    element_ty: Any, shape: Any, layout: Any, value: Any = None, _semantic: Semantic = None
+    element_ty: Any, shape: Any, layout: Any, value: Any = None, _semantic: GluonSemantic = GIVEN
 ) -> Any:
     """Shared memory for a tile, or for several (one more dimension in front); `value` is what it holds first."""
-    assert _semantic is not None
     return _semantic.allocate_shared(unwrap(element_ty), _shape(shape), unwrap(layout), unwrap(value))
 
 
 @builtin
-def thread_barrier(_semantic: Semantic = None) -> None:
+def thread_barrier(_semantic: GluonSemantic = GIVEN) -> None:
     """All threads of the program wait for each other, and see each other's shared memory."""
-    assert _semantic is not None
     _semantic.debug_barrier()
 
 
 @builtin
-def barrier(*, cluster: Any = False, _semantic: Semantic = None) -> None:
+def barrier(*, cluster: Any = False, _semantic: GluonSemantic = GIVEN) -> None:
     """All threads of the program wait for each other, with `cluster` those of all its blocks."""
-    assert _semantic is not None
     if unwrap(cluster) and unwrap(_semantic.num_ctas()) > 1:
         cluster_barrier(_semantic=_semantic)
     else:
@@ -162,11 +154,10 @@ def barrier(*, cluster: Any = False, _semantic: Semantic = None) -> None:
 
 @builtin
 def histogram(
-    input: tensor, num_bins: Any, mask: Any = None, layout: Any = None, _semantic: Semantic = None,
+    input: tensor, num_bins: Any, mask: Any = None, layout: Any = None, _semantic: GluonSemantic = GIVEN,
     _generator: Any = None,
 ) -> tensor:  # fmt: skip
     """How often each of 0 .. num_bins - 1 occurs among integers, as int32, in a layout that must be given."""
-    assert _semantic is not None
     mask = unwrap(mask)
     return _semantic.histogram(
         input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask), unwrap(layout)
@@ -174,16 +165,14 @@ def histogram(
 
 
 @builtin
-def fp4_to_fp(src: tensor, elem_type: Any, axis: Any, _semantic: Semantic = None) -> tensor:
+def fp4_to_fp(src: tensor, elem_type: Any, axis: Any, _semantic: GluonSemantic = GIVEN) -> tensor:
     """Two e2m1 numbers of each byte, the lower half first, side by side along an axis, as float16 or bfloat16."""
-    assert _semantic is not None
     return _semantic.fp4_to_fp(src, unwrap(elem_type), unwrap(axis))
 
 
 @builtin
-def dot_fma(a: tensor, b: tensor, acc: tensor, _semantic: Semantic = None) -> tensor:
+def dot_fma(a: tensor, b: tensor, acc: tensor, _semantic: GluonSemantic = GIVEN) -> tensor:
     """`a @ b + acc` by single multiplications: `acc` in a BlockedLayout, operands in DotOperandLayouts of it."""
-    assert _semantic is not None
     check_operands("dot_fma", a, b, acc, BlockedLayout)
     m, n = block_shape(acc)[-2:]
     k = block_shape(a)[-1]
@@ -196,22 +185,20 @@ def dot_fma(a: tensor, b: tensor, acc: tensor, _semantic: Semantic = None) -> te
 
 
 @builtin
-def num_warps(_semantic: Semantic = None, _generator: Any = None) -> Any:
+def num_warps(_semantic: GluonSemantic = GIVEN, _generator: Any = None) -> Any:
     """The number of warps that run this, those of the partition inside of `warp_specialize`."""
-    assert _semantic is not None
     return _semantic.num_warps()
 
 
 @builtin
-def num_ctas(_semantic: Semantic = None) -> Any:
+def num_ctas(_semantic: GluonSemantic = GIVEN) -> Any:
     """The number of blocks in a cluster."""
-    assert _semantic is not None
     return _semantic.num_ctas()
 
 
 @builtin
 def warp_specialize(
-    functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None, _semantic: Semantic = None,
+    functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None, _semantic: GluonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:  # fmt: skip
     """Run functions side by side, each on its own warps; gives what the first one returns.
@@ -220,7 +207,6 @@ def warp_specialize(
     run on `worker_num_warps` more warps, with `worker_num_regs` registers a thread (as many as the kernel's, if not
     given); they return nothing, and what they are called with cannot hold tiles. It cannot be nested.
     """
-    assert _semantic is not None
     calls = _listed(functions_and_args)
     warps = [unwrap(v) for v in _listed(worker_num_warps)]
     registers = None if unwrap(worker_num_regs) is None else [unwrap(v) for v in _listed(worker_num_regs)]

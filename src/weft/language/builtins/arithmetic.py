@@ -9,7 +9,7 @@ from weft.ir import PropagateNan
 
 from .. import dtypes as dt
 from ..constants import constexpr, known_flag, unwrap
-from ..protocol import base_value, builtin
+from ..protocol import GIVEN, base_value, builtin
 from ..tensors import block_shape, tensor
 
 if TYPE_CHECKING:
@@ -29,26 +29,25 @@ _NOTHING = object()
 
 
 @builtin
-def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`x + y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.add(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
+    return _semantic.add(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
 @builtin
-def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`x - y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.sub(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
+    return _semantic.sub(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
 @builtin
-def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`x * y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.mul(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
+    return _semantic.mul(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
-def promote_bfloat16_to_float32(t: Any, _semantic: TritonSemantic | None = None) -> Any:
+def promote_bfloat16_to_float32(t: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     """bfloat16 as float32; anything else as it is."""
-    assert _semantic is not None
     return _semantic.cast(t, dt.float32) if t.type.scalar.is_bf16() else t
 
 
@@ -57,31 +56,28 @@ def _operand(x: Any, semantic: TritonSemantic) -> Any:
 
 
 @builtin
-def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None) -> tensor:
+def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The smaller of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
     """
-    assert _semantic is not None
     return _semantic.minimum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
 
 
 @builtin
-def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None) -> tensor:
+def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The larger of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
     """
-    assert _semantic is not None
     return _semantic.maximum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
 
 
 @builtin
 def clamp(
-    x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
+    x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """A float held between two bounds; bfloat16 is done in float32. Bounds that cross or are NaN mean nothing."""
-    assert _semantic is not None
     x, low, high = (_operand(v, _semantic) for v in (x, min, max))
     return _semantic.clamp(x, low, high, unwrap(propagate_nan))
 
@@ -110,19 +106,18 @@ def _fold_extremum(args: tuple[Any, ...], propagate_nan: Any, semantic: Any, lar
 
 
 @builtin
-def builtin_max(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic | None = None) -> Any:
+def builtin_max(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic = GIVEN) -> Any:
     """Python's `max` in kernels: of constexprs a constexpr, of scalars `maximum`."""
     return _fold_extremum(args, propagate_nan, _semantic, larger=True)
 
 
 @builtin
-def builtin_min(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic | None = None) -> Any:
+def builtin_min(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic = GIVEN) -> Any:
     """Python's `min` in kernels: of constexprs a constexpr, of scalars `minimum`."""
     return _fold_extremum(args, propagate_nan, _semantic, larger=False)
 
 
 @builtin
-def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """`x` where the condition holds, else `y`; both are always computed, in a common type."""
-    assert _semantic is not None
     return _semantic.where(_semantic.to_tensor(condition), unwrap(x), unwrap(y))

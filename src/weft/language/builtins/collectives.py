@@ -10,7 +10,7 @@ from weft import ir
 from ..callable import JITCallable
 from ..constants import known_flag, unwrap, wrap_axis
 from ..dtypes import block_type
-from ..protocol import builtin, is_builtin
+from ..protocol import GIVEN, builtin, is_builtin
 from ..tensors import block_shape, member, tensor
 from ..tuples import tuple as _tuple
 from .commuting import check_commutes
@@ -74,7 +74,7 @@ def reduce(
     axis: Any,
     combine_fn: Any,
     keep_dims: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:
     """Combine all elements along an axis with a function of pairs; without an axis all there are.
@@ -82,7 +82,6 @@ def reduce(
     `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. No order of
     combination is promised: it must be associative and commute. `keep_dims` keeps the axis with size 1.
     """
-    assert _semantic is not None
     if isinstance(input, tensor):
         return reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
@@ -115,11 +114,10 @@ def reduce_with_indices(
     axis: Any,
     combine_fn: Any,
     keep_dims: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:
     """Reduce values together with their positions along the axis."""
-    assert _semantic is not None
     axis = unwrap(axis)
     shape = block_shape(input)
     rank = len(shape)
@@ -145,11 +143,10 @@ def associative_scan(
     axis: Any,
     combine_fn: Any,
     reverse: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:
     """All partial combinations along an axis, from the front or with `reverse` from the end; see `reduce`."""
-    assert _semantic is not None
     if isinstance(input, tensor):
         return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
@@ -162,7 +159,7 @@ def map_elementwise(
     scalar_fn: Callable[..., tuple[tensor, ...]],
     *args: tensor,
     pack: Any = 1,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:
     """Apply a function on scalars, which may branch, to every element.
@@ -170,7 +167,6 @@ def map_elementwise(
     With `pack` greater than 1 the function gets and returns that many elements of each tensor at once: all of the first
     tensor's, then all of the second's.
     """
-    assert _semantic is not None
     pack = unwrap(pack)
     if not isinstance(pack, int) or pack < 1:
         raise ValueError(f"pack must be a positive integer, got {pack}")
@@ -196,6 +192,6 @@ def map_elementwise(
 
 @member
 @builtin
-def gather(src: tensor, index: tensor, axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def gather(src: tensor, index: tensor, axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Elements of `src` picked by `index` along an axis; the other axes agree. Indices wrap around the axis."""
-    return _semantic.gather(src, index, unwrap(axis))  # type: ignore[union-attr]
+    return _semantic.gather(src, index, unwrap(axis))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weft.base import CompileTimeAssertionFailure
 
 from ..constants import constexpr, unwrap
-from ..protocol import base_value, builtin
+from ..protocol import GIVEN, base_value, builtin
 from ..tensors import tensor
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ __all__ = [
 
 
 @builtin
-def program_id(axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def program_id(axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Which program this is, along an axis (0, 1 or 2) of the grid: an int32 scalar."""
-    return _semantic.program_id(unwrap(axis))  # type: ignore[union-attr]
+    return _semantic.program_id(unwrap(axis))
 
 
 @builtin
-def num_programs(axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def num_programs(axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """How many programs the grid has along an axis (0, 1 or 2): an int32 scalar."""
-    return _semantic.num_programs(unwrap(axis))  # type: ignore[union-attr]
+    return _semantic.num_programs(unwrap(axis))
 
 
 class range(base_value):
@@ -116,7 +116,7 @@ def static_print(
     end: str = "\n",
     file: Any = None,
     flush: bool = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> Any:
     """Print while compiling; constexprs are printed as their values."""
     shown = [unwrap(v) for v in values]
@@ -128,7 +128,7 @@ def static_print(
 
 
 @builtin
-def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic | None = None) -> None:
+def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = GIVEN) -> None:
     """Fail to compile, with `msg`, where a condition known while compiling is false."""
     value = unwrap(cond)
     if isinstance(value, base_value):
@@ -142,7 +142,6 @@ def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic | None = N
 
 
 @builtin
-def assume(cond: Any, _semantic: TritonSemantic | None = None) -> None:
+def assume(cond: Any, _semantic: TritonSemantic = GIVEN) -> None:
     """Promise the compiler that `cond` holds, where this is reached."""
-    assert _semantic is not None
     _semantic.assume(_semantic.to_tensor(cond))

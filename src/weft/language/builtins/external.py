@@ -10,7 +10,7 @@ from weft.base import Unsupported, hinted
 
 from ..constants import known_flag, shown, unwrap
 from ..dtypes import dtype
-from ..protocol import builtin
+from ..protocol import GIVEN, builtin
 from ..tensors import tensor
 from ..tuples import tuple as _tuple
 
@@ -28,14 +28,13 @@ def inline_asm_elementwise(
     dtype: dtype | Sequence[dtype],
     is_pure: bool,
     pack: int,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> Any:
     """Assembly of the target, applied to `pack` elements at once.
 
     `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.
     On the CPU it is Unsupported, also where nobody uses it, unless all it does is to read a register like %globaltimer.
     """
-    assert _semantic is not None
     types = unwrap(dtype)
     single = not hasattr(types, "__iter__")
     types = [types] if single else [unwrap(t) for t in types]
@@ -89,10 +88,9 @@ def dispatch(
     arg_type_symbol_dict: dict[tuple[dtype, ...], tuple[str, dtype]],
     ret_type: Any,
     is_pure: bool,
-    _semantic: TritonSemantic | None,
+    _semantic: TritonSemantic,
 ) -> tensor:
     """Call the library function for the types of `args`, which have one shape; `func` makes the operation."""
-    assert _semantic is not None
     key = tuple(a.dtype for a in args)
     entry = arg_type_symbol_dict.get(key)
     if entry is None:
@@ -127,13 +125,12 @@ def extern_elementwise(
     args: list[Any],
     arg_type_symbol_dict: dict[tuple[dtype, ...], tuple[str, dtype]],
     is_pure: bool,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """A library function on every element: `arg_type_symbol_dict` says which one for which types.
 
     Arguments are broadcast, and promoted to a common type where their own types are not in the table.
     """
-    assert _semantic is not None
     inputs = [_semantic.to_tensor(a) for a in args]
     if tuple(t.dtype for t in inputs) not in arg_type_symbol_dict and len(inputs) > 1:
         common = inputs[0].dtype

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.base import hinted
 
 from ..constants import known_flag, shown, unwrap
-from ..protocol import builtin
+from ..protocol import GIVEN, builtin
 from ..tensors import tensor
 
 if TYPE_CHECKING:
@@ -47,27 +47,26 @@ def _values(values: Any) -> list[int]:
 
 
 @builtin
-def multiple_of(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def multiple_of(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Promise that the first of each run of contiguous elements is a multiple of `values`."""
-    return _semantic.multiple_of(_input(input, "multiple_of"), _values(values))  # type: ignore[union-attr]
+    return _semantic.multiple_of(_input(input, "multiple_of"), _values(values))
 
 
 @builtin
-def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Promise that the first `values` elements of each such group are contiguous."""
-    return _semantic.max_contiguous(_input(input, "max_contiguous"), _values(values))  # type: ignore[union-attr]
+    return _semantic.max_contiguous(_input(input, "max_contiguous"), _values(values))
 
 
 @builtin
-def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Promise that the first `values` elements of each such group are equal."""
-    return _semantic.max_constancy(_input(input, "max_constancy"), _values(values))  # type: ignore[union-attr]
+    return _semantic.max_constancy(_input(input, "max_constancy"), _values(values))
 
 
 @builtin
-def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSemantic | None = None) -> None:
+def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSemantic = GIVEN) -> None:
     """Print values when the kernel runs, one line for each element, after the program's place and `prefix`."""
-    assert _semantic is not None
     text = unwrap(prefix)
     if not isinstance(text, str):
         raise hinted(
@@ -80,9 +79,8 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSem
 
 
 @builtin
-def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic | None = None) -> None:
+def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic = GIVEN) -> None:
     """With the option `debug`, end the launch with an error where `cond` is false (and `mask` true)."""
-    assert _semantic is not None
     condition = _semantic.to_tensor(cond)
     mask = unwrap(mask)
     mask = None if mask is None else _semantic.to_tensor(mask)
@@ -94,9 +92,8 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
 
 
 @builtin
-def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic | None = None) -> Any:
+def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion."""
-    assert _semantic is not None
     if _semantic.options.debug:
         value, flags = _semantic.to_tensor(unwrap(x)), _semantic.to_tensor(unwrap(mask))
         zero = _semantic.equal(value, _semantic.to_tensor(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..constants import known_flag, unwrap
-from ..protocol import builtin
+from ..protocol import GIVEN, builtin
 from ..tensors import member, tensor
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ def load(
     cache_modifier: Any = "",
     eviction_policy: Any = "",
     volatile: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """Read what a pointer, a tile of pointers or a block pointer points to.
 
     Where `mask` is false nothing is read and the result is `other`, or 0 without it. A block pointer takes neither:
     dimensions named in `boundary_check` are kept inside the tensor, and outside is `padding_option` ("zero", "nan").
     """
-    return _semantic.load(  # type: ignore[union-attr]
+    return _semantic.load(
         pointer,
         unwrap(mask),
         unwrap(other),
@@ -66,13 +66,13 @@ def store(
     boundary_check: Any = (),
     cache_modifier: Any = "",
     eviction_policy: Any = "",
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> None:
     """Write a value to where a pointer, a tile of pointers or a block pointer points; nothing where `mask` is false.
 
     Where several lanes name one address, the last of them stays.
     """
-    _semantic.store(  # type: ignore[union-attr]
+    _semantic.store(
         pointer, unwrap(value), unwrap(mask), unwrap(boundary_check), unwrap(cache_modifier), unwrap(eviction_policy)
     )
 
@@ -80,112 +80,109 @@ def store(
 @member
 @builtin
 def atomic_cas(
-    pointer: tensor, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic | None = None
+    pointer: tensor, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Where memory holds `cmp`, put `val`, in one step; gives what was there before."""
-    assert _semantic is not None
     return _semantic.atomic_cas(pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_load(
-    pointer: tensor, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic | None = None
+    pointer: tensor, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Read memory, each element in one step; 0 where the mask is false. `sem` is "acquire" or "relaxed"."""
-    return _semantic.atomic_load(pointer, unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_load(pointer, unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_store(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> None:  # fmt: skip
     """Write memory, each element in one step. `sem` is "release" or "relaxed"."""
-    _semantic.atomic_store(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    _semantic.atomic_store(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_poll(
     pointer: tensor, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Wait until a scalar in memory is `expected_value`: true, or false after `timeout_ns` nanoseconds.
 
     `sem` is "acquire" or "relaxed". Memory is read once at least.
     """
-    return _semantic.atomic_poll(  # type: ignore[union-attr]
-        pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns)
-    )
+    return _semantic.atomic_poll(pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns))
 
 
 @member
 @builtin
 def atomic_xchg(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Put `val` into memory, in one step; gives what was there before."""
-    return _semantic.atomic_xchg(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_xchg(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_add(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Add `val` to memory, in one step; gives what was there before."""
-    return _semantic.atomic_add(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_add(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_max(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Raise memory to the maximum with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_max(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_max(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_min(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Lower memory to the minimum with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_min(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_min(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_and(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Bitwise and of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_and(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_and(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_or(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Bitwise or of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_or(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_or(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
 @member
 @builtin
 def atomic_xor(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
     """Bitwise exclusive or of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_xor(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+    return _semantic.atomic_xor(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..constants import known_flag, unwrap, unwrap_iterable, unwrap_shape, wrap_axis
 from ..dtypes import dtype
-from ..protocol import builtin
+from ..protocol import GIVEN, builtin
 from ..tensors import block_shape, cast_value, member, tensor
 from ..tuples import tuple as _tuple
 
@@ -26,51 +26,48 @@ __all__ = [
 
 
 @builtin
-def to_tensor(x: Any, _semantic: TritonSemantic | None = None) -> Any:
+def to_tensor(x: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     """A Python number as a scalar tensor; a tensor as it is."""
-    return _semantic.to_tensor(x)  # type: ignore[union-attr]
+    return _semantic.to_tensor(x)
 
 
 @builtin
-def broadcast(input: Any, other: Any, _semantic: TritonSemantic | None = None) -> Any:
+def broadcast(input: Any, other: Any, _semantic: TritonSemantic = GIVEN) -> Any:
     """Two tiles in their common shape, as numpy does it."""
-    assert _semantic is not None
     return _tuple(_semantic.broadcast_impl_value(_semantic.to_tensor(input), _semantic.to_tensor(other)))
 
 
 @member
 @builtin
-def permute(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def permute(input: tensor, *dims: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Axes permuted: axis i of the result is axis `dims[i]` of the input."""
-    return _semantic.permute(input, [unwrap(d) for d in unwrap_iterable(dims)])  # type: ignore[union-attr]
+    return _semantic.permute(input, [unwrap(d) for d in unwrap_iterable(dims)])
 
 
 @builtin
-def join(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def join(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Two tiles side by side in a new last axis of size 2."""
-    assert _semantic is not None
     return _semantic.join(_semantic.to_tensor(a), _semantic.to_tensor(b))
 
 
 @builtin
-def unsplat(x: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> tensor:
+def unsplat(x: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> tensor:
     """The element of a tile that has one, as a scalar."""
-    assert _semantic is not None
     return _semantic.unsplat(_semantic.to_tensor(x))
 
 
 @member
 @builtin
-def split(a: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> Any:
+def split(a: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> Any:
     """The two tiles that `join` put together: the halves along a last axis of size 2."""
-    return _tuple(_semantic.split(a))  # type: ignore[union-attr]
+    return _tuple(_semantic.split(a))
 
 
 @member
 @builtin
-def item(input: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> tensor:
+def item(input: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> tensor:
     """The element of a tile that has one, as a scalar."""
-    return _semantic.unsplat(input)  # type: ignore[union-attr]
+    return _semantic.unsplat(input)
 
 
 @member
@@ -79,20 +76,18 @@ def reshape(
     input: tensor,
     *shape: Any,
     can_reorder: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> tensor:
     """The same elements in another shape, row-major; with `can_reorder` in any order."""
-    assert _semantic is not None
     dims = unwrap_shape(unwrap_iterable(shape))
     return _semantic.reshape(_semantic.to_tensor(input), dims, known_flag(can_reorder, "can_reorder"))
 
 
 @member
 @builtin
-def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """New axes of size 1; `axis` (one or several) counts in the result, from the end where negative."""
-    assert _semantic is not None
     input = _semantic.to_tensor(input)
     axes = unwrap(axis)
     axes = [unwrap(a) for a in axes] if isinstance(axes, Sequence) or hasattr(axes, "values") else [axes]
@@ -113,7 +108,7 @@ def cast(
     dtype: dtype,
     fp_downcast_rounding: str | None = None,
     bitcast: Any = False,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """Another element type; with `bitcast` the same bits, otherwise the same value as far as the type holds it.
 

@@ -13,7 +13,7 @@ from .. import dtypes as dt
 from ..constants import constexpr, known_flag, unwrap, unwrap_iterable, unwrap_shape
 from ..descriptors import tensor_descriptor, tensor_descriptor_base
 from ..dtypes import check_shape, dtype
-from ..protocol import builtin
+from ..protocol import GIVEN, builtin
 from ..results import must_use_result
 from ..tensors import block_shape, member, tensor
 
@@ -40,22 +40,21 @@ __all__ = [
 
 
 @builtin
-def arange(start: Any, end: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def arange(start: Any, end: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """The integers of [start, end) as int32; both known when compiling, a power of two of them."""
-    return _semantic.arange(unwrap(start), unwrap(end))  # type: ignore[union-attr]
+    return _semantic.arange(unwrap(start), unwrap(end))
 
 
 @builtin
-def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic | None = None) -> tensor:
+def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile filled with one value (a number, or a tensor of one element) of a type."""
-    return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype))  # type: ignore[union-attr]
+    return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype))
 
 
 @member
 @builtin
-def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated."""
-    assert _semantic is not None
     dims = unwrap_shape(unwrap_iterable(shape))
     check_shape(dims)
     return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), dims)
@@ -63,9 +62,8 @@ def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic | None = 
 
 @member
 @builtin
-def trans(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def trans(input: tensor, *dims: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Axes permuted; without `dims` the last two are swapped."""
-    assert _semantic is not None
     order = unwrap_iterable(dims)
     if not order:
         rank = len(block_shape(input))
@@ -77,17 +75,16 @@ def trans(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) ->
 
 @builtin
 def cat(
-    input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic | None = None
+    input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says."""
-    return _semantic.cat(input, other, known_flag(can_reorder, "can_reorder"), unwrap(dim))  # type: ignore[union-attr]
+    return _semantic.cat(input, other, known_flag(can_reorder, "can_reorder"), unwrap(dim))
 
 
 @member
 @builtin
-def view(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def view(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """Deprecated: `reshape` with `can_reorder=True`."""
-    assert _semantic is not None
     _semantic.warn("view is deprecated, please use reshape with can_reorder being true.")
     return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)
 
@@ -95,10 +92,9 @@ def view(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) ->
 @member
 @builtin
 def histogram(
-    input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic | None = None, _generator: Any = None
+    input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = GIVEN, _generator: Any = None
 ) -> tensor:
     """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count."""
-    assert _semantic is not None
     mask = unwrap(mask)
     return _semantic.histogram(input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask))
 
@@ -112,7 +108,7 @@ def dot(
     allow_tf32: Any = None,
     max_num_imprecise_acc: Any = None,
     out_dtype: Any = None,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """The product of two matrices (or of stacks of them: leading dimensions are batches), plus `acc`.
 
@@ -120,7 +116,6 @@ def dot(
     is said or `acc` is float16. `input_precision` says how float32 operands may be taken; on the CPU "ieee", "tf32" and
     "tf32x3" are all exact float32.
     """
-    assert _semantic is not None
     input_precision, allow_tf32 = unwrap(input_precision), unwrap(allow_tf32)
     if allow_tf32 is not None:
         if input_precision is not None:
@@ -147,14 +142,14 @@ def dot_scaled(
     lhs_k_pack: Any = True,
     rhs_k_pack: Any = True,
     out_dtype: dtype = dt.float32,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """The product of two microscaled matrices: every 32 elements along K share a power of two.
 
     Formats are e2m1 (two in a byte, low nibble first), e4m3, e5m2, bf16 and fp16. Scales are bytes (e8m0), [M, K / 32]
     on the left and [N, K / 32] on the right, or None. `fast_math` leaves NaN scales out of account.
     """
-    return _semantic.dot_scaled(  # type: ignore[union-attr]
+    return _semantic.dot_scaled(
         lhs,
         unwrap(lhs_scale),
         unwrap(lhs_format),
@@ -170,9 +165,9 @@ def dot_scaled(
 
 
 @builtin
-def debug_barrier(_semantic: TritonSemantic | None = None) -> None:
+def debug_barrier(_semantic: TritonSemantic = GIVEN) -> None:
     """Let all threads of the program wait for each other."""
-    _semantic.debug_barrier()  # type: ignore[union-attr]
+    _semantic.debug_barrier()
 
 
 @builtin
@@ -183,10 +178,10 @@ def make_block_ptr(
     offsets: Any,
     block_shape: Any,
     order: Any,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
     """A pointer to a block of the tensor of `shape` and `strides` at `base`, beginning at `offsets`."""
-    return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)  # type: ignore[union-attr]
+    return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)
 
 
 @must_use_result(
@@ -195,9 +190,9 @@ def make_block_ptr(
 )
 @member
 @builtin
-def advance(base: tensor, offsets: Any, _semantic: TritonSemantic | None = None) -> tensor:
+def advance(base: tensor, offsets: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     """A block pointer moved by offsets; the argument itself does not move."""
-    return _semantic.advance(base, offsets)  # type: ignore[union-attr]
+    return _semantic.advance(base, offsets)
 
 
 @builtin
@@ -207,20 +202,20 @@ def make_tensor_descriptor(
     strides: Any,
     block_shape: Any,
     padding_option: Any = "zero",
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> tensor_descriptor:
     """A descriptor of the tensor at `base`, read and written in blocks of `block_shape` and kept inside `shape`.
 
     The last stride is 1; the last dimension of the block has at least 16 bytes.
     """
-    return _semantic.make_tensor_descriptor(  # type: ignore[union-attr]
+    return _semantic.make_tensor_descriptor(
         base, list(unwrap(shape)), list(unwrap(strides)), list(unwrap(block_shape)), unwrap(padding_option)
     )
 
 
 @builtin
 def load_tensor_descriptor(
-    desc: tensor_descriptor_base, offsets: Sequence[constexpr | tensor], _semantic: TritonSemantic | None = None
+    desc: tensor_descriptor_base, offsets: Sequence[constexpr | tensor], _semantic: TritonSemantic = GIVEN
 ) -> tensor:
     """`desc.load(offsets)`."""
     return desc.load(offsets, _semantic=_semantic)  # type: ignore[no-any-return]
@@ -231,7 +226,7 @@ def store_tensor_descriptor(
     desc: tensor_descriptor_base,
     offsets: Sequence[constexpr | tensor],
     value: tensor,
-    _semantic: TritonSemantic | None = None,
+    _semantic: TritonSemantic = GIVEN,
 ) -> Any:
     """`desc.store(offsets, value)`."""
     return desc.store(offsets, value, _semantic=_semantic)

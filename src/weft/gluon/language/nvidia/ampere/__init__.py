@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.base import LayoutError
 from weft.language.constants import unwrap
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
 from weft.layouts import NVMMADistributedLayout
@@ -19,15 +19,12 @@ __all__ = ["async_copy", "mbarrier", "mma_v2"]
 
 
 @builtin
-def mma_v2(
-    a: tensor, b: tensor, acc: tensor, input_precision: Any = None, _semantic: GluonSemantic | None = None
-) -> tensor:
+def mma_v2(a: tensor, b: tensor, acc: tensor, input_precision: Any = None, _semantic: GluonSemantic = GIVEN) -> tensor:
     """`a @ b + acc` by mma.sync.
 
     `acc` is in an NVMMADistributedLayout of version [2, 0], `a` and `b` in DotOperandLayouts of it. float32 operands
     are cut to tf32, for which there is an instruction; any other `input_precision` of theirs is an error.
     """
-    assert _semantic is not None
     layout = check_operands("mma_v2", a, b, acc, NVMMADistributedLayout)
     assert isinstance(layout, NVMMADistributedLayout)
     if tuple(layout.version) != (2, 0):

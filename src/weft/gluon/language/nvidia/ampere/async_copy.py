@@ -14,7 +14,7 @@ from weft import ir
 from weft.ir import tt
 from weft.ir.gpu import async_token, ttg, ttng
 from weft.language.constants import unwrap
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import block_shape, shape_text
 
 from ....memory import shared_memory_descriptor
@@ -22,8 +22,6 @@ from ....semantic import GluonSemantic
 from ...barriers import known_number
 
 __all__ = ["async_copy_global_to_shared", "async_load", "commit_group", "mbarrier_arrive", "wait_group"]
-
-Semantic = GluonSemantic | None
 
 
 @builtin
@@ -34,10 +32,9 @@ def async_copy_global_to_shared(
     cache_modifier: Any = "",
     eviction_policy: Any = "",
     volatile: Any = False,
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> None:
     """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
-    assert _semantic is not None
     if not isinstance(smem, shared_memory_descriptor):
         raise TypeError(f"expected shared memory to copy to, got {getattr(smem, 'type', smem)}")
     mask = unwrap(mask)
@@ -68,26 +65,23 @@ async_load = async_copy_global_to_shared
 
 
 @builtin
-def mbarrier_arrive(mbarrier: Any, increment_count: Any = True, _semantic: Semantic = None) -> None:
+def mbarrier_arrive(mbarrier: Any, increment_count: Any = True, _semantic: GluonSemantic = GIVEN) -> None:
     """Arrive at an mbarrier when this thread's copies so far are done.
 
     With `increment_count` the arrival is one more than the mbarrier was made for, else one of those.
     """
-    assert _semantic is not None
     properties = {} if unwrap(increment_count) else {"noIncrement": ir.unit_attr()}
     _semantic.builder.create(ttng.AsyncCopyMbarrierArriveOp, (mbarrier.handle,), (), properties)
 
 
 @builtin
-def commit_group(_semantic: Semantic = None) -> None:
+def commit_group(_semantic: GluonSemantic = GIVEN) -> None:
     """The copies since the last group are a group."""
-    assert _semantic is not None
     _semantic.builder.create(ttg.AsyncCommitGroupOp, (), (async_token,))
 
 
 @builtin
-def wait_group(num_outstanding: Any = 0, _semantic: Semantic = None) -> None:
+def wait_group(num_outstanding: Any = 0, _semantic: GluonSemantic = GIVEN) -> None:
     """Wait until at most so many of this thread's groups are under way."""
-    assert _semantic is not None
     count = known_number("num_outstanding", num_outstanding)
     _semantic.builder.create(ttg.AsyncWaitOp, (), (async_token,), {"num": ir.i32_attr(count)})

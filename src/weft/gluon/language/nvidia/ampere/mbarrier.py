@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
 from ... import barriers
@@ -21,6 +21,6 @@ __all__ = ["MBarrierLayout", "allocate_mbarrier", "arrive", "init", "invalidate"
 
 
 @builtin
-def arrive(mbarrier: Any, pred: Any = True, *, from_cta: Any = None, _semantic: GluonSemantic | None = None) -> None:
+def arrive(mbarrier: Any, pred: Any = True, *, from_cta: Any = None, _semantic: GluonSemantic = GIVEN) -> None:
     """Arrive once, where `pred` holds."""
     barriers.arrive(mbarrier, count=1, pred=pred, from_cta=from_cta, _semantic=_semantic)

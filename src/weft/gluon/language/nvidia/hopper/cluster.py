@@ -11,7 +11,7 @@ from typing import Any
 from weft import ir
 from weft.ir.gpu import ttng
 from weft.language.constants import unwrap
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
 
@@ -19,22 +19,20 @@ __all__ = ["arrive", "barrier", "wait"]
 
 
 @builtin
-def arrive(relaxed: Any = False, _semantic: GluonSemantic | None = None) -> None:
+def arrive(relaxed: Any = False, _semantic: GluonSemantic = GIVEN) -> None:
     """This block has come so far; with `relaxed`, what it wrote need not be seen by the others."""
-    assert _semantic is not None
     properties = {"relaxed": ir.bool_attr(bool(unwrap(relaxed)))}
     _semantic.builder.create(ttng.ClusterArriveOp, (), (), properties)
 
 
 @builtin
-def wait(_semantic: GluonSemantic | None = None) -> None:
+def wait(_semantic: GluonSemantic = GIVEN) -> None:
     """Wait until all blocks of the cluster have arrived."""
-    assert _semantic is not None
     _semantic.builder.create(ttng.ClusterWaitOp)
 
 
 @builtin
-def barrier(relaxed: Any = False, _semantic: GluonSemantic | None = None) -> None:
+def barrier(relaxed: Any = False, _semantic: GluonSemantic = GIVEN) -> None:
     """All blocks of the cluster wait for each other; with `relaxed`, what they wrote need not be seen by the others."""
     arrive(relaxed, _semantic=_semantic)
     wait(_semantic=_semantic)

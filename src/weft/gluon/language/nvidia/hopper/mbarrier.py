@@ -7,7 +7,7 @@ mbarrier.wait(bar, phase=0)
 
 from __future__ import annotations
 
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
 from ...barriers import allocate_mbarrier, arrive, expect, init, invalidate, wait
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @builtin
-def fence_init_release_cluster(_semantic: GluonSemantic | None = None) -> None:
+def fence_init_release_cluster(_semantic: GluonSemantic = GIVEN) -> None:
     """Mbarriers made before are seen by all blocks of the cluster after its next barrier, also a relaxed one.
 
     Every barrier of a cluster releases what was written before it, so there is nothing to add here.
@@ -36,6 +36,6 @@ def fence_init_release_cluster(_semantic: GluonSemantic | None = None) -> None:
 
 
 @builtin
-def sync_cluster_init(_semantic: GluonSemantic | None = None) -> None:
+def sync_cluster_init(_semantic: GluonSemantic = GIVEN) -> None:
     """All blocks of the cluster see the mbarriers that were made before this."""
     cluster.barrier(_semantic=_semantic)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.gpu import ttng
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
@@ -19,13 +19,12 @@ __all__ = ["async_store"]
 
 
 @builtin
-def async_store(dst: Any, value: Any, mbarrier: Any, _semantic: GluonSemantic | None = None) -> None:
+def async_store(dst: Any, value: Any, mbarrier: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """Begin to put a tile into shared memory of its shape and element type; its bytes count at the mbarrier.
 
     In a cluster of two blocks or more. Each block's mbarrier counts what comes to that block's memory; blocks that hold
     copies of a tile write their own memory where it holds copies too.
     """
-    assert _semantic is not None
     if not isinstance(dst, shared_memory_descriptor):
         raise TypeError(f"async_store needs shared memory to store to, got {dst}")
     _semantic._check_same(dst.type, value)

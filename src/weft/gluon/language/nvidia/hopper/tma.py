@@ -17,7 +17,7 @@ from weft.ir.gpu import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap, unwrap_shape
 from weft.language.dtypes import block_type, pointer_type
-from weft.language.protocol import builtin
+from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import shape_text
 from weft.language.tensors import tensor
 from weft.layouts import NVMMASharedLayout
@@ -53,7 +53,6 @@ __all__ = [
     "tensor_descriptor_type",
 ]
 
-Semantic = GluonSemantic | None
 
 IMAGES = "async_copy_global_to_shared_im2col"
 
@@ -88,14 +87,13 @@ def async_copy_global_to_shared(
     result: Any,
     pred: Any = True,
     multicast: Any = False,
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> None:
     """Begin to copy the block at `coord` to shared memory; its bytes count at the mbarrier. Outside, the padding.
 
     With `multicast`, blocks of the cluster that hold the same part of it (0 in `cga_layout`) get it by one copy, which
     the first of them begins and which counts at the mbarrier of each; each announces its bytes. Weft's, not Triton's.
     """
-    assert _semantic is not None
     at = listed(coord)
     _check("async_copy_global_to_shared", tensor_desc, at, result)
     operands = [
@@ -110,9 +108,8 @@ def async_copy_global_to_shared(
 
 
 @builtin
-def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """Begin to copy shared memory to the block at `coord`; what lies outside of the tensor is dropped."""
-    assert _semantic is not None
     at = listed(coord)
     _check("async_copy_shared_to_global", tensor_desc, at, src)
     operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
@@ -136,14 +133,13 @@ def async_copy_global_to_shared_im2col(
     result: Any,
     pred: Any = True,
     multicast: Any = False,
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> None:
     """Begin to copy pixels and channels of images, from the pixel and the channel at `coord` on, to shared memory.
 
     `coord` has a number for each dimension of the images (the last one is of channels), `offsets` one for each of the
     pixels' dimensions, 0 or more, which is added to all pixels: the place in a filter. Otherwise as async_load.
     """
-    assert _semantic is not None
     at, more = listed(coord), [unwrap(x) for x in listed(offsets)]
     _check(IMAGES, tensor_desc, at, result)
     if len(more) != len(at) - 2:
@@ -180,55 +176,48 @@ def _reduce(kind: tt.DescriptorReduceKind, desc: Any, coord: Any, src: Any, sema
 
 
 @builtin
-def async_atomic_add(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_add(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """Begin to add shared memory to the block at `coord`, each element by an atomic step; done after `store_wait`."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.ADD, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def async_atomic_min(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_min(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """As async_atomic_add, with the smaller of two elements."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.MIN, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def async_atomic_max(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_max(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """As async_atomic_add, with the greater of two elements."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.MAX, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def async_atomic_and(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_and(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """As async_atomic_add, with the bits that both integers have."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.AND, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def async_atomic_or(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_or(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """As async_atomic_add, with the bits that either integer has."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.OR, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def async_atomic_xor(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+def async_atomic_xor(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
     """As async_atomic_add, with the bits that one of the integers has."""
-    assert _semantic is not None
     _reduce(tt.DescriptorReduceKind.XOR, tensor_desc, coord, src, _semantic)
 
 
 @builtin
-def store_wait(pendings: Any, read_only: Any = True, _semantic: Semantic = None) -> None:
+def store_wait(pendings: Any, read_only: Any = True, _semantic: GluonSemantic = GIVEN) -> None:
     """Wait until at most so many copies from shared memory still read it.
 
     With `read_only=False`, until at most so many have not written all of global memory, as whoever is told of it by a
     store, an atomic operation or the end of the kernel may want to read.
     """
-    assert _semantic is not None
     reading = unwrap(read_only)
     if not isinstance(reading, bool):
         raise TypeError(f"store_wait: read_only must be True or False when compiling, got {reading}")
@@ -241,13 +230,12 @@ def store_wait(pendings: Any, read_only: Any = True, _semantic: Semantic = None)
 @builtin
 def make_tensor_descriptor(
     base: Any, shape: Any, strides: Any, block_shape: Any, layout: Any, padding_option: Any = "zero",
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> tensor_descriptor:  # fmt: skip
     """A descriptor made in the kernel: a pointer, sizes, strides in elements (the last is 1), the block and its layout.
 
     Strides but the last are multiples of 16 bytes, as is the address. 1 to 5 dimensions.
     """
-    assert _semantic is not None
     sizes, steps = listed(shape), listed(strides)
     block = unwrap_shape(block_shape)
     layout = unwrap(layout)

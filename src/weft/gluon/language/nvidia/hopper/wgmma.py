@@ -13,7 +13,7 @@ from weft import ir
 from weft.base import LayoutError, hinted
 from weft.ir.gpu import ttng
 from weft.language.constants import unwrap
-from weft.language.protocol import base_type, base_value, builtin
+from weft.language.protocol import GIVEN, base_type, base_value, builtin
 from weft.language.semantic import shape_text
 from weft.language.tensors import tensor
 from weft.language.tuples import tuple as _tuple
@@ -34,13 +34,10 @@ __all__ = [
     "warpgroup_mma_wait",
 ]
 
-Semantic = GluonSemantic | None
-
 
 @builtin
-def fence_async_shared(cluster: Any = False, _semantic: Semantic = None) -> None:
+def fence_async_shared(cluster: Any = False, _semantic: GluonSemantic = GIVEN) -> None:
     """What this thread wrote to shared memory is seen by wgmma and by bulk copies from now on."""
-    assert _semantic is not None
     flag = unwrap(cluster)
     if not isinstance(flag, (bool, int)):
         raise TypeError(f"fence_async_shared: cluster must be True or False, known when compiling, got {flag}")
@@ -98,7 +95,7 @@ class warpgroup_mma_accumulator(base_value):
 
 
 @builtin
-def warpgroup_mma_init(value: tensor, _semantic: Semantic = None) -> warpgroup_mma_accumulator:
+def warpgroup_mma_init(value: tensor, _semantic: GluonSemantic = GIVEN) -> warpgroup_mma_accumulator:
     """A tensor as an accumulator that a loop of asynchronous products can carry."""
     if not isinstance(value, tensor) or not isinstance(value.type, distributed_type):
         raise TypeError(f"warpgroup_mma_init needs a tensor, got {value}")
@@ -169,14 +166,13 @@ def warpgroup_mma(
     precision: Any = None,
     max_num_imprecise_acc: Any = None,
     is_async: Any = False,
-    _semantic: Semantic = None,
+    _semantic: GluonSemantic = GIVEN,
 ) -> Any:
     """`a @ b + acc`, or `a @ b` where `use_acc` is false, by wgmma.
 
     `a` is in shared memory or in a DotOperandLayout of `acc`, `b` in shared memory. With `is_async` the product is only
     begun: the result is a `warpgroup_mma_accumulator`, and what it reads must not change until it was waited for.
     """
-    assert _semantic is not None
     type_ = _tensor_type(acc)
     _check(a, b, type_)
     check_precision("warpgroup_mma", a, unwrap(precision))
@@ -201,9 +197,8 @@ def warpgroup_mma(
 
 
 @builtin
-def warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None, _semantic: Semantic = None) -> Any:
+def warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None, _semantic: GluonSemantic = GIVEN) -> Any:
     """Wait until at most so many products are under way; `deps`, which are complete then, are given back."""
-    assert _semantic is not None
     if unwrap(deps) is None:
         raise hinted(ValueError("warpgroup_mma_wait deps must be given"), "acc = warpgroup_mma_wait(0, deps=(acc,))")
     values = listed(deps)

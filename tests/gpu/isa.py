@@ -129,5 +129,5 @@ def group_product(entry: Instruction, target: str, a: int, b: int) -> LaneProgra
     shape = [(acc, result.count)]
     made = kit.instruction(entry.name, [left, descriptor(BYTES // 2, b), c, kit.int(1)], shape)
     kit.instruction("wgmma.commit_group", [])
-    save(kit, "d_out", kit.add("await", made.results, shape, {"isa": "wgmma", "pending": 0}).result)
+    save(kit, "d_out", kit.add("await", made.results, shape, {"kind": "product", "pending": 0}).result)
     return kit.program()

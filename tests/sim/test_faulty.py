@@ -543,7 +543,7 @@ def warpgroup_product(k: Kit, what: str) -> Value:
     operands = [*descs, zero, k.int(0)]
     made = k.instruction("wgmma.m64n8k16.f32.f16.f16", operands, [("f32", 4)])
     k.instruction("wgmma.commit_group", [])
-    return k.add("await", made.results, [("f32", 4)], {"isa": "wgmma", "pending": 0}).result
+    return k.add("await", made.results, [("f32", 4)], {"kind": "product", "pending": 0}).result
 
 
 def test_wgmma_with_a_fence() -> None:

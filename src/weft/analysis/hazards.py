@@ -23,7 +23,7 @@ import numpy as np
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 
 from .lane_numbers import MODULUS, Array, LaneNumbers, origins
-from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_barrier, touches_of
+from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_barrier, touches_of, waits_of
 
 __all__ = ["ORDERING", "Hazards", "Pending"]
 
@@ -216,7 +216,7 @@ class _Walk:
             return self._after_barrier(op, state), index
         if is_cluster_barrier(op, "arrive"):
             return frozenset(replace(p, arrived=True) for p in state), index
-        awaited = _awaited(op)
+        awaited = waits_of(op)
         if awaited is not None:
             return _landed(state, *awaited), index
         for touch in self.touches.get(op, ()):
@@ -396,19 +396,6 @@ def _same(choices: Sequence[Array | None]) -> Array | None:
 
 def _key(arrays: Sequence[Array | None]) -> tuple[object, ...]:
     return tuple(None if a is None else (a.shape, a.tobytes()) for a in arrays)
-
-
-def _awaited(op: LaneOp) -> tuple[str, bool] | None:
-    """(the kind of accesses that an operation waits for, whether for all of them)."""
-    if op.name == "wait_async":
-        return "copy", int(op.attrs["pending"]) == 0
-    if op.name == "await":
-        return "wgmma", int(op.attrs["pending"]) == 0
-    if op.name == "instruction" and "wait_group" in op.attrs["isa"]:
-        producer = op.operands[0].op
-        every = producer is not None and producer.name == "constant" and producer.attrs["value"] == 0
-        return ("bulk" if "bulk" in op.attrs["isa"] else "wgmma"), every
-    return None
 
 
 def _landed(state: State, kind: str, all_of_them: bool) -> State:

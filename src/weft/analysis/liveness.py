@@ -22,9 +22,10 @@ from dataclasses import dataclass
 
 from weft.base import Span
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+from weft.targets.table import effects_of
 
 from .lane_numbers import origins
-from .touches import touches_of
+from .touches import touches_of, waits_of
 
 __all__ = ["Lifetime", "Numbered", "lifetimes", "lines_of_buffers", "touched_buffers"]
 
@@ -41,8 +42,8 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-WAITS = {"copy": "wait_async", "wgmma": "await", "bulk": "cp.async.bulk.wait_group"}
-"""What waits for accesses that happen later, by their kind."""
+WAITS = ("copy", "product", "bulk")
+"""The kinds of accesses that happen later and are waited for by themselves."""
 
 
 class Numbered:
@@ -59,8 +60,8 @@ class Numbered:
         for op in block.ops:
             start = self.number
             self.number += 1
-            for kind, name in WAITS.items():
-                if _waits_for_all(op, name):
+            for kind in WAITS:
+                if _waits_for_all(op, kind):
                     self.waits[kind].append(start)
             for region in op.regions:
                 self._walk(region)
@@ -70,13 +71,9 @@ class Numbered:
         return self.origins.get(value, frozenset())
 
 
-def _waits_for_all(op: LaneOp, name: str) -> bool:
-    if op.name in ("wait_async", "await"):
-        return name == op.name and op.attrs["pending"] == 0
-    if op.name != "instruction" or not op.attrs["isa"].startswith(name):
-        return False
-    pending = op.operands[0].op if op.operands else None
-    return pending is not None and pending.name == "constant" and pending.attrs["value"] == 0
+def _waits_for_all(op: LaneOp, kind: str) -> bool:
+    waits = waits_of(op)
+    return waits is not None and waits[0] == kind and waits[1]
 
 
 def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Lifetime | None]:
@@ -124,7 +121,7 @@ def _extend(program: LaneProgram, numbered: Numbered, lives: list[Lifetime | Non
     used = list(lives)
     for op, awaited in _with_waits(program.body, numbered):
         for touch in touches_of(op):
-            if op.attrs.get("isa") == "mbarrier.init":  # no other may be made in its place
+            if op.name == "instruction" and effects_of(op.attrs["isa"]).lasting:
                 for buffer in numbered.of(touch.address) or range(len(program.shared)):
                     life = lives[buffer]
                     lives[buffer] = Lifetime(life.first, numbered.number) if life is not None else None
@@ -144,7 +141,7 @@ def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict
     awaited: dict[str, int] = {}
     for op in reversed(block.ops):
         at = numbered.extent[op][0]
-        awaited = awaited | {kind: at for kind, name in WAITS.items() if _waits_for_all(op, name)}
+        awaited = awaited | {kind: at for kind in WAITS if _waits_for_all(op, kind)}
         yield op, awaited
         for region in op.regions:
             yield from _with_waits(region, numbered)

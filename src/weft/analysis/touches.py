@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
-from weft.targets.table import instruction
+from weft.targets.table import effects_of, instruction
 
 from .lane_numbers import Array, LaneNumbers
 
-__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "is_cluster_barrier", "touches_of"]
+__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "is_cluster_barrier", "touches_of", "waits_of"]
 
 Places = dict[Value, frozenset[int]]
 
@@ -60,33 +60,24 @@ def touches_of(op: LaneOp) -> Iterator[Touch]:
 
 
 def _of_instruction(op: LaneOp) -> Iterator[Touch]:
-    name = op.attrs["isa"]
-    entry = instruction(name)
-    active = next((v for o, v in zip(entry.operands, op.operands) if o.name == "active"), None)
-    if entry.touches == "mbarrier":
-        how = "write" if name in ("mbarrier.init", "mbarrier.inval") else "atomic"
-        far = name.endswith(".remote")
-        yield Touch(op.operands[0], 8, how, active, release=how == "atomic" and active is not None, far=far)
-    elif name.startswith("tensormap."):
-        if entry.touches != "sync":  # a field somewhere in 128 bytes, or all of them
-            place = op.operands[0 if entry.touches == "shared" else 1]
-            yield Touch(place, 128, "write" if entry.touches == "shared" else "read", active)
-    elif entry.touches == "bulk" and active is not None:
-        by_name = dict(zip((o.name for o in entry.operands), op.operands))
-        sent = name.startswith("st.async")  # by each thread for itself: it says nothing of what others have done
-        far = sent or "blocks" in by_name
-        if "barrier" in by_name:
-            yield Touch(by_name["barrier"], 8, "atomic", active, release=not sent, far=far)
-        later, how = ("mbarrier", "write") if entry.stores else ("bulk", "read")
-        yield Touch(by_name["to" if entry.stores else "source"], 1, how, later=later, far=far)
-    elif name.startswith("wgmma") and entry.touches == "shared":
-        for operand, value in zip(entry.operands, op.operands):
-            if operand.constraint == "l":
-                yield Touch(value, 1, "read", later="wgmma")
-    elif entry.touches in ("shared", "copy"):
-        later = "copy" if entry.touches == "copy" else ""
-        how = "write" if entry.stores else "read"
-        yield Touch(op.operands[0], entry.width, how, later=later, together=not later)
+    entry = instruction(op.attrs["isa"])
+    values = dict(zip((o.name for o in entry.operands), op.operands))
+    for r in effects_of(entry.name).reaches:
+        mask = values["active"] if r.masked else None
+        yield Touch(values[r.operand], r.width, r.how, mask, r.later, r.together, r.release, r.far)
+
+
+def waits_of(op: LaneOp) -> tuple[str, bool] | None:
+    """(the kind of accesses that happen later for which an operation waits, whether for all of them)."""
+    if op.name == "wait_async":
+        return "copy", int(op.attrs["pending"]) == 0
+    if op.name == "await":
+        return str(op.attrs["kind"]), int(op.attrs["pending"]) == 0
+    kind = effects_of(op.attrs["isa"]).waits if op.name == "instruction" else ""
+    if not kind:
+        return None
+    producer = op.operands[0].op if op.operands else None
+    return kind, producer is not None and producer.name == "constant" and producer.attrs["value"] == 0
 
 
 def _may_be_exact(touch: Touch) -> bool:
@@ -98,7 +89,7 @@ def is_cluster_barrier(op: LaneOp, what: str) -> bool:
     """Whether all blocks of the cluster "arrive" at a barrier here, or "wait" for the others, or both."""
     if op.name == "barrier":
         return bool(op.attrs["scope"] == "cluster")
-    return op.name == "instruction" and bool(op.attrs["isa"] == f"barrier.cluster.{what}")
+    return op.name == "instruction" and effects_of(op.attrs["isa"]).meets == what
 
 
 def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:

@@ -289,8 +289,8 @@ OPERATIONS: dict[str, str] = {
     "registers are n instructions, an operand with those of one takes part in all; of an operand that is an immediate "
     "the value is a constant. Those with an operand `active` are for the lanes where it holds",
     "await": "(values): the same values, which are valid from here on: all but the last attrs pending groups of attrs "
-    "isa (wgmma) are done. Until then nothing but a further wgmma, as its accumulator, may use them. An emitter ties "
-    "the values to the wait, so that no use moves before it",
+    "kind (product) are done. Until then nothing but a further product, as its accumulator, may use them. An emitter "
+    "ties the values to the wait, so that no use moves before it",
     "assembly": "(values...), attrs text, constraints, pure, pack: inline assembly of the target on `pack` elements at "
     "a time, small ones packed into words; its constraints are those of LLVM. Not simulated",
     "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited; "

@@ -24,7 +24,7 @@ from weft.layouts import LinearLayout
 from weft.machines import Machine
 from weft.ops import ELEMENTS
 
-__all__ = ["Array", "Instruction", "Memory", "Operand"]
+__all__ = ["Array", "Effects", "Instruction", "Memory", "Operand", "Reach"]
 
 Array = npt.NDArray[Any]
 
@@ -74,6 +74,35 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """One access of shared memory that an instruction makes, at the address in an operand (see `analysis.Touch`)."""
+
+    operand: str
+    width: int
+    how: str
+    masked: bool = False
+    """Whether it is for the lanes whose operand `active` holds."""
+    later: str = ""
+    """Where it happens some time afterwards: what must be waited for, `copy`, `bulk`, `mbarrier` or `product`."""
+    together: bool = False
+    release: bool = False
+    far: bool = False
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What an instruction does that others have to be ordered with."""
+
+    reaches: tuple[Reach, ...] = ()
+    waits: str = ""
+    """The kind of accesses that it waits for; its operand says how many of them may be left, and all without one."""
+    meets: str = ""
+    """Whether it is where all blocks of a cluster `arrive` at a barrier, or `wait` for the others."""
+    lasting: bool = False
+    """Whether nothing else may ever be where it writes."""
+
+
+@dataclass(frozen=True)
 class Instruction:
     """An entry of the table.
 
@@ -109,6 +138,13 @@ class Instruction:
     def products(self) -> int:
         """How many products of two elements a matrix product sums; 0 for what is none."""
         return prod(self.shape) if self.shape else 0
+
+    def effects(self) -> Effects:
+        """What it does if that follows from what it touches: one access, by all lanes of a warp together."""
+        if self.touches not in ("shared", "copy"):
+            return Effects()
+        later, how = ("copy" if self.touches == "copy" else ""), ("write" if self.stores else "read")
+        return Effects((Reach(self.operands[0].name, self.width, how, later=later, together=not later),))
 
     @property
     def is_shared_load(self) -> bool:

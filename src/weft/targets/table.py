@@ -13,17 +13,18 @@ whose tile divides its layouts:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from weft.machines import MACHINES, Machine
 from weft.machines.vendors import after_joining, part_of, vendors_with
 
-from .instruction import Instruction
+from .instruction import Effects, Instruction
 
-__all__ = ["add_instructions", "available", "first_with", "has", "instruction", "products"]
+__all__ = ["add_instructions", "available", "effects_of", "first_with", "has", "instruction", "products"]
 
 _BY_VENDOR: dict[str, dict[str, Instruction]] = {}
 _BY_NAME: dict[str, Instruction] = {}
+_VENDOR_OF: dict[str, str] = {}
 
 
 def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
@@ -32,6 +33,7 @@ def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
     assert not added.keys() & _BY_NAME.keys(), sorted(added.keys() & _BY_NAME.keys())
     _BY_VENDOR.setdefault(vendor, {}).update(added)
     _BY_NAME.update(added)
+    _VENDOR_OF.update(dict.fromkeys(added, vendor))
     products.cache_clear()
 
 
@@ -41,6 +43,14 @@ def instruction(name: str) -> Instruction:
     if found is None:
         alike = sorted(n for n in _BY_NAME if n.split(".")[0] == name.split(".")[0])
         raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
+    return found
+
+
+@cache
+def effects_of(name: str) -> Effects:
+    """What the instruction of this name does that others have to be ordered with: as its vendor says, if it does."""
+    entry, own = instruction(name), part_of("targets", _VENDOR_OF[name])
+    found: Effects = own.effects(entry) if own is not None else entry.effects()
     return found
 
 

@@ -39,7 +39,7 @@ def _add(kit: Kit, base: Value, entry: Instruction) -> None:
     results = [(STORED.get(r.elem, r.elem), r.count) for r in entry.results]
     made: Sequence[Value] = kit.add("instruction", operands, results, {"isa": entry.name}).results
     if entry.name.startswith("wgmma.m"):
-        made = kit.add("await", made, results, {"isa": "wgmma", "pending": 0}).results
+        made = kit.add("await", made, results, {"kind": "product", "pending": 0}).results
     for value in made:
         stored = kit.op("arith.bitcast", [value], "i8") if value.elem.startswith("f8") else value
         kit.store("global", kit.place("p", kit.linear(range(stored.count))), stored)

@@ -116,8 +116,8 @@ def _elements(e: Emitter, word: str, operand: Operand, elem: str) -> list[Regist
 
 def write_wait(e: Emitter, op: LaneOp) -> None:
     """All registers go through the wait, packed as the products have them."""
-    if op.attrs["isa"] != "wgmma":
-        raise e.fail(op, f"waiting for `{op.attrs['isa']}`")
+    if op.attrs["kind"] != "product":
+        raise e.fail(op, f"waiting for a {op.attrs['kind']}")
     words: list[tuple[str, str]] = []
     packed: list[int] = []
     for value in op.operands:

@@ -143,7 +143,7 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
     total = product.written(rest[0] if rest else None, op.imprecise)
     tell_product(c, op, product.entry, len(product.origins) * (product.depth // product.entry.shape[2]))
     if not holds(op, "isAsync"):
-        total = c.build.add("await", [total], [(total.elem, total.count)], {"isa": "wgmma", "pending": 0}).result
+        total = c.build.add("await", [total], [(total.elem, total.count)], {"kind": "product", "pending": 0}).result
     c[result] = total
 
 
@@ -252,7 +252,7 @@ class _Product:
             build.instruction("wgmma.commit_group", [])
             values = list(parts.values())
             done = build.add(
-                "await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": 0}
+                "await", values, [(v.elem, v.count) for v in values], {"kind": "product", "pending": 0}
             ).results
             sums = {at: build.op("arith.addf", [sums[at], d], d.elem) for at, d in zip(parts, done, strict=True)}
         return assembled(c, {at: (sums[at], chosen[at]) for at in self.origins}, self.layout)
@@ -269,7 +269,7 @@ def _wait(c: Context, op: Operation) -> None:
     pending = int_value(op.properties["pendings"])
     tiles = [x for x in op.operands if is_tensor(x.type)]
     values = [c.whole(x) for x in tiles]
-    op_made = c.build.add("await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": pending})
+    op_made = c.build.add("await", values, [(v.elem, v.count) for v in values], {"kind": "product", "pending": pending})
     awaited = dict(zip(tiles, op_made.results, strict=True))
     for operand, result in zip(op.operands, op.results, strict=True):
         c[result] = awaited.get(operand, c[operand])

@@ -45,7 +45,7 @@ class Nvidia:
         return None
 
     def await_(self, context: Context, op: LaneOp) -> None:
-        context.batch.report.add_kind(op.span, f"{op.attrs['isa']}.wait_group", context.count)
+        context.batch.report.add_kind(op.span, "wgmma.wait_group", context.count)
         products.await_products(context, op, int(op.attrs["pending"]))
 
     def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:

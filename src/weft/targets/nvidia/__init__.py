@@ -7,6 +7,7 @@
 
 from ..instruction import Instruction, Memory, Operand
 from .bulk import CORNERS, ELEMENT_TYPES, MOST_PIXELS, REDUCTIONS, SWIZZLES, TensorMap, map_of
+from .effects import effects
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
 from .table import INSTRUCTIONS, instruction
@@ -18,6 +19,7 @@ __all__ = [
     "INSTRUCTIONS",
     "Instruction",
     "Operand",
+    "effects",
     "instruction",
     # tensor maps
     "CORNERS",

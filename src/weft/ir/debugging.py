@@ -4,22 +4,15 @@ The operation is Weft's own. It is made after the stage that `.asm["ttir"]` show
 """
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    traits_def,
-    var_operand_def,
-)
-from xdsl.traits import MemoryWriteEffect
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, var_operand_def
+
+from .effects import WriteOp
 
 __all__ = ["CheckOp"]
 
 
 @irdl_op_definition
-class CheckOp(IRDLOperation):
+class CheckOp(WriteOp):
     """Ends the launch with an error unless every element is true; the error tells the first place and the values there:
 
     "weft.check"(%ok, %address) <{what = "load", message = "", bytes = 4 : i32, ...}> : (tensor<8xi1>, tensor<8xi64>)
@@ -47,4 +40,3 @@ class CheckOp(IRDLOperation):
     masked = opt_prop_def()
     sources = opt_prop_def()
     type = opt_prop_def(StringAttr)
-    traits = traits_def(MemoryWriteEffect())

@@ -19,6 +19,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
+from .effects import PureOp
+
 __all__ = [
     "DotOp",
     "DotScaledOp",
@@ -36,7 +38,7 @@ __all__ = [
 
 
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(PureOp):
     """A matrix product plus an accumulator, batched where there are three dimensions:
 
     %d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x32xf16> * tensor<32x16xf16> -> tensor<16x16xf32>
@@ -49,11 +51,10 @@ class DotOp(IRDLOperation):
     inputPrecision = opt_prop_def()
     maxNumImpreciseAcc = opt_prop_def()
     d = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class DotScaledOp(IRDLOperation):
+class DotScaledOp(PureOp):
     """A matrix product of block-scaled operands plus an accumulator:
 
     %d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e4m3 rhs = e2m1 {fastMath = false}
@@ -73,7 +74,6 @@ class DotScaledOp(IRDLOperation):
     rhs_k_pack = opt_prop_def()
     d = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
@@ -192,18 +192,17 @@ class ElementwiseInlineAsmOp(IRDLOperation):
 
 
 @irdl_op_definition
-class HistogramOp(IRDLOperation):
+class HistogramOp(PureOp):
     """How often each of 0, 1, ... occurs:  %h = tt.histogram %x, %mask : tensor<128xi32> -> tensor<16xi32>"""
 
     name = "tt.histogram"
     src = operand_def()
     mask = opt_operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class GatherOp(IRDLOperation):
+class GatherOp(PureOp):
     """Elements of a tile picked by indices along one axis:
 
     %y = tt.gather %x[%i] {axis = 0 : i32} : (tensor<128x4xf32>, tensor<16x4xi32>) -> tensor<16x4xf32>
@@ -215,4 +214,3 @@ class GatherOp(IRDLOperation):
     axis = prop_def()
     efficient_layout = opt_prop_def()
     result = result_def()
-    traits = traits_def(Pure())

@@ -14,14 +14,9 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import (
-    IsolatedFromAbove,
-    IsTerminator,
-    MemoryReadEffect,
-    MemoryWriteEffect,
-    Pure,
-    SymbolOpInterface,
-)
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+
+from .effects import PureOp, ReadWriteOp, WriteOp
 
 __all__ = ["AssertOp", "CallOp", "FuncOp", "GetNumProgramsOp", "GetProgramIdOp", "PrintOp", "ReturnOp"]
 
@@ -57,7 +52,7 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CallOp(IRDLOperation):
+class CallOp(ReadWriteOp):
     """A call of a function of the module:  %r = tt.call @f(%x) : (f32) -> f32"""
 
     name = "tt.call"
@@ -66,7 +61,6 @@ class CallOp(IRDLOperation):
     arg_attrs = opt_prop_def()
     res_attrs = opt_prop_def()
     result = var_result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
@@ -79,27 +73,25 @@ class ReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GetProgramIdOp(IRDLOperation):
+class GetProgramIdOp(PureOp):
     """Which program this is, along one axis of the grid:  %i = tt.get_program_id x : i32"""
 
     name = "tt.get_program_id"
     axis = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class GetNumProgramsOp(IRDLOperation):
+class GetNumProgramsOp(PureOp):
     """How many programs the grid has along one axis:  %n = tt.get_num_programs x : i32"""
 
     name = "tt.get_num_programs"
     axis = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class PrintOp(IRDLOperation):
+class PrintOp(WriteOp):
     """Values printed from the device, one line an element:
 
     tt.print "x: " {hex = false, isSigned = array<i32: 1>} : %x : tensor<128xi32>
@@ -110,14 +102,12 @@ class PrintOp(IRDLOperation):
     hex = prop_def()
     args = var_operand_def()
     isSigned = prop_def()
-    traits = traits_def(MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AssertOp(IRDLOperation):
+class AssertOp(WriteOp):
     """Ends the launch with an error unless every element is true:  tt.assert %c, "x is negative" : tensor<128xi1>"""
 
     name = "tt.assert"
     condition = operand_def()
     message = prop_def(StringAttr)
-    traits = traits_def(MemoryWriteEffect())

@@ -6,7 +6,6 @@ Triton and 0 in Weft; a masked-off atomic yields 0.
 
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     SameVariadicOperandSize,
     irdl_op_definition,
     operand_def,
@@ -14,10 +13,10 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from .effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 
 __all__ = [
     "AdvanceOp",
@@ -39,7 +38,7 @@ __all__ = [
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(ReadOp):
     """Read one element for each pointer, or the block of a block pointer:
 
     %v = tt.load %p, %mask, %other cacheModifier = cg evictionPolicy = evict_last : tensor<8x!tt.ptr<f32>>
@@ -59,11 +58,10 @@ class LoadOp(IRDLOperation):
     isVolatile = opt_prop_def()
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(WriteOp):
     """Write one element for each pointer, or the block of a block pointer:
 
     tt.store %p, %v, %mask cacheModifier = wb : tensor<8x!tt.ptr<f32>>
@@ -78,11 +76,10 @@ class StoreOp(IRDLOperation):
     boundaryCheck = opt_prop_def()
     cache = opt_prop_def()
     evict = opt_prop_def()
-    traits = traits_def(MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AtomicRMWOp(IRDLOperation):
+class AtomicRMWOp(ReadWriteOp):
     """Read, combine and write each element as one step; yields what was there before:
 
     %old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %mask : (!tt.ptr<f32>, f32, i1) -> f32
@@ -96,11 +93,10 @@ class AtomicRMWOp(IRDLOperation):
     sem = prop_def()
     scope = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AtomicCASOp(IRDLOperation):
+class AtomicCASOp(ReadWriteOp):
     """Write `val` where memory holds `cmp`, as one step; yields what was there before:
 
     %old = tt.atomic_cas acq_rel, gpu, %p, %cmp, %val : (!tt.ptr<i32>, i32, i32) -> i32
@@ -113,12 +109,11 @@ class AtomicCASOp(IRDLOperation):
     sem = prop_def()
     scope = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AtomicLoadOp(IRDLOperation):
-    """Read each element in one step, in an order with other accesses:
+class AtomicLoadOp(ReadWriteOp):
+    """Read each element in one step, in an order with other accesses: what comes after it stays after it.
 
     %v = tt.atomic_load acquire, gpu, %p, %mask : (!tt.ptr<i32>, i1) -> i32
     """
@@ -129,11 +124,10 @@ class AtomicLoadOp(IRDLOperation):
     sem = prop_def()
     scope = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())  # what comes after it stays after it
 
 
 @irdl_op_definition
-class AtomicStoreOp(IRDLOperation):
+class AtomicStoreOp(ReadWriteOp):
     """Write each element in one step, in an order with other accesses:
 
     tt.atomic_store release, gpu, %p, %v, %mask : !tt.ptr<i32>
@@ -145,11 +139,10 @@ class AtomicStoreOp(IRDLOperation):
     mask = opt_operand_def()
     sem = prop_def()
     scope = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AtomicPollOp(IRDLOperation):
+class AtomicPollOp(ReadWriteOp):
     """Wait until a scalar in memory is `expected`: true; false if it is not after `timeout` nanoseconds:
 
     %found = tt.atomic_poll acquire, gpu, %p, %expected timeout %ns : !tt.ptr<i32>, i32 -> i1
@@ -164,11 +157,10 @@ class AtomicPollOp(IRDLOperation):
     sem = prop_def()
     scope = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class MakeTensorPtrOp(IRDLOperation):
+class MakeTensorPtrOp(PureOp):
     """A block pointer: a base, the whole tensor's shape and strides, and where the block begins:
 
     %bp = tt.make_tensor_ptr %base, [%m, %n], [%sm, %sn], [%i, %j] {order = array<i32: 1, 0>} : <tensor<8x8xf16>>
@@ -182,22 +174,20 @@ class MakeTensorPtrOp(IRDLOperation):
     order = prop_def()
     result = result_def()
     irdl_options = (SameVariadicOperandSize(),)
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class AdvanceOp(IRDLOperation):
+class AdvanceOp(PureOp):
     """A block pointer moved:  %q = tt.advance %bp, [%c0, %c8] : <tensor<8x8xf16>>"""
 
     name = "tt.advance"
     ptr = operand_def()
     offsets = var_operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class MakeTensorDescriptorOp(IRDLOperation):
+class MakeTensorDescriptorOp(PureOp):
     """A descriptor of a tensor in memory, accessed a block at a time:
 
     %d = tt.make_tensor_descriptor %base, [%m, %n], [%sm, %sn] : !tt.ptr<f16>, !tt.tensordesc<tensor<8x64xf16>>
@@ -210,11 +200,10 @@ class MakeTensorDescriptorOp(IRDLOperation):
     padding = opt_prop_def()
     result = result_def()
     irdl_options = (SameVariadicOperandSize(),)
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class DescriptorLoadOp(IRDLOperation):
+class DescriptorLoadOp(ReadOp):
     """Read a block; elements outside the tensor are the descriptor's padding:
 
     %v = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<8x64xf16>> -> tensor<8x64xf16>
@@ -226,11 +215,10 @@ class DescriptorLoadOp(IRDLOperation):
     cache = opt_prop_def()
     evict = opt_prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class DescriptorStoreOp(IRDLOperation):
+class DescriptorStoreOp(ReadWriteOp):
     """Write a block; elements outside the tensor are dropped:
 
     tt.descriptor_store %d[%i, %j], %v : !tt.tensordesc<tensor<8x64xf16>>, tensor<8x64xf16>
@@ -240,11 +228,10 @@ class DescriptorStoreOp(IRDLOperation):
     desc = operand_def()
     src = operand_def()
     indices = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class DescriptorReduceOp(IRDLOperation):
+class DescriptorReduceOp(ReadWriteOp):
     """Combine a block with memory, each element as one step:
 
     tt.descriptor_reduce add, %d[%i, %j], %v : !tt.tensordesc<tensor<8x64xf16>>, tensor<8x64xf16>
@@ -255,11 +242,10 @@ class DescriptorReduceOp(IRDLOperation):
     desc = operand_def()
     src = operand_def()
     indices = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class DescriptorGatherOp(IRDLOperation):
+class DescriptorGatherOp(ReadOp):
     """Read the rows that a tile of row numbers names, from one column on:
 
     %v = tt.descriptor_gather %d[%rows, %col]
@@ -271,11 +257,10 @@ class DescriptorGatherOp(IRDLOperation):
     x_offsets = operand_def()
     y_offset = operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class DescriptorScatterOp(IRDLOperation):
+class DescriptorScatterOp(ReadWriteOp):
     """Write the rows that a tile of row numbers names, from one column on:
 
     tt.descriptor_scatter %d[%rows, %col], %v : !tt.tensordesc<tensor<1x32xf32>>, tensor<8xi32>, i32, tensor<8x32xf32>
@@ -286,4 +271,3 @@ class DescriptorScatterOp(IRDLOperation):
     x_offsets = operand_def()
     y_offset = operand_def()
     src = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())

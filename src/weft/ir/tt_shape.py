@@ -3,16 +3,9 @@
 Elements are in row-major order wherever an order is meant.
 """
 
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
-from xdsl.traits import Pure
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from .effects import PureOp
 
 __all__ = [
     "BroadcastOp",
@@ -29,7 +22,7 @@ __all__ = [
 
 
 @irdl_op_definition
-class MakeRangeOp(IRDLOperation):
+class MakeRangeOp(PureOp):
     """The integers from `start` up to, not including, `end`:
 
     %r = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
@@ -39,31 +32,28 @@ class MakeRangeOp(IRDLOperation):
     start = prop_def()
     end = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class SplatOp(IRDLOperation):
+class SplatOp(PureOp):
     """A tile of one scalar:  %t = tt.splat %s : f32 -> tensor<128xf32>.  See `BroadcastOp` for a tile."""
 
     name = "tt.splat"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class UnsplatOp(IRDLOperation):
+class UnsplatOp(PureOp):
     """The one element of a tile that has one:  %s = tt.unsplat %t : tensor<1xf32>"""
 
     name = "tt.unsplat"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class ExpandDimsOp(IRDLOperation):
+class ExpandDimsOp(PureOp):
     """A tile with one more dimension, of size 1:
 
     %u = tt.expand_dims %t {axis = 1 : i32} : tensor<8xf32> -> tensor<8x1xf32>
@@ -73,21 +63,19 @@ class ExpandDimsOp(IRDLOperation):
     src = operand_def()
     axis = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class BroadcastOp(IRDLOperation):
+class BroadcastOp(PureOp):
     """Dimensions of size 1 repeated:  %u = tt.broadcast %t : tensor<8x1xf32> -> tensor<8x4xf32>"""
 
     name = "tt.broadcast"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class ReshapeOp(IRDLOperation):
+class ReshapeOp(PureOp):
     """The same elements in another shape:  %u = tt.reshape %t : tensor<8x4xf32> -> tensor<32xf32>
 
     With `allow_reorder` the compiler may permute the elements; Weft keeps their order.
@@ -98,11 +86,10 @@ class ReshapeOp(IRDLOperation):
     allow_reorder = opt_prop_def()
     efficient_layout = opt_prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class TransOp(IRDLOperation):
+class TransOp(PureOp):
     """Dimensions permuted; dimension i of the result is dimension `order[i]` of the source:
 
     %u = tt.trans %t {order = array<i32: 1, 0>} : tensor<8x4xf32> -> tensor<4x8xf32>
@@ -112,11 +99,10 @@ class TransOp(IRDLOperation):
     src = operand_def()
     order = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class CatOp(IRDLOperation):
+class CatOp(PureOp):
     """Two tiles end to end:  %u = tt.cat %a, %b : tensor<8xf32> -> tensor<16xf32>
 
     The language promises no order; Weft puts `lhs` first.
@@ -126,26 +112,23 @@ class CatOp(IRDLOperation):
     lhs = operand_def()
     rhs = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class JoinOp(IRDLOperation):
+class JoinOp(PureOp):
     """Two tiles side by side in a new last dimension:  %u = tt.join %a, %b : tensor<8xf32> -> tensor<8x2xf32>"""
 
     name = "tt.join"
     lhs = operand_def()
     rhs = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class SplitOp(IRDLOperation):
+class SplitOp(PureOp):
     """The two halves of a tile whose last dimension is 2:  %a, %b = tt.split %u : tensor<8x2xf32> -> tensor<8xf32>"""
 
     name = "tt.split"
     src = operand_def()
     outLHS = result_def()
     outRHS = result_def()
-    traits = traits_def(Pure())

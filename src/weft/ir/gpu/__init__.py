@@ -14,74 +14,23 @@ naming      the named layout of what an operation on shapes gives
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
 
-from . import (  # fill the tables of the reader, the writer and the verifier
-    amdg,
-    check,
-    check_memory,
-    forms,
-    naming,
-    reading,
-    regions,
-    rows,
-    ttg,
-    ttng,
-)
-from .check import threads_at
-from .encoding import (
-    LayoutAttr,
-    NamedLayoutAttr,
-    encoding_for,
-    encoding_of,
-    laid_tensor,
-    layout_of,
-    linear_encoding,
-    name_of,
-    told_layout,
-)
-from .memory import (
-    SHARED_MEMORY,
-    TENSOR_MEMORY,
-    AsyncTokenType,
-    MemDesc,
-    MemDescType,
-    MemorySpaceAttr,
-    allocated_bytes,
-    async_token,
-    memdesc,
-)
-from .names import layout_text
-from .respell import respell_layouts
+from weft.base import publish as _publish
 
-__all__ = [
-    # dialects
-    "amdg",
-    "rows",
-    "ttg",
-    "ttng",
-    # tiles with layouts
-    "told_layout",
-    "LayoutAttr",
-    "NamedLayoutAttr",
-    "encoding_for",
-    "encoding_of",
-    "laid_tensor",
-    "layout_of",
-    "layout_text",
-    "linear_encoding",
-    "naming",
-    "name_of",
-    "respell_layouts",
-    "threads_at",
-    # memory
-    "AsyncTokenType",
-    "MemDesc",
-    "MemDescType",
-    "MemorySpaceAttr",
-    "SHARED_MEMORY",
-    "TENSOR_MEMORY",
-    "allocated_bytes",
-    "async_token",
-    "memdesc",
-]
+# These fill the tables of the reader, the writer and the verifier.
+from . import amdg as amdg
+from . import check as check
+from . import check_memory as check_memory
+from . import forms as forms
+from . import naming as naming
+from . import reading as reading
+from . import regions as regions
+from . import rows as rows
+from . import ttg as ttg
+from . import ttng as ttng
+from .check import threads_at as threads_at
+from .encoding import *
+from .memory import *
+from .names import layout_text as layout_text
+from .respell import *
 
-_ = (check, check_memory, forms, reading, regions)
+_publish(globals(), "amdg naming rows ttg ttng")

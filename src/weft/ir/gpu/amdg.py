@@ -11,21 +11,19 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from weft.base import LayoutError
 
 from .. import tt
 from ..check.rules import fail, need_same_shape, need_tile, rule, show
+from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 from ..text import register
 from ..text.elements import Attributes, Choice, Hints, Maybe, Parts, Rule, Type, Value, words
 from ..types import element_of, i1, i32, like, ptr_of
@@ -36,7 +34,7 @@ __all__ = ["BufferLoadOp", "BufferStoreOp", "InThreadTransposeOp", "SchedBarrier
 
 
 @irdl_op_definition
-class BufferLoadOp(IRDLOperation):
+class BufferLoadOp(ReadOp):
     """Load through one pointer and a tile of offsets, in elements:
 
     %v = amdg.buffer_load %p[%offsets], %mask, %other cacheModifier = cg stride = %s : tensor<256xf32, #blocked>
@@ -52,11 +50,10 @@ class BufferLoadOp(IRDLOperation):
     contiguity = opt_prop_def()
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class BufferStoreOp(IRDLOperation):
+class BufferStoreOp(WriteOp):
     """Store through one pointer and a tile of offsets, in elements:
 
     amdg.buffer_store %v, %p[%offsets], %mask cacheModifier = cs stride = %s : tensor<256xf32, #blocked>
@@ -71,11 +68,10 @@ class BufferStoreOp(IRDLOperation):
     cache = opt_prop_def()
     contiguity = opt_prop_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryWriteEffect())
 
 
 @irdl_op_definition
-class InThreadTransposeOp(IRDLOperation):
+class InThreadTransposeOp(PureOp):
     """The same tile with the registers of each thread in another order:
 
     %1 = amdg.in_thread_transpose %0 : tensor<32x16xf16, #blocked> -> tensor<32x16xf16, #linear>
@@ -84,25 +80,22 @@ class InThreadTransposeOp(IRDLOperation):
     name = "amdg.in_thread_transpose"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class SetPrioOp(IRDLOperation):
+class SetPrioOp(ReadWriteOp):
     """The priority of this warp from here on:  rocdl.s.setprio 1"""
 
     name = "rocdl.s.setprio"
     priority = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class SchedBarrierOp(IRDLOperation):
+class SchedBarrierOp(ReadWriteOp):
     """Instructions of kinds that the mask leaves out do not move past here:  rocdl.sched.barrier 0"""
 
     name = "rocdl.sched.barrier"
     mask = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- text ----------------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ __all__ = [
     "layout_of",
     "linear_encoding",
     "name_of",
+    "told_layout",
 ]
 
 

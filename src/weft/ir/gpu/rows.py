@@ -11,14 +11,15 @@ all; see `weft.passes.align_rows`.
 
 from __future__ import annotations
 
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from ..effects import ReadOp, WriteOp
 
 __all__ = ["LoadRowOp", "StoreRowOp"]
 
 
 @irdl_op_definition
-class LoadRowOp(IRDLOperation):
+class LoadRowOp(ReadOp):
     """Read a row:  %v = weft.load_row %row, %shift, %end, %other {run = 8 : i32} : !tt.ptr<f16> -> tensor<64xf16, #a>
 
     With `aligned`, runs are known to begin at multiples of their size, or of 16 bytes where they are longer. Otherwise
@@ -35,11 +36,10 @@ class LoadRowOp(IRDLOperation):
     cache = opt_prop_def()
     evict = opt_prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class StoreRowOp(IRDLOperation):
+class StoreRowOp(WriteOp):
     """Write a row, whose runs are aligned:
 
     weft.store_row %row, %shift, %end, %v {run = 8 : i32} : !tt.ptr<f16>, tensor<64xf16, #a>
@@ -53,4 +53,3 @@ class StoreRowOp(IRDLOperation):
     run = prop_def()
     cache = opt_prop_def()
     evict = opt_prop_def()
-    traits = traits_def(MemoryWriteEffect())

@@ -26,9 +26,10 @@ from xdsl.irdl import (
     var_region_def,
     var_result_def,
 )
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import IsTerminator
 
 from ..check.control import Isolated
+from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 
 __all__ = [
     "AsyncCommitGroupOp",
@@ -65,17 +66,16 @@ __all__ = [
 
 
 @irdl_op_definition
-class ConvertLayoutOp(IRDLOperation):
+class ConvertLayoutOp(PureOp):
     """The same tile in another layout:  %1 = ttg.convert_layout %0 : tensor<8xf32, #a> -> tensor<8xf32, #b>"""
 
     name = "ttg.convert_layout"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class SetAutoLayoutOp(IRDLOperation):
+class SetAutoLayoutOp(PureOp):
     """A layout for a tile whose layout was to be inferred:
 
     %1 = gluon.set_auto_layout %0 : tensor<8xf32, #gluon.auto_encoding> -> tensor<8xf32, #blocked>
@@ -84,11 +84,10 @@ class SetAutoLayoutOp(IRDLOperation):
     name = "gluon.set_auto_layout"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class Fp4ToFpOp(IRDLOperation):
+class Fp4ToFpOp(PureOp):
     """Two e2m1 numbers of each byte, the lower half first, side by side along an axis:
 
     %1 = ttg.fp4_to_fp %0 {axis = 1 : i32} : tensor<8x4xi8, #a> -> tensor<8x8xbf16, #b>
@@ -98,14 +97,13 @@ class Fp4ToFpOp(IRDLOperation):
     src = operand_def()
     axis = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class LocalAllocOp(IRDLOperation):
+class LocalAllocOp(ReadWriteOp):
     """Shared memory for a tile, until the program ends or it is given back; `src` is what it holds first:
 
     %m = ttg.local_alloc %v : (tensor<8xf32, #a>) -> !ttg.memdesc<8xf32, #shared, #smem>
@@ -116,20 +114,18 @@ class LocalAllocOp(IRDLOperation):
     src = opt_operand_def()
     alignment = opt_prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class LocalDeallocOp(IRDLOperation):
+class LocalDeallocOp(ReadWriteOp):
     """Shared memory is not needed any more:  ttg.local_dealloc %m : !ttg.memdesc<8xf32, #shared, #smem, mutable>"""
 
     name = "ttg.local_dealloc"
     src = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class LocalLoadOp(IRDLOperation):
+class LocalLoadOp(ReadOp):
     """Shared memory read into a tile:
 
     %v = ttg.local_load %m token %t : !ttg.memdesc<8xf32, #shared, #smem> -> tensor<8xf32, #a>
@@ -141,11 +137,10 @@ class LocalLoadOp(IRDLOperation):
     src = operand_def()
     token = opt_operand_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class LocalStoreOp(IRDLOperation):
+class LocalStoreOp(WriteOp):
     """A tile written to shared memory:
 
     ttg.local_store %v, %m : tensor<8xf32, #a> -> !ttg.memdesc<8xf32, #shared, #smem, mutable>
@@ -154,11 +149,10 @@ class LocalStoreOp(IRDLOperation):
     name = "ttg.local_store"
     src = operand_def()
     dst = operand_def()
-    traits = traits_def(MemoryWriteEffect())
 
 
 @irdl_op_definition
-class LocalGatherOp(IRDLOperation):
+class LocalGatherOp(ReadOp):
     """Elements of shared memory that indices pick along an axis; the other coordinates are those of the index:
 
     %v = ttg.local_gather %m[%i] {axis = 0 : i32} : !ttg.memdesc<64x8xf32, #shared, #smem>, tensor<16x8xi32, #a>
@@ -170,11 +164,10 @@ class LocalGatherOp(IRDLOperation):
     indices = operand_def()
     axis = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect())
 
 
 @irdl_op_definition
-class LocalScatterOp(IRDLOperation):
+class LocalScatterOp(WriteOp):
     """Elements put to where indices say along an axis; the other coordinates are those of the element:
 
     ttg.local_scatter %m[%i], %v {axis = 0 : i32} : !ttg.memdesc<64x8xf32, #shared, #smem, mutable>,
@@ -188,11 +181,10 @@ class LocalScatterOp(IRDLOperation):
     indices = operand_def()
     values = operand_def()
     axis = prop_def()
-    traits = traits_def(MemoryWriteEffect())
 
 
 @irdl_op_definition
-class LocalAtomicScatterRMWOp(IRDLOperation):
+class LocalAtomicScatterRMWOp(ReadWriteOp):
     """Elements of memory that indices pick along an axis are changed, each step indivisible; yields what was there:
 
     %old = ttg.local_atomic_scatter_rmw add, %m[%i], %v, %mask {axis = 0 : i32} : (!ttg.memdesc<64x8xi32, ...>,
@@ -209,19 +201,17 @@ class LocalAtomicScatterRMWOp(IRDLOperation):
     result = result_def()
     atomic_rmw_op = prop_def()
     axis = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class LocalBarrierOp(IRDLOperation):
+class LocalBarrierOp(ReadWriteOp):
     """All threads of the partition wait for each other, and see each other's shared memory:  ttg.local_barrier"""
 
     name = "ttg.local_barrier"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class GlobalScratchAllocOp(IRDLOperation):
+class GlobalScratchAllocOp(ReadWriteOp):
     """Global memory that belongs to this program:
 
     %p = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32} : !tt.ptr<i8>
@@ -231,14 +221,13 @@ class GlobalScratchAllocOp(IRDLOperation):
     nbytes = prop_def()
     alignment = prop_def()
     result = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- views of memory -----------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class MemDescIndexOp(IRDLOperation):
+class MemDescIndexOp(PureOp):
     """One of several buffers:
 
     %1 = ttg.memdesc_index %0[%i] : !ttg.memdesc<2x8xf32, #shared, #smem> -> !ttg.memdesc<8xf32, #shared, #smem>
@@ -248,11 +237,10 @@ class MemDescIndexOp(IRDLOperation):
     src = operand_def()
     index = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class MemDescSubsliceOp(IRDLOperation):
+class MemDescSubsliceOp(PureOp):
     """A part of a buffer that begins at constant coordinates:
 
     %1 = ttg.memdesc_subslice %0[4, 0] : !ttg.memdesc<8x8xf32, ...> -> !ttg.memdesc<4x8xf32, ..., 8x8>
@@ -262,11 +250,10 @@ class MemDescSubsliceOp(IRDLOperation):
     src = operand_def()
     offsets = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class MemDescTransOp(IRDLOperation):
+class MemDescTransOp(PureOp):
     """The same memory with its dimensions in another order:
 
     %1 = ttg.memdesc_trans %0 {order = array<i32: 1, 0>} : !ttg.memdesc<4x8xf32, ...> -> !ttg.memdesc<8x4xf32, ...>
@@ -276,11 +263,10 @@ class MemDescTransOp(IRDLOperation):
     src = operand_def()
     order = prop_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class MemDescReshapeOp(IRDLOperation):
+class MemDescReshapeOp(PureOp):
     """The same memory in another shape:
 
     %1 = ttg.memdesc_reshape %0 : !ttg.memdesc<4x8xf32, ...> -> !ttg.memdesc<32xf32, ...>
@@ -289,11 +275,10 @@ class MemDescReshapeOp(IRDLOperation):
     name = "ttg.memdesc_reshape"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 @irdl_op_definition
-class MemDescReinterpretOp(IRDLOperation):
+class MemDescReinterpretOp(PureOp):
     """The same bytes as elements of another type, in another shape and layout:
 
     %1 = ttg.memdesc_reinterpret %0 : !ttg.memdesc<8xf32, ...> -> !ttg.memdesc<16xf16, ...>
@@ -302,14 +287,13 @@ class MemDescReinterpretOp(IRDLOperation):
     name = "ttg.memdesc_reinterpret"
     src = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
 
 # -- asynchronous copies -------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class AsyncCopyGlobalToLocalOp(IRDLOperation):
+class AsyncCopyGlobalToLocalOp(ReadWriteOp):
     """Begin to copy an element for each pointer to shared memory, as `tt.load` would load it:
 
     %t = ttg.async_copy_global_to_local %p, %m mask %k other %o : tensor<8x!tt.ptr<f32>, #a> -> <8xf32, #shared, ...>
@@ -328,35 +312,32 @@ class AsyncCopyGlobalToLocalOp(IRDLOperation):
     contiguity = opt_prop_def()
     token = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncCommitGroupOp(IRDLOperation):
+class AsyncCommitGroupOp(ReadWriteOp):
     """The copies since the last one are a group:  %t = ttg.async_commit_group tokens %a, %b"""
 
     name = "ttg.async_commit_group"
     inputTokens = var_operand_def()
     asyncToken = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncWaitOp(IRDLOperation):
+class AsyncWaitOp(ReadWriteOp):
     """Wait until at most `num` groups of copies are under way:  %t = ttg.async_wait %a, %b {num = 2 : i32}"""
 
     name = "ttg.async_wait"
     asyncToken = var_operand_def()
     num = prop_def()
     retToken = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- warp groups ---------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class WarpSpecializeOp(IRDLOperation):
+class WarpSpecializeOp(ReadWriteOp):
     """Several programs side by side: the program's own warps go on in `default`, others run the partitions.
 
     ttg.warp_specialize(%a) attributes {requestedRegisters = array<i32: 24>}
@@ -379,7 +360,6 @@ class WarpSpecializeOp(IRDLOperation):
     defaultPassthrough = var_result_def()
     defaultRegion = region_def()
     partitionOpHolder = region_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
@@ -412,14 +392,13 @@ class WarpReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MaskOp(IRDLOperation):
+class MaskOp(ReadWriteOp):
     """Operations that take effect only where a scalar condition holds; read and written in generic form."""
 
     name = "ttg.mask"
     pred = operand_def()
     result = var_result_def()
     region = region_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
@@ -432,7 +411,7 @@ class MaskReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PredicateStageOp(IRDLOperation):
+class PredicateStageOp(PureOp):
     """Does a stage of a pipelined loop run at this iteration?
 
     %c = ttg.predicate_stage %iv, %ub, %step maxStage 2 stage 1 : i32 -> i1
@@ -445,4 +424,3 @@ class PredicateStageOp(IRDLOperation):
     maxStage = prop_def()
     stage = prop_def()
     result = result_def()
-    traits = traits_def(Pure())

@@ -11,21 +11,19 @@ from __future__ import annotations
 
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from weft.ir import element_of, int_value, shape_of, type_text
 
+from ..effects import PureOp, ReadWriteOp
 from .memory import MemDescType
 
 __all__ = [
@@ -58,7 +56,7 @@ __all__ = [
 
 
 @irdl_op_definition
-class WarpGroupDotOp(IRDLOperation):
+class WarpGroupDotOp(ReadWriteOp):
     """c + a * b by wgmma; `a` is a tile or in shared memory, `b` in shared memory; with `isAsync` it is only begun:
 
     %d = ttng.warp_group_dot %a, %b, %c, %use {inputPrecision = 0 : i32} : !ttg.memdesc<...> * !ttg.memdesc<...> -> ...
@@ -75,7 +73,6 @@ class WarpGroupDotOp(IRDLOperation):
     maxNumImpreciseAcc = opt_prop_def()
     isAsync = opt_prop_def()
     d = result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @property
     def imprecise(self) -> int:
@@ -90,7 +87,7 @@ class WarpGroupDotOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WarpGroupDotWaitOp(IRDLOperation):
+class WarpGroupDotWaitOp(ReadWriteOp):
     """Wait until at most `pendings` products are under way; what is given is valid from the results on:
 
     %1 = ttng.warp_group_dot_wait %0 {pendings = 0 : i32} : tensor<64x64xf32, #mma>
@@ -100,62 +97,56 @@ class WarpGroupDotWaitOp(IRDLOperation):
     inputs = var_operand_def()
     pendings = prop_def()
     outputs = var_result_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- fences and clusters -------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class FenceAsyncSharedOp(IRDLOperation):
+class FenceAsyncSharedOp(ReadWriteOp):
     """What was written to shared memory is seen by wgmma and TMA:  ttng.fence_async_shared {bCluster = false}"""
 
     name = "ttng.fence_async_shared"
     bCluster = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class ClusterArriveOp(IRDLOperation):
+class ClusterArriveOp(ReadWriteOp):
     """This block has come so far:  ttng.cluster_arrive {relaxed = false}"""
 
     name = "ttng.cluster_arrive"
     relaxed = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class ClusterWaitOp(IRDLOperation):
+class ClusterWaitOp(ReadWriteOp):
     """Wait until all blocks of the cluster have arrived:  ttng.cluster_wait"""
 
     name = "ttng.cluster_wait"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- mbarriers -----------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class InitBarrierOp(IRDLOperation):
+class InitBarrierOp(ReadWriteOp):
     """Make an mbarrier at which `count` must arrive:  ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, ...>"""
 
     name = "ttng.init_barrier"
     alloc = operand_def()
     count = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class InvalBarrierOp(IRDLOperation):
+class InvalBarrierOp(ReadWriteOp):
     """The memory is no mbarrier any more:  ttng.inval_barrier %b : !ttg.memdesc<1xi64, ...>"""
 
     name = "ttng.inval_barrier"
     alloc = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class BarrierExpectOp(IRDLOperation):
+class BarrierExpectOp(ReadWriteOp):
     """Arrive, and let `size` bytes be copied before the phase is over, where `pred` holds:
 
     ttng.barrier_expect %b, 8192, %pred : !ttg.memdesc<1xi64, ...>
@@ -169,11 +160,10 @@ class BarrierExpectOp(IRDLOperation):
     pred = operand_def()
     size = prop_def()
     fromCTA = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class WaitBarrierOp(IRDLOperation):
+class WaitBarrierOp(ReadWriteOp):
     """Wait until the phase of this parity is over; `deps` is memory in use until then:
 
     ttng.wait_barrier %b, %phase, %pred deps %m : !ttg.memdesc<1xi64, ...>, !ttg.memdesc<64x64xf16, ...>
@@ -185,11 +175,10 @@ class WaitBarrierOp(IRDLOperation):
     pred = opt_operand_def()
     deps = var_operand_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class ArriveBarrierOp(IRDLOperation):
+class ArriveBarrierOp(ReadWriteOp):
     """Arrive `count` times (`fromCTA` as in barrier_expect):
 
     ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>
@@ -200,11 +189,10 @@ class ArriveBarrierOp(IRDLOperation):
     pred = opt_operand_def()
     count = prop_def()
     fromCTA = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncCopyMbarrierArriveOp(IRDLOperation):
+class AsyncCopyMbarrierArriveOp(ReadWriteOp):
     """Arrive when this thread's copies so far are done:
 
     ttng.async_copy_mbarrier_arrive %b : !ttg.memdesc<1xi64, ...>
@@ -213,11 +201,10 @@ class AsyncCopyMbarrierArriveOp(IRDLOperation):
     name = "ttng.async_copy_mbarrier_arrive"
     barrier = operand_def()
     noIncrement = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncSharedStoreOp(IRDLOperation):
+class AsyncSharedStoreOp(ReadWriteOp):
     """Begin to write a tile to shared memory; the bytes count at the mbarrier of the block that they go to:
 
     ttng.async_shared_store %v, %m, %b : tensor<64xi32, #a> -> !ttg.memdesc<64xi32, ...>, !ttg.memdesc<1xi64, ...>
@@ -227,14 +214,13 @@ class AsyncSharedStoreOp(IRDLOperation):
     src = operand_def()
     dst = operand_def()
     mbarrier = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- tensor memory accelerator -------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
+class AsyncTMACopyGlobalToLocalOp(ReadWriteOp):
     """Begin to copy a block of a tensor to shared memory; the bytes count at the mbarrier:
 
     ttng.async_tma_copy_global_to_local %desc[%i, %j] %m, %b, %pred : !tt.tensordesc<...>, ... -> !ttg.memdesc<...>
@@ -250,11 +236,10 @@ class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
     cache = opt_prop_def()
     evict = opt_prop_def()
     isVolatile = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMACopyImagesToLocalOp(IRDLOperation):
+class AsyncTMACopyImagesToLocalOp(ReadWriteOp):
     """Begin to copy pixels and channels of images to shared memory; the bytes count at the mbarrier:
 
     ttng.async_tma_copy_im2col_to_local %desc[%n, %h, %w, %c] [%i, %j] %m, %b, %pred : !ttng.tensordesc_im2col<...>,
@@ -272,11 +257,10 @@ class AsyncTMACopyImagesToLocalOp(IRDLOperation):
     pred = operand_def()
     multicast = opt_prop_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMACopyLocalToGlobalOp(IRDLOperation):
+class AsyncTMACopyLocalToGlobalOp(ReadWriteOp):
     """Begin to copy shared memory to a block of a tensor:
 
     ttng.async_tma_copy_local_to_global %desc[%i, %j] %m : !tt.tensordesc<...>, !ttg.memdesc<...>
@@ -286,11 +270,10 @@ class AsyncTMACopyLocalToGlobalOp(IRDLOperation):
     desc = operand_def()
     coord = var_operand_def()
     src = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMAReduceOp(IRDLOperation):
+class AsyncTMAReduceOp(ReadWriteOp):
     """Begin to combine shared memory into a block of a tensor:
 
     ttng.async_tma_reduce add, %desc[%i, %j] %m : !tt.tensordesc<...>, !ttg.memdesc<...>
@@ -301,11 +284,10 @@ class AsyncTMAReduceOp(IRDLOperation):
     coord = var_operand_def()
     src = operand_def()
     kind = prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMAGatherOp(IRDLOperation):
+class AsyncTMAGatherOp(ReadWriteOp):
     """Begin to copy rows of a matrix to shared memory:
 
     ttng.async_tma_gather %desc[%rows, %y] %m, %b, %pred : !tt.tensordesc<...>, tensor<8xi32, #a>, i32, ...
@@ -318,11 +300,10 @@ class AsyncTMAGatherOp(IRDLOperation):
     barrier = operand_def()
     result = operand_def()
     pred = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMAScatterOp(IRDLOperation):
+class AsyncTMAScatterOp(ReadWriteOp):
     """Begin to copy shared memory to rows of a matrix:
 
     ttng.async_tma_scatter %desc[%rows, %y] %m : !tt.tensordesc<...>, tensor<8xi32, #a>, i32, !ttg.memdesc<...>
@@ -333,11 +314,10 @@ class AsyncTMAScatterOp(IRDLOperation):
     x_offsets = operand_def()
     y_offset = operand_def()
     src = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class AsyncTMAStoreWaitOp(IRDLOperation):
+class AsyncTMAStoreWaitOp(ReadWriteOp):
     """Wait until at most `pendings` copies from shared memory still read it, or have not written all:
 
     ttng.async_tma_store_wait {pendings = 0 : i32}
@@ -347,14 +327,13 @@ class AsyncTMAStoreWaitOp(IRDLOperation):
     name = "ttng.async_tma_store_wait"
     pendings = prop_def()
     read_only = opt_prop_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 # -- descriptors ---------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class TensormapCreateOp(IRDLOperation):
+class TensormapCreateOp(ReadWriteOp):
     """Write a tensor's descriptor to memory, the last dimension first:
 
     ttng.tensormap_create %p, %base, [%box...], [%sizes...], [%strides...], [%steps...] {...} : (...) -> ()
@@ -372,20 +351,18 @@ class TensormapCreateOp(IRDLOperation):
     swizzle_mode = prop_def()
     fill_mode = prop_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class TensormapFenceproxyAcquireOp(IRDLOperation):
+class TensormapFenceproxyAcquireOp(ReadWriteOp):
     """A descriptor that was written is seen by TMA:  ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>"""
 
     name = "ttng.tensormap_fenceproxy_acquire"
     desc_ptr = operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition
-class ReinterpretTensorDescOp(IRDLOperation):
+class ReinterpretTensorDescOp(PureOp):
     """The descriptor that lies at an address:
 
     %d = ttng.reinterpret_tensor_descriptor %p : !tt.ptr<i8> to !tt.tensordesc<tensor<64x64xf16, #shared>>
@@ -394,4 +371,3 @@ class ReinterpretTensorDescOp(IRDLOperation):
     name = "ttng.reinterpret_tensor_descriptor"
     rawDesc = operand_def()
     result = result_def()
-    traits = traits_def(Pure())

@@ -49,7 +49,8 @@ NEAR: dict[str, tuple[str, ...]] = {
     "lower": ("tests/lower", "tests/gluon", "tests/ptx"),
     "passes": ("tests/passes", "tests/lower", "tests/test_kernels.py"),
     "runtime": ("tests/runtime", "tests/compat"),
-    "sim": ("tests/sim", "tests/lower"),
+    "ops": ("tests/ops", "tests/analysis"),
+    "sim": ("tests/sim", "tests/ptx", "tests/lower"),
     "targets": ("tests/targets", "tests/sim", "tests/backends"),
 }
 """The tests of each room, those that are likeliest to notice first."""

@@ -89,6 +89,17 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("lower/memory.py", "c.keeps_layouts and in_registers", "False",
      "what an author has apart in a thread is accessed together"),
     ("passes/gpu_pipelines.py", "keeps_layouts=not relayout", "keeps_layouts=False", "an author's layout is replaced"),
+    ("ops/bounds.py", "    if not 0 <= b.low <= b.high < bits:\n        return any_of(bits, a.multiple)\n", "",
+     "a shift by the width or more is taken for one that fits"),
+    ("ops/bounds.py", "    highs = [v.high for v in x if v.low >= 0]", "    highs = [v.high for v in x]",
+     "a negative operand bounds a conjunction"),
+    # instructions of PTX
+    ("sim/nvidia/ptx_integers.py", "np.where(length == 0, 0, shifted << above >> above)", "shifted << above >> above",
+     "a field of no bits has one"),
+    ("sim/nvidia/ptx_conversions.py", "nan = 1 << bits - 1 if bits == 64 or source == \"f64\" else 0", "nan = 0",
+     "NaN is zero in every integer type"),
+    ("sim/nvidia/ptx_floats.py", "rounded(_odd(total, (product - (total - back)) + (addend - back)), type)",
+     "rounded(total, type)", "fma rounds twice"),
     # algebra
     ("layouts/f2.py", "            vector ^= row[0]\n            used ^= row[1]\n        return used\n\n\ndef _independent",
      "            vector ^= row[0]\n            used |= row[1]\n        return used\n\n\ndef _independent", "sums over F2 are joins"),

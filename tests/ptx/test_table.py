@@ -423,6 +423,10 @@ def test_comparisons_of_floats() -> None:
             assert computed(("setp", f"{name}u", type), [a, b])[0].tolist() == unordered, (name, type)
         assert computed(("setp", "nan", type), [a, b])[0].tolist() == nan
         assert computed(("setp", "num", type), [a, b])[0].tolist() == [not n for n in nan]
+    third = np.array([False, True])
+    for combine, wanted in (("and", [False, True]), ("or", [True, True]), ("xor", [True, False])):
+        both = [float_bits("f32", 1.0, 1.0), float_bits("f32", 2.0, 2.0), third]
+        assert computed(("setp", "lt", combine, "f32"), both)[0].tolist() == wanted
     small, zero = float_bits("f32", 2.0**-127), float_bits("f32", 0.0)
     assert computed(("setp", "eq", "ftz", "f32"), [small, zero])[0].tolist() == [True]
 

@@ -6,6 +6,7 @@ the passes and the code generation take half a second to import, and come with t
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -99,3 +100,21 @@ def test_lazy_faces_have_their_names(face: str) -> None:
     # A name that is a module's too would be one or the other, by what was imported first. `jit` is never lazy.
     files = {found.name for found in pkgutil.iter_modules(module.__path__)} - {"jit"}
     assert [name for name in files & set(module.__all__) if not inspect.ismodule(getattr(module, name))] == []
+
+
+@pytest.mark.parametrize("face", ["weft.ir", "weft.analysis", "weft.compiler", "weft.runtime"])
+def test_type_checkers_see_what_a_lazy_face_gives(face: str) -> None:
+    """The table of `lazy_face` and the imports under TYPE_CHECKING name the same, module by module."""
+    module = importlib.import_module(face)
+    seen: dict[str, set[str]] = {}
+    table: dict[str, str] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            for line in node.body:
+                if isinstance(line, ast.ImportFrom) and line.level == 1 and line.module:
+                    names = [alias.name for alias in line.names]
+                    stars = importlib.import_module(f"{face}.{line.module}").__all__ if names == ["*"] else names
+                    seen.setdefault(line.module, set()).update(stars)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_face":
+            table = ast.literal_eval(node.args[1])
+    assert seen and seen == {name: set(listed.split()) for name, listed in table.items()}

@@ -9,56 +9,20 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 if TYPE_CHECKING:
-    from .gpu import lane_program
-    from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
-    from .options import gpu_options, make_options, option_names
-    from .sources import ASTSource, IRSource, Source
-    from .stages import Dump, Store, cache_key, compile, stages_begun, versions
-    from .target import (
-        SIMULATED,
-        TARGETS,
-        GPUTarget,
-        as_target,
-        get_num_threads,
-        host_cpu,
-        set_num_threads,
-        set_scratch_limit,
-        target_of_arch,
-    )
-    from .work import Artefact, Work, compile_work, work_of
-
-__all__ = [
-    "SIMULATED",
-    "TARGETS",
-    "ASTSource",
-    "Artefact",
-    "AsmDict",
-    "CompiledKernel",
-    "Dump",
-    "GPUTarget",
-    "IRSource",
-    "LazyDict",
-    "Metadata",
-    "Source",
-    "Store",
-    "Work",
-    "as_target",
-    "cache_key",
-    "compile",
-    "compile_work",
-    "get_num_threads",
-    "gpu_options",
-    "host_cpu",
-    "lane_program",
-    "make_options",
-    "option_names",
-    "set_num_threads",
-    "set_scratch_limit",
-    "stages_begun",
-    "target_of_arch",
-    "versions",
-    "work_of",
-]
+    from .gpu import lane_program as lane_program
+    from .kernel import AsmDict as AsmDict
+    from .kernel import CompiledKernel as CompiledKernel
+    from .kernel import LazyDict as LazyDict
+    from .kernel import Metadata as Metadata
+    from .options import gpu_options as gpu_options
+    from .options import make_options as make_options
+    from .options import option_names as option_names
+    from .sources import ASTSource as ASTSource
+    from .sources import IRSource as IRSource
+    from .sources import Source as Source
+    from .stages import *
+    from .target import *
+    from .work import *
 
 __getattr__ = lazy_face(
     __name__,

@@ -24,7 +24,6 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 from weft.base import Span
 
 __all__ = [
-    "UNKNOWN",
     "argument_name",
     "call_site_loc",
     "file_loc",

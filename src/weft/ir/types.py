@@ -44,8 +44,6 @@ from .irdl_files import keep_to_packages
 
 __all__ = [
     # Triton's own types
-    "Encoding",
-    "Laid",
     "PtrType",
     "TensorDescType",
     # element types
@@ -63,8 +61,6 @@ __all__ = [
     "f8E4M3FN",
     "f8E4M3FNUZ",
     "f8E5M2FNUZ",
-    "FLOAT_TYPES",
-    "FLOAT_BY_NAME",
     # makers
     "int_type",
     "signed_int_type",

@@ -7,79 +7,48 @@ from typing import TYPE_CHECKING
 
 from weft.base import lazy_face
 
-from . import knobs
-from .allocation import set_allocator
-from .compiling import compile, current_target, target
-from .descriptor import TensorDescriptor
-from .futures import AsyncCompileMode, FutureKernel
-from .jit import JITFunction, JitFunctionInfo, KernelInterface, jit
-from .numbers import cdiv, next_power_of_2
-from .tensors import MockTensor, TensorWrapper, reinterpret
+from . import knobs as knobs
+from .allocation import set_allocator as set_allocator
+from .compiling import *
+from .descriptor import TensorDescriptor as TensorDescriptor
+from .futures import AsyncCompileMode as AsyncCompileMode
+from .futures import FutureKernel as FutureKernel
+from .jit import *
+from .numbers import *
+from .tensors import MockTensor as MockTensor
+from .tensors import TensorWrapper as TensorWrapper
+from .tensors import reinterpret as reinterpret
 
 if TYPE_CHECKING:
-    from . import errors, testing
-    from .autotuner import Autotuner, Heuristics, autotune, heuristics
-    from .config import Config
-    from .drivers import driver
-    from .errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError
-    from .files import compiler_key
-    from .ir_source import IRSource
-    from .many import compile_many
-    from .workers import WorkerPool
-
-__all__ = [
-    # kernels
-    "jit",
-    "JITFunction",
-    "JitFunctionInfo",
-    "KernelInterface",
-    "compile",
-    "IRSource",
-    "compiler_key",
-    "compile_many",
-    "WorkerPool",
-    "AsyncCompileMode",
-    "FutureKernel",
-    # where they run
-    "target",
-    "current_target",
-    "driver",
-    "set_allocator",
-    # choosing parameters
-    "autotune",
-    "Autotuner",
-    "Config",
-    "heuristics",
-    "Heuristics",
-    # arguments
-    "TensorDescriptor",
-    "TensorWrapper",
-    "MockTensor",
-    "reinterpret",
-    "cdiv",
-    "next_power_of_2",
-    # settings, measuring, errors
-    "knobs",
-    "testing",
-    "errors",
-    "AutotunerError",
-    "InterpreterError",
-    "OutOfResources",
-    "PTXASError",
-    "TritonError",
-]
+    from . import errors as errors
+    from . import testing as testing
+    from .autotuner import Autotuner as Autotuner
+    from .autotuner import autotune as autotune
+    from .config import *
+    from .drivers import driver as driver
+    from .errors import AutotunerError as AutotunerError
+    from .errors import InterpreterError as InterpreterError
+    from .errors import OutOfResources as OutOfResources
+    from .errors import PTXASError as PTXASError
+    from .errors import TritonError as TritonError
+    from .files import compiler_key as compiler_key
+    from .ir_source import *
+    from .many import compile_many as compile_many
+    from .rules import *
+    from .workers import WorkerPool as WorkerPool
 
 __getattr__ = lazy_face(
     __name__,
     {
-        "autotuner": "Autotuner Heuristics autotune heuristics",
+        "autotuner": "Autotuner autotune",
         "config": "Config",
         "drivers": "driver",
         "errors": "AutotunerError InterpreterError OutOfResources PTXASError TritonError",
         "files": "compiler_key",
         "many": "compile_many",
+        "rules": "Heuristics heuristics",
         "workers": "WorkerPool",
         "ir_source": "IRSource",  # it comes with the whole compiler
     },
-    {name: f"{__name__}.{name}" for name in ("errors", "testing")},
+    {name: f"{__name__}.{name}" for name in ("errors", "knobs", "testing")},
 )

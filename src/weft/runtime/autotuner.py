@@ -1,4 +1,4 @@
-"""Choosing a kernel's parameters: by measuring (`autotune`) or by a rule (`heuristics`).
+"""Choosing a kernel's parameters by measuring: `autotune`. By a rule, with `heuristics`, see rules.py.
 
     @autotune([Config({"BLOCK": 256}), Config({"BLOCK": 1024})], key=["n"])
     @heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
@@ -39,11 +39,11 @@ from .files import compiler_key
 from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
 from .misuse import check_unknown
+from .rules import Heuristics, heuristics
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
     BENCH,
-    RULES,
     as_names,
     as_number,
     called,
@@ -52,7 +52,6 @@ from .tuning_checks import (
     check_function,
     check_kernel,
     check_length,
-    check_mapping,
     check_names,
     check_pruning,
     check_timing,
@@ -549,36 +548,6 @@ def _part(value: Any) -> Any:
     return tuple(value.shape) if hasattr(value, "dtype") and hasattr(value, "shape") else key_of(value)
 
 
-class Heuristics(PickledByName, KernelInterface[Any]):
-    """A kernel some of whose parameters follow from others."""
-
-    decorator = "heuristics"
-
-    def __init__(
-        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
-    ) -> None:
-        self.fn = fn
-        self.values = values
-        self.arg_names = list(arg_names)
-        self._checked = False
-
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the parameters, then launch."""
-        if not self._checked:
-            check_kernel(self.fn, "heuristics")
-            check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
-            self._checked = True
-        for name, rule in self.values.items():
-            arguments = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
-            try:
-                kwargs[name] = rule(arguments)
-            except KeyError as error:
-                names = ", ".join(k for k in arguments if k not in ("grid", "warmup"))
-                error.add_note(f"hint: the heuristic of `{name}` asks for {error}; it can ask for {names}")
-                raise
-        return self.fn.run(*args, **kwargs)
-
-
 NO_KEY: Sequence[str] = []
 """What stands for a key that was not given; by its identity."""
 
@@ -623,14 +592,5 @@ def autotune(
             cache_results=cache_results,
             **unknown,
         )
-
-    return decorate
-
-
-def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
-    """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
-
-    def decorate(fn: Any) -> Heuristics:
-        return Heuristics(fn, parameters_of(fn), values)
 
     return decorate

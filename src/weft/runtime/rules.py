@@ -1,0 +1,55 @@
+"""Parameters of a kernel that follow from its other arguments: `heuristics`.
+
+    @heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+    @jit
+    def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .interface import KernelInterface, PickledByName
+from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
+
+__all__ = ["Heuristics", "heuristics"]
+
+
+class Heuristics(PickledByName, KernelInterface[Any]):
+    """A kernel some of whose parameters follow from others."""
+
+    decorator = "heuristics"
+
+    def __init__(
+        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
+        self.fn = fn
+        self.values = values
+        self.arg_names = list(arg_names)
+        self._checked = False
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the parameters, then launch."""
+        if not self._checked:
+            check_kernel(self.fn, "heuristics")
+            check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
+            self._checked = True
+        for name, rule in self.values.items():
+            arguments = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+            try:
+                kwargs[name] = rule(arguments)
+            except KeyError as error:
+                names = ", ".join(k for k in arguments if k not in ("grid", "warmup"))
+                error.add_note(f"hint: the heuristic of `{name}` asks for {error}; it can ask for {names}")
+                raise
+        return self.fn.run(*args, **kwargs)
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
+
+    def decorate(fn: Any) -> Heuristics:
+        return Heuristics(fn, parameters_of(fn), values)
+
+    return decorate

@@ -192,16 +192,16 @@ class _Run:
         return list(done)
 
     def held(self, order: Sequence[Piece]) -> int:
-        """The most words that are held at a time, of what is used in the run."""
+        """The most words that are held at a time, of what is used in the run: a result may take an operand's place."""
         left = Counter(x for piece in order for x in self.needs[piece])
         now = most = 0
         for piece in order:
-            if left[piece]:
-                now += self.words[piece]
-                most = max(most, now)
             for x in self.needs[piece]:
                 left[x] -= 1
                 now -= 0 if left[x] else self.words[x]
+            if left[piece]:
+                now += self.words[piece]
+                most = max(most, now)
         return most
 
     def written(self, order: Sequence[Piece], kept: Sequence[LaneOp]) -> list[LaneOp]:

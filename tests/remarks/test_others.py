@@ -86,6 +86,23 @@ def test_programs_that_would_hold_too_much() -> None:
 
 
 @weft.jit
+def divergence(x, y, out, n, B: tl.constexpr):
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    a = tl.load(x + row + i, mask=i < n, other=1.0)
+    b = tl.load(y + row + i, mask=i < n, other=1.0)
+    tl.store(out + tl.program_id(0), tl.sum(b * (tl.log(b) - a)))
+
+
+def test_large_blocks_that_use_up_what_they_load() -> None:
+    made = compiled(divergence, "cuda:90", "*fp32 *fp32 *fp32 i32", {"B": 16384}, "x y out n", num_warps=16)
+    (line,) = told(made, "in parts")
+    assert line == (
+        "k.py:4:9: in parts: what is loaded from here on is used up some registers at a time: a thread would hold "
+        "103 words at a time, for one block, and holds 22, for two"
+    )
+
+
+@weft.jit
 def transposed(x, out, n, A: tl.constexpr):
     i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.program_id(1) * A + tl.arange(0, A)[None, :]
     tile = tl.load(x + i * n + j, mask=(i < n) & (j < n))

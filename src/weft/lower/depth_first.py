@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from weft.base.remarks import InParts
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
 
 from .granules import granule_of
@@ -101,16 +102,21 @@ def _arranged(
     ops: list[LaneOp], program: LaneProgram, uses: Counter[Value], shown: set[Value], carried: Sequence[Value]
 ) -> list[LaneOp]:
     """The operations between two effects, depth first if they need it and it helps."""
-    loads = any(op.name == "load" for op in ops)
-    if not loads or not is_crowded(_all_words(op.result for op in ops), program):
+    load = next((op for op in ops if op.name == "load"), None)
+    if load is None or not is_crowded(_all_words(op.result for op in ops), program):
         return ops
     run = _Run(ops, uses)
     through = _all_words(carried) + min(_all_words(run.outside - set(carried)), SPARE)
-    if not is_crowded(run.held(run.pieces) + through, program):
+    before = run.held(run.pieces) + through
+    if not is_crowded(before, program):
         return ops
     order = run.depth_first(run.wanted)
-    if is_crowded(run.held(order) + through + SPARE, program):
+    after = run.held(order) + through
+    if is_crowded(after + SPARE, program):
         return ops
+    if program.remarks:
+        why = f"a thread would hold {before} words at a time, for one block, and holds {after}, for two"
+        program.remarks.add(InParts(load.span, "what is loaded from here on is used up some registers at a time", why))
     kept = [op for op in ops if op.result in run.left or op.result in shown]
     return run.written(run.depth_first([*order, *run.pieces_of(kept)]), kept)
 

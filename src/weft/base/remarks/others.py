@@ -71,7 +71,7 @@ class LoadsSpread(Rewritten):
 
 
 class InParts(Rewritten):
-    """A program that is written some registers at a time, as it would hold more than a thread has."""
+    """What is computed some registers at a time, as a thread would hold more than it has, or than two blocks have."""
 
     kind = "in parts"
 

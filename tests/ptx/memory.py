@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.sim.nvidia.ptx_table import atomic
 from weft.sim.nvidia.ptx_text import Register
-from weft.sim.nvidia.ptx_values import as_bits, bits_of, dtype_of
+from weft.sim.nvidia.ptx_values import BITS, DTYPES, as_bits
 
 from .spaces import WINDOWS, Space
 from .state import Array, Fault, Operand, Place, State, Statement, Unknown, means, parts_of, words
@@ -41,7 +41,7 @@ def locate(s: State, operand: Operand, words_of_name: tuple[str, ...]) -> tuple[
 @means("ld", "ldu")
 def _load(s: State, i: Statement) -> None:
     """Signed elements fill a register that is wider by their sign, others by zeros ("Operand Size Exceeding ...")."""
-    dtype, registers = dtype_of(i.name[-1]), parts_of(i.operands[0])
+    dtype, registers = DTYPES[i.name[-1]], parts_of(i.operands[0])
     space, addresses, threads = locate(s, i.operands[1], i.name)
     data = space.read(addresses, len(registers) * dtype.itemsize, threads)
     values = np.ascontiguousarray(data).view(dtype)
@@ -71,7 +71,7 @@ def _atomic(s: State, i: Statement) -> None:
     """atom gives what was there before; red does not."""
     returns = i.name[0] == "atom"
     place, *values = i.operands[1:] if returns else i.operands
-    update, each = atomic(i.name), np.dtype(f"u{bits_of(i.name[-1]) // 8}")
+    update, each = atomic(i.name), np.dtype(f"u{BITS[i.name[-1]] // 8}")
     given = [np.stack([s.full(r, i.name[-1]) for r in parts_of(value)], 1) for value in values]
     count = given[0].shape[1]
     space, addresses, threads = locate(s, place, i.name)

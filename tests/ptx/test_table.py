@@ -22,7 +22,7 @@ from weft.sim.nvidia.ptx_floats import FLOAT_WORDS
 from weft.sim.nvidia.ptx_integers import INTEGERS, MODES
 from weft.sim.nvidia.ptx_table import atomic, computed, lane_masks, operand_types, source_lanes
 from weft.sim.nvidia.ptx_text import PTXError
-from weft.sim.nvidia.ptx_values import BYTES, FLOATS, Array, bits_of, word_of
+from weft.sim.nvidia.ptx_values import BITS, BYTES, FLOATS, WORDS, Array
 
 RNG = np.random.default_rng(0)
 
@@ -164,7 +164,7 @@ def corners(bits: int) -> list[int]:
 
 def combinations(types: tuple[str, ...], count: int = 3000) -> list[Array]:
     """Operands of these types: every combination of two corners, with what stands behind them drawn."""
-    values = [corners(bits_of(type)) for type in types]
+    values = [corners(BITS[type]) for type in types]
     chosen = list(product(*values[:2]))
     if len(types) > 2:
         chosen = [
@@ -172,7 +172,7 @@ def combinations(types: tuple[str, ...], count: int = 3000) -> list[Array]:
         ]
         chosen = chosen[:count]
     columns = zip(*chosen, strict=True)
-    return [np.array(list(c), np.uint64).astype(f"u{bits_of(t) // 8}") for c, t in zip(columns, types, strict=True)]
+    return [np.array(list(c), np.uint64).astype(f"u{BITS[t] // 8}") for c, t in zip(columns, types, strict=True)]
 
 
 def arity(base: str) -> int:
@@ -615,4 +615,4 @@ def test_what_is_not_in_the_table(name: str) -> None:
         if parts[0] == "atom":
             atomic(parts)
         else:
-            computed(parts, [np.zeros(4, word_of(t)) for t in operand_types(parts)])
+            computed(parts, [np.zeros(4, WORDS[t]) for t in operand_types(parts)])

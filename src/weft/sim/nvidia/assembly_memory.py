@@ -17,7 +17,7 @@ from ..contexts import Access
 from .assembly_run import Run
 from .ptx_table import atomic
 from .ptx_text import Group, Operand, Place, PTXError
-from .ptx_values import bits_of, viewed
+from .ptx_values import BITS, viewed
 
 __all__ = ["INSTRUCTIONS", "touches_memory"]
 
@@ -55,7 +55,7 @@ def _parts(name: tuple[str, ...], operand: Operand) -> list[Operand]:
 
 
 def _load(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-    parts, size = _parts(name, operands[0]), bits_of(name[-1]) // 8
+    parts, size = _parts(name, operands[0]), BITS[name[-1]] // 8
     access = _access(run, name, operands[1:], size * len(parts))
     raw, _ = run.context.batch.load(run.context, access)
     words = np.ascontiguousarray(raw).view(f"u{size}")
@@ -67,7 +67,7 @@ def _load(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> Non
 
 
 def _store(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-    parts, size = _parts(name, operands[1]), bits_of(name[-1]) // 8
+    parts, size = _parts(name, operands[1]), BITS[name[-1]] // 8
     access = _access(run, name, [operands[0], *parts], size * len(parts))
     values = [np.broadcast_to(run.read(x, name[-1]), access.address.shape) for x in parts]
     raw = np.ascontiguousarray(np.stack(values, axis=-1)).view(np.uint8)
@@ -80,7 +80,7 @@ def _atomic(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> N
     if any(part in ("v2", "v4", "v8") for part in name):
         raise PTXError(f"`{'.'.join(name)}`")
     result, (place, *rest) = (None, operands) if name[0] == "red" else (operands[0], operands[1:])
-    access = _access(run, name, [place, *rest], bits_of(type) // 8)
+    access = _access(run, name, [place, *rest], BITS[type] // 8)
     batch, shape = run.context.batch, access.address.shape
     active = batch.checked(run.context, access, True)
     at = access.address[active]

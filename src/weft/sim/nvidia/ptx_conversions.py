@@ -13,7 +13,7 @@ import numpy as np
 
 from .ptx_floats import DIRECTIONS, finished, flushed, rounded
 from .ptx_text import PTXError
-from .ptx_values import BYTES, PAIRS, Array, as_bits, bits_of, halves, is_float, joined, viewed
+from .ptx_values import BITS, BYTES, PAIRS, Array, as_bits, halves, is_float, joined, viewed
 
 __all__ = ["CONVERSION_WORDS", "converted"]
 
@@ -43,7 +43,7 @@ def converted(name: tuple[str, ...], x: list[Array]) -> Array:
         return finished(name, _toward(name, wide, to), to)
     if whole is None:
         raise PTXError(f"`{'.'.join(name)}`")
-    limits, bits = _limits(to), bits_of(to)
+    limits, bits = _limits(to), BITS[to]
     nan = 1 << bits - 1 if bits == 64 or source == "f64" else 0
     inside = (wide > int(limits.min)) & (wide < int(limits.max))
     clipped = np.where(inside, wide, 0).astype(limits.dtype)
@@ -53,7 +53,7 @@ def converted(name: tuple[str, ...], x: list[Array]) -> Array:
 
 
 def _limits(type: str) -> Any:
-    return np.iinfo(f"{'i' if type[0] == 's' else 'u'}{bits_of(type) // 8}")
+    return np.iinfo(f"{'i' if type[0] == 's' else 'u'}{BITS[type] // 8}")
 
 
 def _widened(x: Array) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .ptx_text import PTXError
-from .ptx_values import FLOATS, PAIRS, Array, as_bits, bits_of, halves, joined, viewed
+from .ptx_values import BITS, FLOATS, PAIRS, Array, as_bits, halves, joined, viewed
 
 __all__ = [
     "DIRECTIONS", "FLOAT_WORDS", "compare_floats", "finished", "float_operation", "flushed", "is_kind", "rounded",
@@ -157,7 +157,7 @@ def float_operation(name: tuple[str, ...], x: list[Array]) -> Array:
     base, type = name[0], name[-1]
     if type in PAIRS:
         single = (*name[:-1], PAIRS[type])
-        split = [halves(v, bits_of(type)) for v in x]
+        split = [halves(v, BITS[type]) for v in x]
         return joined(*(float_operation(single, [v[k] for v in split]) for k in (0, 1)))
     operands = [viewed(v, type) for v in x]
     if "ftz" in name:

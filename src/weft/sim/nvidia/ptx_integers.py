@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .ptx_text import PTXError
-from .ptx_values import Array, as_bits, bits_of, dtype_of, viewed
+from .ptx_values import BITS, DTYPES, Array, as_bits, viewed
 
 __all__ = ["INTEGERS", "Function", "compare_integers"]
 
@@ -53,14 +53,14 @@ def _quotient(a: Array, b: Array) -> Array:
 
 def _product(name: tuple[str, ...], x: list[Array]) -> Array:
     """mul: the lower or upper half, or the whole."""
-    type, bits = name[-1], bits_of(name[-1])
+    type, bits = name[-1], BITS[name[-1]]
     a, b = (viewed(v, type) for v in x[:2])
     if "lo" in name:
         return as_bits(a * b)
     if "hi" in name and bits == 64:
         upper = a.astype(object) * b.astype(object) >> bits
         return np.asarray((upper & (1 << bits) - 1).astype(np.uint64))
-    wide = dtype_of(f"{type[0]}{2 * bits}")
+    wide = DTYPES[f"{type[0]}{2 * bits}"]
     whole = a.astype(wide) * b.astype(wide)
     return as_bits(whole if "wide" in name else (whole >> bits).astype(a.dtype))
 
@@ -72,7 +72,7 @@ def _product_and_sum(name: tuple[str, ...], x: list[Array]) -> Array:
 
 def _shift(name: tuple[str, ...], x: list[Array]) -> Array:
     """shl, shr: the count has 32 bits and no sign; beyond the width nothing stays but a sign."""
-    bits, a, count = bits_of(name[-1]), viewed(x[0], name[-1]), viewed(x[1], "u32")
+    bits, a, count = BITS[name[-1]], viewed(x[0], name[-1]), viewed(x[1], "u32")
     by = np.minimum(count, bits - 1).astype(a.dtype)
     if name[0] == "shr" and name[-1][0] == "s":
         return as_bits(a >> by)
@@ -135,7 +135,7 @@ def _extracted(name: tuple[str, ...], x: list[Array]) -> Array:
         shifted = np.where(start > 63, 0, shifted).astype(a.dtype)
     above = 64 - np.clip(length, 1, 64).astype(a.dtype)
     field = np.where(length == 0, 0, shifted << above >> above)
-    return np.asarray(field.astype(a.dtype).astype(f"u{bits_of(name[-1]) // 8}"))
+    return np.asarray(field.astype(a.dtype).astype(f"u{BITS[name[-1]] // 8}"))
 
 
 def _inserted(name: tuple[str, ...], x: list[Array]) -> Array:
@@ -145,7 +145,7 @@ def _inserted(name: tuple[str, ...], x: list[Array]) -> Array:
     every, by = ~np.uint64(0), np.minimum(start, 63).astype(np.uint64)
     field = np.where(length > 63, every, (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1))
     mask = np.where(start > 63, np.uint64(0), field << by)
-    return np.asarray((b & ~mask | a << by & mask).astype(f"u{bits_of(name[-1]) // 8}"))
+    return np.asarray((b & ~mask | a << by & mask).astype(f"u{BITS[name[-1]] // 8}"))
 
 
 def _leading_zeros(a: Array) -> Array:

@@ -25,17 +25,16 @@ from .ptx_integers import INTEGERS, Function, compare_integers
 from .ptx_text import Group, Number, Operand, PTXError, Register, Special, Statement
 from .ptx_values import (
     BITS,
+    DTYPES,
     FLOATS,
     PAIRS,
+    WORDS,
     Array,
     as_bits,
-    bits_of,
-    dtype_of,
     halves,
     is_float,
     joined,
     viewed,
-    word_of,
 )
 
 __all__ = ["FOLDS", "Registers", "atomic", "computed", "lane_masks", "operand_types", "source_lanes"]
@@ -112,7 +111,7 @@ def operand_types(name: Name) -> tuple[str, ...]:
     if base in ("setp", "selp", "set"):
         return (type, type, "pred")
     if base == "mad" and "wide" in name:
-        return (type, type, f"{type[0]}{2 * bits_of(type)}")
+        return (type, type, f"{type[0]}{2 * BITS[type]}")
     return ("b32",) * 4 if base in ("dp4a", "prmt", "lop3", "shf") else (type,) * 3
 
 
@@ -131,11 +130,11 @@ def computed(name: Name, operands: list[Array]) -> list[Array]:
 @lru_cache(maxsize=4096)
 def _constant(number: Number, type: str, shape: tuple[int, ...]) -> Array:
     if number.bits is None:
-        bits = bits_of(type)
-        value = np.full(shape, number.value & (1 << bits) - 1, word_of(type))
+        bits = BITS[type]
+        value = np.full(shape, number.value & (1 << bits) - 1, WORDS[type])
     else:
         value = np.full(shape, number.value, f"u{number.bits // 8}")
-        if type in FLOATS and bits_of(type) != number.bits:
+        if type in FLOATS and BITS[type] != number.bits:
             value = as_bits(value.view(f"f{number.bits // 8}").astype(FLOATS[type]))
     value.flags.writeable = False
     return value
@@ -169,15 +168,15 @@ class Registers:
             held = self.unset(operand.name) if held is None else held
             if type == "pred":
                 return np.asarray(held == 0 if operand.negated else held != 0)
-            return held.astype(word_of(type), copy=False)
+            return held.astype(WORDS[type], copy=False)
         if isinstance(operand, Number):
             return _constant(operand, type, self.constants)
         if isinstance(operand, Special):
-            return self.special(operand.name).astype(word_of(type), copy=False)
+            return self.special(operand.name).astype(WORDS[type], copy=False)
         if not isinstance(operand, Group):
             raise PTXError("memory where a register is due")
-        size = bits_of(type) // len(operand.parts)
-        held = np.zeros((), word_of(type))
+        size = BITS[type] // len(operand.parts)
+        held = np.zeros((), WORDS[type])
         for k, part in enumerate(operand.parts):
             held = held | self.read(part, f"b{size}").astype(held.dtype) << size * k
         return held
@@ -272,5 +271,5 @@ def atomic(name: Name) -> Callable[..., Array]:
             return joined(low, high)
 
         return both
-    update, dtype = _ATOMIC[kind], dtype_of(type)
+    update, dtype = _ATOMIC[kind], DTYPES[type]
     return lambda old, b: as_bits(np.asarray(update(viewed(old, type), viewed(b, type))).astype(dtype))

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -15,59 +15,45 @@ import numpy.typing as npt
 from .ptx_text import PTXError
 
 __all__ = [
-    "BITS", "BYTES", "FLOATS", "PAIRS", "Array",
-    "as_bits", "bits_of", "dtype_of", "halves", "is_float", "joined", "viewed", "word_of",
+    "BITS", "BYTES", "DTYPES", "FLOATS", "PAIRS", "WORDS", "Array", "as_bits", "halves", "is_float", "joined", "viewed",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 BYTES = {"e4m3x2": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2x2": np.dtype(ml_dtypes.float8_e5m2)}
 """Two floats of eight bits, and the type of each."""
+
+
+class _ByType(dict[str, T]):
+    """Something for each type; PTXError for what is none."""
+
+    def __missing__(self, type: str) -> T:
+        raise PTXError(f"the type .{type}")
+
+
 FLOATS: dict[str, np.dtype[Any]] = {
     **{f"f{n}": np.dtype(f"f{n // 8}") for n in (16, 32, 64)}, "bf16": np.dtype(ml_dtypes.bfloat16),
 }  # fmt: skip
-DTYPES: dict[str, np.dtype[Any]] = {
+DTYPES: _ByType[np.dtype[Any]] = _ByType({
     **{f"{kind}{n}": np.dtype(f"u{n // 8}") for kind in "bu" for n in (8, 16, 32, 64)},
     **{f"s{n}": np.dtype(f"i{n // 8}") for n in (8, 16, 32, 64)},
     **FLOATS,
-}
-BITS = {
+})  # fmt: skip
+"""NumPy's type for one of PTX; `.b32` is unsigned."""
+BITS = _ByType({
     "pred": 1, **{type: 8 * dtype.itemsize for type, dtype in DTYPES.items()}, "f16x2": 32, "bf16x2": 32, "f32x2": 64,
     "e4m3x2": 16, "e5m2x2": 16, "tf32": 32,
-}  # fmt: skip
-"""How wide a type is."""
-WORDS = {type: np.dtype(np.bool_ if bits == 1 else f"u{bits // 8}") for type, bits in BITS.items()}
+})  # fmt: skip
+"""How wide a type is; a predicate has 1."""
+WORDS = _ByType({type: np.dtype(np.bool_ if bits == 1 else f"u{bits // 8}") for type, bits in BITS.items()})
 """What holds the bits of a type."""
 
 
 def is_float(type: str) -> bool:
     """Whether a type is a float, or two."""
     return type in FLOATS or type in PAIRS
-
-
-def bits_of(type: str) -> int:
-    """The width of a type; a predicate has 1."""
-    bits = BITS.get(type)
-    if bits is None:
-        raise PTXError(f"the type .{type}")
-    return bits
-
-
-def dtype_of(type: str) -> np.dtype[Any]:
-    """NumPy's type for one of PTX; `.b32` is unsigned."""
-    dtype = DTYPES.get(type)
-    if dtype is None:
-        raise PTXError(f"the type .{type}")
-    return dtype
-
-
-def word_of(type: str) -> np.dtype[Any]:
-    """NumPy's type for the bits of one of PTX."""
-    word = WORDS.get(type)
-    if word is None:
-        raise PTXError(f"the type .{type}")
-    return word
 
 
 def as_bits(x: Array) -> Array:
@@ -77,7 +63,7 @@ def as_bits(x: Array) -> Array:
 
 def viewed(x: Array, type: str) -> Array:
     """The low bits of a register as numbers of a type."""
-    return x.astype(word_of(type), copy=False).view(dtype_of(type))
+    return x.astype(WORDS[type], copy=False).view(DTYPES[type])
 
 
 def halves(x: Array, bits: int) -> tuple[Array, Array]:

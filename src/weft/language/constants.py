@@ -9,6 +9,7 @@ constexpr is the inner one.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -59,6 +60,47 @@ class constexpr_type(base_type):
 
     def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
         return constexpr(self.value), cursor
+
+
+MOST_BITS = 1 << 16
+"""Of an integer known at compile time. The types of the language have 64; Python would go on until memory is full."""
+
+
+def power(a: Any, b: Any) -> Any:
+    """`a ** b` of what is known at compile time, unless it is an integer without end."""
+    if isinstance(a, int) and isinstance(b, int) and b > 1:
+        _check_size("power", (abs(a).bit_length() - 1) * b)
+    return a**b
+
+
+def shifted_left(a: Any, b: Any) -> Any:
+    """`a << b` likewise."""
+    if isinstance(a, int) and isinstance(b, int) and a:
+        _check_size("shifted integer", b)
+    return a << b
+
+
+def _check_size(what: str, bits: int) -> None:
+    if bits > MOST_BITS:
+        hint = "integers of the language have at most 64 bits; write 2.0 ** n for a float"
+        raise hinted(OverflowError(f"this {what} has more than {MOST_BITS} bits"), hint)
+
+
+def _fold(value: constexpr, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
+    if isinstance(other, constexpr):
+        other = other.value
+    elif isinstance(other, base_value):
+        return NotImplemented  # the tensor's own reflected operator is asked
+    return constexpr(operation(value.value, other))
+
+
+def _folding(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The methods of an operator: with a constexpr on the left, and with one on the right."""
+
+    def reflected(a: Any, b: Any) -> Any:
+        return operation(b, a)
+
+    return (lambda self, other: _fold(self, other, operation)), (lambda self, other: _fold(self, other, reflected))
 
 
 class constexpr(base_value):
@@ -119,109 +161,28 @@ class constexpr(base_value):
     def __call__(self, *args: Any, **kwds: Any) -> Any:
         return self.value(*args, **kwds)
 
-    # Operators: each folds, and leaves a tensor on the other side to the tensor's own reflected operator.
+    # Operators.
 
-    def __add__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a + b)
-
-    def __radd__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b + a)
-
-    def __sub__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a - b)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b - a)
-
-    def __mul__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a * b)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b * a)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b / a)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a // b)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b // a)
-
-    def __mod__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a % b)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b % a)
-
-    def __pow__(self, other: Any) -> Any:
-        return _fold(self, other, power)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: power(b, a))
-
-    def __lshift__(self, other: Any) -> Any:
-        return _fold(self, other, shifted_left)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: shifted_left(b, a))
-
-    def __rshift__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a >> b)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b >> a)
-
-    def __and__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a & b)
-
-    def __rand__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b & a)
-
-    def __or__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a | b)
-
-    def __ror__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b | a)
-
-    def __xor__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a ^ b)
-
-    def __rxor__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b ^ a)
-
-    def __lt__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a < b)
-
-    def __rlt__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b < a)
-
-    def __le__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a <= b)
-
-    def __rle__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b <= a)
-
-    def __gt__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a > b)
-
-    def __rgt__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b > a)
-
-    def __ge__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a >= b)
-
-    def __rge__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b >= a)
-
-    def __eq__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a == b)
-
-    def __ne__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a != b)
+    __add__, __radd__ = _folding(operator.add)
+    __sub__, __rsub__ = _folding(operator.sub)
+    __mul__, __rmul__ = _folding(operator.mul)
+    __truediv__, __rtruediv__ = _folding(operator.truediv)
+    __floordiv__, __rfloordiv__ = _folding(operator.floordiv)
+    __mod__, __rmod__ = _folding(operator.mod)
+    __pow__, __rpow__ = _folding(power)
+    __lshift__, __rlshift__ = _folding(shifted_left)
+    __rshift__, __rrshift__ = _folding(operator.rshift)
+    __and__, __rand__ = _folding(operator.and_)
+    __or__, __ror__ = _folding(operator.or_)
+    __xor__, __rxor__ = _folding(operator.xor)
+    __lt__, __rlt__ = _folding(operator.lt)
+    __le__, __rle__ = _folding(operator.le)
+    __gt__, __rgt__ = _folding(operator.gt)
+    __ge__, __rge__ = _folding(operator.ge)
+    __eq__ = _folding(operator.eq)[0]
+    __ne__ = _folding(operator.ne)[0]
+    logical_and = _folding(lambda a, b: a and b)[0]
+    logical_or = _folding(lambda a, b: a or b)[0]
 
     def __neg__(self) -> constexpr:
         return constexpr(-self.value)
@@ -235,46 +196,6 @@ class constexpr(base_value):
     def __not__(self) -> constexpr:
         """`not x` (Python has no method for it; the frontend calls this one)."""
         return constexpr(not self.value)
-
-    def logical_and(self, other: Any) -> Any:
-        """`x and y`."""
-        return _fold(self, other, lambda a, b: a and b)
-
-    def logical_or(self, other: Any) -> Any:
-        """`x or y`."""
-        return _fold(self, other, lambda a, b: a or b)
-
-
-MOST_BITS = 1 << 16
-"""Of an integer known at compile time. The types of the language have 64; Python would go on until memory is full."""
-
-
-def power(a: Any, b: Any) -> Any:
-    """`a ** b` of what is known at compile time, unless it is an integer without end."""
-    if isinstance(a, int) and isinstance(b, int) and b > 1:
-        _check_size("power", (abs(a).bit_length() - 1) * b)
-    return a**b
-
-
-def shifted_left(a: Any, b: Any) -> Any:
-    """`a << b` likewise."""
-    if isinstance(a, int) and isinstance(b, int) and a:
-        _check_size("shifted integer", b)
-    return a << b
-
-
-def _check_size(what: str, bits: int) -> None:
-    if bits > MOST_BITS:
-        hint = "integers of the language have at most 64 bits; write 2.0 ** n for a float"
-        raise hinted(OverflowError(f"this {what} has more than {MOST_BITS} bits"), hint)
-
-
-def _fold(left: constexpr, right: Any, operator: Callable[[Any, Any], Any]) -> Any:
-    if isinstance(right, constexpr):
-        right = right.value
-    elif isinstance(right, base_value):
-        return NotImplemented
-    return constexpr(operator(left.value, right))
 
 
 CONSTEXPR_0 = constexpr(0)

@@ -11,7 +11,7 @@ type (`to_ir`), which they keep.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from math import prod
@@ -58,6 +58,11 @@ _FLOATS: dict[str, tuple[int, int, int, str]] = {
     "fp8e4b15": (8, 3, 15, "i8"),
     **{e.language: (e.bits, e.mantissa, e.bias, e.name) for e in ELEMENTS.values() if e.is_float and e.language},
 }
+
+
+def _is_named(name: str) -> Callable[[dtype], bool]:
+    """A method of element types: is it this one?"""
+    return lambda self: self.name == name
 
 
 class dtype(base_type):
@@ -114,59 +119,25 @@ class dtype(base_type):
     def is_fp8(self) -> bool:
         return "fp8" in self.name
 
-    def is_fp8e4nv(self) -> bool:
-        return self.name == "fp8e4nv"
-
-    def is_fp8e4b8(self) -> bool:
-        return self.name == "fp8e4b8"
-
-    def is_fp8e4b15(self) -> bool:
-        return self.name == "fp8e4b15"
-
-    def is_fp8e5(self) -> bool:
-        return self.name == "fp8e5"
-
-    def is_fp8e5b16(self) -> bool:
-        return self.name == "fp8e5b16"
-
-    def is_fp16(self) -> bool:
-        return self.name == "fp16"
-
-    def is_bf16(self) -> bool:
-        return self.name == "bf16"
-
-    def is_fp32(self) -> bool:
-        return self.name == "fp32"
-
-    def is_fp64(self) -> bool:
-        return self.name == "fp64"
-
-    def is_int1(self) -> bool:
-        return self.name == "int1"
-
-    def is_int8(self) -> bool:
-        return self.name == "int8"
-
-    def is_int16(self) -> bool:
-        return self.name == "int16"
-
-    def is_int32(self) -> bool:
-        return self.name == "int32"
-
-    def is_int64(self) -> bool:
-        return self.name == "int64"
-
-    def is_uint8(self) -> bool:
-        return self.name == "uint8"
-
-    def is_uint16(self) -> bool:
-        return self.name == "uint16"
-
-    def is_uint32(self) -> bool:
-        return self.name == "uint32"
-
-    def is_uint64(self) -> bool:
-        return self.name == "uint64"
+    is_fp8e4nv = _is_named("fp8e4nv")
+    is_fp8e4b8 = _is_named("fp8e4b8")
+    is_fp8e4b15 = _is_named("fp8e4b15")
+    is_fp8e5 = _is_named("fp8e5")
+    is_fp8e5b16 = _is_named("fp8e5b16")
+    is_fp16 = _is_named("fp16")
+    is_bf16 = _is_named("bf16")
+    is_fp32 = _is_named("fp32")
+    is_fp64 = _is_named("fp64")
+    is_int1 = _is_named("int1")
+    is_int8 = _is_named("int8")
+    is_int16 = _is_named("int16")
+    is_int32 = _is_named("int32")
+    is_int64 = _is_named("int64")
+    is_uint8 = _is_named("uint8")
+    is_uint16 = _is_named("uint16")
+    is_uint32 = _is_named("uint32")
+    is_uint64 = _is_named("uint64")
+    is_void = _is_named("void")
 
     def is_floating(self) -> bool:
         return self.name in _FLOATS
@@ -185,9 +156,6 @@ class dtype(base_type):
 
     def is_bool(self) -> bool:
         return self.is_int1()
-
-    def is_void(self) -> bool:
-        return self.name == "void"
 
     @staticmethod
     def is_dtype(type_str: str) -> bool:

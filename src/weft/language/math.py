@@ -16,8 +16,6 @@ from .protocol import GIVEN, builtin
 from .tensors import member, tensor
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
-
     from .semantic import TritonSemantic
 
 __all__ = [
@@ -53,8 +51,29 @@ def _checked(value: tensor, types: tuple[str, ...]) -> tensor:
     return value
 
 
-def _unary(op: type[Operation], x: Any, semantic: Any, types: tuple[str, ...] = _FLOATS) -> tensor:
-    return semantic._same(op, _checked(semantic.to_tensor(x), types))  # type: ignore[no-any-return]
+def _unary(name: str, operation: str, meaning: str, types: tuple[str, ...] = _FLOATS) -> Any:
+    """A function of one number, which is also a method of it: one operation of the IR."""
+
+    def function(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
+        return _semantic._same(ir.operation(operation), _checked(_semantic.to_tensor(x), types))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = meaning
+    return member(builtin(function))
+
+
+exp = _unary("exp", "math.exp", "e to the power of x.")
+exp2 = _unary("exp2", "math.exp2", "2 to the power of x.")
+log = _unary("log", "math.log", "The natural logarithm.")
+log2 = _unary("log2", "math.log2", "The logarithm to base 2.")
+cos = _unary("cos", "math.cos", "The cosine of an angle in radians.")
+sin = _unary("sin", "math.sin", "The sine of an angle in radians.")
+sqrt = _unary("sqrt", "math.sqrt", "The square root, fast.")
+sqrt_rn = _unary("sqrt_rn", "tt.precise_sqrt", "The square root of a float32, correctly rounded.", ("fp32",))
+rsqrt = _unary("rsqrt", "math.rsqrt", "One over the square root.")
+erf = _unary("erf", "math.erf", "The error function.")
+floor = _unary("floor", "math.floor", "The largest whole number that is not larger.")
+ceil = _unary("ceil", "math.ceil", "The smallest whole number that is not smaller.")
 
 
 @builtin
@@ -63,69 +82,6 @@ def umulhi(x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     x, y = (_checked(_semantic.to_tensor(v), _WIDE_INTS) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     return _semantic._same(ir.operation("tt.mulhiui"), x, y)
-
-
-@member
-@builtin
-def exp(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """e to the power of x."""
-    return _unary(ir.math.ExpOp, x, _semantic)
-
-
-@member
-@builtin
-def exp2(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """2 to the power of x."""
-    return _unary(ir.math.Exp2Op, x, _semantic)
-
-
-@member
-@builtin
-def log(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The natural logarithm."""
-    return _unary(ir.math.LogOp, x, _semantic)
-
-
-@member
-@builtin
-def log2(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The logarithm to base 2."""
-    return _unary(ir.math.Log2Op, x, _semantic)
-
-
-@member
-@builtin
-def cos(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The cosine of an angle in radians."""
-    return _unary(ir.math.CosOp, x, _semantic)
-
-
-@member
-@builtin
-def sin(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The sine of an angle in radians."""
-    return _unary(ir.math.SinOp, x, _semantic)
-
-
-@member
-@builtin
-def sqrt(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The square root, fast."""
-    return _unary(ir.math.SqrtOp, x, _semantic)
-
-
-@member
-@builtin
-def sqrt_rn(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The square root of a float32, correctly rounded."""
-    return _unary(ir.operation("tt.precise_sqrt"), x, _semantic, ("fp32",))
-
-
-@member
-@builtin
-def rsqrt(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """One over the square root."""
-    return _unary(ir.math.RsqrtOp, x, _semantic)
 
 
 @member
@@ -158,27 +114,6 @@ def div_rn(x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
     x, y = (_checked(v, ("fp32",)) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     return _semantic._same(ir.operation("tt.precise_divf"), x, y)
-
-
-@member
-@builtin
-def erf(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The error function."""
-    return _unary(ir.math.ErfOp, x, _semantic)
-
-
-@member
-@builtin
-def floor(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The largest whole number that is not larger."""
-    return _unary(ir.math.FloorOp, x, _semantic)
-
-
-@member
-@builtin
-def ceil(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The smallest whole number that is not smaller."""
-    return _unary(ir.math.CeilOp, x, _semantic)
 
 
 @builtin

@@ -24,6 +24,49 @@ __all__ = ["add_type", "block_shape", "check_bit_width", "member", "shape_text",
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def add_type(left: Any, right: Any, semantic: Any) -> Any:
+    """`x + y`; two tuples are joined."""
+    if isinstance(left, _tuple_class) or isinstance(right, _tuple_class):
+        raise TypeError("cannot add a tensor and a tuple")
+    return semantic.add(unwrap(left), unwrap(right), sanitize_overflow=True)
+
+
+def check_bit_width(value: Any, shift_value: Any, semantic: Any = None) -> None:
+    """Warn about a shift by at least the width of what is shifted, where the distance is known."""
+    if isinstance(value, tensor) and isinstance(shift_value, constexpr) and isinstance(shift_value.value, int):
+        width = value.dtype.primitive_bitwidth
+        if shift_value.value >= width:
+            text = f"Value {shift_value.value} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. "
+            warn_at(
+                semantic.builder.current_span() if semantic is not None else None,
+                text + "This may result in undefined behavior.",
+            )
+
+
+def _shifted_left(left: Any, right: Any, semantic: Any) -> Any:
+    check_bit_width(left, right, semantic)
+    return semantic.shl(unwrap(left), unwrap(right))
+
+
+def _shifted_right(left: Any, right: Any, semantic: Any) -> Any:
+    check_bit_width(left, right, semantic)
+    signed = (left if isinstance(left, tensor) else right).dtype.is_int_signed()
+    return (semantic.ashr if signed else semantic.lshr)(unwrap(left), unwrap(right))
+
+
+def _operator(name: str, of: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
+    """The methods of an operator: with a tensor on the left, and with one on the right; `of` has the semantic last."""
+
+    def left(self: tensor, other: Any, _semantic: Any = None) -> Any:
+        return of(self, other, _semantic)
+
+    def right(self: tensor, other: Any, _semantic: Any = None) -> Any:
+        return of(other, self, _semantic)
+
+    left.__name__, right.__name__ = f"__{name}__", f"__r{name}__"
+    return builtin(left), builtin(right)
+
+
 class tensor(base_value):
     """A tile (or, with a scalar type, one number or pointer) that exists when the kernel runs."""
 
@@ -62,55 +105,26 @@ class tensor(base_value):
     def __repr__(self) -> str:
         return f"tensor<{self}>"
 
-    # Arithmetic.
+    # Operators, and the same with the tensor on the right.
 
-    @builtin
-    def __add__(self, other: Any, _semantic: Any = None) -> Any:
-        return add_type(self, other, _semantic)
-
-    @builtin
-    def __radd__(self, other: Any, _semantic: Any = None) -> Any:
-        return add_type(other, self, _semantic)
-
-    @builtin
-    def __sub__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.sub(self, unwrap(other), sanitize_overflow=True)
-
-    @builtin
-    def __rsub__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.sub(unwrap(other), self, sanitize_overflow=True)
-
-    @builtin
-    def __mul__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.mul(self, unwrap(other), sanitize_overflow=True)
-
-    @builtin
-    def __rmul__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.mul(unwrap(other), self, sanitize_overflow=True)
-
-    @builtin
-    def __truediv__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.truediv(self, unwrap(other))
-
-    @builtin
-    def __rtruediv__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.truediv(unwrap(other), self)
-
-    @builtin
-    def __floordiv__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.floordiv(self, unwrap(other))
-
-    @builtin
-    def __rfloordiv__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.floordiv(unwrap(other), self)
-
-    @builtin
-    def __mod__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.mod(self, unwrap(other))
-
-    @builtin
-    def __rmod__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.mod(unwrap(other), self)
+    __add__, __radd__ = _operator("add", add_type)
+    __sub__, __rsub__ = _operator("sub", lambda x, y, s: s.sub(unwrap(x), unwrap(y), sanitize_overflow=True))
+    __mul__, __rmul__ = _operator("mul", lambda x, y, s: s.mul(unwrap(x), unwrap(y), sanitize_overflow=True))
+    __truediv__, __rtruediv__ = _operator("truediv", lambda x, y, s: s.truediv(unwrap(x), unwrap(y)))
+    __floordiv__, __rfloordiv__ = _operator("floordiv", lambda x, y, s: s.floordiv(unwrap(x), unwrap(y)))
+    __mod__, __rmod__ = _operator("mod", lambda x, y, s: s.mod(unwrap(x), unwrap(y)))
+    __and__, __rand__ = _operator("and", lambda x, y, s: s.and_(unwrap(x), unwrap(y)))
+    __or__, __ror__ = _operator("or", lambda x, y, s: s.or_(unwrap(x), unwrap(y)))
+    __xor__, __rxor__ = _operator("xor", lambda x, y, s: s.xor_(unwrap(x), unwrap(y)))
+    __lshift__, __rlshift__ = _operator("lshift", _shifted_left)
+    __rshift__, __rrshift__ = _operator("rshift", _shifted_right)
+    __gt__, __rgt__ = _operator("gt", lambda x, y, s: s.greater_than(s.to_tensor(x), s.to_tensor(y)))
+    __ge__, __rge__ = _operator("ge", lambda x, y, s: s.greater_equal(s.to_tensor(x), s.to_tensor(y)))
+    __lt__, __rlt__ = _operator("lt", lambda x, y, s: s.less_than(s.to_tensor(x), s.to_tensor(y)))
+    __le__, __rle__ = _operator("le", lambda x, y, s: s.less_equal(s.to_tensor(x), s.to_tensor(y)))
+    __eq__, __req__ = _operator("eq", lambda x, y, s: s.equal(s.to_tensor(x), s.to_tensor(y)))
+    __ne__, __rne__ = _operator("ne", lambda x, y, s: s.not_equal(s.to_tensor(x), s.to_tensor(y)))
+    __hash__ = object.__hash__
 
     @builtin
     def __neg__(self, _semantic: Any = None) -> Any:
@@ -123,106 +137,6 @@ class tensor(base_value):
     @builtin
     def __invert__(self, _semantic: Any = None) -> Any:
         return _semantic.invert(self)
-
-    # Bits.
-
-    @builtin
-    def __and__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.and_(self, unwrap(other))
-
-    @builtin
-    def __rand__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.and_(unwrap(other), self)
-
-    @builtin
-    def __or__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.or_(self, unwrap(other))
-
-    @builtin
-    def __ror__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.or_(unwrap(other), self)
-
-    @builtin
-    def __xor__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.xor_(self, unwrap(other))
-
-    @builtin
-    def __rxor__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.xor_(unwrap(other), self)
-
-    @builtin
-    def __lshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(self, other, _semantic)
-        return _semantic.shl(self, unwrap(other))
-
-    @builtin
-    def __rlshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(other, self, _semantic)
-        return _semantic.shl(unwrap(other), self)
-
-    @builtin
-    def __rshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(self, other, _semantic)
-        shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
-        return shift(self, unwrap(other))
-
-    @builtin
-    def __rrshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(other, self, _semantic)
-        shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
-        return shift(unwrap(other), self)
-
-    # Comparisons.
-
-    @builtin
-    def __gt__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.greater_than(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __rgt__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.greater_than(_semantic.to_tensor(other), self)
-
-    @builtin
-    def __ge__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.greater_equal(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __rge__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.greater_equal(_semantic.to_tensor(other), self)
-
-    @builtin
-    def __lt__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.less_than(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __rlt__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.less_than(_semantic.to_tensor(other), self)
-
-    @builtin
-    def __le__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.less_equal(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __rle__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.less_equal(_semantic.to_tensor(other), self)
-
-    @builtin
-    def __eq__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.equal(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __req__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.equal(_semantic.to_tensor(other), self)
-
-    @builtin
-    def __ne__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.not_equal(self, _semantic.to_tensor(other))
-
-    @builtin
-    def __rne__(self, other: Any, _semantic: Any = None) -> Any:
-        return _semantic.not_equal(_semantic.to_tensor(other), self)
-
-    __hash__ = object.__hash__
 
     @builtin
     def logical_and(self, other: Any, _semantic: Any = None) -> Any:
@@ -302,25 +216,6 @@ def cast_value(value: Any, target: Any, rounding: Any, bitcast: Any, semantic: A
     if bitcast:
         return semantic.bitcast(value, target)
     return semantic.cast(value, target, rounding)
-
-
-def add_type(left: Any, right: Any, semantic: Any) -> Any:
-    """`x + y`; two tuples are joined."""
-    if isinstance(left, _tuple_class) or isinstance(right, _tuple_class):
-        raise TypeError("cannot add a tensor and a tuple")
-    return semantic.add(unwrap(left), unwrap(right), sanitize_overflow=True)
-
-
-def check_bit_width(value: Any, shift_value: Any, semantic: Any = None) -> None:
-    """Warn about a shift by at least the width of what is shifted, where the distance is known."""
-    if isinstance(value, tensor) and isinstance(shift_value, constexpr) and isinstance(shift_value.value, int):
-        width = value.dtype.primitive_bitwidth
-        if shift_value.value >= width:
-            text = f"Value {shift_value.value} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. "
-            warn_at(
-                semantic.builder.current_span() if semantic is not None else None,
-                text + "This may result in undefined behavior.",
-            )
 
 
 def _is_python_slice(item: Any) -> bool:

@@ -130,7 +130,7 @@ def test_of_a_launch_and_of_the_simulator() -> None:
 def test_as_plain_data() -> None:
     remarks = made().remarks
     assert json.loads(remarks.to_json()) == remarks.as_dicts()
-    assert Remarks.from_json(remarks.to_json()) == remarks
+    assert Remarks.from_json(remarks.to_json()) == Remarks.from_json(remarks.stored()) == remarks
     assert pickle.loads(pickle.dumps(made())).remarks == remarks
     (load,) = (r.as_dict() for r in remarks.of("access width") if r.as_dict()["access"] == "load")
     assert load["kind"] == "access width" and load["bytes"] == 16 and load["span"]["column"] == 34

@@ -54,7 +54,7 @@ def make(
         "debug": opts.language.debug,
         "enable_fp_fusion": opts.language.enable_fp_fusion,
     }
-    texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir, REMARKS: remarks.collected().to_json()}
+    texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir, REMARKS: remarks.collected().stored()}
     blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     return facts, {**blobs, "object": bytes(binary.object)}
 

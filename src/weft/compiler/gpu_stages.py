@@ -49,7 +49,7 @@ def make(
         "backend_name": target.backend,
     }
     facts = {**facts, **module_facts, **own}
-    texts |= {"source": src.text(), "ttir": ttir, REMARKS: remarks.collected().to_json()}
+    texts |= {"source": src.text(), "ttir": ttir, REMARKS: remarks.collected().stored()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 

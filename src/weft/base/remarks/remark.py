@@ -145,9 +145,13 @@ class Remarks(tuple[Remark, ...]):
         """All as JSON, a list of objects."""
         return json.dumps([{"kind": r.kind, **vars(r)} for r in self], indent=indent, default=_parts)
 
+    def stored(self) -> str:
+        """All as JSON for a cache: each place is one text, which is written in half the time."""
+        return json.dumps([{"kind": r.kind, **vars(r)} for r in self], separators=(",", ":"), default=_stored_parts)
+
     @staticmethod
     def from_json(text: str | bytes) -> Remarks:
-        """What `to_json` wrote."""
+        """What `to_json` or `stored` wrote."""
         return Remarks(_value(each) for each in json.loads(text))
 
     def moved(self, before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> Remarks:
@@ -222,11 +226,19 @@ PARTS: dict[str, type[Any]] = {"site": Wish, "cycles": Alternative, "buffers": C
 """What remarks are made of, by a name that the earlier ones of these do not have."""
 
 
+PLACE = "\x01"
+
+
 def _parts(value: Any) -> dict[str, Any]:
     """What a place or a part of a remark is made of, by name."""
     if isinstance(value, Span):
         return {"file": value.file, "line": value.line, "column": value.col + 1}
     return dict(vars(value))
+
+
+def _stored_parts(value: Any) -> Any:
+    """The same, a place as one text that begins as no other does."""
+    return f"{PLACE}{value.file}{PLACE}{value.line}{PLACE}{value.col}" if isinstance(value, Span) else vars(value)
 
 
 def _plain(value: Any) -> Any:
@@ -241,6 +253,9 @@ def _value(plain: Any) -> Any:
     """What `as_dict` and `to_json` wrote; each kind of object is known by a name that only it has."""
     if isinstance(plain, list):
         return tuple(map(_value, plain))
+    if isinstance(plain, str) and plain.startswith(PLACE):
+        file, line, col = plain[1:].split(PLACE)
+        return Span(file, int(line), int(col))
     if not isinstance(plain, Mapping):
         return plain
     if "column" in plain:

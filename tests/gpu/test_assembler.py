@@ -53,6 +53,21 @@ def test_lower_bits_of_floats_are_stored(kind: str, whole: str, part: str) -> No
         np.testing.assert_array_equal(out.numpy(), (x + x.dtype.type(1)).view(whole).astype(part))
 
 
+@weft.jit
+def signs_in_pairs(x, y, a, b, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    left = tl.join(-tl.load(x + i), tl.load(y + i))
+    right = tl.join(tl.load(a + i), tl.load(b + i))
+    tl.store(out + i[:, None] * 2 + tl.arange(0, 2)[None, :], left * right)
+
+
+def test_signs_of_halves_in_pairs_are_kept() -> None:
+    x, y, a, b = (np.random.default_rng(k).integers(1, 9, 1024).astype(np.float16) for k in range(4))
+    out = cuda.to_device(np.zeros((1024, 2), np.float16))
+    signs_in_pairs[(1,)](*(cuda.to_device(v) for v in (x, y, a, b)), out, 1024)
+    np.testing.assert_array_equal(out.numpy(), np.stack([-x * a, y * b], 1))
+
+
 def test_random_programs(worker: Worker) -> None:
     for batch in range(3):
         worker.card.give(inputs(batch))

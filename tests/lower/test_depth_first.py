@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,6 +108,13 @@ def test_what_two_blocks_have_room_for_stays(count: int) -> None:
     before = list(program.body.ops)
     depth_first(program)
     assert program.body.ops == before
+
+
+def test_the_machine_is_asked_for_its_registers() -> None:
+    program = straight(24)
+    program.machine = replace(program.machine, registers=program.machine.registers // 2)
+    depth_first(program)
+    assert order_of(program)[:4] == [("load", 1), ("load", 1), ("arith.mulf", 1), ("arith.addf", 1)]
 
 
 @pytest.mark.parametrize("more", [{"space": "shared"}, {"volatile": True}])

@@ -1,10 +1,11 @@
-"""The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft."""
+"""The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft.
 
-from typing import Any
+A module of it has the names that it defines and those that it imports.
+"""
 
 from weft import language
-from weft.base import load
-from weft.compat.finder import VERSION
+from weft.base import load, publish
+from weft.compat.finder import VERSION as __version__
 from weft.compiler import CompiledKernel
 from weft.language.callable import constexpr_function
 from weft.language.core import _aggregate as aggregate
@@ -36,47 +37,10 @@ from weft.runtime.errors import CompilationError
 from . import backends, compiler, errors, runtime, tools
 from .compiler import ASTSource, IRSource, compile
 
-__version__ = VERSION
-
-__all__ = [
-    "ASTSource",
-    "AsyncCompileMode",
-    "Autotuner",
-    "CompilationError",
-    "CompiledKernel",
-    "Config",
-    "FutureKernel",
-    "IRSource",
-    "InterpreterError",
-    "JITFunction",
-    "KernelInterface",
-    "MockTensor",
-    "OutOfResources",
-    "TensorWrapper",
-    "TritonError",
-    "aggregate",
-    "autotune",
-    "backends",
-    "cdiv",
-    "compile",
-    "compiler",
-    "constexpr_function",
-    "errors",
-    "heuristics",
-    "jit",
-    "knobs",
-    "language",
-    "must_use_result",
-    "next_power_of_2",
-    "reinterpret",
-    "runtime",
-    "set_allocator",
-    "testing",
-    "tools",
-]
+publish(globals(), "backends compiler errors knobs language runtime testing tools")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`triton._C.libtriton`, imported when it is asked for: in Triton it always is."""
     if name != "_C":
         raise AttributeError(f"module 'triton' has no attribute {name!r}")

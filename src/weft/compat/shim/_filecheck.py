@@ -23,8 +23,6 @@ from weft.compiler import ASTSource, GPUTarget, as_target, make_options
 from weft.ir import print_module, verify
 from weft.runtime.specialize import signature_of
 
-__all__ = ["MatchError", "filecheck_test", "run_filecheck", "run_filecheck_test", "run_parser", "stub_target"]
-
 stub_target = GPUTarget("cuda", 100, 32)
 """The target that kernels are traced for if a test names none."""
 

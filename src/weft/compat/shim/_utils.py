@@ -10,23 +10,6 @@ from weft.language import TRITON_MAX_TENSOR_NUMEL
 from weft.runtime.arrays import dtype_name, element_bytes
 from weft.runtime.specialize import find_paths
 
-__all__ = [
-    "BITWIDTH_DICT",
-    "TRITON_MAX_TENSOR_NUMEL",
-    "apply_with_path",
-    "canonicalize_dtype",
-    "canonicalize_ptr_dtype",
-    "find_paths_if",
-    "get_iterable_path",
-    "get_primitive_bitwidth",
-    "is_iterable",
-    "is_namedtuple",
-    "is_power_of_two",
-    "set_iterable_path",
-    "type_canonicalisation_dict",
-    "validate_block_shape",
-]
-
 # Names of an element type by which Triton's tools know it, and its name in a signature.
 _SPELLINGS = {
     "u1": "bool int1 uint1 i1",

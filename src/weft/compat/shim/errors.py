@@ -1,5 +1,3 @@
 """triton.errors."""
 
 from weft.runtime.errors import TritonError
-
-__all__ = ["TritonError"]

@@ -72,34 +72,18 @@ pull requests 7558 (shears in place of rounds of shuffles) and 7565 (pairs of in
 them). Pricing, words, swaps, and the choice among copies are our own.
 """
 
-from weft.machines import MACHINES, Machine, machine_of
+from weft.base import publish as _publish
+from weft.machines import MACHINES as MACHINES
+from weft.machines import Machine as Machine
+from weft.machines import machine_of as machine_of
 
-from ..pictures import install
-from .access import Access, Offsets, best_access
-from .conversion import Cost, Plan, plan_conversion
-from .gather import Gather, plan_gather
-from .local import LocalAccess, plan_local_access, vector_width
-from .reduction import Reduction, plan_reduction
+from ..pictures import install as _install
+from .access import *
+from .conversion import *
+from .gather import *
+from .local import *
+from .reduction import *
 
-__all__ = [
-    # what is planned
-    "Gather",
-    "LocalAccess",
-    "Plan",
-    "Reduction",
-    "plan_conversion",
-    "plan_gather",
-    "plan_local_access",
-    "plan_reduction",
-    "vector_width",
-    # what it is planned with
-    "MACHINES",
-    "Access",
-    "Cost",
-    "Machine",
-    "Offsets",
-    "best_access",
-    "machine_of",
-]
+_publish(globals())
 
-install(Plan, Gather, Reduction, LocalAccess)
+_install(Plan, Gather, Reduction, LocalAccess)

@@ -5,39 +5,17 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
-from ..instruction import Instruction, Memory, Operand
-from .bulk import CORNERS, ELEMENT_TYPES, MOST_PIXELS, REDUCTIONS, SWIZZLES, TensorMap, map_of
-from .effects import effects
-from .mbarrier import MBarrier, MBarrierError
-from .meaning import from_matrix, round_to, to_matrix
-from .table import INSTRUCTIONS, instruction
-from .tensormap import decode, encode
-from .wgmma import canonical, descriptor
+from weft.base import publish as _publish
 
-__all__ = [
-    # the table
-    "INSTRUCTIONS",
-    "Instruction",
-    "Operand",
-    "effects",
-    "instruction",
-    # tensor maps
-    "CORNERS",
-    "ELEMENT_TYPES",
-    "MOST_PIXELS",
-    "REDUCTIONS",
-    "SWIZZLES",
-    "TensorMap",
-    "map_of",
-    "decode",
-    "encode",
-    # what meanings are made of
-    "MBarrier",
-    "MBarrierError",
-    "Memory",
-    "canonical",
-    "descriptor",
-    "from_matrix",
-    "round_to",
-    "to_matrix",
-]
+from ..instruction import Instruction as Instruction
+from ..instruction import Memory as Memory
+from ..instruction import Operand as Operand
+from .bulk import *
+from .effects import *
+from .mbarrier import *
+from .meaning import *
+from .table import *
+from .tensormap import *
+from .wgmma import *
+
+_publish(globals())

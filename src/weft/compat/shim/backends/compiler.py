@@ -10,8 +10,6 @@ from typing import Any
 from weft.compiler import GPUTarget, as_target, host_cpu, make_options
 from weft.runtime import compiler_key
 
-__all__ = ["BaseBackend", "CPUBackend", "CUDABackend", "GPUTarget", "Language"]
-
 
 class Language(Enum):
     """What a kernel is written in."""

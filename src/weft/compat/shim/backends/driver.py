@@ -2,8 +2,6 @@
 
 from weft.runtime.drivers import CPUDriver
 
-__all__ = ["DriverBase", "GPUDriver"]
-
 
 class DriverBase(CPUDriver):
     """The base of drivers."""

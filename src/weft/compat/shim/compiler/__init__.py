@@ -6,17 +6,3 @@ from weft.runtime.errors import CompilationError
 
 from . import code_generator, compiler
 from .compiler import ASTSource, IRSource, LazyDict, compile, make_backend, max_shared_mem
-
-__all__ = [
-    "ASTSource",
-    "CompilationError",
-    "CompiledKernel",
-    "IRSource",
-    "LazyDict",
-    "code_generator",
-    "compile",
-    "compiler",
-    "errors",
-    "make_backend",
-    "max_shared_mem",
-]

@@ -7,8 +7,6 @@ from typing import Any
 from weft import frontend
 from weft.runtime.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
-__all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "ast_to_ttir"]
-
 
 def ast_to_ttir(
     fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None

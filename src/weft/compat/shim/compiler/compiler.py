@@ -12,20 +12,6 @@ from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget
 from .files import compile
 from .sources import ASTSource, IRSource
 
-__all__ = [
-    "ASTSource",
-    "AsmDict",
-    "CompiledKernel",
-    "GPUTarget",
-    "IRSource",
-    "LazyDict",
-    "OutOfResources",
-    "compile",
-    "make_backend",
-    "max_shared_mem",
-    "triton_key",
-]
-
 
 def make_backend(target: Any) -> BaseBackend:
     """The back end for a target."""

@@ -20,8 +20,6 @@ from weft.runtime.cache import default_store
 
 from ..runtime.cache import get_cache_manager
 
-__all__ = ["compile"]
-
 TEXTS = ("ptx", "llir", "ttir")
 
 

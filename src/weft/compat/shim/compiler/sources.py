@@ -10,8 +10,6 @@ from weft import compiler, runtime
 from weft.base import CompileOptions, load
 from weft.compiler import as_target
 
-__all__ = ["ASTSource", "IRSource"]
-
 _FUNCTION = re.compile(r"tt\.func\s+(?:public\s+)?@[^(]*\((.*?)\)\s*(?:->[^{]*)?(?:attributes|\{\s*\n)", re.DOTALL)
 _PARAMETER = re.compile(r"%\w+\s*:\s*((?:!tt\.ptr<[^>]*>|!?[\w.]+(?:<[^{]*>)?))\s*(\{[^}]*\})?")
 

@@ -22,28 +22,3 @@ from weft.runtime import futures as _async_compile
 
 from . import cache, interpreter, jit
 from .cache import RedisRemoteCacheBackend, RemoteCacheBackend
-
-__all__ = [
-    "Autotuner",
-    "Config",
-    "Heuristics",
-    "InterpreterError",
-    "JITFunction",
-    "KernelInterface",
-    "MockTensor",
-    "OutOfResources",
-    "RedisRemoteCacheBackend",
-    "RemoteCacheBackend",
-    "TensorWrapper",
-    "_allocation",
-    "_async_compile",
-    "autotune",
-    "autotuner",
-    "cache",
-    "driver",
-    "errors",
-    "heuristics",
-    "interpreter",
-    "jit",
-    "reinterpret",
-]

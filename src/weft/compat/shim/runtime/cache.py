@@ -23,20 +23,6 @@ from weft.runtime import compiler_key, knobs
 from weft.runtime.cache import default_store, store_in
 from weft.runtime.trusted import Folder, Untrusted
 
-__all__ = [
-    "CacheManager",
-    "FileCacheManager",
-    "RedisRemoteCacheBackend",
-    "RemoteCacheBackend",
-    "RemoteCacheManager",
-    "default_cache_dir",
-    "default_dump_dir",
-    "get_cache_manager",
-    "get_dump_manager",
-    "get_override_manager",
-    "triton_key",
-]
-
 
 def _base32(key: str) -> str:
     """A hexadecimal digest, shorter."""

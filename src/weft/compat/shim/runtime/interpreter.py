@@ -2,8 +2,6 @@
 
 from weft.runtime.errors import InterpreterError
 
-__all__ = ["InterpretedFunction", "InterpreterError"]
-
 
 class InterpretedFunction:
     """A function run by Triton's interpreter; Weft compiles for the CPU instead, so nothing is one."""

@@ -28,34 +28,6 @@ from weft.runtime.specialize import native_specialize_impl, specialize
 
 from .._utils import type_canonicalisation_dict
 
-__all__ = [
-    "BoundConstexprFunction",
-    "ConstexprFunction",
-    "JITCallable",
-    "JITFunction",
-    "JitFunctionInfo",
-    "KernelInterface",
-    "GLUON_MODULE",
-    "KernelParam",
-    "MockTensor",
-    "T",
-    "TRITON_MODULE",
-    "TensorWrapper",
-    "constexpr_function",
-    "convert_to_tuple_if_list",
-    "create_specialize_impl",
-    "driver",
-    "get_full_name",
-    "get_jit_fn_file_line",
-    "jit",
-    "knobs",
-    "mangle_type",
-    "native_specialize_impl",
-    "reinterpret",
-    "specialize_impl",
-    "type_canonicalisation_dict",
-]
-
 T = TypeVar("T")
 
 TRITON_MODULE, GLUON_MODULE = "triton.language", "triton.experimental.gluon.language"

@@ -16,8 +16,6 @@ import tempfile
 
 from weft.runtime import knobs
 
-__all__ = ["extract", "get_sass", "path_to_cuobjdump"]
-
 _FUNCTION = re.compile(r"\s*Function : (\S+)")
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(\S[^;]*;)\s*/\* 0x[0-9a-f]{16} \*/")
 _SECOND_HALF = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/\s*$")

@@ -11,8 +11,6 @@ import itertools
 import math
 from typing import Any
 
-__all__ = ["MXFP4Tensor", "MXScaleTensor"]
-
 _VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The magnitudes of e2m1, by their code."""
 

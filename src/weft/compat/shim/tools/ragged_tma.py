@@ -22,16 +22,6 @@ from weft import language as tl
 from weft.base import LaunchError
 from weft.runtime import TensorDescriptor, jit
 
-__all__ = [
-    "atomic_add_ragged",
-    "create_ragged_descriptor",
-    "create_ragged_descriptor_device_2d",
-    "create_ragged_descriptor_device_3d",
-    "load_ragged",
-    "store_ragged",
-    "to_ragged_indices",
-]
-
 ROWS = tl.constexpr(2**30)
 """The length of the ragged dimension."""
 FAR = tl.constexpr(2**34)

@@ -1,5 +1,3 @@
 """triton.tools.tensor_descriptor."""
 
 from weft.runtime import TensorDescriptor
-
-__all__ = ["TensorDescriptor"]

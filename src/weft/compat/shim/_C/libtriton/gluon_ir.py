@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from weft import layouts
 
-__all__ = ["make_cga_layout"]
-
 
 def make_cga_layout(
     ctas_per_cga: Sequence[int], cta_split_num: Sequence[int], cta_order: Sequence[int]

@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from weft.ir.enums import MemSyncScope as AtomicScope
-
-__all__ = ["AtomicScope"]

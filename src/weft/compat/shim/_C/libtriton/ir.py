@@ -23,8 +23,6 @@ from xdsl.dialects.builtin import (
 from weft.base import CompilationError
 from weft.ir import is_tensor, print_module, shape_of, verify
 
-__all__ = ["block", "context", "load_dialects", "module", "operation", "region", "value"]
-
 
 class _Known:
     """A thing of xDSL, under the names that Triton gives its own."""

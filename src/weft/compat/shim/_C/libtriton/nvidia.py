@@ -6,8 +6,6 @@ import importlib
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["cublas"]
-
 
 class CublasLt:
     """Products of matrices of PyTorch on a GPU by cuBLAS, as PyTorch calls it; it has a workspace of its own."""

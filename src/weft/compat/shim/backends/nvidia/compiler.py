@@ -1,5 +1,3 @@
 """triton.backends.nvidia.compiler."""
 
 from ..compiler import CUDABackend
-
-__all__ = ["CUDABackend"]

@@ -12,8 +12,6 @@ import itertools
 from collections.abc import Iterable, Iterator, MutableSet
 from typing import TypeVar
 
-__all__ = ["ordered_set"]
-
 T = TypeVar("T")
 
 

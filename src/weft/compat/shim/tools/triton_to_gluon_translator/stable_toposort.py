@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["stable_toposort"]
-
 
 def stable_toposort(edges: Mapping[int, Collection[int]]) -> list[int]:
     """The nodes, each before those that it has edges to, unless they lie on a circle; that stays together.

@@ -14,12 +14,23 @@ from typing import Any
 
 from weft.language.constants import unwrap, unwrap_iterable, unwrap_shape
 from weft.language.dtypes import dtype
-from weft.language.protocol import base_value, builtin
+from weft.language.protocol import base_value, builtin, builtin_named
 from weft.layouts import SharedLayout
 
 from .types import _descriptor_class, shared_memory_descriptor_type
 
 __all__ = ["shared_memory_descriptor"]
+
+
+def _atomic_scatter(name: str, meaning: str) -> Any:
+    def function(self: Any, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        return _semantic.shared_atomic_scatter(self, name, values, indices, unwrap(axis), unwrap(mask))
+
+    text = f"""memory[indices[i, j], j] becomes {meaning} for axis 0, where the mask holds; gives what was there before.
+
+    Each step is indivisible, and orders nothing else. Values, indices and mask are broadcast to one shape.
+    """
+    return builtin_named(f"atomic_scatter_{name}", text, function)
 
 
 class shared_memory_descriptor(base_value):
@@ -90,46 +101,13 @@ class shared_memory_descriptor(base_value):
         """
         _semantic.shared_scatter(self, values, indices, unwrap(axis))
 
-    def _atomic_scatter(self, name: str, values: Any, indices: Any, axis: Any, mask: Any, semantic: Any) -> Any:
-        return semantic.shared_atomic_scatter(self, name, values, indices, unwrap(axis), unwrap(mask))
-
-    @builtin
-    def atomic_scatter_add(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """memory[indices[i, j], j] += values[i, j] for axis 0, where the mask holds; gives what was there before.
-
-        Each step is indivisible, and orders nothing else. Values, indices and mask are broadcast to one shape.
-        """
-        return self._atomic_scatter("add", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_max(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the greater of two integers."""
-        return self._atomic_scatter("max", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_min(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the smaller of two integers."""
-        return self._atomic_scatter("min", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_and(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the bits that both integers have."""
-        return self._atomic_scatter("and", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_or(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the bits that either integer has."""
-        return self._atomic_scatter("or", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_xor(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the bits that one of the integers has."""
-        return self._atomic_scatter("xor", values, indices, axis, mask, _semantic)
-
-    @builtin
-    def atomic_scatter_xchg(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
-        """As atomic_scatter_add, with the value itself, of any type."""
-        return self._atomic_scatter("xchg", values, indices, axis, mask, _semantic)
+    atomic_scatter_add = _atomic_scatter("add", "the sum with values[i, j]")
+    atomic_scatter_max = _atomic_scatter("max", "the greater of two integers")
+    atomic_scatter_min = _atomic_scatter("min", "the smaller of two integers")
+    atomic_scatter_and = _atomic_scatter("and", "the bits that both integers have")
+    atomic_scatter_or = _atomic_scatter("or", "the bits that either integer has")
+    atomic_scatter_xor = _atomic_scatter("xor", "the bits that one of the integers has")
+    atomic_scatter_xchg = _atomic_scatter("xchg", "values[i, j] itself, of any type")
 
     @builtin
     def slice(self, start: Any, length: Any, dim: Any = 0, _semantic: Any = None) -> Any:

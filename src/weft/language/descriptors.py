@@ -17,7 +17,7 @@ from weft import ir
 
 from .constants import constexpr
 from .dtypes import block_type, dtype
-from .protocol import base_type, base_value, builtin
+from .protocol import base_type, base_value, builtin, builtin_named
 from .tuples import tuple as _tuple
 from .tuples import tuple_type
 
@@ -68,6 +68,13 @@ class tensor_descriptor_base_type(base_type):
         return f"TD{self.block_type.mangle()}"
 
 
+def _atomic(name: str, meaning: str) -> Any:
+    def function(self: Any, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
+        return getattr(_semantic, f"descriptor_atomic_{name}")(self, value, offsets)
+
+    return builtin_named(f"atomic_{name}", f"{meaning}, each element atomically.", function)
+
+
 class tensor_descriptor_base(base_value):
     """A descriptor of a tensor in memory."""
 
@@ -106,35 +113,12 @@ class tensor_descriptor_base(base_value):
         """Write a block to `offsets`, cast to the element type; what lies outside the tensor is dropped."""
         return _semantic.descriptor_store(self, value, offsets)
 
-    @builtin
-    def atomic_add(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Add a block to memory, each element atomically."""
-        return _semantic.descriptor_atomic_add(self, value, offsets)
-
-    @builtin
-    def atomic_min(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Lower memory to the minimum with a block, each element atomically."""
-        return _semantic.descriptor_atomic_min(self, value, offsets)
-
-    @builtin
-    def atomic_max(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Raise memory to the maximum with a block, each element atomically."""
-        return _semantic.descriptor_atomic_max(self, value, offsets)
-
-    @builtin
-    def atomic_and(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Bitwise and of memory with a block, each element atomically."""
-        return _semantic.descriptor_atomic_and(self, value, offsets)
-
-    @builtin
-    def atomic_or(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Bitwise or of memory with a block, each element atomically."""
-        return _semantic.descriptor_atomic_or(self, value, offsets)
-
-    @builtin
-    def atomic_xor(self, offsets: Sequence[Any], value: Any, _semantic: Any = None) -> Any:
-        """Bitwise exclusive or of memory with a block, each element atomically."""
-        return _semantic.descriptor_atomic_xor(self, value, offsets)
+    atomic_add = _atomic("add", "Add a block to memory")
+    atomic_min = _atomic("min", "Lower memory to the minimum with a block")
+    atomic_max = _atomic("max", "Raise memory to the maximum with a block")
+    atomic_and = _atomic("and", "Bitwise and of memory with a block")
+    atomic_or = _atomic("or", "Bitwise or of memory with a block")
+    atomic_xor = _atomic("xor", "Bitwise exclusive or of memory with a block")
 
     @builtin
     def gather(self, *args: Any, _semantic: Any = None) -> Any:

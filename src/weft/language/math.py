@@ -12,7 +12,7 @@ from weft import ir
 from . import core
 from . import dtypes as dt
 from .constants import known_flag
-from .protocol import GIVEN, builtin
+from .protocol import GIVEN, builtin, builtin_named
 from .tensors import member, tensor
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def _unary(name: str, operation: str, meaning: str, types: tuple[str, ...] = _FL
     def function(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
         return _semantic._same(ir.operation(operation), _checked(_semantic.to_tensor(x), types))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = meaning
-    return member(builtin(function))
+    return member(builtin_named(name, meaning, function))
 
 
 exp = _unary("exp", "math.exp", "e to the power of x.")

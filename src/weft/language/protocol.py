@@ -21,7 +21,16 @@ from typing import Any, ClassVar, TypeVar
 
 from weft.base import OutsideKernelError
 
-__all__ = ["GIVEN", "TRITON_BUILTIN", "base_type", "base_value", "builtin", "is_builtin", "standard_function"]
+__all__ = [
+    "GIVEN",
+    "TRITON_BUILTIN",
+    "base_type",
+    "base_value",
+    "builtin",
+    "builtin_named",
+    "is_builtin",
+    "standard_function",
+]
 
 TRITON_BUILTIN = "__triton_builtin__"
 """Name of the attribute that marks a builtin; user code asks for it by this name."""
@@ -95,6 +104,13 @@ def builtin(fn: F) -> F:
 
     _mark(wrapper, fn)
     return wrapper  # type: ignore[return-value]
+
+
+def builtin_named(name: str, meaning: str, fn: F) -> F:
+    """A builtin that a function made, one of a family, with a name and a docstring of its own."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = meaning
+    return builtin(fn)
 
 
 def standard_function(fn: F) -> F:

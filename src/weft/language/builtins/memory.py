@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..constants import known_flag, unwrap
-from ..protocol import GIVEN, builtin
+from ..protocol import GIVEN, builtin, builtin_named
 from ..tensors import member, tensor
 
 if TYPE_CHECKING:
@@ -118,71 +118,23 @@ def atomic_poll(
     return _semantic.atomic_poll(pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns))
 
 
-@member
-@builtin
-def atomic_xchg(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Put `val` into memory, in one step; gives what was there before."""
-    return _semantic.atomic_xchg(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
+def _read_modify_write(name: str, meaning: str) -> Any:
+    """A function that changes memory by a value: `name` is its name and that of the semantic's method."""
+
+    def function(
+        pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+        _semantic: TritonSemantic = GIVEN,
+    ) -> tensor:  # fmt: skip
+        change = getattr(_semantic, name)
+        return change(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[no-any-return]
+
+    return member(builtin_named(name, f"{meaning}, in one step; gives what was there before.", function))
 
 
-@member
-@builtin
-def atomic_add(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Add `val` to memory, in one step; gives what was there before."""
-    return _semantic.atomic_add(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
-
-
-@member
-@builtin
-def atomic_max(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Raise memory to the maximum with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_max(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
-
-
-@member
-@builtin
-def atomic_min(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Lower memory to the minimum with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_min(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
-
-
-@member
-@builtin
-def atomic_and(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Bitwise and of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_and(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
-
-
-@member
-@builtin
-def atomic_or(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Bitwise or of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_or(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
-
-
-@member
-@builtin
-def atomic_xor(
-    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
-    _semantic: TritonSemantic = GIVEN,
-) -> tensor:  # fmt: skip
-    """Bitwise exclusive or of memory with `val`, in one step; gives what was there before."""
-    return _semantic.atomic_xor(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
+atomic_xchg = _read_modify_write("atomic_xchg", "Put `val` into memory")
+atomic_add = _read_modify_write("atomic_add", "Add `val` to memory")
+atomic_max = _read_modify_write("atomic_max", "Raise memory to the maximum with `val`")
+atomic_min = _read_modify_write("atomic_min", "Lower memory to the minimum with `val`")
+atomic_and = _read_modify_write("atomic_and", "Bitwise and of memory with `val`")
+atomic_or = _read_modify_write("atomic_or", "Bitwise or of memory with `val`")
+atomic_xor = _read_modify_write("atomic_xor", "Bitwise exclusive or of memory with `val`")

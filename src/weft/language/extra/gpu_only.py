@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.base import Unsupported
 
-from ..protocol import builtin
+from ..protocol import builtin_named
 
 __all__ = ["gpu_only"]
 
@@ -18,10 +18,8 @@ def gpu_only(module: str, name: str, works_on: str, *parameters: str) -> Any:
     def function(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         raise Unsupported(f"{module}.{name}", getattr(_semantic, "target", "cpu"), works_on=(works_on,))
 
-    function.__name__ = function.__qualname__ = name
     function.__module__ = f"weft.language.{module.removeprefix('tl.')}"
-    function.__doc__ = f"`{name}`, on {works_on} only."
-    wrapper: Any = builtin(function)
+    wrapper: Any = builtin_named(name, f"`{name}`, on {works_on} only.", function)
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     wrapper.__signature__ = inspect.Signature(
         [inspect.Parameter(p, positional) for p in parameters]

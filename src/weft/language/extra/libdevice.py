@@ -16,7 +16,7 @@ from typing import Any
 from .. import dtypes as dt
 from ..builtins.external import extern_elementwise
 from ..dtypes import dtype
-from ..protocol import builtin
+from ..protocol import builtin_named
 from .libdevice_table import BOOLEAN, OVERLOADS
 
 _LETTERS = {"f": dt.float32, "d": dt.float64, "i": dt.int32, "l": dt.int64, "u": dt.uint32, "U": dt.uint64}
@@ -56,11 +56,11 @@ def _make(name: str, entries: str) -> Any:
         result = extern_elementwise("libdevice", "", list(args), table, True, _semantic=_semantic)
         return _semantic.cast(result, dt.int1) if boolean else result
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`{name}` of the CUDA math library, for " + "; ".join(
+    types_of_each = "; ".join(
         "(" + ", ".join(map(str, types)) + f") -> {result}" for types, (_, result) in table.items()
     )
-    wrapper: Any = builtin(function)
+    meaning = f"`{name}` of the CUDA math library, for {types_of_each}"
+    wrapper: Any = builtin_named(name, meaning, function)
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(f"arg{i}", positional) for i in range(count)]
     parameters.append(inspect.Parameter("_semantic", positional, default=None))

@@ -6,6 +6,7 @@ negative its signed extremum is taken, and where it is negative the opposite uns
 
 from __future__ import annotations
 
+from functools import partialmethod
 from typing import Any
 
 from xdsl.dialects import arith
@@ -218,13 +219,8 @@ class Atomics(Memory, Arithmetic):
         top = self._same(arith.ShRUIOp, bits, self._constant(width - 1, bits.type))
         return self.cast(top, dt.int1)
 
-    def atomic_max(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
-        """Raise memory to the maximum with `val`."""
-        return self._extremum_in_memory("max", ptr, val, mask, sem, scope)
-
-    def atomic_min(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
-        """Lower memory to the minimum with `val`."""
-        return self._extremum_in_memory("min", ptr, val, mask, sem, scope)
+    atomic_max = partialmethod(_extremum_in_memory, "max")
+    atomic_min = partialmethod(_extremum_in_memory, "min")
 
     def atomic_add(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
         """Add `val` to memory."""
@@ -242,17 +238,9 @@ class Atomics(Memory, Arithmetic):
             raise ValueError(f"atomic_{name} does not support {val.type.scalar}: only integers")
         return self._rmw(getattr(tt.RMWOp, name.upper()), ptr, val, mask, order)
 
-    def atomic_and(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
-        """Bitwise and of memory with `val`."""
-        return self._bitwise_in_memory("and", ptr, val, mask, sem, scope)
-
-    def atomic_or(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
-        """Bitwise or of memory with `val`."""
-        return self._bitwise_in_memory("or", ptr, val, mask, sem, scope)
-
-    def atomic_xor(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
-        """Bitwise exclusive or of memory with `val`."""
-        return self._bitwise_in_memory("xor", ptr, val, mask, sem, scope)
+    atomic_and = partialmethod(_bitwise_in_memory, "and")
+    atomic_or = partialmethod(_bitwise_in_memory, "or")
+    atomic_xor = partialmethod(_bitwise_in_memory, "xor")
 
     def atomic_xchg(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
         """Put `val` into memory."""

@@ -6,6 +6,7 @@ The block type of a descriptor says the sign of its integers, because a minimum 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partialmethod
 from typing import Any
 
 from weft import ir
@@ -126,7 +127,7 @@ class Descriptors(Memory):
                 f"Unsupported dtype {desc.dtype} for atomic_{kind.name.lower()}: it takes {', '.join(types)}"
             )
 
-    def _reduce(self, desc: Any, value: Any, offsets: Sequence[Any], kind: tt.DescriptorReduceKind) -> None:
+    def _reduce(self, kind: tt.DescriptorReduceKind, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         self._checked(desc)
         value = self.to_tensor(value)
         self.validate_store_like(desc, value, offsets)
@@ -135,9 +136,12 @@ class Descriptors(Memory):
         operands = (desc.handle, value.handle, *self._offsets(desc, offsets))
         self.builder.create(tt.DescriptorReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
 
-    def descriptor_atomic_add(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Add a block to memory."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.ADD)
+    descriptor_atomic_add = partialmethod(_reduce, tt.DescriptorReduceKind.ADD)
+    descriptor_atomic_min = partialmethod(_reduce, tt.DescriptorReduceKind.MIN)
+    descriptor_atomic_max = partialmethod(_reduce, tt.DescriptorReduceKind.MAX)
+    descriptor_atomic_and = partialmethod(_reduce, tt.DescriptorReduceKind.AND)
+    descriptor_atomic_or = partialmethod(_reduce, tt.DescriptorReduceKind.OR)
+    descriptor_atomic_xor = partialmethod(_reduce, tt.DescriptorReduceKind.XOR)
 
     def _has_native_tma(self) -> bool:
         """Whether the target's descriptors take float16 minima; the CPU's do."""
@@ -146,26 +150,6 @@ class Descriptors(Memory):
     def _descriptor_atomic_min_max_supported(self, dtype: Any) -> bool:
         """Whether `atomic_min` and `atomic_max` take this type."""
         return dtype.name in _ORDERED
-
-    def descriptor_atomic_min(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Lower memory to the minimum with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MIN)
-
-    def descriptor_atomic_max(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Raise memory to the maximum with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MAX)
-
-    def descriptor_atomic_and(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Bitwise and of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.AND)
-
-    def descriptor_atomic_or(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Bitwise or of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.OR)
-
-    def descriptor_atomic_xor(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
-        """Bitwise exclusive or of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.XOR)
 
     def _check_rows(self, desc: Any, x_offsets: Any, what: str) -> tuple[int, int]:
         """Rules of gather and scatter; gives the number of rows and of columns."""

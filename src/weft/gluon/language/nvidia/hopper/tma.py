@@ -17,7 +17,7 @@ from weft.ir.gpu import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap, unwrap_shape
 from weft.language.dtypes import block_type, pointer_type
-from weft.language.protocol import GIVEN, builtin
+from weft.language.protocol import GIVEN, builtin, builtin_named
 from weft.language.semantic import shape_text
 from weft.language.tensors import tensor
 from weft.layouts import NVMMASharedLayout
@@ -166,49 +166,26 @@ async_load_im2col = async_copy_global_to_shared_im2col
 async_store = async_copy_shared_to_global
 
 
-def _reduce(kind: tt.DescriptorReduceKind, desc: Any, coord: Any, src: Any, semantic: GluonSemantic) -> None:
-    """Begin to combine shared memory into the block at `coord`, each element by an atomic step."""
-    name, at = f"async_atomic_{kind.name.lower()}", listed(coord)
-    _check(name, desc, at, src)
-    semantic.check_reducible(desc, kind)
-    operands = [desc.handle, *semantic._convert_to_ir_values(at, require_i64=False), src.handle]
-    semantic.builder.create(ttng.AsyncTMAReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
+def _reduction(kind: tt.DescriptorReduceKind, meaning: str) -> Any:
+    name = f"async_atomic_{kind.name.lower()}"
+
+    def function(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
+        at = listed(coord)
+        _check(name, tensor_desc, at, src)
+        _semantic.check_reducible(tensor_desc, kind)
+        operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
+        _semantic.builder.create(ttng.AsyncTMAReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
+
+    done = "Begin to combine shared memory into the block at `coord`, each element by an atomic step"
+    return builtin_named(name, f"{done}: {meaning}. Over after `store_wait`.", function)
 
 
-@builtin
-def async_atomic_add(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """Begin to add shared memory to the block at `coord`, each element by an atomic step; done after `store_wait`."""
-    _reduce(tt.DescriptorReduceKind.ADD, tensor_desc, coord, src, _semantic)
-
-
-@builtin
-def async_atomic_min(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """As async_atomic_add, with the smaller of two elements."""
-    _reduce(tt.DescriptorReduceKind.MIN, tensor_desc, coord, src, _semantic)
-
-
-@builtin
-def async_atomic_max(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """As async_atomic_add, with the greater of two elements."""
-    _reduce(tt.DescriptorReduceKind.MAX, tensor_desc, coord, src, _semantic)
-
-
-@builtin
-def async_atomic_and(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """As async_atomic_add, with the bits that both integers have."""
-    _reduce(tt.DescriptorReduceKind.AND, tensor_desc, coord, src, _semantic)
-
-
-@builtin
-def async_atomic_or(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """As async_atomic_add, with the bits that either integer has."""
-    _reduce(tt.DescriptorReduceKind.OR, tensor_desc, coord, src, _semantic)
-
-
-@builtin
-def async_atomic_xor(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """As async_atomic_add, with the bits that one of the integers has."""
-    _reduce(tt.DescriptorReduceKind.XOR, tensor_desc, coord, src, _semantic)
+async_atomic_add = _reduction(tt.DescriptorReduceKind.ADD, "the sum of the two")
+async_atomic_min = _reduction(tt.DescriptorReduceKind.MIN, "the smaller of the two")
+async_atomic_max = _reduction(tt.DescriptorReduceKind.MAX, "the greater of the two")
+async_atomic_and = _reduction(tt.DescriptorReduceKind.AND, "the bits that both integers have")
+async_atomic_or = _reduction(tt.DescriptorReduceKind.OR, "the bits that either integer has")
+async_atomic_xor = _reduction(tt.DescriptorReduceKind.XOR, "the bits that one of the integers has")
 
 
 @builtin

@@ -282,7 +282,7 @@ def _targets() -> dict[str, list[Instruction]]:
 def test_text_assembles(target: str, tmp_path: Path) -> None:
     """All that a target is the first to have, in one module."""
     entries = _targets()[target]
-    version = max((*(e.ptx for e in entries), "7.8" if target > "sm_80" else "7.0"), key=float)
+    version = max((*(e.version for e in entries), "7.8" if target > "sm_80" else "7.0"), key=float)
     source = tmp_path / "all.ptx"
     kernels = "".join(_kernel(entry, i) for i, entry in enumerate(entries))
     source.write_text(f".version {version}\n.target {target}\n.address_size 64\n{kernels}")

@@ -227,7 +227,7 @@ class _Walk:
             if hazard is not None and self.on_hazard(block, index, hazard[0], hazard[1]):
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
-            if touch.later != "mbarrier":
+            if touch.later != "barrier":
                 state |= {Pending(footprint, touch.how, op, False, touch.later, touch.release, touch.far)}
         return state, index
 

@@ -32,10 +32,10 @@ def insert_barriers(program: LaneProgram) -> None:
         return
     for number, (region, warps) in enumerate(zip(first.regions, first.attrs["warps"], strict=True)):
         _insert(replace(program, body=region, warps=warps), number + 1 if number else 0)
-    _give_mbarriers(program)
+    _give_barriers(program)
 
 
-def _give_mbarriers(program: LaneProgram) -> None:
+def _give_barriers(program: LaneProgram) -> None:
     """Shared memory behind all else for the barriers of a cluster that partitions have, 8 bytes for each partition.
 
     The hardware's own barrier of the cluster is for all warps of its blocks.

@@ -93,7 +93,7 @@ def _is_wall(op: LaneOp, buffers: frozenset[int] | None) -> bool:
         if entry.stores and entry.touches == "shared":
             written = _buffers(op.operands[0])
             return written is None or buffers is None or bool(written & buffers)
-        return entry.stores or entry.touches in ("sync", "mbarrier", "copy", "global")
+        return entry.stores or entry.touches in ("sync", "barrier", "copy", "global")
     return op.name in ("await", "yield", "condition", "return")
 
 

@@ -192,7 +192,7 @@ def _width(op: LaneOp) -> int | None:
         return int(op.attrs["bytes"])
     if op.name == "instruction":
         entry = instruction(op.attrs["isa"])
-        return entry.width or None if entry.touches in ("shared", "mbarrier", "bulk") else None
+        return entry.width or None if entry.touches in ("shared", "barrier", "bulk") else None
     if op.attrs.get("space") not in ("shared", "cluster"):
         return None
     value = op.results[0] if op.name == "load" else op.operands[1]

@@ -40,7 +40,7 @@ class Batch(Turns):
         self.granule = granule
         cluster = self.program.blocks
         self.shadow = Shadow(size // granule if self.options.races else 0, blocks, warps, self.lanes, cluster)
-        self.mbarriers: dict[tuple[int, int], Any] = {}
+        self.barriers: dict[tuple[int, int], Any] = {}
         """By block and address."""
         self.former: dict[tuple[int, int], LaneOp] = {}
         """What has made an end of an mbarrier."""

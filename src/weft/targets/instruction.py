@@ -83,7 +83,7 @@ class Reach:
     masked: bool = False
     """Whether it is for the lanes whose operand `active` holds."""
     later: str = ""
-    """Where it happens some time afterwards: what must be waited for, `copy`, `bulk`, `mbarrier` or `product`."""
+    """Where it happens some time afterwards: what must be waited for, `copy`, `bulk`, `barrier` or `product`."""
     together: bool = False
     release: bool = False
     far: bool = False
@@ -108,7 +108,7 @@ class Instruction:
 
     `since` is the first generation of its vendor's machines that has it; with `only`, no other has. `touches` says
     what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "bulk" (copies of the bulk
-    copy engine), "mbarrier", "sync".
+    copy engine), "barrier" (an object in shared memory at which threads and copies arrive), "sync".
     """
 
     name: str
@@ -124,8 +124,8 @@ class Instruction:
     width: int = 0
     """Bytes that each address gives, for one that reads or writes memory."""
     stores: bool = False
-    ptx: str = "7.0"
-    """The version of PTX that has it."""
+    version: str = "7.0"
+    """The first version of its vendor's assembly that has it."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Shapes and modifiers, for whoever chooses among entries."""
 

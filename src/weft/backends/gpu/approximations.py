@@ -136,7 +136,7 @@ _USUAL: dict[str, Callable[..., X]] = {
 
 _OF_TWO = ("pow", "atan2", "fast_powf", "fast_dividef")
 
-APPROXIMATIONS = {name: f"nvidia.{name}" for name in (*_USUAL, *_FASTEST)}
+APPROXIMATIONS = {name: f"gpu.{name}" for name in (*_USUAL, *_FASTEST)}
 """By what name a function of f32 is found that is made of instructions of the GPU."""
 
 for _name, _body in {**_USUAL, **_FASTEST}.items():

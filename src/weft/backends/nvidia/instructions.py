@@ -54,7 +54,7 @@ def write_instruction(e: Emitter, op: LaneOp) -> str:
             at += operand.words
     for value, registers in zip(op.results, out, strict=True):
         e.env[value] = registers[: value.count]
-    return entry.ptx
+    return entry.version
 
 
 def _chunk(registers: list[Register], count: int, index: int, repeats: int) -> list[Register]:

@@ -111,7 +111,7 @@ class Lanes(Version):
     def _on_mbarrier(self, e: Emitter, name: str, place: int, arguments: list[tuple[str, str]]) -> None:
         """An instruction on an mbarrier at a place of shared memory."""
         entry = instruction(name)
-        self.needs(entry.ptx)
+        self.needs(entry.version)
         text, constraints = entry.asm()
         base = e.early("ptrtoint ptr addrspace(3)", "@shared_memory", to="i32")
         address = e.early("add i32", base, str(place))

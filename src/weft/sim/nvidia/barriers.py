@@ -104,7 +104,7 @@ def _key(context: Context, row: int, address: int, block: int | None) -> tuple[i
 def barrier_at(context: Context, row: int, address: int, block: int | None = None) -> Barrier:
     """The barrier at an address of the row-th warp's block, or of another; MBarrierError if there is none."""
     key = _key(context, row, address, block)
-    barrier: Barrier | None = context.batch.mbarriers.get(key)
+    barrier: Barrier | None = context.batch.barriers.get(key)
     if barrier is None:
         former: LaneOp | None = context.batch.former.get(key)
         raise NoBarrier(f"there is no mbarrier at byte {address} of shared memory", former)
@@ -131,8 +131,8 @@ def misused(
     """Report it, with the other site."""
     key = _key(context, row, address, block)
     others: list[Note] = []
-    if key in context.batch.mbarriers:
-        others = [Note("initialised here", context.batch.mbarriers[key].made.span)]
+    if key in context.batch.barriers:
+        others = [Note("initialised here", context.batch.barriers[key].made.span)]
     elif isinstance(error, NoBarrier) and error.former is not None:
         others = [Note("invalidated here", error.former.span)]
     context.batch.launch.error(
@@ -188,7 +188,7 @@ def _act(
     barrier = barrier_at(context, row, address, block)
     touch(context, op, row, lane, address, kind == "inval", block=block)
     if kind == "inval":
-        del batch.mbarriers[key]
+        del batch.barriers[key]
         batch.former[key] = op
         return
     phase = barrier.state.phase
@@ -244,7 +244,7 @@ def touch(
 
 def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> None:
     batch = context.batch
-    if key in batch.mbarriers:
+    if key in batch.barriers:
         raise MBarrierError(f"the mbarrier at byte {key[1]} is initialised again without having been invalidated")
     if key[1] % 8:
         raise MBarrierError(f"an mbarrier must be at a multiple of 8 bytes, got {key[1]}")
@@ -253,7 +253,7 @@ def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> Non
     actor = batch.shadow.clocks.column(batch.barriers_made[cluster])
     batch.barriers_made[cluster] += 1
     empty = np.zeros((3, batch.shadow.clocks.warps), np.int32)
-    batch.mbarriers[key] = Barrier(state, op, actor, empty, empty)
+    batch.barriers[key] = Barrier(state, op, actor, empty, empty)
 
 
 def _after_copies(context: Context, op: LaneOp, address: Array, counted: bool) -> None:
@@ -294,7 +294,7 @@ def _arrive_later(context: Context, address: Array) -> None:
             if batch.options.races:
                 _counted(batch, [keys[int(w), int(k)] for w, k in zip(warp, lane, strict=True)], at)
         for key in keys.values():
-            barrier = batch.mbarriers.get(key)
+            barrier = batch.barriers.get(key)
             if barrier is not None:
                 phase = barrier.state.phase
                 barrier.state.arrive(1)
@@ -309,7 +309,7 @@ def _arrive_later(context: Context, address: Array) -> None:
 def _counted(batch: Batch, keys: list[tuple[int, int]], at: Array) -> None:
     """Copies are seen by who sees the phase of their mbarrier end."""
     for key in dict.fromkeys(keys):
-        barrier = batch.mbarriers.get(key)
+        barrier = batch.barriers.get(key)
         if barrier is not None:
             rows = [i for i, k in enumerate(keys) if k == key]
             batch.shadow.arrived(np.unique(at[rows] // batch.granule), barrier.actor, barrier.state.phase)

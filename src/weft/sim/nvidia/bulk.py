@@ -262,7 +262,7 @@ class _Copy:
             data[box.inside] = box.map.loaded(batch.launch.memory.read(box.address[box.inside], size))
         place = self.place_in(key[0])
         batch.shared[place], batch.state[place] = data, 1
-        barrier = batch.mbarriers.get(key)
+        barrier = batch.barriers.get(key)
         if barrier is None:
             self.fail(BulkCopyError, f"the mbarrier at byte {key[1]} was invalidated before this bulk copy was done")
             return

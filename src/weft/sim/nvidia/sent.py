@@ -91,7 +91,7 @@ def _arrive(reach: Reach, key: tuple[int, int], place: Array, raw: Array) -> Non
     """The words are there, and are counted."""
     batch, op = reach.batch, reach.op
     batch.shared[place], batch.state[place] = raw, 1
-    barrier = batch.mbarriers.get(key)
+    barrier = batch.barriers.get(key)
     if barrier is None:
         text = f"the mbarrier at byte {key[1]} was invalidated before what st.async sent was there"
         batch.launch.error(BulkCopyError(text, op.span, thread=reach.thread, space="shared"))

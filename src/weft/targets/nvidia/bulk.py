@@ -271,7 +271,7 @@ def bulk_instructions() -> Iterator[Instruction]:
                 cost=4,
                 touches="bulk",
                 stores=stores,
-                ptx="8.0",
+                version="8.0",
                 params={"rank": rank},
             )
 
@@ -327,7 +327,7 @@ def bulk_instructions() -> Iterator[Instruction]:
             text = f"cp.reduce.async.bulk{out}.{kind}.tile.bulk_group {rest}"
             yield entry(f"reduce.{kind}", text, tensor_map, at, word("source"))
     pending = word("pending", 1, "n")
-    yield Instruction("cp.async.bulk.commit_group", 90, "cp.async.bulk.commit_group;", touches="bulk", ptx="8.0")
+    yield Instruction("cp.async.bulk.commit_group", 90, "cp.async.bulk.commit_group;", touches="bulk", version="8.0")
     for read in ("", ".read"):
         name = f"cp.async.bulk.wait_group{read}"
-        yield Instruction(name, 90, f"{name} <pending>;", (pending,), touches="bulk", ptx="8.0")
+        yield Instruction(name, 90, f"{name} <pending>;", (pending,), touches="bulk", version="8.0")

@@ -25,9 +25,9 @@ def cluster_barrier_instructions() -> Iterator[Instruction]:
         since=90,
         text="@<active> mbarrier.init.shared::cta.b64 [<address>], <count>; fence.mbarrier_init.release.cluster;",
         operands=(address, Operand("count", "i32", 1, "n"), Operand("active", "i1", 1, "b")),
-        touches="mbarrier",
+        touches="barrier",
         width=8,
-        ptx="8.0",
+        version="8.0",
     )
     tell = "setp.lt.u32 p, <thread>, <blocks>; @p mapa.shared::cluster.u32 a, <address>, <thread>; "
     tell += "setp.ne.and.u32 q, <thread>, <rank>, p; @q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a]; "
@@ -39,7 +39,7 @@ def cluster_barrier_instructions() -> Iterator[Instruction]:
         text="{ .reg .pred p, q; .reg .b32 a; .reg .b64 s; " + tell + own + wait + "DONE: }",
         operands=(address, rank, Operand("thread", "i32", 1, "r"), Operand("blocks", "i32", 1, "n")),
         cost=8,
-        touches="mbarrier",
+        touches="barrier",
         width=8,
-        ptx="8.0",
+        version="8.0",
     )

@@ -67,7 +67,7 @@ def _entry(
         results=(_pair("d", to),),
         semantics=meaning,
         cost=2,
-        ptx=ptx,
+        version=ptx,
     )
 
 

@@ -32,8 +32,8 @@ def _copy(width: int) -> Callable[..., tuple[Array, ...]]:
     return run
 
 
-def _plain(name: str, since: int, text: str, touches: str, ptx: str = "7.0", **more: Operand) -> Instruction:
-    return Instruction(name, since, text, tuple(more.values()), touches=touches, ptx=ptx)
+def _plain(name: str, since: int, text: str, touches: str, version: str = "7.0", **more: Operand) -> Instruction:
+    return Instruction(name, since, text, tuple(more.values()), touches=touches, version=version)
 
 
 def copy_instructions() -> Iterator[Instruction]:
@@ -69,5 +69,6 @@ def copy_instructions() -> Iterator[Instruction]:
     for way in ("inc", "dec"):
         name = f"setmaxnreg.{way}"
         yield Instruction(
-            name, 90, f"{name}.sync.aligned.u32 <count>;", (word("count", "n"),), only=True, touches="sync", ptx="8.0"
-        )
+            name, 90, f"{name}.sync.aligned.u32 <count>;", (word("count", "n"),), only=True, touches="sync",
+            version="8.0",
+        )  # fmt: skip

@@ -14,7 +14,7 @@ def effects(entry: Instruction) -> Effects:
         return Effects(meets=name.rpartition(".")[2])
     if ".wait_group" in name:
         return Effects(waits="bulk" if "bulk" in name else "product")
-    if entry.touches == "mbarrier":
+    if entry.touches == "barrier":
         return _on_mbarrier(entry)
     if name.startswith("tensormap."):
         return _on_map(entry)
@@ -53,7 +53,7 @@ def _by_copy_engine(entry: Instruction) -> Effects:
         return Effects()
     sent = entry.name.startswith("st.async")
     far = sent or _has(entry, "blocks")
-    later, how = ("mbarrier", "write") if entry.stores else ("bulk", "read")
+    later, how = ("barrier", "write") if entry.stores else ("bulk", "read")
     moved = Reach("to" if entry.stores else "source", 1, how, later=later, far=far)
     if not _has(entry, "barrier"):
         return Effects((moved,))

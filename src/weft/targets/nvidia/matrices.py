@@ -86,6 +86,6 @@ def matrix_instructions() -> Iterator[Instruction]:
                 touches="shared",
                 width=16,
                 stores=True,
-                ptx="7.8",
+                version="7.8",
                 params=params,
             )

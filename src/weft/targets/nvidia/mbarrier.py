@@ -84,8 +84,8 @@ def mbarrier_instructions() -> Iterator[Instruction]:
         name: str, text: str, *operands: Operand, results: tuple[Operand, ...] = (), since: int = 90
     ) -> Instruction:
         return Instruction(
-            f"mbarrier.{name}", since, text, (address, *operands), results, cost=2, touches="mbarrier", width=8,
-            ptx="8.0",
+            f"mbarrier.{name}", since, text, (address, *operands), results, cost=2, touches="barrier", width=8,
+            version="8.0",
         )  # fmt: skip
 
     def word(name: str) -> Operand:

@@ -149,7 +149,7 @@ def _entry(
         results=(Operand("d", acc, c_count, total, c),),
         semantics=_semantics(a, b, c, acc, (views[0], views[1]), bool(modifier)),
         cost=cost,
-        ptx="8.4" if since == 89 else "7.8" if since == 90 else "7.0",
+        version="8.4" if since == 89 else "7.8" if since == 90 else "7.0",
         params={
             "shape": shape,
             "accumulator": acc,

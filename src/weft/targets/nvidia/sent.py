@@ -30,6 +30,6 @@ def sending_instructions() -> Iterator[Instruction]:
             touches="bulk",
             width=4 * words,
             stores=True,
-            ptx="8.1",
+            version="8.1",
             params={"words": words},
         )

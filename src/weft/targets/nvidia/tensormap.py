@@ -147,7 +147,7 @@ def tensormap_instructions() -> Iterator[Instruction]:
             touches="shared",
             width=4,
             stores=True,
-            ptx="8.3",
+            version="8.3",
         )
     to = Operand("to", "i64", 1, "l")
     release = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
@@ -161,7 +161,7 @@ def tensormap_instructions() -> Iterator[Instruction]:
         touches="copy",
         width=4,
         stores=True,
-        ptx="8.3",
+        version="8.3",
     )
     yield Instruction(
         name="tensormap.acquire",
@@ -169,5 +169,5 @@ def tensormap_instructions() -> Iterator[Instruction]:
         text="fence.proxy.tensormap::generic.acquire.gpu [<address>], 128;",
         operands=(Operand("address", "i64", 1, "l"),),
         touches="sync",
-        ptx="8.3",
+        version="8.3",
     )

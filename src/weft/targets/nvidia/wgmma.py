@@ -158,7 +158,7 @@ def _entry(
         cost=max(16.0, n / 2),
         touches="shared",
         width=16,
-        ptx="8.0",
+        version="8.0",
         params={
             "shape": (64, n, k),
             "accumulator": acc,
@@ -205,4 +205,4 @@ def wgmma_instructions() -> Iterator[Instruction]:
         ("wgmma.commit_group", "wgmma.commit_group.sync.aligned;", ()),
         ("wgmma.wait_group", "wgmma.wait_group.sync.aligned <pending>;", (pending,)),
     ):
-        yield Instruction(name, 90, text, operands, only=True, touches="sync", ptx="8.0")
+        yield Instruction(name, 90, text, operands, only=True, touches="sync", version="8.0")

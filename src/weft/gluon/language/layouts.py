@@ -26,6 +26,7 @@ from weft.layouts import (
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
 )
+from weft.layouts import Layout as _Layout
 
 __all__ = [
     "AMDMFMALayout",
@@ -76,24 +77,9 @@ MBarrierLayout.multicta = _multicta  # type: ignore[attr-defined]
 
 
 for _callable in (
-    AMDMFMALayout,
-    AMDWMMALayout,
-    AutoLayout,
-    BlockedLayout,
-    CoalescedLayout,
-    DistributedLinearLayout,
-    DotOperandLayout,
-    NVMMADistributedLayout,
-    NVMMASharedLayout,
+    _Layout,  # and with it all of its classes
     NVMMASharedLayout.get_default_for,
-    PaddedSharedLayout,
     PaddedSharedLayout.with_identity_for,
-    PartitionedSharedLayout,
-    SharedLinearLayout,
-    SliceLayout,
-    SwizzledSharedLayout,
-    TensorMemoryLayout,
-    TensorMemoryScalesLayout,
     MBarrierLayout,
     _multicta,
 ):

@@ -1,4 +1,4 @@
-"""Writes src/weft/backends/llvm/vecmath/tables.py: the special functions as polynomials on many small intervals.
+"""Writes src/weft/backends/llvm/vecmath/tables.txt: the special functions as polynomials on many small intervals.
 
 Each row is the interpolation, in 50 digits, at the Chebyshev nodes of its interval, in powers of r = x - centre.
 Where a function has a zero in or beside an interval the row holds f(x)/(x - zero) instead, and the zero in two parts,
@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 
 mp.dps = 50
 Real = Callable[[mpf], mpf]
-TARGET = Path(__file__).parent.parent / "src/weft/backends/llvm/vecmath/tables.py"
+TARGET = Path(__file__).parent.parent / "src/weft/backends/llvm/vecmath/tables.txt"
 
 
 def interpolate(f: Real, a: mpf, b: mpf, degree: int) -> tuple[list[mpf], mpf]:
@@ -182,18 +182,13 @@ def tables() -> dict[str, tuple[float, float, int, list[float], float]]:
 
 def main() -> None:
     lines = [
-        '"""Polynomials on small intervals, written by tools/vecmath_tables.py: '
-        'start, step, row length, rows (base 85)."""',
-        "",
-        "TABLES: dict[str, tuple[float, float, int, str]] = {",
+        "# Polynomials on small intervals, written by tools/vecmath_tables.py; for each function: name, start, step, "
+        "row length,",
+        "# greatest relative error between nodes, rows (base 85)",
     ]
     for name, (start, step, width, rows, error) in tables().items():
         text = base64.b85encode(struct.pack(f"<{len(rows)}d", *rows)).decode()
-        lines.append(f"    # greatest relative error between nodes: {error:.1e}")
-        lines.append(f'    "{name}": ({start}, {step}, {width},')
-        lines += [f"        {text[i : i + 108]!r}" for i in range(0, len(text), 108)]
-        lines.append("    ),")
-    lines.append("}  # fmt: skip")
+        lines.append(f"{name} {start} {step} {width} {error:.1e} {text}")
     TARGET.write_text("\n".join(lines) + "\n")
 
 

@@ -23,7 +23,7 @@ ROOMS = (
 """Where what a kernel computes is decided. `view` draws, `compat` renames, `base` has classes of errors."""
 
 CHOICES = (
-    "analysis/samples.py", "backends/cpu/pool.py", "backends/cpu/prefetch.py", "backends/llvm/vecmath/tables.py",
+    "analysis/samples.py", "backends/cpu/pool.py", "backends/cpu/prefetch.py",
     "backends/llvm/names.py", "lower/depth_first.py", "backends/nvidia/loaded_words.py",
     "backends/nvidia/occupancy.py", "backends/gpu/registers.py", "lower/few_blocks.py",
     "layouts/plan/search.py", "lower/grouping.py", "passes/blocks_of_clusters.py", "passes/buffer_counts.py",

@@ -39,13 +39,13 @@ def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _files(directory: str) -> Iterator[str]:
-    """Every source file below a directory: its name, size and time of change."""
+    """Every file of the compiler below a directory, source or table: its name, size and time of change."""
     with os.scandir(directory) as listing:
         items = sorted(listing, key=lambda item: item.name)
     for item in items:
         if item.is_dir(follow_symlinks=False):
             yield from _files(item.path)
-        elif item.name.endswith(".py"):
+        elif item.name.endswith((".py", ".txt")):
             facts = item.stat()
             yield f"{item.name} {facts.st_size} {facts.st_mtime_ns}"
 

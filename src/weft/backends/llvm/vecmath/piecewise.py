@@ -1,4 +1,4 @@
-"""Evaluating the tables of polynomials on small intervals (tables.py).
+"""Evaluating the tables of polynomials on small intervals (tables.txt).
 
 `piecewise("j0", x)` finds the interval of each lane, gathers its row of coefficients and applies it. A row that
 begins with a number is for a function with a zero there: the polynomial is multiplied by x - zero, which keeps the
@@ -8,18 +8,24 @@ result precise near the zero.
 from __future__ import annotations
 
 import base64
+import pkgutil
 import struct
 from functools import cache
 
 from .expr import X, at_least, at_most, horner, table, where
-from .tables import TABLES
+
+
+@cache
+def _tables() -> dict[str, list[str]]:
+    lines = (pkgutil.get_data(__package__, "tables.txt") or b"").decode("ascii").splitlines()
+    return {name: fields for name, *fields in map(str.split, lines) if name != "#"}
 
 
 @cache
 def _rows(name: str) -> tuple[float, float, int, tuple[float, ...]]:
-    start, step, width, text = TABLES[name]
+    start, step, width, _error, text = _tables()[name]
     data = base64.b85decode(text)
-    return start, step, width, struct.unpack(f"<{len(data) // 8}d", data)
+    return float(start), float(step), int(width), struct.unpack(f"<{len(data) // 8}d", data)
 
 
 def piecewise(name: str, x: X) -> X:

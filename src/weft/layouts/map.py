@@ -22,6 +22,16 @@ __all__ = ["LinearMap"]
 T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
 
 
+def _at(dims: Dims, dim: str, side: str) -> tuple[int, int]:
+    """Where the bits of a dimension begin, and how many they are."""
+    at = 0
+    for name, log in dims:
+        if name == dim:
+            return at, log
+        at += log
+    raise LayoutError(f"the layout has no {side} dimension {dim!r}; it has {names_of(dims)}")
+
+
 class LinearMap:
     """A linear map over F2 from named input dimensions to named output dimensions; immutable and hashable."""
 
@@ -268,21 +278,11 @@ class LinearMap:
 
     def _in_at(self, dim: str) -> tuple[int, int]:
         """(index of the first column, number of columns) of an input dimension."""
-        at = 0
-        for name, log in self._ins:
-            if name == dim:
-                return at, log
-            at += log
-        raise LayoutError(f"the layout has no input dimension {dim!r}; it has {names_of(self._ins)}")
+        return _at(self._ins, dim, "input")
 
     def _out_at(self, dim: str) -> tuple[int, int]:
         """(lowest bit, number of bits) of an output dimension."""
-        at = 0
-        for name, log in self._outs:
-            if name == dim:
-                return at, log
-            at += log
-        raise LayoutError(f"the layout has no output dimension {dim!r}; it has {names_of(self._outs)}")
+        return _at(self._outs, dim, "output")
 
     def _missing(self) -> str:
         """Where a layout that is not surjective does not reach, in words."""

@@ -73,9 +73,10 @@ def test_a_kernel_for_a_gpu_out_of_the_cache_loads_no_compiler(tmp_path: Path) -
     source = 'weft.ASTSource(add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 256})'
     script.write_text(f"{KERNEL}\nassert weft.compile({source}, 'cuda:80').asm['ptx']\nprint(*sorted(sys.modules))\n")
     compiler = {"xdsl", "weft.frontend.entry", "weft.passes", "weft.lower", "weft.layouts", "weft.compiler.gpu_stages"}
+    never = {"importlib.metadata"}  # which tells what is installed, in 40 ms
     cache = str(tmp_path / "cache")
     assert compiler <= loaded_by(str(script), WEFT_CACHE_DIR=cache)
-    assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & compiler
+    assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & (compiler | never)
 
 
 @pytest.mark.parametrize("module", ["weft", "weft.language", "weft.runtime", "weft.compiler.stages"])

@@ -44,7 +44,7 @@ def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> 
 
 
 def load(name: str) -> Any:
-    """A module of Weft's that is loaded late, because most processes do without it.
+    """A module of Weft's, or of Python's, that is loaded late, because most processes do without it.
 
     Given is its whole name, as `"weft.compiler.work"`, so that the test of rooms sees who loads what.
     """

@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft import machines as known
-from weft.base import CompileOptions, Unsupported
+from weft.base import CompileOptions, Unsupported, load
 from weft.machines import Machine
 from weft.machines.vendors import part, part_of, vendors_with
 
@@ -210,7 +209,7 @@ def first_backend() -> Backend:
 @lru_cache(maxsize=1)
 def find_others() -> bool:
     """Let the back ends join that other packages have; whether there are any."""
-    others = [(found.name, found.load()) for found in entry_points(group=GROUP)]
+    others = [(found.name, found.load()) for found in load("importlib.metadata").entry_points(group=GROUP)]
     for vendor, backend in others:
         known.join(vendor, backend)
     return bool(others)

@@ -267,38 +267,24 @@ def _argmax_combine(
 
 
 @standard_function
-def _argmax_combine_tie_break_left(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
-) -> Any:
-    return _arg_combine(value1, index1, value2, index2, True, True, _semantic)
-
-
-@standard_function
-def _argmax_combine_tie_break_fast(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
-) -> Any:
-    return _arg_combine(value1, index1, value2, index2, False, True, _semantic)
-
-
-@standard_function
 def _argmin_combine(
     value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: Any, _semantic: TritonSemantic = GIVEN
 ) -> Any:
     return _arg_combine(value1, index1, value2, index2, tie_break_left, False, _semantic)
 
 
-@standard_function
-def _argmin_combine_tie_break_left(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
-) -> Any:
-    return _arg_combine(value1, index1, value2, index2, True, False, _semantic)
+def _tie_broken(name: str, left: bool, larger: bool) -> Any:
+    def combine(value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+        return _arg_combine(value1, index1, value2, index2, left, larger, _semantic)
+
+    combine.__name__ = combine.__qualname__ = name
+    return standard_function(combine)
 
 
-@standard_function
-def _argmin_combine_tie_break_fast(
-    value1: Any, index1: Any, value2: Any, index2: Any, _semantic: TritonSemantic = GIVEN
-) -> Any:
-    return _arg_combine(value1, index1, value2, index2, False, False, _semantic)
+_argmax_combine_tie_break_left = _tie_broken("_argmax_combine_tie_break_left", left=True, larger=True)
+_argmax_combine_tie_break_fast = _tie_broken("_argmax_combine_tie_break_fast", left=False, larger=True)
+_argmin_combine_tie_break_left = _tie_broken("_argmin_combine_tie_break_left", left=True, larger=False)
+_argmin_combine_tie_break_fast = _tie_broken("_argmin_combine_tie_break_fast", left=False, larger=False)
 
 
 # -- reductions ------------------------------------------------------------------------------------------------

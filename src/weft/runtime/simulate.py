@@ -27,6 +27,7 @@ from . import compiling, knobs
 from .binder import asked_grid, grid_of
 from .descriptor import TensorDescriptor
 from .launch import runtime_leaves
+from .specialize import leaf_at
 from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
@@ -62,7 +63,7 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     def fire(x: int, y: int, z: int, *values: Any) -> None:
         reports.append(_run(simulated.program, (x, y, z), values))
 
-    values = tuple(_at(bound, path) for path, _ in leaves)
+    values = tuple(leaf_at(bound, path) for path, _ in leaves)
     if knobs.runtime.launch_enter_hook or knobs.runtime.launch_exit_hook:
         kernel._launch_with_hooks(simulated, fire, sizes, bound, values)
     else:
@@ -153,12 +154,6 @@ class SimulatedLaunch:
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()
-
-
-def _at(values: Any, path: Sequence[int]) -> Any:
-    for i in path:
-        values = values[i]
-    return values
 
 
 def _run(program: LaneProgram, sizes: tuple[int, int, int], values: Sequence[Any]) -> Report:

@@ -33,6 +33,7 @@ __all__ = [
     "COARSE",
     "FINE",
     "find_paths",
+    "leaf_at",
     "leaves",
     "native_specialize_impl",
     "refuse_kind",
@@ -210,7 +211,8 @@ def leaves(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
     return [(path, value)]
 
 
-def _at(values: Any, path: Path) -> Any:
+def leaf_at(values: Any, path: Path) -> Any:
+    """The leaf of nested sequences at a path."""
     for i in path:
         values = values[i]
     return values
@@ -231,12 +233,12 @@ def signature_of(
     types = [t for t, _ in specialization]
     facts = [k for _, k in specialization]
     constants = {
-        path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")
+        path: leaf_at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")
     }
     attrs = {
         path: attributes
         for path in find_paths(facts, lambda k: isinstance(k, str))
         if path not in constants
-        and (attributes := [list(_ATTRIBUTES[k]) for k in _at(facts, path) if k in _ATTRIBUTES])
+        and (attributes := [list(_ATTRIBUTES[k]) for k in leaf_at(facts, path) if k in _ATTRIBUTES])
     }
     return dict(zip(names, types, strict=True)), constants, attrs

@@ -9,6 +9,7 @@ from typing import Any
 from weft.language import TRITON_MAX_TENSOR_NUMEL
 from weft.runtime.arrays import dtype_name, element_bytes
 from weft.runtime.specialize import find_paths
+from weft.runtime.specialize import leaf_at as get_iterable_path
 
 # Names of an element type by which Triton's tools know it, and its name in a signature.
 _SPELLINGS = {
@@ -38,13 +39,6 @@ BITWIDTH_DICT = {
     name: _BITS[short] if short in _BITS else 8 * element_bytes(short)
     for name, short in type_canonicalisation_dict.items()
 }
-
-
-def get_iterable_path(iterable: Any, path: tuple[int, ...]) -> Any:
-    """The leaf of nested sequences at a path."""
-    for index in path:
-        iterable = iterable[index]
-    return iterable
 
 
 def set_iterable_path(iterable: Any, path: tuple[int, ...], value: Any) -> None:

@@ -24,17 +24,23 @@ def _torch() -> Any:
     return torch
 
 
-class MXFP4Tensor:
-    """A tensor of 4-bit floats (one sign, two exponent, one mantissa bit), a code in each byte of `data`."""
+class _Coded:
+    """Numbers by their codes in bytes: those of `data`, or codes to come, of a size."""
 
     def __init__(self, data: Any = None, size: Any = None, device: Any = None) -> None:
         if data is None and size is None:
             raise ValueError("Either parameter data or size must be provided")
         self.device = device if data is None else data.device
-        self.data: Any = None
         self.size = size
-        if data is not None:
-            self.data = self._from_float(data.float())
+        self.data: Any = None if data is None else self._from_float(data)
+
+    @staticmethod
+    def _from_float(values: Any) -> Any:
+        raise NotImplementedError
+
+
+class MXFP4Tensor(_Coded):
+    """A tensor of 4-bit floats (one sign, two exponent, one mantissa bit), a code in each byte of `data`."""
 
     def random(self) -> MXFP4Tensor:
         """Any of the 16 codes, equally likely."""
@@ -54,7 +60,8 @@ class MXFP4Tensor:
     def _from_float(values: Any) -> Any:
         """The nearest code, to an even one where two are equally near; 6 in magnitude is the most."""
         torch = _torch()
-        magnitude = values.float().abs()
+        values = values.float()
+        magnitude = values.abs()
         code = torch.zeros_like(magnitude, dtype=torch.uint8)
         for i, (below, above) in enumerate(itertools.pairwise(_VALUES)):
             middle = (below + above) / 2
@@ -90,19 +97,8 @@ class MXFP4Tensor:
         return flat.narrow(dim, 0, original_shape[dim]).contiguous()
 
 
-class MXScaleTensor:
+class MXScaleTensor(_Coded):
     """A tensor of scales, powers of two: e8m0, the exponent plus 127 in a byte; 255 is NaN."""
-
-    def __init__(self, data: Any = None, size: Any = None, device: Any = None) -> None:
-        if data is None and size is None:
-            raise ValueError("Either parameter data or size must be provided")
-        self.device = device if data is None else data.device
-        self.data: Any = None
-        self.size = size
-        if data is not None:
-            if not data.is_floating_point():
-                raise TypeError(f"MXScaleTensor is made of a floating point tensor, got {data.dtype}")
-            self.data = self._from_float(data)
 
     def random(self, low: float | None = None, high: float | None = None) -> MXScaleTensor:
         """Scales between two bounds, each exponent equally likely."""
@@ -126,6 +122,8 @@ class MXScaleTensor:
     @staticmethod
     def _from_float(values: Any) -> Any:
         """The power of two at or below each value; NaN for what is not positive."""
+        if not values.is_floating_point():
+            raise TypeError(f"MXScaleTensor is made of a floating point tensor, got {values.dtype}")
         torch = _torch()
         wide = values.double()
         _, exponent = torch.frexp(wide)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.base.remarks import RemarkCollector
 from weft.ir import parse_module
 from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp
 from weft.lower import lower
 from weft.machines import Machine, machine_of
-from weft.passes import gpu_pipelines, tile_pipeline
+from weft.passes import nvidia, tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.passes.nvidia.share_stored import share_stored
 from weft.sim import Options, run
@@ -92,8 +93,8 @@ def test_results(way: str, stages: int) -> None:
 def test_only_where_all_tiles_have_room(limit: int, stores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiles of 8 KiB, and one of 16 that is moved before it is stored to global memory; not the one that goes."""
 
-    def with_less(module: ModuleOp, machine: Machine) -> None:
-        share_stored(module, replace(machine, shared_bytes=limit))
+    def with_less(module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
+        share_stored(module, replace(machine, shared_bytes=limit), remarks)
 
-    monkeypatch.setattr(gpu_pipelines, "share_stored", with_less)
+    monkeypatch.setattr(nvidia, "share_stored", with_less)
     assert len([op for op in laid_out("transposed first").walk() if isinstance(op, LocalAllocOp)]) == stores

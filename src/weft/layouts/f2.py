@@ -149,7 +149,17 @@ class Echelon:
 
     def add(self, vector: Vector) -> bool:
         """Give one more vector; whether it was independent of those before."""
-        return not self.relation(vector)
+        rows, used = self._rows, 1 << self.count  # not by `relation`: planning a conversion adds thousands of vectors
+        self.count += 1
+        while vector:
+            lead = vector.bit_length() - 1
+            row = rows.get(lead)
+            if row is None:
+                rows[lead] = vector, used
+                return True
+            vector ^= row[0]
+            used ^= row[1]
+        return False
 
     def extend(self, vectors: Iterable[Vector]) -> list[Vector]:
         """Give more vectors; those that were independent of the ones before."""

@@ -200,7 +200,7 @@ LADDERS: dict[str, Ladder] = {
     "scalars": Ladder(scalars, (500, 1000, 2500, 5000), "statements on a scalar"),
     "terms": Ladder(terms, (250, 500, 1000, 1500), "terms of one sum"),
     "unrolling": Ladder(unrolling, (250, 500, 1000, 2000, 4000), "iterations of a static_range"),
-    "nested_unrolling": Ladder(nested_unrolling, (256, 1024, 4096), "iterations of a static_range in another, together"),
+    "nested_unrolling": Ladder(nested_unrolling, (256, 1024, 4096), "iterations of two nested static_ranges"),
     "calls": Ladder(calls, (250, 500, 1000, 2000), "calls of one function"),
     "call_tree": Ladder(call_tree, (256, 512, 1024, 2048, 4096), "leaves of a binary tree of calls"),
     "elif_chain": Ladder(elif_chain, (200, 400, 800, 1500), "branches of one if"),

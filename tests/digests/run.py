@@ -107,7 +107,9 @@ def main() -> int:
         made = [line for lines in pool.map(lines_of, names, chunksize=8) for line in lines]
     by, known = stored()
     same_llvm = by == version("llvmlite")
-    if given.update and (same_llvm or not given.only):
+    if given.update and given.only and not same_llvm:
+        parser.error(f"the file is of llvmlite {by}, here is {version('llvmlite')}: update all of it, without --only")
+    if given.update:
         lines = {" ".join(line.split()[:2]): line for line in made}
         _, *before = STORED.read_text(encoding="utf-8").splitlines()
         kept = before if given.only else made

@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpu.sharing import variables
 from weft.base import DeviceLost, OutOfResources, Unsupported
 
 from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
@@ -82,6 +83,8 @@ class Campaign:
     """What runs a batch; called with pairs `seed:variant`."""
     right: Sequence[str] = ("PASS",)
     """The verdicts that nobody has to look at."""
+    gpus: int = 1
+    """How many GPUs the processes share."""
     done: Counter[str] = field(default_factory=Counter)
     """Kernels that were run, by variant."""
     findings: list[Finding] = field(default_factory=list)
@@ -96,16 +99,16 @@ class Campaign:
         self.lock = threading.Lock()
         slices = iter(range(self.first, self.last, SLICE))
 
-        def take() -> None:
+        def take(slot: int) -> None:
             while time.monotonic() < self.end:
                 with self.lock:
                     first = next(slices, None)
                 if first is None:
                     return
-                self._slice(first)
+                self._slice(first, slot)
 
         with ThreadPoolExecutor(self.jobs) as pool:
-            for running in [pool.submit(take) for _ in range(self.jobs)]:
+            for running in [pool.submit(take, slot) for slot in range(self.jobs)]:
                 running.result()
         self.took = time.monotonic() - start
 
@@ -141,10 +144,10 @@ class Campaign:
             parts += ["", "#" * 100, f"# {finding}", program.told()]
         (folder / "findings.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
 
-    def _slice(self, first: int) -> None:
+    def _slice(self, first: int, slot: int) -> None:
         work = list(pairs(first, min(first + SLICE, self.last), self.variants, self.in_turn))
         while work and time.monotonic() < self.end:
-            at, status = self._child(work)
+            at, status = self._child(work, slot)
             self.stillborn = self.stillborn + 1 if status.startswith("CRASH") and at == 0 else 0
             if self.stillborn >= STILLBORN:
                 self.end = 0.0  # it is not the kernels
@@ -156,11 +159,17 @@ class Campaign:
                 self.done.update(variant for _, variant in work[:at])
             work = work[at:]
 
-    def _child(self, work: Sequence[tuple[int, str]]) -> tuple[int, str]:
+    def _child(self, work: Sequence[tuple[int, str]], slot: int) -> tuple[int, str]:
         """Run pairs in a child process; gives how many were finished, and what became of the next one."""
         names = " ".join(f"{seed}:{variant}" for seed, variant in work)
         with tempfile.TemporaryFile() as errors:
-            child = subprocess.Popen([*self.command, names], stdout=subprocess.PIPE, stderr=errors, text=True)
+            child = subprocess.Popen(
+                [*self.command, names],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, **variables(slot, self.gpus)},
+            )
             finished, code = self._watch(child)
             if code == "" and child.returncode not in (0, LOST):
                 errors.seek(0)

@@ -19,6 +19,8 @@ import sys
 import time
 from pathlib import Path
 
+from gpu.sharing import how_many
+
 from .campaign import GPU_IS_MISSING, Campaign, batch, gpu_here
 from .compare import EVERY, LAYOUTS, SIMULATED, SPECIAL, VARIANTS, Variant, difference, generate
 from .program import Program
@@ -71,7 +73,9 @@ def campaign(options: argparse.Namespace) -> int:
     groups["layouts"] = list(LAYOUTS)
     groups["special"] = [name for name, variant in SPECIAL.items() if not variant.device]
     variants = groups.get(options.variant, [options.variant])
+    gpus = 1
     if EVERY[variants[0]].device:
+        gpus = how_many()
         capability, why = gpu_here()
         if why:
             print(f"no GPU: {why}", file=sys.stderr)
@@ -79,7 +83,7 @@ def campaign(options: argparse.Namespace) -> int:
         if in_turn:
             variants += HOPPER if capability >= 90 else ["gluon:cuda:80"]
     print(f"seeds from {first}, {'each in one of' if in_turn else 'in'} {', '.join(variants)}", flush=True)
-    chosen = Campaign(first, last, variants, in_turn, options.seconds, options.jobs)
+    chosen = Campaign(first, last, variants, in_turn, options.seconds, options.jobs, gpus=gpus)
     chosen.run()
     print(chosen.table(), flush=True)
     if options.out is not None:

@@ -62,3 +62,15 @@ def test_it_is_given_up_where_nothing_runs(tmp_path: Path, monkeypatch: pytest.M
     made = Campaign(0, 1000, ["host"], False, 60, 1, (sys.executable, "-S", str(tmp_path / "child.py")))
     made.run()
     assert len(made.findings) == 3
+
+
+def test_processes_share_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "SLICE", 1)
+    (tmp_path / "child.py").write_text(
+        "import os, pathlib, sys, time\n"
+        f"pathlib.Path({str(tmp_path)!r}, 'saw-' + os.environ['CUDA_VISIBLE_DEVICES']).touch()\n"
+        "time.sleep(0.2)\nprint('DONE', sys.argv[1], flush=True)\n"
+    )
+    made = Campaign(0, 9, ["host"], False, 60, 3, (sys.executable, "-S", str(tmp_path / "child.py")), gpus=3)
+    made.run()
+    assert {path.name for path in tmp_path.glob("saw-*")} == {"saw-0,1,2", "saw-1,2,0", "saw-2,0,1"}

@@ -13,8 +13,11 @@ from weft.base import DeviceLost, NoDevice
 from weft.compiler import devices
 
 from .bounds import bounded, place
+from .sharing import how_many, variables
 
 HERE = Path(__file__).parent
+if (worker := os.environ.get("PYTEST_XDIST_WORKER", "")).startswith("gw"):  # before CUDA is asked for anything
+    os.environ.update(variables(int(worker.removeprefix("gw")), how_many()))
 
 
 def _missing() -> str | None:

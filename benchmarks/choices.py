@@ -17,7 +17,8 @@ from xdsl.dialects import arith, builtin, func
 from xdsl.ir import Block
 from xdsl.parser import Parser
 
-from weft.backends.llvm import emit
+from weft.backends.llvm.emit import Module
+from weft.backends.llvm.values import FLOAT
 from weft.ir import Builder, f32, parse_module, print_module
 
 COUNT = 20_000
@@ -38,8 +39,8 @@ def seconds(work: Callable[[], object], repeats: int = 5) -> float:
 
 def as_text() -> str:
     """A function of many additions, written as Weft does."""
-    module = emit.Module()
-    f = module.function("sums", emit.FLOAT, [("x", emit.FLOAT)])
+    module = Module()
+    f = module.function("sums", FLOAT, [("x", FLOAT)])
     value = f.args[0]
     for _ in range(COUNT):
         value = f.fadd(value, f.args[0])

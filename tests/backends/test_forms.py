@@ -13,7 +13,8 @@ import pytest
 from weft.backends.cpu import forms
 from weft.backends.cpu.forms import Affine, Form, Uniform, Varying, vector_of
 from weft.backends.llvm import machine
-from weft.backends.llvm.emit import I8, I16, I32, I64, PTR, VOID, Function, Module, Type, Value, const
+from weft.backends.llvm.emit import Function, Module
+from weft.backends.llvm.values import I8, I16, I32, I64, PTR, VOID, Type, Value, const
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LANES = 8

@@ -13,7 +13,8 @@ import pytest
 
 import weft
 from weft.backends.llvm.elementwise import Asked, meaning_of, type_of
-from weft.backends.llvm.emit import VOID, Module, vec
+from weft.backends.llvm.emit import Module
+from weft.backends.llvm.values import VOID, vec
 
 from .texts import Kernel, kernels
 

@@ -15,7 +15,8 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from weft.backends.llvm import vecmath
-from weft.backends.llvm.emit import I64, PTR, VOID, Module, vec
+from weft.backends.llvm.emit import Module
+from weft.backends.llvm.values import I64, PTR, VOID, vec
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()

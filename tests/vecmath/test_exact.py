@@ -377,7 +377,8 @@ def test_reciprocal_root_is_rounded() -> None:
 
 
 def test_missing_function() -> None:
-    from weft.backends.llvm.emit import FLOAT, PTR, VOID, Module
+    from weft.backends.llvm.emit import Module
+    from weft.backends.llvm.values import FLOAT, PTR, VOID
     from weft.base import Unsupported
 
     f = Module().function("f", VOID, [("p", PTR)])

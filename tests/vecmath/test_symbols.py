@@ -11,7 +11,8 @@ import pytest
 
 from vecmath.jit import compiled
 from weft.backends.llvm import vecmath
-from weft.backends.llvm.emit import FLOAT, VOID, Module, const, vec
+from weft.backends.llvm.emit import Module
+from weft.backends.llvm.values import FLOAT, VOID, const, vec
 from weft.backends.nvidia.dialect import PTX
 from weft.machines import machine_of
 

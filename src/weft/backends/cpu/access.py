@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, is_const, vector_of
-from weft.backends.llvm.emit import I1, I64, PTR, Function, Type, Value, const, const_lanes, mangle, vec
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I1, I64, PTR, Type, Value, const, const_lanes, mangle, vec
 
 WINDOW = 64  # the widest pattern, in elements, served by one masked access and a permutation
 

@@ -10,8 +10,9 @@ from typing import Any
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Value
-from weft.backends.llvm.emit import PTR, Function
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import PTR
+from weft.backends.llvm.values import Value as Reg
 
 ALIGN = 64
 

@@ -26,8 +26,9 @@ from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.cpu.waiting import may_wait
 from weft.backends.llvm import half, machine, vecmath
-from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Module, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function, Module
+from weft.backends.llvm.values import I1, I8, I32, I64, PTR, VOID, const
+from weft.backends.llvm.values import Value as Reg
 from weft.base import CompilationError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of

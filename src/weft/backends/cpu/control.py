@@ -15,8 +15,8 @@ from weft.backends.cpu.evaluate import Buffer
 from weft.backends.cpu.nest import EFFECTS
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.schedule import Loop, Scheduler, anchor
-from weft.backends.llvm.emit import I64, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.values import I64, const
+from weft.backends.llvm.values import Value as Reg
 
 
 def nested_ops(op: Op) -> Iterable[Op]:

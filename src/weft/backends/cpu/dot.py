@@ -22,8 +22,9 @@ from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I64, Function, Type, const, vec
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, Type, const, vec
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.base.remarks import RegisterBlock
 

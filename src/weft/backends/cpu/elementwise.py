@@ -11,7 +11,8 @@ from functools import partial
 
 from weft.backends.cpu.program import Op
 from weft.backends.llvm.elementwise import ARITHMETIC, Asked, Meaning, library_function, meaning_of, narrow, widen
-from weft.backends.llvm.emit import Function, Type, Value, vec
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import Type, Value, vec
 from weft.ops import ELEMENTS
 from weft.ops.table import ELEMENTWISE
 

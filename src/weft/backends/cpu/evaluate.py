@@ -36,8 +36,9 @@ from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
 from weft.backends.llvm.elementwise import Asked, meaning_of
-from weft.backends.llvm.emit import I1, I64, Function, const, const_lanes, vec
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I1, I64, const, const_lanes, vec
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.ops.dtypes import DTYPES
 

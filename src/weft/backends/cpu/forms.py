@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from weft.analysis import parts_first
-from weft.backends.llvm.emit import Function, Type, Value, const, const_lanes
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import Type, Value, const, const_lanes
 
 
 class Uniform:

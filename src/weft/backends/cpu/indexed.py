@@ -6,8 +6,9 @@ from weft.backends.cpu.evaluate import row_major
 from weft.backends.cpu.program import Op
 from weft.backends.cpu.scan import load_elements, store_elements
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I1, I8, I32, I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I1, I8, I32, I64, const
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 
 

@@ -73,8 +73,9 @@ from weft.backends.cpu.questions import (
     consecutive_run,
     operands_at,
 )
-from weft.backends.llvm.emit import I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, const
+from weft.backends.llvm.values import Value as Reg
 
 EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store"})
 """What writes memory, or is read before what comes after it."""

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.waiting import reads_its_condition
-from weft.backends.llvm.emit import I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, const
+from weft.backends.llvm.values import Value as Reg
 
 __all__ = ["Polling"]
 

@@ -18,8 +18,8 @@ from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
-from weft.backends.llvm.emit import I32, I64, PTR, VOID, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.values import I32, I64, PTR, VOID, const
+from weft.backends.llvm.values import Value as Reg
 
 LINE = 64  # bytes
 MOST = 5  # log2 of the lines that one register block may prefetch for one load

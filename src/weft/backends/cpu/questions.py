@@ -19,7 +19,7 @@ from weft.analysis import parts_first
 from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.values import Value as Reg
 from weft.ops.bounds import MOST, Bounds, any_of, fitted, two_part
 from weft.ops.table import ROWS, bounds_of
 
@@ -333,6 +333,7 @@ LINEAR = frozenset(
 )  # fmt: skip
 REMAINDERS = ("arith.remsi", "arith.remui")
 QUOTIENTS = ("arith.divsi", "arith.divui")
+
 
 def _wrapped(steps: Steps, value: Value) -> Steps:
     """Steps as numbers of the value's own type."""

@@ -18,8 +18,9 @@ from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.versions import versions
 from weft.backends.llvm import casts
-from weft.backends.llvm.emit import I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, const
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.ops import ELEMENTS
 from weft.ops.table import ROWS

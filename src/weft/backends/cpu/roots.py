@@ -15,8 +15,9 @@ from weft.backends.cpu.evaluate import Buffer, Evaluator
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm import casts
-from weft.backends.llvm.emit import I1, I64, Function, const, mangle, vec
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I1, I64, const, mangle, vec
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 
 At = Callable[[Coords], Coords]

@@ -11,8 +11,9 @@ from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.reduce import emit_region
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I64, Function, const, const_lanes, vec
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, const, const_lanes, vec
+from weft.backends.llvm.values import Value as Reg
 
 Regs = list[Reg]
 

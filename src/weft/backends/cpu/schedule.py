@@ -35,8 +35,9 @@ from weft.backends.cpu.reduce import emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.cpu.versions import emit_pointwise
-from weft.backends.llvm.emit import I1, I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I1, I64, const
+from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, RemarkCollector
 from weft.ops.table import ROWS

@@ -24,8 +24,9 @@ from weft.backends.cpu.forms import int_const, vector_of
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Value, element_bits
 from weft.backends.cpu.questions import REMAINDERS, Widened, consecutive_run, operands_at
-from weft.backends.llvm.emit import I64, Function, const
-from weft.backends.llvm.emit import Value as Reg
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, const
+from weft.backends.llvm.values import Value as Reg
 
 __all__ = ["emit_pointwise", "versions"]
 

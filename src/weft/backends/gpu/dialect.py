@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from weft.backends.llvm.emit import Function, Value
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import Value
 from weft.ir.lane import LaneOp, LaneProgram
 
 from .operands import Access, Register

@@ -7,7 +7,7 @@ once; halves two at a time where they lie in words. What the entries do stands i
 from __future__ import annotations
 
 from weft.backends.llvm.elementwise import library_function, meaning_of
-from weft.backends.llvm.emit import Value
+from weft.backends.llvm.values import Value
 from weft.base import registry
 from weft.ir.lane import LaneOp
 

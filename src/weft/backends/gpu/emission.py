@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.backends.llvm.emit import vec
+from weft.backends.llvm.values import vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 from weft.ops import ELEMENTS
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.backends.llvm.elementwise import Asked
-from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
+from weft.backends.llvm.emit import Function, Module
+from weft.backends.llvm.values import Type, Value, literal, vec
 from weft.base import Unsupported, registry
 from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.llvm.elementwise import call_library, narrow, through_f32, widen
-from weft.backends.llvm.emit import Value
+from weft.backends.llvm.values import Value
 from weft.ir.lane import LaneOp
 
 from .elementwise import scalars

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.backends.llvm.emit import Function, Type, Value, const
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import Type, Value, const
 from weft.ops import ELEMENTS
 
 

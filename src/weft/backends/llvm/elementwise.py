@@ -20,7 +20,8 @@ from weft.ops.casts import FLOAT_PREDICATES, INTEGER_PREDICATES, predicate_of
 from weft.ops.table import ROWS
 
 from . import casts, vecmath
-from .emit import Function, Type, Value, const, mangle, vec
+from .emit import Function
+from .values import Type, Value, const, mangle, vec
 
 __all__ = ["MEANINGS", "Asked", "call_library", "extremum", "meaning_of", "narrow", "through_f32", "widen"]
 

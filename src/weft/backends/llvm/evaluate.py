@@ -17,8 +17,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from . import vecmath
-from .emit import I64, PTR, VOID, Module, vec
+from .emit import Module
 from .machine import initialize, parse
+from .values import I64, PTR, VOID, vec
 
 __all__ = ["find"]
 

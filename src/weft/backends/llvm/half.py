@@ -8,7 +8,8 @@ module brings them along, written on integers:
 
 from __future__ import annotations
 
-from .emit import FLOAT, HALF, I16, I32, Function, Module, Value, const
+from .emit import Function, Module
+from .values import FLOAT, HALF, I16, I32, Value, const
 
 __all__ = ["define_conversions"]
 

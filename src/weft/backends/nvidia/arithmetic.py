@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.backends.llvm.elementwise import meaning_of
-from weft.backends.llvm.emit import Function, Value
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import Value
 from weft.ir.lane import LaneOp
 
 from ..gpu.conversions import convert

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..emit import mangle
+from ..values import mangle
 from .dd import two_prod, two_sum
 from .expr import BIAS, MANTISSA, X, ceil, copysign, fabs, floor, fma, rint, sqrt, trunc, where
 from .registry import alias, define

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from ..emit import Function, Module, Type, Value, const, const_lanes, mangle, vec
+from ..emit import Function, Module
+from ..values import Type, Value, const, const_lanes, mangle, vec
 
 Number = int | float
 MANTISSA = {"float": 23, "double": 52}

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 
-from ..emit import DOUBLE, I64, PTR, VOID, Module, Value
+from ..emit import Module
+from ..values import DOUBLE, I64, PTR, VOID, Value
 from . import dd
 from .expr import X, fabs, fma, rarely, table, where
 

@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary
 
 from weft.base import Unsupported
 
-from ..emit import Function, Module, Value, mangle, vec
+from ..emit import Function, Module
+from ..values import Value, mangle, vec
 from .expr import X
 
 Body = Callable[..., X]

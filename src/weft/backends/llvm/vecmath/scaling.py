@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..emit import const_lanes
+from ..values import const_lanes
 from .expr import BIAS, MANTISSA, X, fma
 from .registry import has_wide_scale
 

@@ -16,7 +16,7 @@ READERS = {
     "nvidia/loaded_words.py": "PTX, for options of ptxas",
     "nvidia/occupancy.py": "PTX, for options of ptxas",
     "nvidia/ptxas.py": "what ptxas says",
-    "nvidia/driver.py": "the version of PTX that a driver refuses",
+    "nvidia/loaded_kernel.py": "the version of PTX that a driver refuses",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.backends.nvidia import emit
-from weft.backends.nvidia.driver import LoadedKernel
+from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.backends.nvidia.ptxas import assemble
 from weft.backends.nvidia.tensormaps import map_maker
 from weft.compiler import devices

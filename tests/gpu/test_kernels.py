@@ -68,7 +68,7 @@ def test_a_grid_of_nothing_launches_nothing() -> None:
 
 
 def test_too_much_shared_memory_is_said_before_the_launch() -> None:
-    from weft.backends.nvidia.driver import LoadedKernel
+    from weft.backends.nvidia.loaded_kernel import LoadedKernel
 
     with pytest.raises(weft.OutOfResources, match="shared memory, Required: 1000000"):
         LoadedKernel(b"", {"name": "big", "shared": 1000000, "num_warps": 4})

@@ -11,8 +11,9 @@ import weft
 import weft.gluon.language as gl
 import weft.language as tl
 from weft import gluon
-from weft.backends.nvidia.driver import LoadedKernel, api
+from weft.backends.nvidia.driver import api
 from weft.backends.nvidia.faults import check
+from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.backends.nvidia.ptxas import assemble
 from weft.compiler import devices
 from weft.runtime import driver

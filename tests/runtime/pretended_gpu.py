@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from weft.backends.nvidia import driver as backend
-from weft.backends.nvidia import events, faults, occupancy, tensormaps
+from weft.backends.nvidia import events, faults, loaded_kernel, occupancy, tensormaps
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.runtime import gpu as launching
 from weft.runtime import gpu_compiled
@@ -259,12 +259,12 @@ def forget() -> None:
 def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[PretendedGPU]:
     """The whole process sees this GPU until the iterator is ended."""
     gpu = PretendedGPU(**facts)
-    for module in (backend, events, tensormaps):
+    for module in (backend, events, loaded_kernel, tensormaps):
         monkeypatch.setattr(module, "api", lambda: gpu)
     for module in (launching, gpu_compiled):
         monkeypatch.setattr(module, "stream_of", lambda arrays, index: own_stream)
     monkeypatch.setattr(faults, "bindings", lambda: gpu)
-    monkeypatch.setattr(backend, "_launch_function", lambda: gpu.launch)
+    monkeypatch.setattr(loaded_kernel, "_launch_function", lambda: gpu.launch)
     monkeypatch.setattr(backend, "_current_context", lambda: lambda: 1000 + gpu.current)
     monkeypatch.setattr(occupancy, "assemble_for", lambda *args, **limits: MachineCode(b"", "ptxas", 32))
     faults.launches.clear()

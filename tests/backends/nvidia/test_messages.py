@@ -15,7 +15,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import compiler
-from weft.backends.nvidia import driver, faults, occupancy, ptxas, tensormaps
+from weft.backends.nvidia import driver, faults, loaded_kernel, occupancy, ptxas, tensormaps
 from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, PTXASError, Unsupported
 from weft.compiler import SIMULATED, TARGETS
 from weft.runtime import gpu, knobs
@@ -106,12 +106,12 @@ def test_no_gpu(bindings: Any) -> None:
 
 def _loading(bindings: Any, monkeypatch: pytest.MonkeyPatch, version: int, status: int, image: bytes) -> str:
     """What is said where a driver of this version answers so when it is given an image."""
-    monkeypatch.setattr(driver, "api", lambda: bindings)
-    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
-    monkeypatch.setattr(driver, "driver_version", lambda: version)
+    monkeypatch.setattr(loaded_kernel, "api", lambda: bindings)
+    monkeypatch.setattr(loaded_kernel, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(loaded_kernel, "driver_version", lambda: version)
     bindings.cuLibraryLoadData = lambda *arguments: (status, None)
     facts = {"name": "k", "shared": 0, "num_warps": 4, "target": "cuda:80"}
-    return _said(lambda: driver.LoadedKernel(image, facts), LaunchError)
+    return _said(lambda: loaded_kernel.LoadedKernel(image, facts), LaunchError)
 
 
 @pytest.mark.parametrize("status", [200, 209, 218, 221, 222])
@@ -150,17 +150,17 @@ def test_an_unknown_architecture() -> None:
 
 
 def test_code_for_another_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(loaded_kernel, "current_device", lambda: DEVICE)
     facts = {"name": "k", "shared": 0, "num_warps": 4, "target": "cuda:90"}
-    assert _said(lambda: driver.LoadedKernel(b"", facts), Unsupported) == (
+    assert _said(lambda: loaded_kernel.LoadedKernel(b"", facts), Unsupported) == (
         "error: running code for cuda:90 is not supported on target cuda:80\nhint: the NVIDIA A100 takes target cuda:80"
     )
 
 
 def test_too_much_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(loaded_kernel, "current_device", lambda: DEVICE)
     facts = {"name": "k", "shared": 200000, "num_warps": 4, "target": "cuda:80"}
-    assert _said(lambda: driver.LoadedKernel(b"", facts), OutOfResources) == (
+    assert _said(lambda: loaded_kernel.LoadedKernel(b"", facts), OutOfResources) == (
         "out of resource: shared memory, Required: 200000, Hardware limit: 166912.\n"
         "hint: smaller blocks or fewer num_stages; a block of the NVIDIA A100 has 166912 bytes"
     )
@@ -174,11 +174,11 @@ def _threads(bindings: Any, monkeypatch: pytest.MonkeyPatch, warps: int, registe
     bindings.cuLibraryLoadData = lambda *arguments: (0, 5)
     bindings.cuDeviceGet = lambda index: (0, index)
     bindings.cuKernelGetAttribute = lambda name, kernel, device: (0, facts.get(name, 0))
-    monkeypatch.setattr(driver, "api", lambda: bindings)
-    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
-    monkeypatch.setattr(driver, "driver_version", lambda: 12040)
+    monkeypatch.setattr(loaded_kernel, "api", lambda: bindings)
+    monkeypatch.setattr(loaded_kernel, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(loaded_kernel, "driver_version", lambda: 12040)
     metadata = {"name": "k", "shared": 0, "num_warps": warps, "target": "cuda:80"}
-    return _said(lambda: driver.LoadedKernel(b"", metadata), OutOfResources)
+    return _said(lambda: loaded_kernel.LoadedKernel(b"", metadata), OutOfResources)
 
 
 def test_too_many_registers_and_threads(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,7 +558,7 @@ def test_tools_are_found_as_the_environment_is_now(tmp_path: Path, monkeypatch: 
 def test_options_of_the_launch_reach_the_kernel(option: str) -> None:
     kernel = weft.compile(_source(), target="cuda:90", options={option: True})
     assert getattr(kernel.metadata, option) is True
-    assert len(driver._attributes(kernel.metadata._asdict())) == driver._ATTRIBUTE_BYTES
+    assert len(loaded_kernel._attributes(kernel.metadata._asdict())) == loaded_kernel._ATTRIBUTE_BYTES
     assert getattr(weft.compile(_source(), target="cuda:90").metadata, option) is False
 
 

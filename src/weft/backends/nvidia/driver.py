@@ -1,37 +1,27 @@
-"""The CUDA driver, through cuda-bindings: devices, memory, loaded kernels and their launch.
-
-    kernel = LoadedKernel(image, metadata)               # a cubin or PTX
-    launch = kernel.launcher("QQq", stream_of)           # one struct code for each parameter, 8 bytes each
-    launch(nx, ny, nz, address_x, address_out, n)
+"""The CUDA driver, through cuda-bindings: devices and memory; `loaded_kernel` has what runs on them.
 
 The context of a device is its primary one, which PyTorch and CuPy use as well; a thread without a current context gets
 that of the device. Where there are several GPUs, what is done on another than the thread's leaves the thread with the
-one that it had (`entered`, `on`). Nothing waits: a launch returns when it is queued, and a fault of the kernel shows up
-in a later call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its
-parameters and its configuration lie in one buffer, which one `struct.pack_into` fills; the stream is written only where
-it is another.
+one that it had (`entered`, `on`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
-import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
-from weft.base import LaunchError, LaunchTypeError, OutOfResources, Unsupported
-from weft.machines import DEFAULT, closest
+from weft.base import LaunchError, LaunchTypeError, OutOfResources
+from weft.machines import closest
 
-from .faults import NoDevice, bindings, check, failed, launches
+from .faults import NoDevice, bindings, check, failed
 
 __all__ = [
     "Device",
-    "LoadedKernel",
     "allocate",
     "available",
     "current_device",
@@ -46,10 +36,6 @@ __all__ = [
     "to_device",
     "to_host",
 ]
-
-Stream = Callable[[], int]
-"""Gives the stream of the next launch."""
-
 
 _NO_DEVICE = 100
 """CUDA_ERROR_NO_DEVICE"""
@@ -295,308 +281,3 @@ def to_host(host: int, address: int, size: int, where: Device) -> None:
     """Copy bytes from a GPU to the host, after what was queued before; done when it returns."""
     with entered(where):
         check(api().cuMemcpyDtoH(host, address, size))
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Launching
-
-# CUlaunchConfig: grid x y z; block x y z, bytes of shared memory, (padding); stream; attributes, how many, (padding).
-# It lies behind the parameters, so that what each launch has of its own is side by side: parameters and grid.
-_GRID = "III"
-_FIXED = "<IIII4xQQQ"
-"""The configuration after the grid."""
-_CONFIG_BYTES, _STREAM_AT = 56, 32
-_ATTRIBUTE_BYTES = 72
-_COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
-"""CU_LAUNCH_ATTRIBUTE_COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_STREAM_SERIALIZATION"""
-_INVALID_CONTEXT = 201
-
-
-@lru_cache(maxsize=1)
-def _launch_function() -> Any:
-    """cuLaunchKernelEx(configuration, function, parameters, nothing) -> status; without the interpreter's lock.
-
-    Its arguments are ctypes' own pointers, made once for each buffer: that is quicker than to have numbers converted.
-    """
-    cuda = api()
-    address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
-    return ctypes.CFUNCTYPE(ctypes.c_int)(int(address))
-
-
-def _attributes(metadata: Mapping[str, Any]) -> bytes:
-    """The launch attributes of a kernel, as the driver has them in memory."""
-    pairs: list[tuple[int, tuple[int, ...]]] = []
-    blocks = int(metadata.get("num_ctas", 1))
-    if blocks > 1:
-        pairs.append((_CLUSTER, (blocks, 1, 1)))
-    if metadata.get("launch_cooperative_grid"):
-        pairs.append((_COOPERATIVE, (1,)))
-    if metadata.get("launch_pdl"):
-        pairs.append((_PROGRAMMATIC, (1,)))
-    return b"".join(struct.pack("<I4x", kind) + struct.pack(f"<{len(v)}i", *v).ljust(64, b"\0") for kind, v in pairs)
-
-
-class _Buffer:
-    """Memory of one launch: parameters, configuration, and the addresses of the parameters.
-
-    `arguments` are those of `cuLaunchKernelEx`; `stream` is the one that the configuration names.
-    """
-
-    __slots__ = ("_keep", "_stream", "arguments", "memory", "stream")
-
-    def __init__(self, offsets: Sequence[int], size: int, kernel: int, fixed: Sequence[int]) -> None:
-        end = size + _CONFIG_BYTES
-        self._keep = (ctypes.c_char * (end + 8 * max(1, len(offsets)) + 63))()
-        start = -(-ctypes.addressof(self._keep) // 64) * 64
-        self.memory = (ctypes.c_char * end).from_address(start)
-        (ctypes.c_uint64 * len(offsets)).from_address(start + end)[:] = [start + at for at in offsets]
-        pointers = (ctypes.c_void_p(at) for at in (start + size, kernel, start + end))
-        self.arguments = (*pointers, None)
-        self.stream = 0
-        self._stream = ctypes.c_uint64.from_address(start + size + _STREAM_AT)
-        struct.pack_into(_FIXED, self.memory, size + struct.calcsize(_GRID), *fixed)
-
-    def go_to(self, stream: int) -> None:
-        """The next launch is for another stream."""
-        self._stream.value = self.stream = stream
-
-
-_LAUNCH = """
-def launch(nx, ny, nz{values}):
-    try:
-        buffer = free.pop()
-    except IndexError:
-        buffer = new()
-    if nx and ny and nz:
-        note((name, nx, ny, nz))
-        pack(buffer.memory, 0{values}, nx, ny, nz)
-        now = stream()
-        if now != buffer.stream:
-            buffer.go_to(now)
-        status = call(*buffer.arguments)
-        if status:
-            fail(status, buffer)
-    free.append(buffer)
-"""
-"""Written for each number of values: to take them as a tuple and to hand that on takes longer than the rest."""
-
-
-_NOT_LOADED = 200, 209, 218, 221, 222
-"""CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX, _JIT_COMPILER_NOT_FOUND, _UNSUPPORTED_PTX_VERSION"""
-LEAST_SHARED = RESERVED_SHARED = 1024
-"""Bytes of shared memory: what a block gets only to limit how many run at a time, and what each takes for itself."""
-SHARES = tuple(size << 10 for size in (8, 16, 32, 64, 100, 132, 164, 196, 228))
-"""Bytes of it that a multiprocessor can have; the rest is its L1 cache's. (CUDA programming guide, sections on compute
-capabilities 8.x, 9.0 and 10.0: each has some of them.)"""
-OLDEST_DRIVER = 12000
-"""The CUDA version that brought libraries of kernels and `cuLaunchKernelEx`."""
-
-
-def _version(number: int) -> str:
-    return f"CUDA {number // 1000}.{number % 1000 // 10}"
-
-
-def _library(image: bytes, name: str) -> Any:
-    """An image in the driver. LaunchError where the driver is too old for it, or cannot read it."""
-    cuda, version = api(), driver_version()
-    update = "install a newer display driver"
-    if version < OLDEST_DRIVER:
-        raise LaunchError(
-            f"the driver knows {_version(version)}; kernels need one that knows {_version(OLDEST_DRIVER)}", hint=update
-        )
-    answer = cuda.cuLibraryLoadData(image, None, None, 0, None, None, 0)
-    if int(answer[0]) in _NOT_LOADED:
-        match = re.search(rb"\.version\s+([\d.]+)", image[:4096]) if not image.startswith(b"\x7fELF") else None
-        image_name = f"the PTX of {name}, version {match[1].decode()}" if match else f"the machine code of {name}"
-        raise LaunchError(
-            f"the driver, which knows {_version(version)}, cannot load {image_name}: {failed(cuda, answer[0])}",
-            hint=f"{update}; or compile for this GPU with a ptxas that is no newer than the driver (WEFT_PTXAS)",
-        )
-    return check(answer, name)
-
-
-class LoadedKernel:
-    """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
-
-    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, and most_blocks where
-    only so many blocks are to run at a time on a multiprocessor.
-    """
-
-    def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
-        self.name: str = metadata["name"]
-        self.shared: int = int(metadata["shared"])
-        self.threads: int = DEFAULT.threads(int(metadata["num_warps"]))
-        self._check_limits(current_device(), str(metadata.get("target", "")))
-        cuda = api()
-        self._image = image
-        self._library = _library(image, self.name)
-        self.kernel = check(cuda.cuLibraryGetKernel(self._library, self.name.encode()), self.name)
-        self.address = int(self.kernel)
-        attributes = _attributes(metadata)
-        self._attributes = (ctypes.c_char * max(1, len(attributes))).from_buffer_copy(attributes or b"\0")
-        self._attribute_count = len(attributes) // _ATTRIBUTE_BYTES
-        kind = cuda.CUfunction_attribute
-        gpu = check(cuda.cuDeviceGet(current_device().index))
-
-        def fact(name: str) -> int:
-            return int(check(cuda.cuKernelGetAttribute(getattr(kind, f"CU_FUNC_ATTRIBUTE_{name}"), self.kernel, gpu)))
-
-        self.registers, self.local_bytes = fact("NUM_REGS"), fact("LOCAL_SIZE_BYTES")
-        self.static_shared, self.max_threads = fact("SHARED_SIZE_BYTES"), fact("MAX_THREADS_PER_BLOCK")
-        if self.threads > self.max_threads:
-            raise self._too_many_threads(current_device())
-        if int(metadata.get("num_ctas", 1)) > 8:  # more than every GPU of this generation can do
-            for index in range(device_count()):
-                large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-                check(cuda.cuKernelSetAttribute(large, 1, self.kernel, check(cuda.cuDeviceGet(index))))
-        if metadata.get("most_blocks"):
-            self._limit_blocks(int(metadata["most_blocks"]))
-        if self.shared + self.static_shared > 48 << 10:
-            # How much of the memory that it divides with the L1 cache is shared is left to the driver: all of it would
-            # leave L1 less than the loads of a block need (docs/performance.md).
-            name = kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            for index in range(device_count()):
-                check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
-
-    def _limit_blocks(self, most: int) -> None:
-        """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it.
-
-        The rest of the memory that the L1 cache and shared memory divide between them stays the cache's.
-        """
-        cuda = api()
-        kind, whole = cuda.CUfunction_attribute, cuda.CUdevice_attribute
-        needed = most * (max(self.shared, LEAST_SHARED) + RESERVED_SHARED)
-        for index in range(device_count()):
-            device = check(cuda.cuDeviceGet(index))
-            name = whole.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-            all_of_it = int(check(cuda.cuDeviceGetAttribute(name, device)))
-            share = next((size for size in SHARES if needed <= size <= all_of_it), 0)
-            if share:  # else no more blocks fit anyway
-                self.shared = max(self.shared, (share // most - RESERVED_SHARED) // 128 * 128)
-                name = kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-                check(cuda.cuKernelSetAttribute(name, share * 100 // all_of_it, self.kernel, device))
-
-    def _check_limits(self, gpu: Device, target: str) -> None:
-        """Refuse what this GPU cannot run, before the driver does without saying why."""
-        wanted = target.rpartition(":")[2].rstrip("a")
-        if wanted.isdigit() and (int(wanted) > gpu.capability or (int(wanted) >= 90 and target.endswith("a"))):
-            own = gpu.capability
-            if int(wanted) != own:
-                raise Unsupported(
-                    f"running code for cuda:{wanted}", gpu.target, hint=f"the {gpu.name} takes target cuda:{own}"
-                )
-        if self.shared > gpu.shared_bytes:
-            raise OutOfResources(
-                self.shared,
-                gpu.shared_bytes,
-                "shared memory",
-                hint=f"smaller blocks or fewer num_stages; a block of the {gpu.name} has {gpu.shared_bytes} bytes",
-            )
-
-    def _too_many_threads(self, device: Device) -> OutOfResources:
-        """What the threads of a block need beside what there is."""
-        all_registers, lanes = self.registers * self.threads, DEFAULT.lanes
-        details = [
-            f"  threads of a block  {self.threads:>7} ({self.threads // lanes} warps), of at most {device.max_threads}",
-            f"  their registers     {all_registers:>7} ({self.registers} each), of at most {device.registers}",
-        ]
-        fewer = f"num_warps={self.max_threads // lanes}" if self.max_threads >= lanes else "smaller tiles"
-        hint = f"{fewer}, or maxnreg={device.registers // self.threads // 8 * 8}"
-        return OutOfResources(
-            self.threads,
-            self.max_threads,
-            "threads",
-            hint=hint if all_registers > device.registers else fewer,
-            details=details,
-        )
-
-    def _fixed(self) -> tuple[int, ...]:
-        """The part of a configuration after the grid that is the same for each launch; of the default stream."""
-        return self.threads, 1, 1, self.shared, 0, ctypes.addressof(self._attributes), self._attribute_count
-
-    def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
-        """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""
-        offsets, size = _parameter_offsets(codes)
-        spaces: dict[str, Any] = {
-            "pack": struct.Struct(f"<{_padded(codes)}{_GRID}").pack_into,
-            "free": list[_Buffer](),  # one for each thread that launches at the same time
-            "new": partial(_Buffer, offsets, size, self.address, self._fixed()),
-            "call": _launch_function(),
-            "stream": stream,
-            "note": launches.append,
-            "name": self.name,
-            "fail": self._failed,
-        }
-        values = "".join(f", v{i}" for i in range(len(offsets)))
-        exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
-        return spaces["launch"]  # type: ignore[no-any-return]
-
-    def frozen(
-        self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]
-    ) -> Callable[[], None]:
-        """A function without arguments that queues the same launch each time."""
-        offsets, size = _parameter_offsets(codes)
-        buffer = _Buffer(offsets, size, self.address, self._fixed())
-        struct.pack_into(f"<{_padded(codes)}{_GRID}", buffer.memory, 0, *values, *grid)
-        arguments, keep = buffer.arguments, self
-        call, fail = _launch_function(), self._failed
-        noted, note = (self.name, *grid), launches.append
-
-        def launch() -> None:
-            note(noted)
-            now = stream()
-            if now != buffer.stream:
-                buffer.go_to(now)
-            status = call(*arguments)
-            if status:
-                fail(status, buffer)
-
-        launch.kernel = keep  # type: ignore[attr-defined]
-        return launch
-
-    def _failed(self, status: int, buffer: _Buffer) -> None:
-        """A launch was not taken: once more where the thread had no context, else say why."""
-        if status == _INVALID_CONTEXT:
-            current_device()
-            status = _launch_function()(*buffer.arguments)
-            if not status:
-                return
-        check((api().CUresult(status),), self.name)
-
-
-def _parameter_offsets(codes: str) -> tuple[list[int], int]:
-    """Where each parameter lies in a buffer, and the bytes of all."""
-    offsets, at = [], 0
-    for code in _split(codes):
-        if code == "128s":
-            at = -(-at // 64) * 64
-        offsets.append(at)
-        at += struct.calcsize("<" + code)
-    return offsets, -(-at // 8) * 8
-
-
-def _padded(codes: str) -> str:
-    """The codes, with padding in front of tensor maps, which lie at multiples of 64 bytes."""
-    parts, at = [], 0
-    for code in _split(codes):
-        if code == "128s" and at % 64:
-            parts.append(f"{64 - at % 64}x")
-            at += 64 - at % 64
-        parts.append(code)
-        at += struct.calcsize("<" + code)
-    return "".join(parts)
-
-
-def _split(codes: str) -> list[str]:
-    """The codes of single parameters: "Qf4x128s" has three."""
-    parts, digits = list[str](), ""
-    for c in codes:
-        if c.isdigit():
-            digits += c
-        elif c == "x":
-            parts[-1] += digits + c
-            digits = ""
-        else:
-            parts.append(digits + c)
-            digits = ""
-    return parts

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.backends.nvidia import begin, ptx_target
-from weft.backends.nvidia.driver import LoadedKernel
+from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.base import CompileOptions, LaunchTypeError, load
 from weft.machines import Machine, part_of
 

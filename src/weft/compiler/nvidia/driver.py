@@ -7,7 +7,6 @@ from typing import Any
 
 from weft.backends.nvidia.driver import (
     Device,
-    LoadedKernel,
     allocate,
     available,
     current_device,
@@ -24,6 +23,7 @@ from weft.backends.nvidia.driver import (
 )
 from weft.backends.nvidia.events import Event as event
 from weft.backends.nvidia.events import copy, fill, in_use
+from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.base import NoDevice
 from weft.base import load as load_module
 

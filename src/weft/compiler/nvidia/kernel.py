@@ -11,7 +11,8 @@ import hashlib
 from dataclasses import asdict
 from typing import Any
 
-from weft.backends.nvidia.driver import LoadedKernel, current_device
+from weft.backends.nvidia.driver import current_device
+from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble, source_of
 from weft.base import CompilationError, OutOfResources, PTXASError, load
 

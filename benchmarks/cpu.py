@@ -35,6 +35,7 @@ import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+import small_problems  # noqa: E402
 import table_kernels as kernels  # noqa: E402
 import weft  # noqa: E402
 from measure import Timing, interleaved, per_call  # noqa: E402
@@ -340,6 +341,21 @@ def warm_call() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def small() -> Iterator[Row]:
+    """Twenty small problems, each a line, and what they come to together."""
+    ratios, ours, theirs = [], [], []
+    for problem in small_problems.problems():
+        problem.check()
+        mine, other = small_problems.in_turns([problem.ours, problem.theirs])
+        ratios.append(other / mine)
+        ours.append(mine)
+        theirs.append(other)
+        yield Row(problem.name, 0.7, "1.5x", other / mine, "x", mine, other)
+    middle = statistics.geometric_mean
+    note = f"geometric mean of {len(ratios)}; least {min(ratios):.2f}x"
+    yield Row("small problems", 1.0, "1.5x", middle(ratios), "x", middle(ours), middle(theirs), note=note)
+
+
 GROUPS = {
     "vector add": vector_add,
     "softmax": softmax,
@@ -353,6 +369,7 @@ GROUPS = {
     "import": importing,
     "first launch": first_launch,
     "warm call": warm_call,
+    "small problems": small,
 }
 
 
@@ -390,7 +407,7 @@ def main() -> int:
     chosen = [run for name, run in GROUPS.items() if not options.only or any(word in name for word in options.only)]
     if not chosen:
         parser.error(f"no such row; there are {', '.join(GROUPS)}")
-    facts = {
+    facts: dict[str, Any] = {
         "machine": platform.processor() or platform.machine(),
         "threads": options.threads,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""`weft.cuda`: GPUs, and arrays on them. See `weft.runtime.cuda`."""
+"""`weft.cuda`: GPUs, and arrays on them. See `weft.runtime.gpu_arrays`."""
 
-from .runtime.cuda import *  # noqa: F403
-from .runtime.cuda import __all__ as __all__
+from .runtime.gpu_arrays import *  # noqa: F403
+from .runtime.gpu_arrays import __all__ as __all__

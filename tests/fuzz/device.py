@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.runtime import cuda
+from weft.runtime import gpu_arrays as cuda
 
 from .arrays import Block, blocks
 from .elements import Array, is_float

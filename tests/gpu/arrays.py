@@ -9,7 +9,7 @@ import numpy as np
 import weft
 from kernels.case import Descriptor
 from kernels.running import element_strides
-from weft.runtime import cuda
+from weft.runtime import gpu_arrays as cuda
 from weft.runtime.gluon import TensorDescriptor
 from weft.targets.instruction import Array
 

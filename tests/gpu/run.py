@@ -13,7 +13,7 @@ from weft.backends.nvidia.ptxas import assemble
 from weft.backends.nvidia.tensormaps import map_maker
 from weft.compiler import devices
 from weft.ir.lane import LaneProgram, Parameter
-from weft.runtime import cuda
+from weft.runtime import gpu_arrays as cuda
 from weft.sim import Report
 from weft.targets.nvidia.meaning import DTYPES
 

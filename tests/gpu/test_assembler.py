@@ -10,7 +10,7 @@ import weft.language as tl
 from assembler.known import KNOWN
 from assembler.programs import generate
 from assembler.run import Worker, inputs
-from weft.runtime import cuda
+from weft.runtime import gpu_arrays as cuda
 
 AT_EVERY_LEVEL = {"lower bits of a floating-point number, stored"}
 """Faults that -O0 has too: `lower_bits` compares these with NumPy."""

@@ -466,9 +466,9 @@ def test_the_target_that_was_asked_for_decides(gpu: PretendedGPU) -> None:
     assert launch(target="cuda:80").metadata.target.arch == 80
     for way in (launch, frozen):
         for target in ("cpu", "sim:cuda:90"):
-            with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"):
+            with pytest.raises(LaunchError, match="argument `x`: .* lives in the memory of GPU"):
                 way(target=target)
-            with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"), weft.target(target):
+            with pytest.raises(LaunchError, match="argument `x`: .* lives in the memory of GPU"), weft.target(target):
                 way()
     fill[(1,)](host, host, 64, 1.0, BLOCK=64)  # and now on the host
     knobs.weft.target = "cuda:80"
@@ -477,7 +477,7 @@ def test_the_target_that_was_asked_for_decides(gpu: PretendedGPU) -> None:
         assert [call.stream for call in gpu.launched] == [0, 0, 0]
         frozen()
         knobs.weft.target = "cpu"
-        with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"):
+        with pytest.raises(LaunchError, match="argument `x`: .* lives in the memory of GPU"):
             launch()
     finally:
         knobs.weft.target = knobs.env
@@ -586,7 +586,7 @@ def test_an_array_on_a_gpu_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(NoDevice) as caught:
             launch(x, x, 64, 1.0, BLOCK=64)
         assert str(caught.value).startswith(said) and caught.value.argument == "x"
-    with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda .* this launch is for arrays in host memory"):
+    with pytest.raises(LaunchError, match="argument `x`: .* lives in the memory of GPU .* arrays in host memory"):
         fill[(1,)](x, x, 64, 1.0, BLOCK=64, target="cpu")
     forget()
 

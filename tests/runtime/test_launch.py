@@ -271,7 +271,7 @@ def test_torch_tensors_elsewhere_or_freed() -> None:
 
 @pytest.mark.parametrize("value", [OnAGpu(), DLPack(np.zeros(4, np.float32), device=2)])
 def test_arrays_on_a_gpu_are_refused(value: Any) -> None:
-    with pytest.raises(LaunchError, match="argument `x`.*lives in cuda.*host memory"), weft.target("cpu"):
+    with pytest.raises(LaunchError, match="argument `x`.*lives in the memory of GPU.*host memory"), weft.target("cpu"):
         scale[(1,)](value, np.zeros(4, np.float32), 4, 1.0)
     if not weft.cuda.is_available():
         with pytest.raises(NoDevice, match="argument `x` lives in the memory of a GPU, and "):

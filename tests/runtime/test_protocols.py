@@ -179,7 +179,7 @@ def _raise(*_: Any, **__: Any) -> Any:
         ({"is_contiguous": _raise, "numel": lambda: 16}, "{} ZeroDivisionError: division by zero"),
         (
             {"device": "mars"},
-            "Liar on mars lives in mars memory; kernels run on arrays in host memory, or in that of an NVIDIA GPU\n"
+            "Liar on mars lives in mars memory; kernels run on arrays in host memory, or on a GPU that is a target\n"
             "hint: copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere",
         ),
     ],
@@ -315,8 +315,8 @@ def test_tensors_of_dlpack_that_are_right(fields: dict[str, Any]) -> None:
         (
             lambda: (99, 0),
             None,
-            "a runtime.Liar lives in device 99 memory; kernels run on arrays in host memory, or in that of an NVIDIA "
-            "GPU\n"
+            "a runtime.Liar lives in device 99 memory; kernels run on arrays in host memory, or on a GPU that is "
+            "a target\n"
             "hint: copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere",
         ),
     ],

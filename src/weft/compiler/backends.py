@@ -42,7 +42,14 @@ class Device(Protocol):
     name: str
     memory_bytes: int
     l2_bytes: int
+    shared_bytes: int
+    """Shared memory that a block may have."""
+    registers: int
+    """Registers of a multiprocessor."""
     multiprocessors: int
+    major: int
+    minor: int
+    """What libraries call its capability: (9, 0) of `cuda:90`."""
     clock_khz: int
     memory_clock_khz: int
     bus_bits: int
@@ -83,6 +90,12 @@ class Loaded(Protocol):
     """A kernel in a GPU's memory."""
 
     address: int
+    registers: int
+    """Of a thread."""
+    local_bytes: int
+    """What a thread has in memory, since its registers were too few."""
+    max_threads: int
+    """The most that a block may have."""
 
     def launcher(self, codes: str, stream: Callable[[], int]) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that queues a launch of so many blocks. `codes` has a letter of `struct` for
@@ -96,6 +109,10 @@ class Loaded(Protocol):
 
 class Driver(Protocol):
     """The GPUs of a vendor. Sizes are in bytes; addresses and handles of streams are numbers; there is a stream 0."""
+
+    memory_kinds: tuple[str, ...]
+    """What libraries call their memory: first the type of PyTorch's device, then DLPack's name; `cuda` of NVIDIA's,
+    `cuda` and `rocm` of AMD's, `xpu` and `oneapi` of Intel's."""
 
     def event(self, enable_timing: bool = True) -> Event:
         """A point in time, to be recorded."""
@@ -122,7 +139,7 @@ class Driver(Protocol):
         """A launch that is done on this GPU, whichever the thread has."""
 
     def in_use(self) -> bool:
-        """Whether this thread has used a GPU."""
+        """Whether this thread has used a GPU, by whatever library; nothing is started to find out."""
 
     def allocate(self, size: int, where: Any) -> int:
         """The address of new memory."""
@@ -201,9 +218,9 @@ def backend_of(machine: Machine) -> Backend:
 
 
 def first_backend() -> Backend:
-    """That of Weft's own vendors that comes first."""
-    backend: Backend = part_of("compiler", next(vendors_with("compiler"))).BACKEND
-    return backend
+    """That of the first vendor whose GPUs are here, else of the first; one that is alone is not asked."""
+    backends: list[Backend] = [part_of("compiler", vendor).BACKEND for vendor in vendors_with("compiler")]
+    return next((b for b in backends if len(backends) > 1 and b.driver.available()), backends[0])
 
 
 @lru_cache(maxsize=1)

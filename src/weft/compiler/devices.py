@@ -1,6 +1,6 @@
-"""The GPUs of this machine: the `Driver` of the back end whose machines are asked for, else of the first that Weft has.
+"""The GPUs of this machine: the `Driver` of the target that launches are for, else of the first vendor with any here.
 
-    devices.driver()                        NVIDIA's, where nobody asks for another
+    devices.driver()                        the driver
     devices.current_device().name           what a driver has is had from the module, too
 
 The runtime says (`chosen`) which target launches are for.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from .backends import Device, Driver, Event, Loaded, backend_of, first_backend
-from .target import as_target
+from .target import as_target, is_gpu
 
 if TYPE_CHECKING:
     _driver = cast(Driver, None)
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     fill, found, free, gpu_of_address = _driver.fill, _driver.found, _driver.free, _driver.gpu_of_address
     in_use, installed, load, map_maker = _driver.in_use, _driver.installed, _driver.load, _driver.map_maker
     on, to_device, to_host = _driver.on, _driver.to_device, _driver.to_host
+    memory_kinds = _driver.memory_kinds
 
 __all__ = ["Device", "Event", "Loaded", "chosen", "driver"]
 
@@ -37,7 +38,7 @@ def driver() -> Driver:
     """The driver of the target that is asked for, where that is a GPU; else the first."""
     for asks in chosen:
         asked = asks()
-        if asked is not None and asked != "cpu" and not asked.startswith("sim:"):
+        if asked is not None and is_gpu(asked):
             return backend_of(as_target(asked).machine).driver
     return first_backend().driver
 

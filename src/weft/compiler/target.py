@@ -22,6 +22,7 @@ __all__ = [
     "as_target",
     "get_num_threads",
     "host_cpu",
+    "is_gpu",
     "set_num_threads",
     "set_scratch_limit",
     "target_of_arch",
@@ -74,6 +75,11 @@ class GPUTarget:
 
     def __str__(self) -> str:
         return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
+
+
+def is_gpu(target: str) -> bool:
+    """Whether launches for a target go to a GPU, neither to the CPU nor to the simulator."""
+    return target.partition(":")[0] not in ("cpu", "sim")
 
 
 def _nearest(number: int, vendor: str) -> str:

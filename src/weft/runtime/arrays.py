@@ -60,6 +60,7 @@ _DLPACK = {
     (4, 16): "bf16", (6, 8): "i1",
     (10, 8): "fp8e4nv", (11, 8): "fp8e4b8", (12, 8): "fp8e5", (13, 8): "fp8e5b16",
 }  # fmt: skip
+_HOST = (1, 3, 11)
 _DEVICES = {2: "cuda", 3: "cuda-host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 11: "rocm-host", 14: "oneapi"}
 
 
@@ -241,7 +242,7 @@ def gpu_of_view(value: Any) -> int | None:
 def refuse_device(value: Any, device: int) -> LaunchError:
     """The error for an array in a GPU's memory that is given to a kernel on the host."""
     return LaunchError(
-        f"{named(value)} lives in cuda (device {device}) memory, but this launch is for arrays in host memory",
+        f"{named(value)} lives in the memory of GPU {device}, but this launch is for arrays in host memory",
         hint=TO_THE_HOST,
     )
 
@@ -280,9 +281,14 @@ def refuse_place(what: str, place: str) -> LaunchError:
     if place == "meta":
         return LaunchError(f"{what} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
     return LaunchError(
-        f"{what} lives in {place} memory; kernels run on arrays in host memory, or in that of an NVIDIA GPU",
+        f"{what} lives in {place} memory; kernels run on arrays in host memory, or on a GPU that is a target",
         hint=TO_THE_HOST,
     )
+
+
+def _is_gpu(place: str) -> bool:
+    """Whether arrays in memory of this kind are on a GPU of those that launches are for."""
+    return place != "meta" and place in load("weft.compiler.devices").memory_kinds
 
 
 def _gpu_of_address(address: int) -> int | None:
@@ -340,7 +346,7 @@ def _pointer(array: Any) -> ArrayFacts:
     name = type(array).__name__
     device = getattr(array, "device", None)
     place = _place(device) if device is not None else "cpu"
-    if place not in ("cpu", "none", "cuda"):
+    if place not in ("cpu", "none") and not _is_gpu(place):
         raise refuse_place(f"{name} on {device}", place)
     layout = str(getattr(array, "layout", "strided"))
     if "strided" not in layout:
@@ -369,7 +375,7 @@ def _pointer(array: Any) -> ArrayFacts:
     if device is None:  # a pointer that libraries of their own hand over
         index = _gpu_of_address(address)
     else:
-        index = int(getattr(device, "index", 0) or 0) if place == "cuda" else None
+        index = None if place in ("cpu", "none") else int(getattr(device, "index", 0) or 0)
     return ArrayFacts(address, element, span, _may_be_written(array), device=index)
 
 
@@ -406,8 +412,9 @@ def _interface(array: Any) -> ArrayFacts:
 def _dlpack(array: Any) -> ArrayFacts:
     what = named(array)
     device = dlpack_device(array)
-    if device[0] not in (1, 2, 3, 11):
-        raise refuse_place(what, _DEVICES.get(device[0], f"device {device[0]}"))
+    place = _DEVICES.get(device[0], f"device {device[0]}")
+    if device[0] not in _HOST and not _is_gpu(place):
+        raise refuse_place(what, place)
     description = tensor_of(array, device)
     code, bits, lanes = description.element
     name = _DLPACK.get((code, bits)) if lanes == 1 else None
@@ -415,4 +422,4 @@ def _dlpack(array: Any) -> ArrayFacts:
         raise LaunchTypeError(f"{what} holds elements (DLPack type {code}, {bits} bits) kernels cannot use")
     if "jax" in type(array).__module__:  # its arrays never change, whatever DLPack says
         description = replace(description, read_only=True)
-    return _facts(array, description, name, device=device[1] if device[0] == 2 else None)
+    return _facts(array, description, name, device=None if device[0] in _HOST else device[1])

@@ -110,11 +110,11 @@ def _restore(array: Any, saved: Any) -> None:
 
 
 class _Place(str):
-    """What a launch runs on, in a key of the autotuner: a target, or "cuda" for the GPU where the arrays are."""
+    """What a launch runs on, in a key of the autotuner: a target, or "gpu" for the one where the arrays are."""
 
     def machine(self) -> str:
         """What timings on it hold for."""
-        if not self.startswith("cuda"):
+        if self != "gpu" and not compiler.is_gpu(self):
             return str(self)
         device = load("weft.runtime.device").devices.current_device()
         return f"{self} {device.name} {device.target}"
@@ -303,7 +303,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
     def _place(self, values: Iterable[Any], target: str | None) -> _Place:
         """What launches with these arguments run on; what is fastest on one place need not be on another."""
         name = target if target is not None and "target" not in self.arg_names else current_target()
-        return _Place("cuda" if name == "cpu" and may_use_gpu() and self._on_gpu(values) else name)
+        return _Place("gpu" if name == "cpu" and may_use_gpu() and self._on_gpu(values) else name)
 
     def _same_code(self, config: Config, args: tuple[Any, ...], meta: Mapping[str, Any]) -> Any:
         """Configurations with the same answer make the same code on a CPU; None when that is not known."""

@@ -7,29 +7,22 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from . import cuda
+from . import gpu_arrays
 from .device import devices
-from .streams import own_stream
+from .streams import handle_of, own_stream, torch_gpus
 
-__all__ = ["GPUClock", "current_stream", "gpu_in_use"]
+__all__ = ["GPUClock", "current_stream"]
 
 FLUSHED_BYTES = 256 << 20
 """What is overwritten before a run, where twice the GPU's L2 cache is not more."""
 MOST_RUNS = 10_000
 
 
-def gpu_in_use() -> bool:
-    """Whether this thread has used a GPU, by whatever library; nothing is started to find out."""
-    torch = sys.modules.get("torch")
-    used = "cuda.bindings.driver" in sys.modules or (torch is not None and torch.cuda.is_initialized())
-    return used and devices.in_use()
-
-
 def current_stream(device: int) -> int:
     """The handle of the stream that work of now goes to: PyTorch's, CuPy's, or Weft's own."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_stream(device).cuda_stream)
+    gpus, cupy = torch_gpus(), sys.modules.get("cupy")
+    if gpus is not None and gpus.is_initialized():
+        return handle_of(gpus.current_stream(device))
     if cupy is not None:
         return int(cupy.cuda.get_current_stream().ptr)
     return own_stream()
@@ -38,7 +31,7 @@ def current_stream(device: int) -> int:
 class GPUClock:
     """Measures functions on the current GPU: `times` in milliseconds, with a cold cache or with a warm one."""
 
-    _flushed: dict[int, cuda.DeviceArray] = {}
+    _flushed: dict[int, gpu_arrays.DeviceArray] = {}
 
     def __init__(self) -> None:
         self.device = devices.current_device()
@@ -54,7 +47,7 @@ class GPUClock:
         memory = self._flushed.get(index)
         if memory is None:
             size = max(FLUSHED_BYTES, 2 * self.device.l2_bytes)
-            memory = self._flushed[index] = cuda.empty(size, "u1", index)
+            memory = self._flushed[index] = gpu_arrays.empty(size, "u1", index)
         devices.fill(memory.address, memory.nbytes, self.device, current_stream(index))
 
     def _run(self, fn: Callable[[], Any], runs: int, prepare: Callable[[], None]) -> list[float]:

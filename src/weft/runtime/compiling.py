@@ -88,7 +88,7 @@ def unsaid_gpu(only_there: bool) -> str | None:
     if not only_there and not may_use_gpu():
         return None
     target = load("weft.runtime.drivers").driver.default.get_current_target()
-    if target.backend == "cuda":
+    if target.backend != "cpu":
         return str(target)
     devices = load("weft.runtime.device").devices if only_there else None
     return str(devices.current_device().target) if devices is not None and devices.available() else None

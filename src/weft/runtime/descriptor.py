@@ -127,7 +127,7 @@ class TensorDescriptor:
         without looking at all that arrays may be.
         """
         base = self.base
-        if type(base).__module__ == "torch" and type(base).__name__ == "Tensor" and base.is_cuda:
+        if type(base).__module__ == "torch" and type(base).__name__ == "Tensor" and (base.is_cuda or base.is_xpu):
             with suppress(RuntimeError):  # one without memory, such as a sparse one: what it is is said below
                 address = base.data_ptr()
                 if address:

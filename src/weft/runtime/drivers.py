@@ -167,7 +167,7 @@ class DriverConfig:
     def __init__(self) -> None:
         self._cpu = CPUDriver()
         self._simulated: Any = None
-        self._cuda: Any = None
+        self._gpu: Any = None
         self._active: Any = None
 
     @property
@@ -177,9 +177,9 @@ class DriverConfig:
             if self._simulated is None:
                 self._simulated = load("weft.runtime.simulated_driver").SimulatedDriver()
             return self._simulated
-        if self._cuda is None and (may_use_gpu() or current_target().startswith("cuda")):
-            self._cuda = load("weft.runtime.cuda_driver").CUDADriver()
-        return self._cuda if self._cuda is not None and self._cuda.is_active() else self._cpu
+        if self._gpu is None and (may_use_gpu() or compiler.is_gpu(current_target())):
+            self._gpu = load("weft.runtime.gpu_driver").GPUDriver()
+        return self._gpu if self._gpu is not None and self._gpu.is_active() else self._cpu
 
     @property
     def active(self) -> Any:

@@ -1,4 +1,4 @@
-"""Launches on NVIDIA GPUs: for each kernel, what the binder calls back when its arrays are in a GPU's memory.
+"""Launches on GPUs: for each kernel, what the binder calls back when its arrays are in a GPU's memory.
 
 It is the CPU's way of launching (see `jit`), with other answers: an array has to be on a GPU, all on the same one; code
 is compiled for that GPU; a launch goes into the current stream of the arrays' library.
@@ -17,7 +17,7 @@ import numpy as np
 from weft import compiler
 from weft.base import LaunchError, NoDevice
 
-from . import cuda, knobs
+from . import gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
 from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, int_key, make_binder
@@ -47,11 +47,11 @@ def arrays_of(values: Iterable[Any]) -> Iterator[Any]:
 
 def _gpu_of(array: Any) -> int | None:
     """The number of the GPU whose memory an array is in; None for one in the host's."""
-    there = getattr(array, "is_cuda", None)  # PyTorch says so without further ado
-    if there is False:
-        return None
-    if there is True and type(array).__module__.startswith("torch"):
-        return int(array.get_device())
+    if type(array).__module__.startswith("torch") and hasattr(array, "is_cpu"):  # it says so without further ado
+        if array.is_cpu:
+            return None
+        if array.device.type in devices.memory_kinds:
+            return int(array.get_device())
     facts = array_facts(array)
     return facts.device if facts is not None else None
 
@@ -118,10 +118,11 @@ def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
 
 
 def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    if not value.is_cuda:
+    device = value.get_device()
+    if device < 0:
         return REFUSED, None
     address = value.data_ptr()
-    return (value.dtype, specialise and align and address & 15 == 0, value.get_device()), address
+    return (value.dtype, specialise and align and address & 15 == 0, device), address
 
 
 def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
@@ -214,7 +215,7 @@ class Scratch:
         if piece is None or piece.nbytes < wanted:
             if piece is not None:  # a graph may have captured launches that use it
                 self._outgrown.append(piece)
-            piece = self._pieces[stream] = cuda.empty(1 << max(0, wanted - 1).bit_length(), "u1", self._index)
+            piece = self._pieces[stream] = gpu_arrays.empty(1 << max(0, wanted - 1).bit_length(), "u1", self._index)
         return int(piece.address)
 
 
@@ -366,7 +367,7 @@ class GPULaunches:
             return False
         try:
             if devices.device_count() == 0:
-                raise NoDevice("the driver sees no NVIDIA GPU")
+                raise NoDevice("the driver sees no GPU")
         except NoDevice as error:
             message = f"argument `{name}` lives in the memory of a GPU, and {error.message}"
             raise NoDevice(message, name, hint=error.hint) from None

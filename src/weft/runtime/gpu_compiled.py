@@ -1,4 +1,4 @@
-"""A kernel that was compiled for an NVIDIA GPU, launched by itself: `compiled[grid](x, y, n)`, `compiled.run(...)`."""
+"""A kernel that was compiled for a GPU, launched by itself: `compiled[grid](x, y, n)`, `compiled.run(...)`."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         target = compiling.asked()
         if target is None:
             return self._on_gpu() if self.is_for_gpu(values) else None
-        if not target.startswith("cuda") or not any(map(may_be_on_gpu, values)):
+        if not compiler.is_gpu(target) or not any(map(may_be_on_gpu, values)):
             return None
         launches = self._on_gpu(target)
         return launches if launches.wanted(values) else None

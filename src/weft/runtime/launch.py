@@ -341,7 +341,7 @@ def _classes(value: Any) -> Any:
 
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
-    if getattr(kernel.metadata.target, "backend", "cpu") == "cuda":
+    if getattr(kernel.metadata.target, "backend", "cpu") != "cpu":
         launcher: Callable[..., None] = load("weft.runtime.gpu_compiled").make_gpu_launcher(kernel)
         return launcher
     signature = getattr(kernel.src, "signature", None)

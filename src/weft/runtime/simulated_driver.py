@@ -39,7 +39,8 @@ class _Interface:
     @staticmethod
     def get_device_capability(device: Any = None) -> tuple[int, int]:
         """(9, 0) for sim:cuda:90."""
-        return divmod(int(_target().arch), 10)
+        generation: int = _target().machine.generation
+        return divmod(generation, 10)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(CPUDriver.get_device_interface(), name)

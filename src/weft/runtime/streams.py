@@ -15,7 +15,10 @@ from typing import Any
 
 from weft.base import LaunchTypeError
 
-__all__ = ["handle_of", "may_use_gpu", "own_stream", "stream", "stream_of"]
+__all__ = ["handle_of", "may_use_gpu", "own_stream", "stream", "stream_of", "torch_gpus"]
+
+TORCH_GPUS = ("cuda", "xpu")
+"""The modules that PyTorch has for GPUs, called as the type of their devices: NVIDIA's and AMD's, and Intel's."""
 
 
 class _Own(threading.local):
@@ -46,7 +49,8 @@ def handle_of(stream: Any) -> int:
         if protocol is not None:
             _, handle = protocol() if callable(protocol) else protocol
         else:
-            handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+            handles = (getattr(stream, name, None) for name in ("cuda_stream", "sycl_queue", "ptr"))
+            handle = next((h for h in handles if h is not None), stream)
         if isinstance(handle, (str, bytes, float)):
             raise ValueError(handle)
         return int(handle)
@@ -85,16 +89,23 @@ def _library(array: Any) -> str:
 
 
 def _torch_stream(device: int) -> Callable[[], int]:
-    torch = sys.modules["torch"]
-    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    torch, gpus = sys.modules["torch"], torch_gpus()
+    kind = next((kind for kind in TORCH_GPUS if getattr(torch, kind, None) is gpus), "")
+    quick = getattr(torch._C, f"_{kind}_getCurrentRawStream", None)
     if quick is not None:
         return partial(quick, device)
-    return lambda: int(torch.cuda.current_stream(device).cuda_stream)
+    return lambda: handle_of(gpus.current_stream(device))
+
+
+def torch_gpus() -> Any:
+    """`torch.cuda`, or whatever else PyTorch has for GPUs, if it is loaded and can use one; else None."""
+    torch = sys.modules.get("torch")
+    modules = (getattr(torch, kind, None) for kind in TORCH_GPUS)
+    return next((module for module in modules if module is not None and module.is_available()), None)
 
 
 def may_use_gpu() -> bool:
     """Whether a library is loaded that can use a GPU here; cheap, and right when it says no."""
     if "weft.compiler.devices" in sys.modules or "cupy" in sys.modules:
         return True
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.cuda.is_available())
+    return torch_gpus() is not None

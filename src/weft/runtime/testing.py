@@ -120,7 +120,7 @@ def _clock() -> Any:
     if not may_use_gpu():
         return None
     module = load("weft.runtime.clock")
-    return module.GPUClock() if module.gpu_in_use() else None
+    return module.GPUClock() if module.devices.in_use() else None
 
 
 def do_bench(

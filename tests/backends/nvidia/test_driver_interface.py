@@ -14,7 +14,7 @@ import weft.language as tl
 from weft.backends.nvidia import driver as backend
 from weft.backends.nvidia import events
 from weft.compiler import GPUTarget, devices
-from weft.runtime import autotuner, clock, cuda_driver, streams
+from weft.runtime import autotuner, clock, gpu_driver, streams
 from weft.runtime import driver as found
 from weft.runtime.testing import do_bench
 
@@ -93,7 +93,7 @@ def test_the_gpu_is_active_when_it_is_used(gpu: FakeDriver) -> None:
     active = found.active
     assert active.get_current_target() == GPUTarget("cuda", 90, 32)
     assert (active.get_current_device(), active.get_current_stream()) == (0, 0)
-    assert repr(active) == "CUDADriver(NVIDIA H200)"
+    assert repr(active) == "GPUDriver(NVIDIA H200)"
     facts = active.utils.get_device_properties(0)
     assert facts["multiprocessor_count"] == 132 and facts["warpSize"] == 32 and facts["max_shared_mem"] == 227 << 10
     interface = active.get_device_interface()
@@ -123,7 +123,7 @@ def test_without_a_gpu_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "available", lambda: False)
     monkeypatch.setattr(streams.sys, "modules", {**sys.modules, "cupy": SimpleNamespace()})
     assert found.active.get_current_target().backend == "cpu"
-    assert not cuda_driver.CUDADriver.is_active()
+    assert not gpu_driver.GPUDriver.is_active()
 
 
 def test_pytorch_says_whether_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,13 +132,13 @@ def test_pytorch_says_whether_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(backend, "bindings", lambda: SimpleNamespace())
     interface = SimpleNamespace(is_available=lambda: True)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=interface))
-    assert cuda_driver.CUDADriver.is_active()
+    assert gpu_driver.GPUDriver.is_active()
 
     def missing() -> None:
         raise ImportError
 
     monkeypatch.setattr(backend, "bindings", missing)
-    assert not cuda_driver.CUDADriver.is_active()
+    assert not gpu_driver.GPUDriver.is_active()
 
 
 def test_pytorch_says_which_stream(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

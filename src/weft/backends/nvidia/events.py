@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .driver import Device, api, available, entered
@@ -14,8 +15,13 @@ _NOT_READY = 600
 
 
 def in_use() -> bool:
-    """Whether this thread has a CUDA context: it, or a library that it called, has used a GPU."""
-    return available() and int(check(api().cuCtxGetCurrent())) != 0
+    """Whether this thread has a CUDA context: it, or a library that it called, has used a GPU.
+
+    Neither PyTorch nor the driver's package is loaded or started to find out.
+    """
+    torch = sys.modules.get("torch")
+    used = "cuda.bindings.driver" in sys.modules or (torch is not None and torch.cuda.is_initialized())
+    return used and available() and int(check(api().cuCtxGetCurrent())) != 0
 
 
 class Event:

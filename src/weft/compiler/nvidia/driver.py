@@ -47,10 +47,13 @@ __all__ = [
     "installed",
     "load",
     "map_maker",
+    "memory_kinds",
     "on",
     "to_device",
     "to_host",
 ]
+
+memory_kinds = ("cuda",)
 
 
 def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:

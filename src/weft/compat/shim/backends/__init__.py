@@ -32,7 +32,7 @@ class _NVIDIA(Backend):
     def __getattr__(self, name: str) -> Any:
         if name != "driver":
             raise AttributeError(name)
-        return load("weft.runtime.cuda_driver").CUDADriver
+        return load("weft.runtime.gpu_driver").GPUDriver
 
 
 backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver), "nvidia": _NVIDIA()}

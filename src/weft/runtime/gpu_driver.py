@@ -1,4 +1,7 @@
-"""NVIDIA GPUs as code written for Triton asks for them: `driver.active`, where launches go to a GPU (see `driver`)."""
+"""GPUs as code written for Triton asks for them: `driver.active`, where launches go to a GPU (see `drivers`).
+
+What differs between vendors is asked of their `Driver` (`compiler/backends.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,17 @@ from weft import compiler
 from weft.base import LaunchError
 from weft.compiler import GPUTarget
 
-from . import cuda, testing
-from .clock import GPUClock, current_stream, gpu_in_use
+from . import gpu_arrays, testing
+from .clock import GPUClock, current_stream
 from .compiling import choose_by_arrays, current_target
 from .device import devices
 from .drivers import cpp_type
-from .streams import may_use_gpu
+from .streams import may_use_gpu, torch_gpus
 
-__all__ = ["CUDADriver"]
-
-
-def _torch_with_cuda() -> Any:
-    """PyTorch, if it is loaded and can use a GPU."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_available() else None
+__all__ = ["GPUDriver"]
 
 
-class _CUDAInterface:
+class _Interface:
     """The GPUs in the interface of torch.cuda, where PyTorch is not there or cannot use them."""
 
     Event = devices.event
@@ -34,7 +31,7 @@ class _CUDAInterface:
     @staticmethod
     def synchronize(device: int | None = None) -> None:
         """Wait for all that was queued on a GPU."""
-        cuda.synchronize(device)
+        gpu_arrays.synchronize(device)
 
     @staticmethod
     def current_device() -> int:
@@ -49,7 +46,7 @@ class _CUDAInterface:
     @staticmethod
     def device_count() -> int:
         """How many there are."""
-        return cuda.device_count()
+        return gpu_arrays.device_count()
 
     @staticmethod
     def is_available() -> bool:
@@ -59,22 +56,22 @@ class _CUDAInterface:
     @staticmethod
     def get_device_capability(device: int | None = None) -> tuple[int, int]:
         """Compute capability: (9, 0)."""
-        found: Any = devices.current_device() if device is None else devices.device(device)
+        found = devices.current_device() if device is None else devices.device(device)
         return found.major, found.minor
 
 
-class _CUDAUtils:
+class _Utils:
     """Facts about a GPU."""
 
     @staticmethod
     def get_device_properties(device: int | None = 0) -> dict[str, Any]:
         """What libraries size their grids and blocks by; clocks in kHz, memory per block in bytes."""
-        found: Any = devices.current_device() if device is None else devices.device(device)
+        found = devices.current_device() if device is None else devices.device(device)
         return {
             "max_shared_mem": found.shared_bytes,
             "max_num_regs": found.registers,
             "multiprocessor_count": found.multiprocessors,
-            "warpSize": 32,
+            "warpSize": compiler.as_target(found.target).warp_size,
             "sm_clock_rate": found.clock_khz,
             "mem_clock_rate": found.memory_clock_khz,
             "mem_bus_width": found.bus_bits,
@@ -82,37 +79,35 @@ class _CUDAUtils:
 
     @staticmethod
     def load_binary(name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """Load a cubin: (library, kernel, registers, spilled bytes, the most threads of a block)."""
+        """Load machine code: (library, kernel, registers, spilled bytes, the most threads of a block)."""
         with devices.entered(devices.device(device)):
-            loaded: Any = devices.load(kernel, {"name": name, "shared": shared, "num_warps": 1})
+            loaded = devices.load(kernel, {"name": name, "shared": shared, "num_warps": 1})
         return loaded, loaded.address, loaded.registers, loaded.local_bytes, loaded.max_threads
 
 
-class CUDADriver:
-    """The NVIDIA GPU of this thread."""
+class GPUDriver:
+    """The GPU of this thread."""
 
-    utils = _CUDAUtils()
+    utils = _Utils()
 
     @staticmethod
     def is_active() -> bool:
         """Whether launches go to a GPU when no array says otherwise."""
         if not choose_by_arrays():
-            return current_target().startswith("cuda") and devices.available()
+            return compiler.is_gpu(current_target()) and devices.available()
         if not may_use_gpu():
             return False
-        if _torch_with_cuda() is not None:
+        if torch_gpus() is not None:
             # PyTorch's answer holds also in a process that was forked from one that uses the GPU, as those that it
             # compiles kernels in are; there the driver answers no questions.
             return devices.installed()
-        return ("cupy" in sys.modules or gpu_in_use()) and devices.available()
+        return ("cupy" in sys.modules or devices.in_use()) and devices.available()
 
     @staticmethod
     def get_current_target() -> GPUTarget:
         """GPUTarget("cuda", 90, 32): what a launch on this thread's GPU is compiled for."""
         target = current_target()
-        if target.startswith("cuda:"):
-            return compiler.as_target(target)
-        return compiler.as_target(devices.current_device().target)
+        return compiler.as_target(target if compiler.is_gpu(target) else devices.current_device().target)
 
     @staticmethod
     def get_current_device() -> int:
@@ -122,9 +117,9 @@ class CUDADriver:
     @staticmethod
     def set_current_device(device: int) -> None:
         """Make a GPU that of this thread, PyTorch's too."""
-        torch = _torch_with_cuda()
-        if torch is not None:
-            torch.cuda.set_device(device)
+        gpus = torch_gpus()
+        if gpus is not None:
+            gpus.set_device(device)
         devices.device(device).make_current()
 
     @staticmethod
@@ -137,18 +132,17 @@ class CUDADriver:
         """torch.device("cuda", number of this thread's GPU). LaunchError where PyTorch cannot use it."""
         import torch
 
-        if not torch.cuda.is_available():
+        if torch_gpus() is None:
             raise LaunchError(
                 f"PyTorch {torch.__version__} cannot use the GPU",
-                hint="install PyTorch with CUDA, or use weft.cuda.to_device(...)",
+                hint="install a PyTorch for it, or use weft.cuda.to_device(...)",
             )
-        return torch.device("cuda", devices.current_device().index)
+        return torch.device(devices.memory_kinds[0], devices.current_device().index)
 
     @staticmethod
     def get_device_interface() -> Any:
         """torch.cuda, or the same interface where PyTorch cannot use the GPU."""
-        torch = _torch_with_cuda()
-        return _CUDAInterface if torch is None else torch.cuda
+        return torch_gpus() or _Interface
 
     @staticmethod
     def get_benchmarker() -> Callable[..., Any]:
@@ -158,7 +152,7 @@ class CUDADriver:
     @staticmethod
     def get_empty_cache_for_benchmark() -> Any:
         """Memory larger than the L2 cache, for clear_cache."""
-        return cuda.empty(max(256 << 20, 2 * devices.current_device().l2_bytes), "u1")
+        return gpu_arrays.empty(max(256 << 20, 2 * devices.current_device().l2_bytes), "u1")
 
     @staticmethod
     def clear_cache(cache: Any = None) -> None:
@@ -171,4 +165,4 @@ class CUDADriver:
     map_python_to_cpp_type = staticmethod(cpp_type)
 
     def __repr__(self) -> str:
-        return f"CUDADriver({devices.current_device().name})"
+        return f"GPUDriver({devices.current_device().name})"

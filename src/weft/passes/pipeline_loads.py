@@ -41,9 +41,7 @@ Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from math import copysign, prod
 
@@ -54,18 +52,10 @@ from xdsl.ir import Operation, SSAValue
 from weft.analysis import AxisFacts, limit_of_run
 from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, RemarkCollector
 from weft.ir import (
-    Builder,
     bit_width,
-    bool_attr,
     element_of,
-    i1,
-    i32,
-    i32_attr,
-    i64,
     int_value,
     is_tensor,
-    like,
-    segments,
     shape_of,
     site_of,
     span_of,
@@ -74,38 +64,20 @@ from weft.ir import (
     tt,
     walk,
 )
-from weft.ir.gpu import MemDescType, async_token, layout_of, memdesc, name_of
-from weft.ir.gpu.ttg import (
-    AsyncCommitGroupOp,
-    AsyncCopyGlobalToLocalOp,
-    AsyncWaitOp,
-    ConvertLayoutOp,
-    LocalAllocOp,
-    LocalLoadOp,
-    MemDescIndexOp,
-    MemDescTransOp,
-)
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.ir.gpu import MemDescType, layout_of, name_of
+from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp
+from weft.ir.gpu.ttng import WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
 from weft.ops.table import ROWS
 
 from .buffer_counts import buffer_counts
-from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
-from .loop_slices import Slice, slice_of
-from .overlap_products import (
-    begin_product,
-    drop_fences,
-    hoist_operands,
-    overlap_products,
-    overlap_stores,
-    overlap_two_iterations,
-    overlaps_two_iterations,
-    stored_operands,
-)
+from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin
+from .loop_slices import slice_of
+from .overlap_products import hoist_operands, stored_operands
+from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
-from .removal import remove
 from .store_operands import is_single
 
 __all__ = ["pipeline_loads"]
@@ -115,32 +87,12 @@ HELD_REGISTERS = 216
 """What an iteration may hold of its operands and results, where the next ones come to where the operands were."""
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
-WAIT = "ttg.async_wait"
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
 STAYS_ZERO = frozenset(("tt.splat", "tt.broadcast", *(name for name, row in ROWS.items() if row.keeps_zero)))
 OF_THE_BLOCK = (
     *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
     *("ttng.warp_group_dot", "ttng.fence_async_shared"),
 )
-
-
-@dataclass(frozen=True)
-class _Copied:
-    """A load that becomes copies: what its buffers are."""
-
-    load: tt.LoadOp
-    layout: NVMMASharedLayout | SwizzledSharedLayout
-
-    @property
-    def bytes(self) -> int:
-        """Of one buffer."""
-        return prod(shape_of(self.load.result.type)) * bit_width(element_of(self.load.result.type)) // 8
-
-    def memory(self, count: int = 0) -> MemDescType:
-        """The type of the buffers, or of one."""
-        shape = shape_of(self.load.result.type)
-        whole = (count, *shape) if count else shape
-        return memdesc(whole, element_of(self.load.result.type), self.layout)
 
 
 def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
@@ -175,39 +127,39 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
     facts = AxisFacts()
     writes = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
     stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, writes)}
-    found: list[_Copied] = []
+    candidates: list[CopiedLoad] = []
     for op in loop.body.block.ops:
         if isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type):
             copied = _copied(loop, op, facts, machine)
-            if isinstance(copied, _Copied):
-                found.append(copied)
+            if isinstance(copied, CopiedLoad):
+                candidates.append(copied)
             else:
                 tell.stays(op, copied)
-    loads = {c.load for c in found}
-    for c in list(found):
+    loads = {c.load for c in candidates}
+    for c in list(candidates):
         if _depends(loop, c.load, stored, loads):
-            found.remove(c)
+            candidates.remove(c)
             tell.stays(c.load, "it may see what the loop stores, or is looked up in a tile that is copied")
-    for by_twos, some in _ways(loop, found):
-        others = _others(loop, some, by_twos) + _moved(loop, some, machine)
-        used, each, limit = SPARE_BYTES + others, sum(c.bytes for c in some), machine.shared_bytes
-        room = (limit - used) // each
+    for by_twos, chosen in _ways(loop, candidates):
+        others = _others(loop, chosen, by_twos) + _moved(loop, chosen, machine)
+        used, stage_bytes, limit = SPARE_BYTES + others, sum(c.bytes for c in chosen), machine.shared_bytes
+        room = (limit - used) // stage_bytes
         few = 0 < room < min(stages, ENOUGH_STAGES)
-        if (few or _is_crowded(limit, used, each, stages)) and _is_held(loop, some):
+        if (few or _is_crowded(limit, used, stage_bytes, stages)) and _is_held(loop, chosen):
             most = min(stages, room + 1)
-            tell.copied(found, some, most, [most - 1] * len(some))
-            _Pipeline(loop, some, most, [most - 1] * len(some), machine, by_twos, in_registers=True).rewrite()
+            tell.copied(candidates, chosen, most, [most - 1] * len(chosen))
+            PipelinedLoop(loop, chosen, most, [most - 1] * len(chosen), machine, by_twos, in_registers=True).rewrite()
             return
         most = min(stages, room)
         if most > 1:
-            twice = by_twos and _by_twos(loop, some)
-            tiles = [(c.load.result, c.bytes) for c in some]
+            twice = by_twos and _by_twos(loop, chosen)
+            tiles = [(c.load.result, c.bytes) for c in chosen]
             warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
-            tell.copied(found, some, most, counts)
-            _Pipeline(loop, some, most, counts, machine, twice).rewrite()
+            tell.copied(candidates, chosen, most, counts)
+            PipelinedLoop(loop, chosen, most, counts, machine, twice).rewrite()
             return
-    tell.copied(found, (), 1, ())
+    tell.copied(candidates, (), 1, ())
 
 
 class _Telling:
@@ -228,13 +180,15 @@ class _Telling:
         if self.remarks:
             self.remarks.add(NotPipelined(span_of(load), tile_text(load.result.type), reason))
 
-    def copied(self, wanted: Sequence[_Copied], some: Sequence[_Copied], stages: int, counts: Sequence[int]) -> None:
+    def copied(
+        self, candidates: Sequence[CopiedLoad], chosen: Sequence[CopiedLoad], stages: int, counts: Sequence[int]
+    ) -> None:
         """Some of the loads that may be copied ahead are, into so many buffers each."""
-        for c in wanted if self.remarks else ():
-            if c not in some:
+        for c in candidates if self.remarks else ():
+            if c not in chosen:
                 self.stays(c.load, f"shared memory has no room for 2 buffers of {c.bytes} bytes")
-        if self.remarks and some:
-            pairs = list(zip(some, counts, strict=True))
+        if self.remarks and chosen:
+            pairs = list(zip(chosen, counts, strict=True))
             copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), n, c.bytes) for c, n in pairs)
             total = sum(c.bytes * n for c, n in pairs)
             self.remarks.add(Pipelined(span_of(self.loop), stages, self.stages, copies, total))
@@ -245,18 +199,18 @@ def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> i
     return machine.blocks_at_a_time(machine.threads(warps), others + bytes) * warps
 
 
-def _by_twos(loop: scf.ForOp, copied: Sequence[_Copied]) -> bool:
+def _by_twos(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     """Whether a loop stores operands of its product anew."""
     loaded = {c.load.result for c in copied}
     return any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(loop))
 
 
-def _is_crowded(limit: int, used: int, each: int, stages: int) -> bool:
+def _is_crowded(limit: int, used: int, stage_bytes: int, stages: int) -> bool:
     """Whether a buffer less makes room for another block, where there is one only."""
-    return 2 * (used + stages * each) > limit >= 2 * (used + (stages - 1) * each)
+    return 2 * (used + stages * stage_bytes) > limit >= 2 * (used + (stages - 1) * stage_bytes)
 
 
-def _is_held(loop: scf.ForOp, copied: Sequence[_Copied]) -> bool:
+def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
     body, registers = loop.body.block, 0
     for op in walk(body):
@@ -284,7 +238,7 @@ def _registers(value: SSAValue) -> int:
     return layout_of(value.type).in_dims["register"] * bit_width(element_of(value.type)) // 32
 
 
-def _ways(loop: scf.ForOp, copied: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
+def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool, Sequence[CopiedLoad]]]:
     """Which loads to copy, and whether stored operands have two buffers: what needs the most memory first.
 
     Of the loads, those that a product takes from memory as they are stay the longest, then the smaller ones.
@@ -292,25 +246,20 @@ def _ways(loop: scf.ForOp, copied: Sequence[_Copied]) -> Iterator[tuple[bool, Se
     direct = [any(isinstance(use.operation, LocalAllocOp) for use in c.load.result.uses) for c in copied]
     ranked = [c for _, c in sorted(zip(direct, copied, strict=True), key=lambda x: (not x[0], x[1].bytes))]
     for count in range(len(ranked), 0, -1):
-        some = [c for c in copied if c in ranked[:count]]
-        yield True, some
+        chosen = [c for c in copied if c in ranked[:count]]
+        yield True, chosen
         if stored_operands(loop):
-            yield False, some
+            yield False, chosen
 
 
 def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copied: Set[tt.LoadOp]) -> bool:
     """Whether a load, or what it looks up, may see what the loop stores, or is looked up in a tile that is copied."""
-    needed = slice_of(loop, _wanted(op))
+    needed = slice_of(loop, inputs_of(op))
     assert needed is not None
     if not copied.isdisjoint(needed.lookups):
         return True
     read = {root_of(x.ptr) for x in (op, *needed.lookups)}
     return bool(stored) and (None in stored or None in read or not read.isdisjoint(stored))
-
-
-def _wanted(op: tt.LoadOp) -> list[SSAValue]:
-    """What a copy in the place of a load needs of its iteration."""
-    return [op.ptr] if op.mask is None else [op.ptr, op.mask]
 
 
 def _has_effects(op: Operation) -> bool:
@@ -326,7 +275,7 @@ def _has_effects(op: Operation) -> bool:
     return not is_ordinary or op.name in EFFECTS
 
 
-def _others(loop: scf.ForOp, copied: Sequence[_Copied], by_twos: bool) -> int:
+def _others(loop: scf.ForOp, copied: Sequence[CopiedLoad], by_twos: bool) -> int:
     """Bytes of the other tiles in shared memory that may be in use during the loop; the stages of others are not."""
     root: Operation = loop
     while root.parent_op() is not None and root.name != "tt.func":
@@ -344,7 +293,7 @@ def _others(loop: scf.ForOp, copied: Sequence[_Copied], by_twos: bool) -> int:
     return total
 
 
-def _moved(loop: scf.ForOp, copied: Sequence[_Copied], machine: Machine) -> int:
+def _moved(loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
     buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in copied}
@@ -367,7 +316,7 @@ def _source(value: SSAValue) -> SSAValue:
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> _Copied | str:
+def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> CopiedLoad | str:
     """What a load of a tile becomes, or why it stays."""
     if not is_multiplied(op.result):
         return "no product takes its tile"
@@ -384,9 +333,9 @@ def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) 
         limit = limit_of_run(facts, op.ptr, op.mask, axis, 32 // bits, bits // 8)
         text = f"a copy takes 4 bytes or more in a row, and a thread has {run * bits // 8} along dimension {axis}"
         return text if limit is None else f"{text}: {limit.fact}"
-    if slice_of(loop, _wanted(op)) is None:
+    if slice_of(loop, inputs_of(op)) is None:
         return "its addresses cannot be computed iterations ahead"
-    return _Copied(op, layout)
+    return CopiedLoad(op, layout)
 
 
 def _is_zero(value: SSAValue) -> bool:
@@ -409,227 +358,3 @@ def _run(op: tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
     if op.mask is not None:
         run = min(run, facts.of(op.mask).constancy[axis])
     return axis, run if all(own.contiguity[axis] >= n for n in own.contiguity) else 0
-
-
-# -- the loop ---------------------------------------------------------------------------------------------------------
-
-
-class _Pipeline:
-    """A loop with the loads that are copied ahead."""
-
-    def __init__(
-        self,
-        loop: scf.ForOp,
-        copied: Sequence[_Copied],
-        stages: int,
-        counts: Sequence[int],
-        machine: Machine,
-        by_twos: bool,
-        in_registers: bool = False,
-    ) -> None:
-        self.loop, self.found, self.stages, self.counts = loop, copied, stages, counts
-        self.machine, self.by_twos, self.held = machine, by_twos, in_registers
-        part = slice_of(loop, [x for c in copied for x in _wanted(c.load)])
-        assert part is not None  # each of them has one
-        self.slice: Slice = part
-        self.buffers: list[SSAValue] = []
-        self.by_warpgroups = any(isinstance(op, WarpGroupDotOp) for op in loop.body.block.ops)
-
-    def rewrite(self) -> None:
-        """The loop, with copies before, in and after it."""
-        b = Builder.before(self.loop)
-        for c, count in zip(self.found, self.counts, strict=True):
-            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(count),)).result)
-        lower, _, step = self.loop.operands[:3]
-        index: SSAValue = lower
-        states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
-        for k in range(self.stages - 1):
-            if k:
-                index = b.create(arith.AddiOp, (index, step), (index.type,)).result
-            states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.found), k)
-        slots, parity, ahead = self.carry(b, states, self.by_twos)
-        first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
-        landed = anchor = self.landed(first, slots)
-        stored = stored_operands(self.loop) if parity is not None else []
-        if parity is not None and stored:
-            anchor = overlap_stores(self.loop, stored, parity)
-        elif max(self.counts) > self.stages and overlaps_two_iterations(self.loop, frozenset()):
-            anchor = overlap_two_iterations(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
-        else:
-            anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
-        if self.held:
-            anchor = self.last_read(anchor)
-        end = self.loop.body.block.last_op
-        assert end is not None
-        if self.slice.lookups:
-            self.iteration(Builder.before(end), slots, parity, ahead, Builder.after(landed))
-        elif max(self.counts) < self.stages and not self.held:
-            self.iteration(Builder.before(end), slots, parity, ahead)
-        else:
-            self.iteration(Builder.after(anchor), slots, parity, ahead)
-        Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
-
-    def begin(
-        self,
-        b: Builder,
-        index: SSAValue,
-        states: Mapping[int, SSAValue],
-        slots: Sequence[SSAValue],
-        iteration: int,
-        early: Builder | None = None,
-    ) -> Mapping[int, SSAValue]:
-        """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
-        there = self.is_there(early or b, iteration) if self.slice.lookups else None
-        values, after = self.slice.clone(b, index, states, there, early)
-        there = self.is_there(b, iteration) if there is None else there
-        for c, buffers, slot in zip(self.found, self.buffers, slots, strict=True):
-            pointer, mask = c.load.ptr, c.load.mask
-            pointer = values.get(pointer, pointer)
-            active: SSAValue = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
-            if mask is not None:
-                active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
-            to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result
-            kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
-            sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
-            copy = b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
-            copy.location = c.load.location
-        b.create(AsyncCommitGroupOp, (), (async_token,))
-        return after
-
-    def is_there(self, b: Builder, iteration: int) -> SSAValue:
-        """i1: whether the loop has so many iterations after its first, or in the loop after this one."""
-        lower, upper, step = self.loop.operands[:3]
-        if b.block is not self.loop.body.block:
-            lower, upper, step = (self.widened(b, x) for x in (lower, upper, step))
-            ahead = (
-                b.create(arith.AddiOp, (lower, self.ahead(b, step, iteration)), (lower.type,)).result
-                if iteration
-                else lower
-            )
-            return b.cmpi("slt", ahead, upper)
-        # In the loop the index is compared with where the last such iteration begins, which is computed in front of it.
-        before = Builder.before(self.loop)
-        wide = self.widened(before, upper)
-        distance = self.ahead(before, self.widened(before, step), iteration)
-        end = before.create(arith.SubiOp, (wide, distance), (wide.type,)).result
-        index = self.loop.body.block.args[0]
-        if index.type == i32:
-            end = before.create(arith.MaxSIOp, (end, before.constant(-(1 << 31), i64)), (i64,)).result
-            end = before.create(arith.TruncIOp, (end,), (i32,)).result
-        return b.cmpi("slt", index, end)
-
-    def widened(self, b: Builder, number: SSAValue) -> SSAValue:
-        """An i32 as i64: an iteration ahead may be too far for it."""
-        return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
-
-    def ahead(self, b: Builder, step: SSAValue, iteration: int) -> SSAValue:
-        """How far so many iterations are."""
-        return b.create(arith.MuliOp, (step, b.constant(iteration, step.type)), (step.type,)).result
-
-    def carry(
-        self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
-    ) -> tuple[dict[int, SSAValue], SSAValue | None, dict[int, SSAValue]]:
-        """Let the loop carry the slot among so many buffers, for iterations by twos which of the two it is, and what
-        addresses are made of.
-        """
-        old, body = self.loop, self.loop.body.block
-        several = sorted(set(self.counts))
-        first = len(several) + by_twos
-        extra = [b.constant(0, i32)] * first + [*states.values()]
-        arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
-        new = scf.ForOp.create(
-            operands=[*old.operands, *extra],
-            result_types=[*(r.type for r in old.results), *(x.type for x in extra)],
-            properties=old.properties,
-            attributes=old.attributes,
-            location=old.location,
-            regions=[old.detach_region(old.regions[0])],
-        )
-        b.insert(new)
-        for result, other in zip(old.results, new.results, strict=False):
-            other.name_hint = result.name_hint
-            result.replace_all_uses_with(other)
-        remove(old)
-        assert isinstance(new, scf.ForOp)
-        self.loop = new
-        slots: dict[int, SSAValue] = dict(zip(several, arguments, strict=False))
-        return slots, arguments[first - 1] if by_twos else None, dict(zip(states, arguments[first:], strict=True))
-
-    def landed(self, first: Operation, slots: Mapping[int, SSAValue]) -> Operation:
-        """Wait for the copies of this iteration, and let what used the loads read them; the last operation of the
-        wait.
-        """
-        b = Builder.before(first)
-        wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
-        each = zip(self.found, self.buffers, self.counts, strict=True)
-        tiles = [b.create(MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
-        for c, tile in zip(self.found, tiles, strict=True):
-            read_instead(c.load, tile, self.machine)
-        if not self.by_warpgroups or self.is_fenced():
-            return wait
-        drop_fences(self.loop)
-        return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
-
-    def last_read(self, landed: Operation) -> Operation:
-        """Where the iteration has all of its slot in registers."""
-        ops = list(self.loop.body.block.ops)
-        reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, LocalLoadOp)]
-        return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
-
-    def is_read(self, memory: SSAValue) -> bool:
-        """Whether memory is of one of the buffers."""
-        while isinstance(memory.owner, MemDescTransOp | MemDescIndexOp):
-            memory = memory.owner.operands[0]
-        return memory in self.buffers
-
-    def is_fenced(self) -> bool:
-        """Whether operands that the loop stores are fenced before its first product, and what was copied with them."""
-        for op in self.loop.body.block.ops:
-            if isinstance(op, FenceAsyncSharedOp | WarpGroupDotOp):
-                return isinstance(op, FenceAsyncSharedOp) and any(
-                    isinstance(x, LocalAllocOp) for x in self.loop.body.block.ops
-                )
-        return False
-
-    def iteration(
-        self,
-        b: Builder,
-        slots: Mapping[int, SSAValue],
-        parity: SSAValue | None,
-        ahead: Mapping[int, SSAValue],
-        early: Builder | None = None,
-    ) -> None:
-        """The copies of the iteration ahead, to the slot that was read in the iteration before, or with one buffer less
-        than stages in this one; what the loop carries then.
-        """
-        body = self.loop.body.block
-        one = b.constant(1, i32)
-        free = {n: self.before(b, slot, n, 1 + n - self.stages) for n, slot in slots.items()}
-        index: SSAValue = body.args[0]
-        step = self.loop.operands[2]
-        near = early or b
-        distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
-        index = near.binary(arith.AddiOp, index, distance)
-        after = self.begin(b, index, ahead, [free[n] for n in self.counts], self.stages - 1, early)
-        following = [self.after(b, slot, n) for n, slot in slots.items()]
-        end = body.last_op
-        assert end is not None
-        other = [] if parity is None else [b.binary(arith.SubiOp, one, parity)]
-        end.operands = [*end.operands, *following, *other, *after.values()]
-
-    @staticmethod
-    def before(b: Builder, slot: SSAValue, count: int, iterations: int) -> SSAValue:
-        """The slot of so many iterations before."""
-        if not iterations:
-            return slot
-        distance = b.constant(iterations, i32)
-        is_early = b.cmpi("slt", slot, distance)
-        around = b.constant(count - iterations, i32)
-        later = around if iterations == 1 else b.binary(arith.AddiOp, slot, around)
-        return b.select(is_early, later, b.binary(arith.SubiOp, slot, distance))
-
-    @staticmethod
-    def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:
-        """The slot of the iteration after."""
-        is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
-        return b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, b.constant(1, i32)))

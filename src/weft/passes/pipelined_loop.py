@@ -1,0 +1,297 @@
+"""A loop with copies of its loads begun iterations ahead: what `pipeline_loads` writes once it has chosen them.
+
+With three stages and three buffers for `%a = tt.load %p`, iteration 4 of such a loop
+
+    waits for the copy of iteration 4, and reads slot 1         4 modulo 3
+    begins the copy of iteration 6, to slot 0                   6 modulo 3, which iteration 3 read
+
+so the loop carries a slot for each number of buffers, and two iterations ahead what the addresses are made of
+(loop_slices.py). Iterations 0 and 1 are begun in front of the loop. The mask of a copy past the end is false.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import Builder, bit_width, bool_attr, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
+from weft.ir.gpu import MemDescType, async_token, memdesc
+from weft.ir.gpu.ttg import (
+    AsyncCommitGroupOp,
+    AsyncCopyGlobalToLocalOp,
+    AsyncWaitOp,
+    LocalAllocOp,
+    LocalLoadOp,
+    MemDescIndexOp,
+    MemDescTransOp,
+)
+from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
+from weft.machines import Machine
+
+from .buffered_tiles import read_instead
+from .loop_slices import Slice, slice_of
+from .overlap_products import (
+    begin_product,
+    drop_fences,
+    overlap_products,
+    overlap_stores,
+    overlap_two_iterations,
+    overlaps_two_iterations,
+    stored_operands,
+)
+from .removal import remove
+
+__all__ = ["CopiedLoad", "PipelinedLoop", "inputs_of"]
+
+WAIT = "ttg.async_wait"
+
+
+@dataclass(frozen=True)
+class CopiedLoad:
+    """A load that becomes copies: what its buffers are."""
+
+    load: tt.LoadOp
+    layout: NVMMASharedLayout | SwizzledSharedLayout
+
+    @property
+    def bytes(self) -> int:
+        """Of one buffer."""
+        return prod(shape_of(self.load.result.type)) * bit_width(element_of(self.load.result.type)) // 8
+
+    def memory(self, count: int = 0) -> MemDescType:
+        """The type of the buffers, or of one."""
+        shape = shape_of(self.load.result.type)
+        whole = (count, *shape) if count else shape
+        return memdesc(whole, element_of(self.load.result.type), self.layout)
+
+
+def inputs_of(op: tt.LoadOp) -> list[SSAValue]:
+    """What a copy in the place of a load needs of its iteration."""
+    return [op.ptr] if op.mask is None else [op.ptr, op.mask]
+
+
+class PipelinedLoop:
+    """A loop with the loads that are copied ahead."""
+
+    def __init__(
+        self,
+        loop: scf.ForOp,
+        copied: Sequence[CopiedLoad],
+        stages: int,
+        counts: Sequence[int],
+        machine: Machine,
+        by_twos: bool,
+        in_registers: bool = False,
+    ) -> None:
+        self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
+        self.machine, self.by_twos, self.in_registers = machine, by_twos, in_registers
+        part = slice_of(loop, [x for c in copied for x in inputs_of(c.load)])
+        assert part is not None  # each of them has one
+        self.slice: Slice = part
+        self.buffers: list[SSAValue] = []
+        self.by_warpgroups = any(isinstance(op, WarpGroupDotOp) for op in loop.body.block.ops)
+
+    def rewrite(self) -> None:
+        """The loop, with copies before, in and after it."""
+        b = Builder.before(self.loop)
+        for c, count in zip(self.copied, self.counts, strict=True):
+            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(count),)).result)
+        lower, _, step = self.loop.operands[:3]
+        index: SSAValue = lower
+        states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
+        for k in range(self.stages - 1):
+            if k:
+                index = b.create(arith.AddiOp, (index, step), (index.type,)).result
+            states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.copied), k)
+        slots, parity, ahead = self.carry(b, states, self.by_twos)
+        first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.copied})
+        landed = anchor = self.landed(first, slots)
+        stored = stored_operands(self.loop) if parity is not None else []
+        if parity is not None and stored:
+            anchor = overlap_stores(self.loop, stored, parity)
+        elif max(self.counts) > self.stages and overlaps_two_iterations(self.loop, frozenset()):
+            anchor = overlap_two_iterations(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
+        else:
+            anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
+        if self.in_registers:
+            anchor = self.last_read(anchor)
+        end = self.loop.body.block.last_op
+        assert end is not None
+        if self.slice.lookups:
+            self.iteration(Builder.before(end), slots, parity, ahead, Builder.after(landed))
+        elif max(self.counts) < self.stages and not self.in_registers:
+            self.iteration(Builder.before(end), slots, parity, ahead)
+        else:
+            self.iteration(Builder.after(anchor), slots, parity, ahead)
+        Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
+
+    def begin(
+        self,
+        b: Builder,
+        index: SSAValue,
+        states: Mapping[int, SSAValue],
+        slots: Sequence[SSAValue],
+        iteration: int,
+        early: Builder | None = None,
+    ) -> Mapping[int, SSAValue]:
+        """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
+        there = self.is_there(early or b, iteration) if self.slice.lookups else None
+        values, after = self.slice.clone(b, index, states, there, early)
+        there = self.is_there(b, iteration) if there is None else there
+        for c, buffers, slot in zip(self.copied, self.buffers, slots, strict=True):
+            pointer, mask = c.load.ptr, c.load.mask
+            pointer = values.get(pointer, pointer)
+            active: SSAValue = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
+            if mask is not None:
+                active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
+            to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result
+            kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
+            sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
+            copy = b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
+            copy.location = c.load.location
+        b.create(AsyncCommitGroupOp, (), (async_token,))
+        return after
+
+    def is_there(self, b: Builder, iteration: int) -> SSAValue:
+        """i1: whether the loop has so many iterations after its first, or in the loop after this one."""
+        lower, upper, step = self.loop.operands[:3]
+        if b.block is not self.loop.body.block:
+            lower, upper, step = (self.widened(b, x) for x in (lower, upper, step))
+            ahead = (
+                b.create(arith.AddiOp, (lower, self.ahead(b, step, iteration)), (lower.type,)).result
+                if iteration
+                else lower
+            )
+            return b.cmpi("slt", ahead, upper)
+        # In the loop the index is compared with where the last such iteration begins, which is computed in front of it.
+        before = Builder.before(self.loop)
+        wide = self.widened(before, upper)
+        distance = self.ahead(before, self.widened(before, step), iteration)
+        end = before.create(arith.SubiOp, (wide, distance), (wide.type,)).result
+        index = self.loop.body.block.args[0]
+        if index.type == i32:
+            end = before.create(arith.MaxSIOp, (end, before.constant(-(1 << 31), i64)), (i64,)).result
+            end = before.create(arith.TruncIOp, (end,), (i32,)).result
+        return b.cmpi("slt", index, end)
+
+    def widened(self, b: Builder, number: SSAValue) -> SSAValue:
+        """An i32 as i64: an iteration ahead may be too far for it."""
+        return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
+
+    def ahead(self, b: Builder, step: SSAValue, iteration: int) -> SSAValue:
+        """How far so many iterations are."""
+        return b.create(arith.MuliOp, (step, b.constant(iteration, step.type)), (step.type,)).result
+
+    def carry(
+        self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
+    ) -> tuple[dict[int, SSAValue], SSAValue | None, dict[int, SSAValue]]:
+        """Let the loop carry the slot among so many buffers, for iterations by twos which of the two it is, and what
+        addresses are made of.
+        """
+        old, body = self.loop, self.loop.body.block
+        several = sorted(set(self.counts))
+        first = len(several) + by_twos
+        extra = [b.constant(0, i32)] * first + [*states.values()]
+        arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
+        new = scf.ForOp.create(
+            operands=[*old.operands, *extra],
+            result_types=[*(r.type for r in old.results), *(x.type for x in extra)],
+            properties=old.properties,
+            attributes=old.attributes,
+            location=old.location,
+            regions=[old.detach_region(old.regions[0])],
+        )
+        b.insert(new)
+        for result, other in zip(old.results, new.results, strict=False):
+            other.name_hint = result.name_hint
+            result.replace_all_uses_with(other)
+        remove(old)
+        assert isinstance(new, scf.ForOp)
+        self.loop = new
+        slots: dict[int, SSAValue] = dict(zip(several, arguments, strict=False))
+        return slots, arguments[first - 1] if by_twos else None, dict(zip(states, arguments[first:], strict=True))
+
+    def landed(self, first: Operation, slots: Mapping[int, SSAValue]) -> Operation:
+        """Wait for the copies of this iteration, and let what used the loads read them; the last operation of the
+        wait.
+        """
+        b = Builder.before(first)
+        wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
+        each = zip(self.copied, self.buffers, self.counts, strict=True)
+        tiles = [b.create(MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
+        for c, tile in zip(self.copied, tiles, strict=True):
+            read_instead(c.load, tile, self.machine)
+        if not self.by_warpgroups or self.is_fenced():
+            return wait
+        drop_fences(self.loop)
+        return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+
+    def last_read(self, landed: Operation) -> Operation:
+        """Where the iteration has all of its slot in registers."""
+        ops = list(self.loop.body.block.ops)
+        reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, LocalLoadOp)]
+        return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
+
+    def is_read(self, memory: SSAValue) -> bool:
+        """Whether memory is of one of the buffers."""
+        while isinstance(memory.owner, MemDescTransOp | MemDescIndexOp):
+            memory = memory.owner.operands[0]
+        return memory in self.buffers
+
+    def is_fenced(self) -> bool:
+        """Whether operands that the loop stores are fenced before its first product, and what was copied with them."""
+        for op in self.loop.body.block.ops:
+            if isinstance(op, FenceAsyncSharedOp | WarpGroupDotOp):
+                return isinstance(op, FenceAsyncSharedOp) and any(
+                    isinstance(x, LocalAllocOp) for x in self.loop.body.block.ops
+                )
+        return False
+
+    def iteration(
+        self,
+        b: Builder,
+        slots: Mapping[int, SSAValue],
+        parity: SSAValue | None,
+        ahead: Mapping[int, SSAValue],
+        early: Builder | None = None,
+    ) -> None:
+        """The copies of the iteration ahead, to the slot that was read in the iteration before, or with one buffer less
+        than stages in this one; what the loop carries then.
+        """
+        body = self.loop.body.block
+        one = b.constant(1, i32)
+        free = {n: self.before(b, slot, n, 1 + n - self.stages) for n, slot in slots.items()}
+        index: SSAValue = body.args[0]
+        step = self.loop.operands[2]
+        near = early or b
+        distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
+        index = near.binary(arith.AddiOp, index, distance)
+        after = self.begin(b, index, ahead, [free[n] for n in self.counts], self.stages - 1, early)
+        following = [self.after(b, slot, n) for n, slot in slots.items()]
+        end = body.last_op
+        assert end is not None
+        other = [] if parity is None else [b.binary(arith.SubiOp, one, parity)]
+        end.operands = [*end.operands, *following, *other, *after.values()]
+
+    @staticmethod
+    def before(b: Builder, slot: SSAValue, count: int, iterations: int) -> SSAValue:
+        """The slot of so many iterations before."""
+        if not iterations:
+            return slot
+        distance = b.constant(iterations, i32)
+        is_early = b.cmpi("slt", slot, distance)
+        around = b.constant(count - iterations, i32)
+        later = around if iterations == 1 else b.binary(arith.AddiOp, slot, around)
+        return b.select(is_early, later, b.binary(arith.SubiOp, slot, distance))
+
+    @staticmethod
+    def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:
+        """The slot of the iteration after."""
+        is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
+        return b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, b.constant(1, i32)))

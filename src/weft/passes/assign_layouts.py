@@ -35,7 +35,9 @@ from weft.layouts import DotOperandLayout, LinearLayout, NVMMADistributedLayout,
 from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
-from .layout_choices import MOVED_VIEWS, SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
+from .layout_choices import Choices
+from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result
+from .tile_groups import MOVED_VIEWS, VIEWS, carried
 from .vendor import passes_of
 
 __all__ = ["assign_layouts"]

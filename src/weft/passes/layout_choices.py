@@ -82,7 +82,6 @@ from weft.ir import (
     bit_width,
     element_of,
     int_value,
-    ints_of,
     is_pointer,
     is_tensor,
     shape_of,
@@ -93,43 +92,21 @@ from weft.ir import (
     walk,
 )
 from weft.ir.gpu import told_layout
-from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
-from weft.layouts.plan import vector_width
+from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout
 from weft.machines import Machine
-from weft.ops.table import ELEMENTWISE, PACKING, ROWS
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
-from .buffered_tiles import is_multiplied
 from .matrix_layouts import matrix_layouts
+from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result
+from .row_loads import RowLoads
+from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried
 from .vendor import passes_of
 
-__all__ = ["SHAPES", "MOVED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
+__all__ = ["Choices"]
 
-AnyLayout = DistributedLayout | LinearLayout
-
-ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
-VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
-"""Operations that are made anew in every layout that is wanted of their result."""
-MOVED_VIEWS = ("tt.trans", "tt.reshape")
-"""So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
-FREE = {
-    *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
-    *(name for name in ELEMENTWISE if ROWS[name].cost == 1 or ROWS[name].kind.source == "int"),
-}
-TOGETHER = ELEMENTWISE | PACKING | {"tt.scan", "arith.constant"}
-"""Operations whose operands and results lie alike."""
-SHAPES = ("tt.reduce", "tt.trans", "tt.reshape", "tt.join", "tt.split")
-"""Operations that give their result in a layout that follows from the operand's."""
 PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
-SMALL_LOADS = 4
-"""Instructions of a thread, at most, for a small load that every warp does for itself."""
-
-
-def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
-    """The linear layout of a tile."""
-    return layout if isinstance(layout, LinearLayout) else layout.to_linear(list(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +123,11 @@ class _Vote:
         return self.wish if isinstance(self.wish, DistributedLayout | LinearLayout) else self.wish()
 
 
-class Choices:
+class Choices(TileGroups):
     """The layouts of one function; made while types are plain."""
 
     def __init__(self, machine: Machine, warps: int, blocks: int = 1, ahead: bool = False) -> None:
+        super().__init__()
         self.machine, self.warps, self.lanes = machine, warps, machine.lanes
         self.adds = passes_of(machine)
         self.ahead = ahead
@@ -157,8 +135,7 @@ class Choices:
         self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
-        self.spread: dict[Operation, DistributedLayout] = {}
-        """Small loads that are loaded as they are spread, or are copied."""
+        self.rows = RowLoads(self.facts, self.clusters, (self.lanes, warps), ahead, self.known)
         self.products: dict[Operation, AnyLayout] = {}
         """The layouts of their results."""
         self.declined: dict[Operation, str] = {}
@@ -167,9 +144,8 @@ class Choices:
         """The layouts of the two operands of each product whose operands lie in registers."""
         self.narrow: set[AnyLayout] = set()
         """Layouts with short vectors that were chosen for what cannot take longer ones."""
-        self.held: list[SSAValue] = []
+        self.tiles: list[SSAValue] = []
         """The tiles that have a layout of their own."""
-        self._leader: dict[SSAValue, SSAValue] = {}
         self._spreads: dict[SSAValue, list[SSAValue]] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
         self._chosen: dict[SSAValue, AnyLayout] = {}
@@ -180,31 +156,30 @@ class Choices:
         self._open: set[SSAValue] = set()
         self._undecided: set[SSAValue] = set()
         """Groups for which nothing speaks as long as those that are open are not chosen."""
-        self._free: dict[SSAValue, bool] = {}
 
     def decide(self, block: Block) -> None:
         """Look at a function, and choose the layout of every tile, while operations are as they were."""
-        self.clusters.study(block, self._alike(block))
+        self.clusters.study(block, self.alike(block))
         self.study(block)
         for op in list(self.accesses):
             self._unite_gather(op)
-        self.held = list(self._held(block))
-        for value in self.held:
+        self.tiles = list(self._tiles(block))
+        for value in self.tiles:
             self.of(value)
 
-    def _held(self, block: Block) -> Iterator[SSAValue]:
+    def _tiles(self, block: Block) -> Iterator[SSAValue]:
         """The tiles that have a layout of their own."""
         for op in walk(block):
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
             for value in (*op.results, *arguments):
-                if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
+                if self.has_layout(value):
                     yield value
 
     def tell(self, remarks: RemarkCollector) -> None:
         """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
         groups: dict[SSAValue, tuple[SSAValue, dict[str, None]]] = {}
-        for value in self.held:
-            _, names = groups.setdefault(self._find(value), (value, {}))
+        for value in self.tiles:
+            _, names = groups.setdefault(self.find(value), (value, {}))
             if value.name_hint:
                 names[value.name_hint] = None
         texts: dict[int, str] = {}
@@ -231,48 +206,10 @@ class Choices:
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
-    def is_free(self, value: SSAValue) -> bool:
-        """Whether a tile can be computed in any layout without moving anything."""
-        is_free = self._free.get(value)
-        if is_free is None:
-            is_free = self._free[value] = self._computable(value)
-        return is_free
-
-    def _computable(self, value: SSAValue) -> bool:
-        if not is_tensor(value.type):
-            return True
-        op = value.owner
-        if not isinstance(op, Operation) or op.name not in FREE:
-            return False
-        return all(self.is_free(x) for x in op.operands)
-
-    def is_view(self, value: SSAValue) -> bool:
-        """Whether a tile is made anew wherever it is wanted, from what is not free."""
-        op = value.owner
-        if not isinstance(op, Operation):
-            return False
-        return op.name in VIEWS or (op.name in MOVED_VIEWS and self.is_spread(op.operands[0]))
-
-    def is_spread(self, value: SSAValue) -> bool:
-        """Whether a tile repeats the elements of a smaller one, perhaps transposed or reshaped since."""
-        op = value.owner
-        while isinstance(op, Operation) and op.name in MOVED_VIEWS:
-            op = op.operands[0].owner
-        return isinstance(op, Operation) and op.name in ("tt.broadcast", "tt.splat")
-
-    def _find(self, value: SSAValue) -> SSAValue:
-        while (leader := self._leader.get(value, value)) is not value:
-            self._leader[value] = self._leader.get(leader, leader)
-            value = leader
-        return value
-
     def _unite(self, values: Sequence[SSAValue]) -> None:
-        kept = [x for x in values if is_tensor(x.type) and not self.is_free(x) and not self.is_view(x)]
-        for value in kept[1:]:
-            a, b = self._find(kept[0]), self._find(value)
-            if a is not b:
-                self._leader[b] = a
-                self._votes.setdefault(a, []).extend(self._votes.pop(b, []))
+        """Put tiles into one group, and their votes together."""
+        for kept, gone in self.unite(values):
+            self._votes.setdefault(kept, []).extend(self._votes.pop(gone, []))
 
     def _vote(
         self,
@@ -282,22 +219,8 @@ class Choices:
         layout: AnyLayout | Callable[[], AnyLayout | None],
         narrow: bool = False,
     ) -> None:
-        if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
-            self._votes.setdefault(self._find(value), []).append(_Vote(weight, by, layout, narrow))
-
-    def _alike(self, block: Block) -> Iterator[list[SSAValue]]:
-        """Values that the blocks of a cluster should divide alike: those that have to agree, but for what is free."""
-        for op in walk(block):
-            if op.name.startswith("scf."):
-                groups = carried(op)
-            elif op.name in TOGETHER or op.name in ACCESSES:
-                groups = [[*op.operands, *op.results]]
-            elif op.name in ("tt.dot", "tt.reduce"):
-                groups = [[op.operands[2], op.results[0]]] if op.name == "tt.dot" else [list(op.operands)]
-            else:
-                continue
-            for group in groups:
-                yield [x for x in group if is_tensor(x.type) and not self.is_free(x) and not self.is_view(x)]
+        if self.has_layout(value):
+            self._votes.setdefault(self.find(value), []).append(_Vote(weight, by, layout, narrow))
 
     def default(self, shape: Sequence[int], division: Bases | None = None) -> BlockedLayout:
         """The layout of tiles for which nothing speaks."""
@@ -307,7 +230,7 @@ class Choices:
 
     def of(self, value: SSAValue) -> AnyLayout:
         """The layout of a tile that is not free."""
-        leader = self._find(value)
+        leader = self.find(value)
         layout = self._elected(leader)
         if layout is None:
             layout = self._chosen[leader] = self.default(shape_of(leader.type), self.clusters.of(leader))
@@ -368,7 +291,7 @@ class Choices:
             return None
         if self.is_view(value):
             return self._of_view(value)
-        leader = self._find(value)
+        leader = self.find(value)
         if leader in self._open or leader in self._undecided:
             return None
         if not self._open:
@@ -424,7 +347,7 @@ class Choices:
                 for other in values:
                     self._vote(op, other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
             for spread in self._spread_from(value):
-                self._vote(op, value, VIEW, partial(self._first_around, spread))
+                self._vote(op, value, VIEW, partial(self.rows.first_around, spread))
 
     def _spread_from(self, value: SSAValue) -> list[SSAValue]:
         """The tiles that a row or column is spread over; kept, as one value may have thousands of uses."""
@@ -455,7 +378,7 @@ class Choices:
             self._vote(op, result, LOAD, layout, narrow)
             self._vote(op, result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
-            self._vote(op, op.results[0], SPREAD, lambda: self._row(op))
+            self._vote(op, op.results[0], SPREAD, lambda: self.rows.layout_of(op, layout))
         for i, value in enumerate(op.operands):
             self._vote(op, value, LOAD if i == 0 else STORE, layout, narrow)
 
@@ -474,7 +397,7 @@ class Choices:
         pointer = op.operands[0]
         if op.name != "tt.load" or max(self.accesses[op].size_per_thread) > 1 or self.is_free(pointer):
             return
-        groups = [self._find(x) for x in (pointer, op.results[0])]
+        groups = [self.find(x) for x in (pointer, op.results[0])]
         if not any(v.weight > LOAD for g in groups for v in self._votes.get(g, ())):
             self._unite([pointer, op.results[0]])
 
@@ -484,95 +407,14 @@ class Choices:
         alike = isinstance(layout, BlockedLayout) and isinstance(own, BlockedLayout) and layout.order == own.order
         return layout if alike and _covers(layout, own) else None  # type: ignore[arg-type]
 
-    def _row(self, op: Operation) -> DistributedLayout | None:
-        """The layout of a row or column that is loaded: so that it can be copied ahead, or as it is spread."""
-        layout = self._spread(op)
-        layout = self._copied(op, layout or self.accesses[op]) or layout
-        if layout is not None:
-            self.spread[op] = layout
-        return layout
-
-    def _spread(self, op: Operation) -> DistributedLayout | None:
-        """The layout in which a row or column that is loaded is spread over a tile, if few instructions load it so."""
-        for use in op.results[0].uses:
-            view = use.operation
-            if view.name not in ("tt.expand_dims", "tt.broadcast"):
-                continue
-            for parent in self._around(view.results[0]):
-                is_slice = view.name == "tt.expand_dims"
-                layout = SliceLayout(int_value(view.properties["axis"]), parent) if is_slice else parent
-                if self._accesses_of(op, layout) <= SMALL_LOADS:
-                    return layout
-        return None
-
-    def _copied(self, op: Operation, spread: DistributedLayout) -> DistributedLayout | None:
-        """A layout in which a row or column of narrow elements can be copied iterations ahead; None where it need not
-        have one, or cannot.
-
-        Such copies take 4 bytes of a thread or more (pipeline_loads.py); as it is spread, a thread may have 2.
-        """
-        loop, pointer = op.parent_op(), op.operands[0]
-        shape, bits = shape_of(pointer.type), bit_width(element_of(op.results[0].type))
-        along = _longest(op)
-        if not self.ahead or loop is None or loop.name != "scf.for" or bits not in (8, 16) or self.clusters.of(pointer):
-            return None
-        if self._run_of(op, spread) * bits >= 32 or not is_multiplied(op.results[0]):
-            return None
-        if "tt.num_stages" in loop.attributes and int_value(loop.attributes["tt.num_stages"]) < 2:
-            return None
-        axis_facts = self.facts.of(pointer)
-        run = min(axis_facts.contiguity[along], axis_facts.divisibility[along] * 8 // bits, 128 // bits, shape[along])
-        for mask in op.operands[1:2]:
-            run = min(run, self.facts.of(mask).constancy[along])
-        if run * bits < 32:
-            return None
-        order = [along, *(d for d in reversed(range(len(shape))) if d != along)]
-        box = [run if d == along else 1 for d in range(len(shape))]
-        return blocked_for(shape, order, box, self.lanes, self.warps)
-
-    def _around(self, view: SSAValue) -> Iterator[DistributedLayout]:
-        """Layouts of the tiles that a view is combined with element by element."""
-        for use in view.uses:
-            op = use.operation
-            if op.name == "tt.broadcast":
-                yield from self._around(op.results[0])
-            elif op.name in TOGETHER:
-                layout = self.known(op.results[0]) if len(op.results) == 1 else None
-                if isinstance(layout, DistributedLayout):
-                    yield layout
-
-    def _first_around(self, view: SSAValue) -> DistributedLayout | None:
-        return next(self._around(view), None)
-
-    def _accesses_of(self, op: Operation, layout: DistributedLayout) -> int:
-        """How many instructions of a thread load a row or column in a layout."""
-        shape, along = shape_of(op.operands[0].type), _longest(op)
-        linear = layout.to_linear(list(shape))
-        kept = linear.in_dims["register"] >> linear.free_variable_masks()["register"].bit_count()
-        axis_facts = self.facts.of(op.operands[0])
-        return 1 if axis_facts.constancy[along] >= shape[along] else kept // max(1, self._run_of(op, layout))
-
-    def _run_of(self, op: Operation, layout: DistributedLayout) -> int:
-        """How many elements of a row or column one instruction of a thread loads in a layout."""
-        pointer, along = op.operands[0], _longest(op)
-        shape, element = shape_of(pointer.type), element_of(pointer.type)
-        bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
-        axis_facts = self.facts.of(pointer)
-        order = [along, *(d for d in range(len(shape)) if d != along)]
-        width = vector_width(layout.to_linear(list(shape)), shape, bits, order)
-        return min(width, axis_facts.contiguity[along], axis_facts.divisibility[along] * 8 // bits)
-
-    def stands_for(self, new: SSAValue, old: SSAValue) -> None:
-        """A tile takes the place of another, in its group."""
-        self._leader[new] = self._find(old)
-
     def access(self, op: Operation) -> AnyLayout:
         """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long, or others
         that are loaded with it have none.
         """
         own = self.accesses[op]
-        if op in self.spread and self.known(op.results[0]) == self.spread[op]:
-            return self.spread[op]
+        row = self.rows.layouts.get(op)
+        if row is not None and self.known(op.results[0]) == row:
+            return row
         for value in (*op.results, *op.operands[:2]):
             layout = None if self.is_free(value) or self.is_view(value) else self.of(value)
             alike = isinstance(layout, BlockedLayout) and layout.order == own.order
@@ -628,57 +470,6 @@ class Choices:
             return natural_result(op, layout)
         except LayoutError:
             return None
-
-
-def natural_result(op: Operation, layout: AnyLayout) -> AnyLayout:
-    """The layout in which an operation on shapes gives its result, if its operand has a layout."""
-    linear = linear_of(layout, list(shape_of(op.operands[0].type)))
-    if op.name == "tt.reduce":
-        axis = int_value(op.properties["axis"])
-        return infer.reduce_result(linear, axis) if isinstance(layout, LinearLayout) else SliceLayout(axis, layout)
-    if op.name == "tt.trans":
-        return infer.trans_result(linear, ints_of(op.properties["order"]))
-    if op.name == "tt.reshape":
-        return infer.reshape_result(linear, list(shape_of(op.results[0].type)))
-    return infer.join_result(linear) if op.name == "tt.join" else infer.split_result(linear)
-
-
-def joined_layout(source: LinearLayout) -> LinearLayout:
-    """Where two tiles side by side are to lie: lanes or warps that held copies tell them apart, if there are any.
-
-    So a compare-and-exchange of neighbours (two reductions of pairs, joined) gives its result where its operand was.
-    """
-    bases = {d: [(*basis, 0) for basis in own] for d, own in source.bases.items()}
-    for dim in ("lane", "warp"):
-        for i, basis in enumerate(bases[dim]):
-            if not any(basis):
-                bases[dim][i] = (*basis[:-1], 1)
-                sizes = {f"dim{d}": s for d, s in enumerate((*source.out_dims.values(), 2))}
-                return LinearLayout.from_bases(bases, sizes, require_surjective=False)
-    return infer.join_result(source)
-
-
-def carried(op: Operation) -> list[list[SSAValue]]:
-    """The values that have to agree for control flow: given, carried, handed on."""
-    ends = [r.blocks[0].last_op for r in op.regions if r.blocks]
-    yields = [list(e.operands) for e in ends if e is not None]
-    if op.name == "scf.for":
-        return [
-            list(g) for g in zip(op.operands[3:], op.regions[0].blocks[0].args[1:], yields[0], op.results, strict=True)
-        ]
-    if op.name == "scf.if":
-        return [list(g) for g in zip(op.results, *yields, strict=True)] if op.results else []
-    if op.name == "scf.while":
-        before, after = (r.blocks[0] for r in op.regions)
-        first = [list(g) for g in zip(op.operands, before.args, yields[1], strict=True)]
-        return first + [list(g) for g in zip(yields[0][1:], after.args, op.results, strict=True)]
-    return []
-
-
-def _longest(op: Operation) -> int:
-    """The dimension of an access of a row or column."""
-    shape = shape_of(op.operands[0].type)
-    return max(range(len(shape)), key=lambda d: shape[d])
 
 
 def _has_longer_vectors(a: AnyLayout, b: AnyLayout) -> bool:

@@ -16,8 +16,9 @@ from xdsl.ir import Attribute
 from weft.base import LayoutError
 
 from ..text import OpaqueAttr, ParseError
+from ..text.type_reader import EXTENSIONS, TypeReader
 from ..text.types import BadType, read_type, type_text
-from ..text.values import EXTENSIONS, ValueReader
+from ..text.values import ValueReader
 from ..types import TensorDescType, bit_width, ptr_of
 from .encoding import NamedLayoutAttr, encoding_for
 from .memory import SHARED_MEMORY, TENSOR_MEMORY, MemorySpaceAttr, async_token, memdesc
@@ -35,7 +36,7 @@ _SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*", re.ASCII)
 # -- layouts -------------------------------------------------------------------------------------------------------
 
 
-def _plain(r: ValueReader, attr: Attribute) -> Any:
+def _plain(r: TypeReader, attr: Attribute) -> Any:
     """An attribute in the braces of a layout as a value of Python."""
     if isinstance(attr, IntegerAttr):
         return bool(attr.value.data) if bit_width(attr.type) == 1 else attr.value.data
@@ -46,7 +47,7 @@ def _plain(r: ValueReader, attr: Attribute) -> Any:
     return r.fail("a layout is described by numbers, lists and other layouts")
 
 
-def _pairs(r: ValueReader) -> list[list[int]]:
+def _pairs(r: TypeReader) -> list[list[int]]:
     """`[64:+8, 128:+16]`."""
     pairs: list[list[int]] = []
     r.expect("[")
@@ -61,7 +62,7 @@ def _pairs(r: ValueReader) -> list[list[int]]:
     return pairs
 
 
-def _fields(r: ValueReader) -> dict[str, Any]:
+def _fields(r: TypeReader) -> dict[str, Any]:
     """The fields of a layout, `<{a = 1}>` or `<a = 1, b = 2>`; `<{a = 1}, b = 2>` has both."""
     fields: dict[str, Any] = {}
     if r.texts[r.at] == "{":
@@ -76,7 +77,7 @@ def _fields(r: ValueReader) -> dict[str, Any]:
     return fields
 
 
-def _read_layout(r: ValueReader, name: str) -> Attribute:
+def _read_layout(r: TypeReader, name: str) -> Attribute:
     start = r.at - 1
     fields: dict[str, Any] = {}
     pairs: list[list[int]] = []
@@ -110,7 +111,7 @@ class _Inner(ValueReader):
 
     __slots__ = ("_outer",)
 
-    def __init__(self, text: str, outer: ValueReader):
+    def __init__(self, text: str, outer: TypeReader):
         super().__init__(text, outer.filename)
         self._outer = outer
 
@@ -136,7 +137,7 @@ def _cut(body: str) -> list[str]:
     return [*parts, body[start:].strip()]
 
 
-def _shape_and_element(text: str, r: ValueReader) -> tuple[tuple[int, ...], Attribute]:
+def _shape_and_element(text: str, r: TypeReader) -> tuple[tuple[int, ...], Attribute]:
     dims = _DIMS.match(text)
     end = dims.end() if dims else 0
     shape = tuple(int(n) for n in text[:end].split("x") if n)
@@ -148,7 +149,7 @@ def _shape_and_element(text: str, r: ValueReader) -> tuple[tuple[int, ...], Attr
     return shape, _type(r, rest)
 
 
-def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
+def _layout(text: str, r: TypeReader) -> NamedLayoutAttr:
     inner = _Inner(text, r)
     attribute = inner.attribute()
     if isinstance(attribute, OpaqueAttr):
@@ -158,7 +159,7 @@ def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
     return attribute
 
 
-def _tensor(body: str, r: ValueReader) -> Attribute:
+def _tensor(body: str, r: TypeReader) -> Attribute:
     parts = _cut(body)
     shape, element = _shape_and_element(parts[0], r)
     if len(parts) != 2:
@@ -168,7 +169,7 @@ def _tensor(body: str, r: ValueReader) -> Attribute:
     return encoding_for(_layout(parts[1], r).data, shape).tensor(element)
 
 
-def _memdesc(body: str, r: ValueReader) -> Attribute:
+def _memdesc(body: str, r: TypeReader) -> Attribute:
     head, *rest = _cut(body)
     shape, element = _shape_and_element(head, r)
     if len(rest) < 2:
@@ -188,7 +189,7 @@ def _memdesc(body: str, r: ValueReader) -> Attribute:
     return memdesc(shape, element, layout.data, mutable=mutable, space=space.data, allocated=allocated)
 
 
-def _type(r: ValueReader, text: str) -> Attribute:
+def _type(r: TypeReader, text: str) -> Attribute:
     """A type from its text, which may name layouts."""
     text = text.strip()
     if text.startswith("!ttg.memdesc<"):
@@ -209,7 +210,7 @@ def _type(r: ValueReader, text: str) -> Attribute:
     return read_type(text)
 
 
-def _read_type(r: ValueReader, text: str) -> Attribute:
+def _read_type(r: TypeReader, text: str) -> Attribute:
     try:
         return _type(r, text)
     except LayoutError as error:
@@ -218,7 +219,7 @@ def _read_type(r: ValueReader, text: str) -> Attribute:
         raise BadType("a type nested too deep") from None
 
 
-def _read_space(r: ValueReader, name: str) -> Attribute:
+def _read_space(r: TypeReader, name: str) -> Attribute:
     return MemorySpaceAttr(name)
 
 

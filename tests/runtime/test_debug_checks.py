@@ -557,6 +557,29 @@ def test_without_sanitize_overflow_the_own_assertions_are_left() -> None:
         promises[(1,)](x, 7, 0, debug=True)
 
 
+@weft.jit
+def looked_up(x, out, n, B: tl.constexpr):
+    at = tl.load(x + tl.arange(0, B))
+    tl.device_assert((at >= 0) & (at < n), "index out of bounds")
+    tl.store(out + tl.arange(0, B), tl.load(out + at) + 1)
+
+
+def test_without_sanitize_overflow_accesses_are_not_checked() -> None:
+    """And a program ends at an assertion that fails: the address is wild."""
+    x, out = np.arange(32, dtype=np.int64), np.zeros(32, np.int32)
+    plain = looked_up.warmup(x, out, 32, B=32, grid=(1,), debug=True, sanitize_overflow=False)
+    assert not plain.metadata.checked
+    assert [a["message"] for a in plain.metadata.asserts] == ["index out of bounds"]
+    every = looked_up.warmup(x, out, 32, B=32, grid=(1,), debug=True)
+    assert len(every.metadata.asserts) == 4
+    looked_up[(1,)](x, out, 32, B=32, debug=True, sanitize_overflow=False)
+    assert (out == 1).all()
+    x[3] = 1 << 60
+    with pytest.raises(DeviceAssertionError, match=r"index out of bounds"):
+        looked_up[(1,)](x, out, 32, B=32, debug=True, sanitize_overflow=False)
+    assert (out == 1).all()
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Clean launches
 

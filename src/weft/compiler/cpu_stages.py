@@ -40,9 +40,10 @@ def make(
     if dump is not None:
         dump(src.name, "ttir", ttir)
     debug = opts.language.debug
-    backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
+    checked = debug and opts.language.sanitize_overflow
+    backend = replace(opts.backend, assume_no_alias=False) if checked else opts.backend  # nothing is taken on trust
     with stage("llir", timings, lambda: ttir):
-        prepared = cpu_pipeline(module, debug=debug, values=debug and opts.language.sanitize_overflow, fuse=fuse)
+        prepared = cpu_pipeline(module, debug=debug, values=checked, fuse=fuse)
         binary = compile_module(*prepared, backend, remarks)
     facts = {
         **binary.metadata,

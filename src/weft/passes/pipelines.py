@@ -54,9 +54,10 @@ def cpu_pipeline(
     """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
 
     Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
-    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, accesses are checked
-    against the arrays that they belong to, which takes two more arguments for each array (see `check_bounds`); and with
-    `values` besides, values that mean nothing are found where they matter (see `check_values`).
+    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, assertions tell their
+    values, and a program ends at one that fails; with `values` besides, accesses are checked against the arrays that
+    they belong to, which takes two more arguments for each array (see `check_bounds`), and values that mean nothing are
+    found where they matter (see `check_values`).
     """
     tile_pipeline(module, fuse=fuse)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
@@ -68,8 +69,8 @@ def cpu_pipeline(
         if values:
             check_values(module)
         place_hints(module)
-        check_bounds(module)
         if values:
+            check_bounds(module)
             check_stores(module)  # after it: what is read again is only what was inside
         explain_asserts(module)
     cse_dce(module, fuse)  # the rewrites repeat themselves; and what is constant is seen to be

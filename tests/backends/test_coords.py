@@ -14,16 +14,16 @@ from weft.backends.cpu.coords import (
     Coords,
     constant_of,
     flat,
-    identity,
     live_bits,
     log2,
     pinned,
     pinned_bit,
     reshaped,
+    row_major,
     substitute,
+    trans_coords,
     unpin,
 )
-from weft.backends.cpu.evaluate import trans_coords
 
 MOST = 5  # bits of a tile
 
@@ -47,9 +47,9 @@ def count(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=int))
 
 
-def test_identity_is_row_major() -> None:
+def test_a_tile_is_row_major() -> None:
     for shape in shapes():
-        coords = identity(shape)
+        coords = row_major(shape)
         assert [at(coords, i) for i in range(count(shape))] == list(np.ndindex(*shape))
         assert live_bits(coords) == set(range(log2(count(shape))))
         assert flat(coords) == tuple(range(log2(count(shape))))
@@ -59,9 +59,9 @@ def test_identity_is_row_major() -> None:
 def test_reshaping_keeps_the_row_major_position(bits: int) -> None:
     every = list(shapes(bits))
     for old, new in itertools.product(every, every):
-        coords = reshaped(identity(old), new)
-        assert coords == identity(new)
-        turned = trans_coords(tuple(range(len(old)))[::-1], identity(old[::-1]))  # a tile that is not row-major
+        coords = reshaped(row_major(old), new)
+        assert coords == row_major(new)
+        turned = trans_coords(tuple(range(len(old)))[::-1], row_major(old[::-1]))  # a tile that is not row-major
         there = reshaped(turned, new)
         for i in range(1 << bits):
             place = np.ravel_multi_index(at(turned, i), old) if old else 0
@@ -73,12 +73,12 @@ def test_transposition() -> None:
     for shape in shapes():
         for order in itertools.permutations(range(len(shape))):
             result = tuple(shape[o] for o in order)
-            source = trans_coords(order, identity(result))
+            source = trans_coords(order, row_major(result))
             values = np.arange(count(shape)).reshape(shape)
             turned = values.transpose(order).reshape(-1)
             assert [values[at(source, i)] for i in range(count(shape))] == turned.tolist()
             back = tuple(int(k) for k in np.argsort(order))
-            assert trans_coords(back, source) == identity(result)
+            assert trans_coords(back, source) == row_major(result)
 
 
 def test_substitution_composes() -> None:
@@ -93,7 +93,7 @@ def test_substitution_composes() -> None:
 
 def test_pinning_is_knowing_a_bit() -> None:
     for shape in shapes(4):
-        coords = identity(shape)
+        coords = row_major(shape)
         for bits in itertools.chain.from_iterable(itertools.combinations(range(4), n) for n in range(5)):
             for values in itertools.product((0, 1), repeat=len(bits)):
                 known = {b: pinned(b, v) for b, v in zip(bits, values)}

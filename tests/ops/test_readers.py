@@ -7,8 +7,9 @@ import pytest
 import weft.ir.gpu  # fills the rules of layouts
 import weft.ir.gpu.check  # fills
 import weft.lower  # fills the lowerings
+from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.elementwise import EMITTERS
-from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS
+from weft.backends.cpu.evaluate import SHAPE_OPS
 from weft.backends.gpu.elementwise import SCALARS
 from weft.backends.llvm.elementwise import MEANINGS, meaning_of
 from weft.backends.nvidia.dialect import PTX

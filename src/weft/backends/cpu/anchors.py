@@ -12,8 +12,9 @@ Those with more to them have files of their own: control, dot, scan, indexed.
 
 from __future__ import annotations
 
+from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.elementwise import llvm_type, memory_type
-from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.program import Op
 from weft.backends.cpu.reduce import ReduceRoot

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.elementwise import memory_type
-from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Value
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import PTR

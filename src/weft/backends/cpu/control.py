@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weft.backends.cpu.coords import identity
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.evaluate import Buffer
 from weft.backends.cpu.nest import EFFECTS
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.schedule import Loop, Scheduler, anchor
@@ -77,7 +77,7 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
     for value, buffer in todo:
         reads_elsewhere = False
         analysis = s.analysis()
-        start = identity(value.shape)
+        start = row_major(value.shape)
         for v, coords in analysis.walk([(value, start)]):
             have = s.env.get(v)
             if isinstance(have, Buffer) and id(have) in targets and (have is not buffer or coords != start):

@@ -11,7 +11,7 @@ tile's coordinates are one such tuple for each dimension. A source is
 
 so that composing index maps is list surgery at compile time and no element is ever moved for a shape operation.
 
-    >>> coords = identity((4, 8))           # row-major: columns are bits 0..2, rows bits 3..4
+    >>> coords = row_major((4, 8))           # row-major: columns are bits 0..2, rows bits 3..4
     >>> coords
     ((3, 4), (0, 1, 2))
     >>> reshaped(coords, (2, 16))           # the same elements seen as a 2x16 tile
@@ -20,7 +20,7 @@ so that composing index maps is list surgery at compile time and no element is e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 ZERO, ONE = -1, -2
@@ -51,11 +51,11 @@ def pinned_bit(source: int) -> int | None:
     return (-source - 10) >> 1 if source <= -10 else None
 
 
-def identity(shape: Iterable[int]) -> Coords:
-    """The coordinates of a tile in its own row-major iteration space."""
+def row_major(shape: Sequence[int]) -> Coords:
+    """The coordinates of a tile in its own iteration space; also the offset bits of a plain buffer."""
     result: list[Coord] = []
     position = 0
-    for size in reversed(tuple(shape)):
+    for size in reversed(shape):
         width = log2(size)
         result.append(tuple(range(position, position + width)))
         position += width
@@ -93,3 +93,16 @@ def unpin(coords: Coords, bits: Iterable[int]) -> Coords:
     """Make the pinned sources of these iteration bits live again."""
     wanted = set(bits)
     return tuple(tuple(b if (b := pinned_bit(s)) is not None and b in wanted else s for s in coord) for coord in coords)
+
+
+def broadcast_coords(shape: Sequence[int], coords: Coords) -> Coords:
+    """The coordinates in a tile of `shape` (ones allowed) of a place in the tile it is broadcast to."""
+    return tuple(() if size == 1 else coord for size, coord in zip(shape, coords, strict=True))
+
+
+def trans_coords(order: Sequence[int], coords: Coords) -> Coords:
+    """Result dimension i is source dimension order[i]."""
+    source: list[Coord] = [()] * len(order)
+    for i, o in enumerate(order):
+        source[o] = coords[i]
+    return tuple(source)

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.backends.cpu import prefetch
-from weft.backends.cpu.coords import identity, log2
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import log2, row_major
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
@@ -95,7 +95,7 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
         return s.materialise(value, weights)
     s.flush()
     buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
-    s.nest([WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False)])
+    s.nest([WriteRoot(value, buffer, row_major(value.shape), value.shape, keep=False)])
     return buffer
 
 
@@ -129,7 +129,7 @@ def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
     """A carried tile that the addend rescales element by element and that nothing else needs: its buffer can be
     overwritten.
     """
-    start = identity(addend.shape)
+    start = row_major(addend.shape)
     for value, coords in s.analysis().walk([(addend, start)]):
         have = s.env.get(value)
         if (
@@ -189,7 +189,7 @@ def _dot(s: Scheduler, op: Op) -> None:
     narrow = s.arena.allocate(op.result, s.position, s.last_use(op.result), elem=out)
     wide = Value(op.result.shape, p.accumulator, "", None, 0, op.block)
     s.env[wide] = target
-    s.nest([WriteRoot(wide, narrow, identity(wide.shape), wide.shape, keep=False)])
+    s.nest([WriteRoot(wide, narrow, row_major(wide.shape), wide.shape, keep=False)])
     s.env[op.result] = narrow
 
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
+from weft.backends.cpu import forms
 from weft.backends.cpu.program import Op
 from weft.backends.llvm.elementwise import ARITHMETIC, Asked, Meaning, library_function, meaning_of, narrow, widen
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import Type, Value, vec
+from weft.backends.llvm.values import BFLOAT, I8, I16, Type, Value, const, vec
 from weft.ops import ELEMENTS
+from weft.ops.dtypes import DTYPES
 from weft.ops.table import ELEMENTWISE
 
-__all__ = ["ARITHMETIC", "EMITTERS", "llvm_type", "memory_type", "narrow", "widen"]
+__all__ = ["ARITHMETIC", "EMITTERS", "const_of", "llvm_type", "memory_type", "narrow", "widen"]
 
 LLVM_ELEMENT = {**{e.name: e.llvm for e in ELEMENTS.values()}, "bf16": Function.bf16, "ptr": "ptr"}
 
@@ -58,3 +62,16 @@ EMITTERS: dict[str, Emitter] = {
     if (found := _OF_POINTERS.get(name) or meaning_of(name)) is not None
 }
 """How each operation is emitted."""
+
+
+def const_of(elem: str, data: float | int) -> Value:
+    """A constant of an element type, by value (bf16 and fp8 by rounding)."""
+    if elem == "bf16":
+        bits = int(const(BFLOAT, float(data)).name.removeprefix("0xR"), 16)  # spelled 0xRhhhh
+        return const(I16, forms.wrap(bits, 16))
+    if elem.startswith("f8"):
+        return const(I8, forms.wrap(int(np.array(float(data), DTYPES[elem]).view(np.uint8)), 8))
+    type = llvm_type(elem)
+    if not type.is_float and type.bits > 1:
+        return const(type, forms.wrap(int(data), type.bits))
+    return const(type, data)

@@ -16,23 +16,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from weft.backends.cpu import access, forms
+from weft.backends.cpu.affine_ops import AFFINE_OPS
+from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import (
     ONE,
     ZERO,
-    Coord,
     Coords,
+    broadcast_coords,
     constant_of,
     live_bits,
-    log2,
     pinned,
     pinned_bit,
     reshaped,
+    trans_coords,
     unpin,
 )
-from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
+from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
 from weft.backends.llvm.elementwise import Asked, meaning_of
@@ -40,32 +40,6 @@ from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, const, const_lanes, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
-from weft.ops.dtypes import DTYPES
-
-
-@dataclass(eq=False)
-class Buffer:
-    """A tile in scratch memory: its address, its element, and for each bit of each coordinate the bit of the element
-    offset it is.
-    """
-
-    address: Reg
-    elem: str
-    weights: tuple[tuple[int, ...], ...]
-    offset: int = 0
-    size: int = 0
-    last: int = 0
-
-
-def row_major(shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The offset bits of a plain row-major buffer."""
-    result = []
-    position = 0
-    for size in reversed(shape):
-        width = log2(size)
-        result.append(tuple(range(position, position + width)))
-        position += width
-    return tuple(reversed(result))
 
 
 @dataclass
@@ -392,30 +366,6 @@ def _constant(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return Uniform(const_of(value.elem, data))
 
 
-def const_of(elem: str, data: float | int) -> Reg:
-    """A constant of an element type, by value (bf16 and fp8 by rounding)."""
-    if elem == "bf16":
-        return const(vec("i16", 0), _signed(_bfloat_bits(float(data)), 16))
-    if elem.startswith("f8"):
-        return const(vec("i8", 0), _signed(_small_bits(elem, float(data)), 8))
-    type = llvm_type(elem)
-    if not type.is_float and type.bits > 1:
-        return const(type, forms.wrap(int(data), type.bits))
-    return const(type, data)
-
-
-def _signed(bits: int, width: int) -> int:
-    return forms.wrap(bits, width)
-
-
-def _bfloat_bits(value: float) -> int:
-    return int(const(vec("bfloat", 0), value).name.removeprefix("0xR"), 16)  # spelled 0xRhhhh
-
-
-def _small_bits(elem: str, value: float) -> int:
-    return int(np.array(value, DTYPES[elem]).view(np.uint8))
-
-
 def _make_range(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     number = ev.number([(s, i) for i, s in enumerate(coords[0])])
     narrow = forms.cast_int(ev.f, "trunc", number, llvm_type(value.elem))
@@ -431,25 +381,12 @@ def _expand_dims(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return ev.eval(op.args[0], coords[:axis] + coords[axis + 1 :])
 
 
-def broadcast_coords(shape: Sequence[int], coords: Coords) -> Coords:
-    """The coordinates in a tile of `shape` (ones allowed) of a place in the tile it is broadcast to."""
-    return tuple(() if size == 1 else coord for size, coord in zip(shape, coords, strict=True))
-
-
 def _broadcast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return ev.eval(op.args[0], broadcast_coords(op.args[0].shape, coords))
 
 
 def _reshape(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return ev.eval(op.args[0], reshaped(coords, op.args[0].shape))
-
-
-def trans_coords(order: Sequence[int], coords: Coords) -> Coords:
-    """Result dimension i is source dimension order[i]."""
-    source: list[Coord] = [()] * len(order)
-    for i, o in enumerate(order):
-        source[o] = coords[i]
-    return tuple(source)
 
 
 def _trans(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
@@ -566,43 +503,4 @@ SHAPE_OPS: dict[str, ShapeOp] = {
     "arith.mulsi_extended": _half_of_product,
     "tt.addptr": _addptr,
     "tt.bitcast": _pointer_cast,
-}
-
-
-# -- integer arithmetic that stays uniform or affine
-# -----------------------------------------------------------------------
-
-
-def _affine_sub(f: Function, op: Op, a: list[Form]) -> Form | None:
-    return forms.add(f, a[0], a[1], sign=-1)
-
-
-def _affine_shl(f: Function, op: Op, a: list[Form]) -> Form | None:
-    if not isinstance(a[1], Uniform):
-        return None
-    shift = int_const(a[1].value)
-    if shift is None or not 0 <= shift < a[1].value.type.bits - 1:
-        return None
-    return forms.mul(f, a[0], Uniform(const(a[1].value.type, 1 << shift)))
-
-
-def _affine_cast(f: Function, op: Op, a: list[Form]) -> Form | None:
-    llvm = {"arith.extsi": "sext", "arith.extui": "zext", "arith.trunci": "trunc"}[op.name]
-    if op.args[0].elem == "i1" or op.result.elem == "i1":
-        return None
-    return forms.cast_int(f, llvm, a[0], llvm_type(op.result.elem))
-
-
-def _no_bool(fn: Callable[[Function, Form, Form], Form | None]) -> Callable[[Function, Op, list[Form]], Form | None]:
-    return lambda f, op, a: None if op.result.elem == "i1" else fn(f, a[0], a[1])
-
-
-AFFINE_OPS: dict[str, Callable[[Function, Op, list[Form]], Form | None]] = {
-    "arith.addi": _no_bool(forms.add),
-    "arith.muli": _no_bool(forms.mul),
-    "arith.subi": _affine_sub,
-    "arith.shli": _affine_shl,
-    "arith.extsi": _affine_cast,
-    "arith.extui": _affine_cast,
-    "arith.trunci": _affine_cast,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.backends.cpu.evaluate import row_major
+from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.program import Op
 from weft.backends.cpu.scan import load_elements, store_elements
 from weft.backends.cpu.schedule import Scheduler, anchor

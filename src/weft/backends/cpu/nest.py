@@ -63,8 +63,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from weft.backends.cpu.coords import Coords, identity, log2, pinned, substitute
-from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
+from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
     Analysis,
@@ -108,7 +109,7 @@ def in_order(root: Root, analysis: Analysis) -> bool:
     op = root.op
     if op is None or op.name not in EFFECTS or not op.args[0].is_tile:
         return False
-    return not analysis.injective(op.args[0], identity(root.shape))
+    return not analysis.injective(op.args[0], row_major(root.shape))
 
 
 def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_transpose: bool) -> float:
@@ -154,7 +155,7 @@ class Nest:
     ) -> None:
         self.f, self.env, self.roots, self.shape, self.analysis = f, env, roots, shape, analysis
         self.count = sum(log2(s) for s in shape)
-        self.coords = identity(shape)
+        self.coords = row_major(shape)
         self.reduce_bits = tuple(reduce_bits)
         self.inputs = [i for r in roots for i in r.inputs()]
         self.visited = analysis.walk(self.inputs)

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weft.analysis import parts_first
-from weft.backends.cpu.coords import Coords, identity, log2, pinned
-from weft.backends.cpu.elementwise import EMITTERS, memory_type
-from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
+from weft.backends.cpu.affine_ops import AFFINE_OPS
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, log2, pinned, row_major
+from weft.backends.cpu.elementwise import EMITTERS, const_of, memory_type
+from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
@@ -45,7 +47,7 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
     analysis = s.analysis()
     tiles = []
     for operand in operands:
-        for value, coords in analysis.walk([(operand, identity(operand.shape))]):
+        for value, coords in analysis.walk([(operand, row_major(operand.shape))]):
             load = value.op
             if (
                 load is None
@@ -177,7 +179,7 @@ class NextProgramRoot:
     def __init__(self, pointers: Value, env: _Lazily) -> None:
         self.pointers, self.env = pointers, env
         self.shape = pointers.shape
-        self.coords = identity(self.shape)
+        self.coords = row_major(self.shape)
         self.op: Op | None = None
 
     def inputs(self) -> list[tuple[Value, Coords]]:
@@ -219,7 +221,7 @@ def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
             values[value] = s.f.add(have, const(have.type, 1)) if first else have
             moves = moves or first
     env = _Lazily(s, values)
-    if not moves or not _computable(s, env, pointers, identity(pointers.shape)):
+    if not moves or not _computable(s, env, pointers, row_major(pointers.shape)):
         return None
     return NextProgramRoot(pointers, env)
 

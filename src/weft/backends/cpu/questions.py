@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.analysis import parts_first
-from weft.backends.cpu.coords import Coords, live_bits, reshaped
-from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, broadcast_coords, live_bits, reshaped, trans_coords
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.values import Value as Reg
 from weft.ops.bounds import MOST, Bounds, any_of, fitted, two_part

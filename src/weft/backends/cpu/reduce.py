@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.backends.cpu import access
-from weft.backends.cpu.coords import Coords, identity, substitute
-from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, memory_type
-from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, row_major, substitute
+from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory_type
+from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
@@ -116,7 +117,7 @@ class ReduceRoot:
         self.outputs = outputs  # None: the result is a scalar
         self.failed = failed
         self.shape = op.args[0].shape
-        self.coords = identity(self.shape)
+        self.coords = row_major(self.shape)
         self.axis: int = op.attrs["axis"]
         self.identity = identity_of(op)
         self.block = op.regions[0][0]

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.cpu import access
-from weft.backends.cpu.coords import Coords, constant_of, identity, pinned_bit
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, constant_of, flat, pinned_bit, row_major
 from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
-from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm import casts
@@ -93,7 +94,7 @@ class _Operation:
     def __init__(self, op: Op) -> None:
         self.op: Op = op
         self.shape = op.args[0].shape
-        self.coords = identity(self.shape)
+        self.coords = row_major(self.shape)
 
     def inputs(self) -> list[tuple[Value, Coords]]:
         return [(a, self.coords) for a in self.op.args]
@@ -282,7 +283,7 @@ class CheckRoot(_Operation):
         f, lanes = ev.f, ev.lanes
         coords = at(self.coords)
         holds, *values = (vector_of(f, ev.eval(a, coords), lanes) for a in self.op.args)
-        places = vector_of(f, ev.number(_row_major_bits(coords)), lanes)
+        places = vector_of(f, ev.number([(source, weight) for weight, source in enumerate(flat(coords))]), lanes)
         broken = f.xor(holds, const(holds.type, 1))
         if not lanes:
             return lambda: f.when(broken, lambda: self.report(places, values))
@@ -297,17 +298,6 @@ class CheckRoot(_Operation):
 
         any_broken = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [broken])
         return lambda: f.when(any_broken, tell)
-
-
-def _row_major_bits(coords: Coords) -> list[tuple[int, int]]:
-    """The bits of an element's place in the order of elements, the last coordinate running fastest."""
-    pieces = []
-    weight = 0
-    for coord in reversed(coords):
-        for source in coord:
-            pieces.append((source, weight))
-            weight += 1
-    return pieces
 
 
 __all__ = ["AssertRoot", "AtomicRoot", "CheckRoot", "StoreRoot", "WriteRoot", "atomic", "stored_form"]

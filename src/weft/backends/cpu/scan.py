@@ -6,8 +6,9 @@ lie along the rest.
 
 from __future__ import annotations
 
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.elementwise import memory_type
-from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.reduce import emit_region
 from weft.backends.cpu.schedule import Scheduler, anchor

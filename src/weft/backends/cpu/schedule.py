@@ -20,11 +20,13 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.aliases import Aliases, offset_key
 from weft.backends.cpu.arena import Arena
-from weft.backends.cpu.coords import Coords, identity, live_bits, log2
-from weft.backends.cpu.elementwise import EMITTERS, memory_type
-from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, live_bits, log2, row_major
+from weft.backends.cpu.elementwise import EMITTERS, const_of, memory_type
+from weft.backends.cpu.evaluate import SHAPE_OPS, Evaluator
 from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.lifetimes import last_uses
 from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root, in_order
@@ -214,7 +216,7 @@ class Scheduler:
             for load in self.pending_loads if produced else ():  # what it may overwrite must be there before the nest
                 if load.result in self.env:
                     continue
-                waits = self._reads(analysis.walk([(load.result, identity(load.result.shape))]), produced)
+                waits = self._reads(analysis.walk([(load.result, row_major(load.result.shape))]), produced)
                 if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
                     return "it may store what is still to be loaded"
         return ""
@@ -232,7 +234,8 @@ class Scheduler:
         """Whether two tiles of pointers are the same offset from their bases at each point, and no two points share
         one.
         """
-        return a.shape == b.shape and offset_key(a) == offset_key(b) and self.analysis().injective(a, identity(a.shape))
+        alike = a.shape == b.shape and offset_key(a) == offset_key(b)
+        return alike and self.analysis().injective(a, row_major(a.shape))
 
     def flush(self) -> None:
         """Emit the open nest."""
@@ -279,7 +282,7 @@ class Scheduler:
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]
         reduce_bits: list[int] = []
         if reductions:
-            reduce_bits = list(identity(shape)[reductions[0].axis])
+            reduce_bits = list(row_major(shape)[reductions[0].axis])
         self.f.cut()
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
         if self.remarks:
@@ -311,7 +314,7 @@ class Scheduler:
             self.loaded += [
                 op.args[0]
                 for op, coords in loads
-                if coords == identity(op.result.shape)
+                if coords == row_major(op.result.shape)
                 and FETCH_LEAST <= op.result.numel * element_bits(op.result.elem) // 8 <= FETCH_MOST
             ]
             return []
@@ -368,7 +371,7 @@ class Scheduler:
             for store in stores:
                 if store.index < value.op.index:
                     continue
-                same_place = coords == identity(store.args[0].shape) and self._same_places(
+                same_place = coords == row_major(store.args[0].shape) and self._same_places(
                     store.args[0], value.op.args[0]
                 )
                 if same_place and store.args[0] is value.op.args[0]:
@@ -451,12 +454,12 @@ class Scheduler:
             return have
         self._tell_kept(value, why)
         target = self.allocate(value, weights)
-        self.nest([WriteRoot(value, target, identity(value.shape), value.shape, keep=have is None)])
+        self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, keep=have is None)])
         return target
 
     def write_into(self, value: Value, buffer: Buffer) -> None:
         """Write a tile into a buffer that is somebody else's."""
-        self.add_root(WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False))
+        self.add_root(WriteRoot(value, buffer, row_major(value.shape), value.shape, keep=False))
 
     def prepare(self, values: Iterable[Value]) -> None:
         """Before a region that pulls `values`, perhaps many times: materialise what is not cheap to compute."""

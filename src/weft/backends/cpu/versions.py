@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from weft.backends.cpu.coords import Coords, identity
-from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import Coords, row_major
+from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import int_const, vector_of
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Value, element_bits
@@ -219,15 +220,15 @@ def _streamed(
         if size * 8 != nest.vector_bits or bits < 8:
             continue
         count = len(nest.lane_bits)
-        steps = nest.analysis.steps(op.args[0], identity(root.shape))
+        steps = nest.analysis.steps(op.args[0], row_major(root.shape))
         run = consecutive_run(steps)
         alignment = 16 if run[count : count + 1] == following else LINE
         if run[:count] != nest.lane_bits or alignment > size:
             continue
-        if nest.analysis.pointer_align(op.args[0], identity(root.shape), nest.lane_bits) * (bits // 8) < alignment:
+        if nest.analysis.pointer_align(op.args[0], row_major(root.shape), nest.lane_bits) * (bits // 8) < alignment:
             continue
         first = Evaluator(f, nest.env, ())
-        pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))
+        pointer = first.pointer(op.args[0], substitute_live(row_major(root.shape), -1))
         address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
         conditions.append(f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0)))
         stores[id(op)] = alignment

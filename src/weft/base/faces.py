@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["lazy_face", "load", "publish"]
-
 
 def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> None:
     """Write the `__all__` of a face that gathers names by `from .memory import *`: all that it has so far.

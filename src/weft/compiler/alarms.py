@@ -10,8 +10,6 @@ import signal
 from types import CodeType
 from typing import Any
 
-__all__ = ["raised_by_handler"]
-
 
 def raised_by_handler(error: BaseException) -> BaseException | None:
     """Of an exception and those that caused it, the one that a handler raised which Python calls for a signal."""

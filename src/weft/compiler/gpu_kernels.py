@@ -24,8 +24,6 @@ from .target import GPUTarget
 if TYPE_CHECKING:
     from .work import Artefact, Work
 
-__all__ = ["GPUKernel", "compile_for"]
-
 
 class GPUKernel(CompiledKernel):
     """A kernel compiled for a GPU; loaded when it is launched."""

@@ -23,8 +23,6 @@ from .stages import REMARKS, stage
 from .stores import stored_params
 from .target import GPUTarget
 
-__all__ = ["lane_text", "layout_text", "make"]
-
 
 def make(
     src: Source, target: GPUTarget, opts: Options, given: Mapping[str, Any], timings: dict[str, float]

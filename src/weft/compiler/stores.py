@@ -17,8 +17,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import TensorDescType, is_pointer, walk
 
-__all__ = ["stored_params"]
-
 _WRITES = (
     *("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_store"),
     *("tt.descriptor_store", "tt.descriptor_scatter", "tt.descriptor_reduce"),

@@ -11,8 +11,6 @@ from weft.language.callable import JITCallable
 from .names import did_you_mean
 from .values import as_tuple
 
-__all__ = ["bind"]
-
 
 def _as_argument(value: Any) -> Any:
     """A value as a callee sees it: what is known when compiling is a constexpr there, annotated or not."""

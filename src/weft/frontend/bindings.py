@@ -12,8 +12,6 @@ from .expressions import sequence
 from .frame import Frame, evaluates
 from .values import describe, map_tuple, name_value, unwrap
 
-__all__ = ["as_variable", "assign", "bind_variable", "refuse_named"]
-
 _NUMBERS = (bool, int, float)
 
 

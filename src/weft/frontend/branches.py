@@ -29,8 +29,6 @@ from .returns import OpenBranch, close_flagged, close_returned, emit_if
 from .unset import Maybe, MaybeType, maybe
 from .values import describe, describe_type, flatten, map_tuple, same_value, snapshot, unflatten, unwrap, way_to
 
-__all__ = ["last_assignment", "scalar_condition"]
-
 # Kinds of compile-time values that a condition can have.
 _CONDITIONS = (bool, int, type(None))
 

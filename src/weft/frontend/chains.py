@@ -34,8 +34,6 @@ from weft.ir import Builder, i1
 
 from .returns import poison
 
-__all__ = ["LONGEST", "cut_chains"]
-
 LONGEST: Final = 100
 """How many branches of a chain may be within each other: Python takes no more levels of indentation."""
 

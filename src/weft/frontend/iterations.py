@@ -26,8 +26,6 @@ from weft.language import core
 from .frame import Frame
 from .values import describe, unwrap
 
-__all__ = ["Iterations", "iterations_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Iterations:

@@ -19,8 +19,6 @@ from weft.language.reading import may_be_captured
 
 from .traced import Traced
 
-__all__ = ["BUILTIN_FUNCTIONS", "did_you_mean", "is_namedtuple_class", "lookup_global", "undefined_name"]
-
 BUILTIN_FUNCTIONS: dict[str, Any] = {
     **{f.__name__: f for f in (len, list, range, float, int, isinstance, getattr, hasattr)},
     "print": core.device_print,

@@ -8,8 +8,6 @@ from functools import lru_cache
 
 from weft.base import Span
 
-__all__ = ["place_in_function"]
-
 
 @lru_cache(maxsize=32)
 def _functions(source: str) -> tuple[tuple[str, int, int, int], ...]:

@@ -25,8 +25,6 @@ from weft.ir import Builder, i1
 
 from .values import flatten, unflatten
 
-__all__ = ["OpenBranch", "close_flagged", "close_returned", "emit_if", "poison"]
-
 
 @dataclass(slots=True)
 class OpenBranch:

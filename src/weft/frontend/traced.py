@@ -20,8 +20,6 @@ from weft.language.callable import JITCallable
 from .liveness import Liveness
 from .returns import OpenBranch
 
-__all__ = ["UNKNOWN", "Trace", "Traced"]
-
 UNKNOWN: Final = object()
 """The type of what a function returns before its first `return`."""
 

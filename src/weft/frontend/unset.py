@@ -20,8 +20,6 @@ from weft.language import core
 from .returns import poison
 from .values import flatten, unflatten
 
-__all__ = ["Maybe", "MaybeType", "maybe", "zero"]
-
 
 class MaybeType(core.base_type):
     """The type of a variable that may not have been set."""

@@ -6,8 +6,6 @@ import ast
 
 from weft.base import Span, UnsupportedLanguageConstruct
 
-__all__ = ["unsupported_syntax"]
-
 # kind of node -> (what it is called, what to do instead)
 _ADVICE: dict[str, tuple[str, str]] = {
     "AsyncFor": ("`async for`", "kernels are not asynchronous; use a plain `for`"),

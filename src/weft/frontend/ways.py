@@ -20,8 +20,6 @@ from weft.language.callable import JITCallable
 from .traced import Traced
 from .values import unwrap
 
-__all__ = ["called_as", "way_out"]
-
 _NUMBERS = "operands are numbers, bools, and tensors of them"
 _LOAD = "tl.load(pointer) is the value that it points to; addresses are pointer + integers; an array of one is x.item()"
 _INDEX = "x[:, None] adds an axis; tl.load(pointer + i) reads one element, and tl.gather(x, indices, axis) picks some"

@@ -11,8 +11,6 @@ Whatever waits, or may not change places with accesses to memory, reads and writ
 from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-__all__ = ["PureOp", "ReadOp", "ReadWriteOp", "WriteOp"]
-
 
 class PureOp(IRDLOperation):
     """Neither reads nor writes memory: it may be moved, merged and left out."""

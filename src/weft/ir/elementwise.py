@@ -21,8 +21,6 @@ from weft.ops.table import ELEMENTWISE, ROWS
 
 from . import tt
 
-__all__ = ["CLASSES", "operation"]
-
 
 def _made(row: Row) -> type[Operation]:
     body: dict[str, Any] = {

@@ -19,8 +19,6 @@ import numpy as np
 
 from weft.base import Span
 
-__all__ = ["Source", "explained", "told_of"]
-
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 

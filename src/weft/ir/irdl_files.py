@@ -16,8 +16,6 @@ from typing import Any
 
 from xdsl.utils.dialect_loader import IRDLDialectFinder
 
-__all__ = ["keep_to_packages"]
-
 
 class _Packages:
     """A finder that is asked for what is in packages only."""

@@ -21,8 +21,6 @@ from weft.machines import DEFAULT, Machine
 
 from . import f2
 
-__all__ = ["count_wavefronts", "passes"]
-
 
 def passes(lanes: Sequence[int], bits_log: int, vector: int, machine: Machine = DEFAULT) -> tuple[int, int]:
     """(passes over the banks, passes without conflicts) when each lane accesses 2 ** vector consecutive elements.

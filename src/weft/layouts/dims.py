@@ -8,8 +8,6 @@ import numpy as np
 
 from weft.base import LayoutError
 
-__all__ = ["Dims", "exact_log2", "merged_order", "names_of", "placed", "sizes_of", "starts_of", "total_of"]
-
 Dims = tuple[tuple[str, int], ...]
 """Names with the binary logarithm of their sizes."""
 

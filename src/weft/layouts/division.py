@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from .dims import Dims, starts_of
 from .map import LinearMap
 
-__all__ = ["quotient_of"]
-
 
 def quotient_of(whole: LinearMap, divisor: LinearMap, *, left: bool) -> tuple[Dims, Dims, list[int]] | None:
     """Input dimensions, output dimensions and columns of the quotient, or None where the divisor does not divide."""

@@ -15,8 +15,6 @@ from . import f2
 from .dims import names_of, placed, starts_of
 from .map import LinearMap
 
-__all__ = ["nearest"]
-
 
 def nearest(solutions: list[int], inner: LinearMap, outer: LinearMap, prefer: Sequence[str]) -> list[int]:
     """Of each solution plus the kernel of `outer`, the member that stays where its input is as far as it can."""

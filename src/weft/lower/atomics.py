@@ -21,8 +21,6 @@ from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
 from .telling import tell_width
 
-__all__ = ["KINDS", "ORDERS", "SCOPES", "everywhere", "to_all"]
-
 _NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch")
 KINDS = dict(enumerate(_NAMES, 1))
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from weft.layouts import LinearLayout, f2
 
-__all__ = ["as_in_memory", "in_each_block", "without_blocks"]
-
 
 def as_in_memory(layout: LinearLayout, memory: LinearLayout) -> LinearLayout:
     """The layout whose blocks hold what is in their shared memory, lanes and warps as before as far as that goes.

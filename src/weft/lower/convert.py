@@ -36,8 +36,6 @@ from .grouping import load_in_groups
 from .halves import from_halves, to_halves
 from .telling import tell_conversion
 
-__all__ = ["convert"]
-
 
 def convert(
     c: Context, value: Value, src: LinearLayout, dst: LinearLayout, group: Callable[[int], Sequence[int]] | None = None

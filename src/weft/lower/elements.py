@@ -18,8 +18,6 @@ from weft.ir.lane import Block, Value
 
 from .context import Context, elem_of, lowering
 
-__all__ = ["branch", "counted", "evaluate", "repeated"]
-
 
 def evaluate(c: Context, body: Region, arguments: Sequence[Value]) -> list[Value]:
     """What a function of one block returns for whole fragments."""

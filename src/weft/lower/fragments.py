@@ -9,8 +9,6 @@ from weft.layouts import LinearLayout
 
 from .context import Context
 
-__all__ = ["assembled", "elements", "held", "points"]
-
 
 def elements(layout: LinearLayout) -> list[tuple[int, ...]]:
     """The coordinates of each register of lane 0 of warp 0."""

@@ -19,8 +19,6 @@ from .shapes import settle
 from .shared import store_tile
 from .telling import tell_gather
 
-__all__ = ["Wanted", "wrapped"]
-
 
 @lowering("tt.gather")
 def _gather(c: Context, op: Operation) -> None:

@@ -20,8 +20,6 @@ from weft.ops.table import ELEMENTWISE
 
 from .context import Context
 
-__all__ = ["group_of_users", "load_in_groups"]
-
 
 def group_of_users(c: Context, tile: SSAValue, bits: int) -> tuple[int, ...]:
     """The registers of a tile that the first conversion of it stores at once, lowest first: as bits of their number.

@@ -6,8 +6,6 @@ from weft.ir.lane import ELEMENT_BITS, Value
 
 from .context import Context
 
-__all__ = ["from_halves", "to_halves"]
-
 
 def to_halves(c: Context, value: Value) -> Value:
     """Elements of 8 bits (booleans are bytes) in pairs, those of 32 bits in two; those of 16 bits as they are."""

@@ -18,8 +18,6 @@ from weft.layouts import with_gaps
 
 from .context import Context
 
-__all__ = ["Gaps", "gaps_of", "place", "place_of_buffer", "place_of_offset"]
-
 Gaps = tuple[tuple[int, int], ...]
 """(interval, padding), both in bytes here and both powers of two."""
 

@@ -22,8 +22,6 @@ from weft.ir.lane import LaneOp, LaneProgram
 
 from .granules import WIDE
 
-__all__ = ["leave_l1"]
-
 
 def leave_l1(program: LaneProgram) -> None:
     """Mark the loads before the first barrier, if tiles are loaded behind the last one."""

@@ -24,8 +24,6 @@ from weft.layouts import f2
 from .context import Context, elem_of, tile_shape
 from .memory import VECTOR_BYTES, runs_of
 
-__all__ = ["Ends", "Runs"]
-
 
 class Runs:
     """The runs of a thread in a row, and where the row begins and ends."""

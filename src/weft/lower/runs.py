@@ -25,8 +25,6 @@ from weft.layouts import f2
 
 from .context import Context, elem_of, lowering, tile_shape
 
-__all__ = ["alike", "carried_registers"]
-
 
 def alike(c: Context, tiles: Sequence[SSAValue], registers: Sequence[int]) -> list[int]:
     """For each register of the tiles' layout the first one in which every tile is known to hold the same."""

@@ -19,8 +19,6 @@ from .context import Context, elem_of, lowering, tile_shape
 from .convert import convert
 from .grouping import group_of_users
 
-__all__ = ["settle"]
-
 
 def settle(c: Context, result: SSAValue, value: Value, natural: LinearLayout) -> None:
     """A result that has come out in some layout, brought to the one that it is to have."""

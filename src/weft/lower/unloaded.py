@@ -16,8 +16,6 @@ from weft.ir.lane import Builder, LaneOp, Value, is_elementwise
 
 from .held import is_cheap
 
-__all__ = ["between", "is_dear", "load_of", "of_other", "other_of", "tile_of"]
-
 
 def is_dear(op: LaneOp) -> bool:
     """Whether an operation is worth a branch."""

@@ -14,8 +14,6 @@ from weft.base import Unsupported
 from weft.ir.lane import LaneProgram
 from weft.machines import Machine, part
 
-__all__ = ["Lowering", "VendorLowering", "lowering_of"]
-
 Lowering: TypeAlias = Callable[[Any, Operation], None]
 """How an operation is lowered; it is given the `Context`."""
 

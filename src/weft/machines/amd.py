@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .machine import KIB, Machine
 
-__all__ = ["ROWS"]
-
 ROWS = (
     Machine("hip:gfx942", "amd", 942, lanes=64, shared_bytes=64 * KIB),
     Machine("hip:gfx950", "amd", 950, lanes=64, banks=64, shared_bytes=160 * KIB),

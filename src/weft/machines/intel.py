@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from .machine import KIB, Machine
 
-__all__ = ["ROWS"]
-
 ROWS = (Machine("xpu:pvc", "intel", lanes=16, shared_bytes=64 * KIB),)

@@ -20,8 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["KIB", "Machine"]
-
 KIB = 1024
 
 

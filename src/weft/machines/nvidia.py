@@ -10,8 +10,6 @@ import re
 
 from .machine import KIB, Machine
 
-__all__ = ["ROWS", "generation_of", "name_of"]
-
 
 def generation_of(text: str) -> int:
     """The capability that a text means which names no target: 90 for sm_90, 90, cuda:90b; 0 where it means none."""

@@ -15,8 +15,6 @@ from weft.base import LayoutError
 from .machine import Machine
 from .vendors import after_joining, part_of, vendors_with
 
-__all__ = ["DEFAULT", "MACHINES", "closest", "machine_of", "oldest_with"]
-
 MACHINES: dict[str, Machine] = {}
 
 

@@ -15,8 +15,6 @@ from .integers import unsigned
 from .rounding import Array, round_to, toward_zero
 from .row import CONVERSION, FUNCTION, Kind, Row
 
-__all__ = ["CAST_ROWS", "COMPARISONS", "FLOAT_PREDICATES", "INTEGER_PREDICATES", "predicate_of"]
-
 INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",

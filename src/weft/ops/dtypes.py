@@ -13,8 +13,6 @@ import numpy as np
 
 from .elements import BY_LANGUAGE, ELEMENTS
 
-__all__ = ["DTYPES", "SIGNATURE_DTYPES"]
-
 DTYPES: dict[str, np.dtype[Any]] = {e.name: np.dtype(getattr(ml_dtypes, e.numpy, e.numpy)) for e in ELEMENTS.values()}
 """By the name of the element; integers as signed."""
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BY_LANGUAGE", "ELEMENTS", "Element"]
-
 
 class Element(NamedTuple):
     """One element type."""

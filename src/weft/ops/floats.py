@@ -18,9 +18,6 @@ from .integers import unsigned
 from .rounding import Array, round_to
 from .row import FLOATS, FUNCTION, QUOTIENT, Meaning, Row
 
-__all__ = ["FLOAT_ROWS", "fma", "wide"]
-
-
 _FNUZ = tuple(DTYPES[e.name] for e in ELEMENTS.values() if e.specials == "fnuz")
 
 

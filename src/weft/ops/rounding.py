@@ -9,8 +9,6 @@ import numpy as np
 from .dtypes import DTYPES
 from .elements import ELEMENTS
 
-__all__ = ["Array", "round_odd", "round_to", "toward_zero"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

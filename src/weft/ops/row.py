@@ -17,8 +17,6 @@ from .bounds import Transfer
 from .elements import Element
 from .rounding import Array
 
-__all__ = ["CONVERSION", "DIVISION", "FLOATS", "FUNCTION", "INTEGERS", "QUOTIENT", "Kind", "Meaning", "Row"]
-
 Meaning = Callable[[Sequence[Array], str, Mapping[str, Any]], Any]
 """The result from operands, the element of the result, and attributes: `arith.cmpi` has a predicate."""
 

@@ -21,8 +21,6 @@ from .floats import FLOAT_ROWS
 from .integers import INTEGER_ROWS
 from .row import Row
 
-__all__ = ["ELEMENTWISE", "PACKING", "ROWS", "bounds_of", "compute"]
-
 ROWS: dict[str, Row] = {row.name: row for row in (*INTEGER_ROWS, *FLOAT_ROWS, *CAST_ROWS)}
 """By name; those of tile IR and those of lane programs, which mostly are the same."""
 

@@ -17,8 +17,6 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, element_of, i64, is_tensor, like, shape_of, splat_value, unit_attr
 
-__all__ = ["OFFSET_CHECK", "inside", "indices_of", "places", "widen"]
-
 OFFSET_CHECK = "offset_check"
 """Marks a comparison of an offset with zero, which is dropped where the offset is made of non-negative parts (see
 `analysis/bounds.py`)."""

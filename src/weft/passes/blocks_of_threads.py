@@ -12,8 +12,6 @@ from math import prod
 from weft.analysis import Facts
 from weft.layouts import BlockedLayout
 
-__all__ = ["VECTOR_BITS", "access_layout", "blocked_for", "multiplying_layout"]
-
 VECTOR_BITS = 128
 
 

@@ -37,8 +37,6 @@ from weft.ir import (
     type_text,
 )
 
-__all__ = ["check_stores"]
-
 
 def check_stores(root: Operation, *, barriers: bool = False) -> None:
     """Look at what tiles have stored; with `barriers`, the threads of a program wait for each other before."""

@@ -25,8 +25,6 @@ from .fold import Folder, constant_of
 from .removal import put_in_place, remove
 from .single_iterations import enter_known_loop
 
-__all__ = ["cse_dce"]
-
 _ISOLATED = (tt.FuncOp,)
 _COMMUTES = frozenset(name for name, row in ROWS.items() if row.commutes)
 

@@ -45,8 +45,6 @@ from weft.ir import (
 
 from .removal import remove
 
-__all__ = ["decompose_dot_scaled"]
-
 _LEAST_E8M0 = 0x40
 """2^-127 as the bits of a bf16; in f16 it is 0, as all below 2^-25."""
 _E2M1 = tt.ScaleDotElemType.E2M1

@@ -24,8 +24,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from .removal import remove
 
-__all__ = ["drop_unchanged"]
-
 
 def drop_unchanged(root: Operation) -> None:
     """Rewrite every loop and branch inside `root`."""

@@ -8,8 +8,6 @@ from xdsl.traits import NoMemoryEffect
 
 from weft.ir import splat_value, tt
 
-__all__ = ["droppable", "shareable"]
-
 _LACKING = (arith.ExtSIOp, arith.RemUIOp)
 """Pure operations that xDSL does not say are."""
 

@@ -26,8 +26,6 @@ from weft.ir import Builder, segments, span_of, type_text
 
 from .removal import remove
 
-__all__ = ["Expander", "Handler"]
-
 Handler = Callable[["Expander", Operation, Builder], None]
 
 _CARRIERS = (scf.ForOp, scf.IfOp, scf.WhileOp)

@@ -25,8 +25,6 @@ from weft.ir import Builder, CheckOp, bit_width, i64, int_value, is_int, str_att
 
 from .removal import remove
 
-__all__ = ["explain_asserts"]
-
 _FUNCTIONS = (tt.ReduceOp, tt.ScanOp, tt.MapElementwiseOp)
 _OF_A_VALUE = re.compile(r"int\d+ overflow detected for operation |the hint ")
 """How the messages of the language's own assertions begin."""

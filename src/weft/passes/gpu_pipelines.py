@@ -33,8 +33,6 @@ from .store_operands import store_operands
 from .structure_branches import structure_branches
 from .vendor import passes_of
 
-__all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
-
 
 def gpu_tile_pipeline(
     module: ModuleOp, threads: int, fuse: bool = True, remarks: RemarkCollector = NO_REMARKS

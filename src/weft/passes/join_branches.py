@@ -26,8 +26,6 @@ from .effects import shareable
 from .fold import int_of
 from .removal import remove
 
-__all__ = ["join_branches"]
-
 
 def join_branches(root: Operation) -> None:
     """Rewrite the branches inside `root`, outer ones first."""

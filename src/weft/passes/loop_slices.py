@@ -19,8 +19,6 @@ from weft.ir import Builder, i1, is_tensor, like, segments, shape_of, splat_valu
 
 from .effects import shareable
 
-__all__ = ["Slice", "slice_of"]
-
 
 @dataclass(frozen=True)
 class Slice:

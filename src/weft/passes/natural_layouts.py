@@ -19,8 +19,6 @@ from xdsl.ir import Operation
 from weft.ir import int_value, ints_of, shape_of
 from weft.layouts import DistributedLayout, LinearLayout, SliceLayout, infer
 
-__all__ = ["SHAPES", "AnyLayout", "joined_layout", "linear_of", "natural_result"]
-
 AnyLayout = DistributedLayout | LinearLayout
 
 SHAPES = ("tt.reduce", "tt.trans", "tt.reshape", "tt.join", "tt.split")

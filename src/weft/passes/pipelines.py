@@ -30,8 +30,6 @@ from .single_iterations import enter_known_loops
 from .structure_branches import structure_branches
 from .unroll_loops import unroll_loops
 
-__all__ = ["cpu_pipeline", "tile_pipeline"]
-
 
 def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
     """One function of one block for each kernel: no calls, no branches between blocks, no block pointers.

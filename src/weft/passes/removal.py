@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-__all__ = ["put_in_place", "remove"]
-
 
 def remove(op: Operation) -> None:
     """Take an operation out of its block and drop it; nothing that stays may use its results."""

@@ -53,8 +53,6 @@ from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
 from .expand import Expander, Handler
 
-__all__ = ["rewrite_descriptors"]
-
 
 def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do.

@@ -33,8 +33,6 @@ from weft.ir import Builder, element_of, i64, is_int, is_pointer, is_tensor, lik
 
 from .fold import int_of
 
-__all__ = ["scalarize_carried"]
-
 
 def scalarize_carried(module: ModuleOp, *, pointers: bool = True) -> None:
     """Rewrite every `scf.for` of the module, inner loops last; without `pointers` only what carries integers."""

@@ -21,8 +21,6 @@ from weft.ir import walk
 from .fold import int_of
 from .removal import put_in_place
 
-__all__ = ["enter_known_loop", "enter_known_loops"]
-
 
 def enter_known_loops(root: Operation) -> None:
     """Rewrite the loops inside `root` whose bounds are constants, inner ones first."""

@@ -16,8 +16,6 @@ from weft.base.remarks import RemarkCollector
 from weft.layouts import BlockedLayout, DistributedLayout
 from weft.machines import Machine, part
 
-__all__ = ["AccessOf", "VendorPasses", "passes_of"]
-
 AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
 """The layout by which a load, or a store, accesses memory."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Allocator", "NullAllocator", "get_allocator", "has_allocator", "set_allocator", "set_profile_allocator"]
-
 Allocator = Callable[[int, int, int | None], Any]
 """(size, alignment, stream) -> something with data_ptr()."""
 

@@ -16,8 +16,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["uncollected"]
-
 
 class _Pause:
     """How many threads want no collection at the moment, and whether there is to be one afterwards."""

@@ -20,8 +20,6 @@ from weft.language.callable import JITCallable
 from weft.language.dtypes import dtype
 from weft.language.keys import is_constexpr_value
 
-__all__ = ["as_json", "from_json"]
-
 
 def as_json(value: Any) -> Any:
     """A constant as JSON; what cannot be told so is kept as a text that `from_json` refuses."""

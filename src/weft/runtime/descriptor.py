@@ -16,8 +16,6 @@ from weft.base import LaunchError
 
 from .arrays import ArrayFacts, array_facts, dtype_name, element_bytes
 
-__all__ = ["TensorDescriptor", "extent", "handed_on"]
-
 
 def handed_on(name: str, value: TensorDescriptor) -> str:
     """Source of what a launch hands on for a descriptor of that name and this one's class, of a tensor on a GPU."""

@@ -22,8 +22,6 @@ from . import testing
 from .compiling import current_target
 from .streams import may_use_gpu
 
-__all__ = ["CPUDriver", "DriverConfig", "cpp_type", "driver"]
-
 
 class _Event:
     """A point in time, in the interface of torch.cuda.Event."""

@@ -19,8 +19,6 @@ from .warned import on_behalf
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["AsyncCompileMode", "FutureKernel", "active_mode", "unless_failed"]
-
 
 class FutureKernel:
     """A kernel that is being compiled; `result()` waits for it."""

@@ -20,8 +20,6 @@ from .device import devices
 from .drivers import cpp_type
 from .streams import may_use_gpu, torch_gpus
 
-__all__ = ["GPUDriver"]
-
 
 class _Interface:
     """The GPUs in the interface of torch.cuda, where PyTorch is not there or cannot use them."""

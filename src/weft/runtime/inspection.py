@@ -16,8 +16,6 @@ from weft.base import SpecializationError
 
 from .constants_as_json import as_json, from_json
 
-__all__ = ["DeviceCaches", "JitFunctionInfo", "read_specialization", "told_of_compilation"]
-
 
 @dataclass(frozen=True)
 class JitFunctionInfo:

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from weft.base import DefinitionError, LaunchTypeError, Span
 
-__all__ = ["check_unknown", "hint_for", "misuse_of_jit"]
-
 _ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "jit": (
         *("version", "repr", "launch_metadata", "do_not_specialize", "do_not_specialize_on_alignment", "debug"),

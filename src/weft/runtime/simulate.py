@@ -31,8 +31,6 @@ from .specialize import leaf_at
 from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
-__all__ = ["SimulatedKernel", "SimulatedLaunch", "compiled", "launch"]
-
 
 def _in_the_library(symbol: str) -> Any:
     """What runs a function of libdevice on arrays; imported when the simulator meets one that it does not know."""

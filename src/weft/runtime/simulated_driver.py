@@ -9,8 +9,6 @@ from weft import compiler
 from .compiling import current_target
 from .drivers import CPUDriver
 
-__all__ = ["SimulatedDriver"]
-
 
 def _target() -> Any:
     return compiler.as_target(current_target().removeprefix("sim:"))

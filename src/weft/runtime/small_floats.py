@@ -9,8 +9,6 @@ import numpy as np
 
 from weft.ops.dtypes import SIGNATURE_DTYPES
 
-__all__ = ["bits_of"]
-
 
 def bits_of(name: str) -> Callable[[Any], int]:
     """Numbers as the bits of a type, rounded to it; what is too large for it becomes infinite, as in a kernel.

@@ -14,8 +14,6 @@ from weft.base import LaunchError, LaunchTypeError
 
 from .arrays import array_facts, dtype_name
 
-__all__ = ["MockTensor", "TensorWrapper", "looks_like_dtype", "reinterpret"]
-
 
 def looks_like_dtype(value: Any) -> bool:
     """Is it an element type of PyTorch or NumPy (and so, in a warm-up, stands for an array)?"""

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-__all__ = ["Threads"]
-
 _Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 _Tasks = queue.SimpleQueue[_Task | None]
 

@@ -26,8 +26,6 @@ import os
 import stat
 from collections.abc import Iterator
 
-__all__ = ["Folder", "Untrusted", "read_regular"]
-
 _POSIX = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)

@@ -10,8 +10,6 @@ from weft.base import SettingWarning
 from . import knobs
 from .warned import warn
 
-__all__ = ["warn_of_unused"]
-
 # Group, setting, and what to do instead.  Settings of groups for other targets (nvidia, amd) are not listed: they say
 # where the tools of a target are, and are often set for a whole machine.
 _INSTEAD = (

@@ -18,8 +18,6 @@ from weft.ops.dtypes import SIGNATURE_DTYPES
 from .arrays import ANYWHERE, ArrayFacts, host_facts
 from .protocols import described
 
-__all__ = ["dtype_of", "numpy_view"]
-
 
 def dtype_of(name: str) -> np.dtype[Any]:
     """The type of elements by its name in a signature, as NumPy's.

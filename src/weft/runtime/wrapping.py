@@ -11,8 +11,6 @@ from typing import Any
 
 from weft.base import Note, OffsetOverflowWarning, Span
 
-__all__ = ["warn_of_wrapping"]
-
 _told: set[tuple[str, int, int]] = set()
 
 

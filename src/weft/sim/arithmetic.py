@@ -10,8 +10,6 @@ from weft.ops.table import ROWS, compute
 from . import libdevice
 from .values import Array
 
-__all__ = ["elementwise", "is_elementwise"]
-
 
 def is_elementwise(name: str) -> bool:
     """Whether `elementwise` knows an operation."""

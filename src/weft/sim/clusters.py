@@ -19,8 +19,6 @@ from .machine import Batch, Context, Wait
 from .notes import note_of_read, note_of_write
 from .values import Array
 
-__all__ = ["check_ends", "cluster_arrive", "cluster_wait"]
-
 
 @dataclass
 class _Cluster:

@@ -6,8 +6,6 @@ import numpy as np
 
 from .values import Array
 
-__all__ = ["SCRATCH", "aligned", "base_of"]
-
 SCRATCH = "memory of the programs"
 
 

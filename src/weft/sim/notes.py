@@ -6,8 +6,6 @@ from weft.base import Note
 
 from .turns import Turns
 
-__all__ = ["note_of_flight", "note_of_read", "note_of_write"]
-
 
 def note_of_write(batch: Turns, granule: int) -> tuple[Note, str]:
     """Who wrote last, and what would order it with a later access, where that is no barrier."""

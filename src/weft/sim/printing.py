@@ -19,8 +19,6 @@ from .debugger import assembled
 from .machine import Context
 from .values import Array, full
 
-__all__ = ["print_op"]
-
 
 def print_op(context: Context, op: LaneOp) -> None:
     """Add the lines to the report; programs come in order."""

@@ -20,8 +20,6 @@ from weft.ir.lane import LaneOp
 
 from .values import Array
 
-__all__ = ["NEVER", "Clocks", "Shadow"]
-
 NEVER = np.iinfo(np.int32).max
 
 

@@ -12,8 +12,6 @@ from .machine import Batch
 from .notes import note_of_read, note_of_write
 from .values import Array
 
-__all__ = ["Reach"]
-
 
 class Reach:
     """`place` are bytes in the shared memory of all blocks, in any shape."""

@@ -13,8 +13,6 @@ from .arithmetic import elementwise, is_elementwise
 from .machine import Context
 from .values import DTYPES, Array, Fragment, full, union
 
-__all__ = ["HANDLERS", "elementwise_op"]
-
 
 def _operands(context: Context, op: LaneOp) -> list[Fragment]:
     return [context.env[v] for v in op.operands]

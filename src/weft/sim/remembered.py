@@ -10,8 +10,6 @@ import numpy as np
 
 from .values import Array
 
-__all__ = ["Remembered"]
-
 
 class Remembered:
     """Bytes of the shared memory of all blocks that are counted together, and which of them are known."""

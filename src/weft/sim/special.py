@@ -22,9 +22,6 @@ from .machine import Access, Context, Wait
 from .printing import print_op
 from .values import DTYPES, Array, Fragment, full
 
-__all__ = ["HANDLERS", "WAITING", "run_instruction"]
-
-
 # -- instructions -----------------------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,6 @@ from weft.targets.instruction import Instruction
 from .contexts import AnyContext, Wait
 from .values import Array
 
-__all__ = ["Meaning", "meaning_of"]
-
 
 class Meaning(Protocol):
     """The vendor's part, which its folder calls `MEANING`."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CPU"]
-
 
 @dataclass(frozen=True)
 class CPU:

@@ -20,8 +20,6 @@ from weft.machines.vendors import after_joining, part_of, vendors_with
 
 from .instruction import Effects, Instruction
 
-__all__ = ["add_instructions", "available", "effects_of", "first_with", "has", "instruction", "products"]
-
 _BY_VENDOR: dict[str, dict[str, Instruction]] = {}
 _BY_NAME: dict[str, Instruction] = {}
 _VENDOR_OF: dict[str, str] = {}

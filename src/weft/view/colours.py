@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["RGB", "bank_colour", "blank", "hexadecimal", "input_colour", "ink", "oklch", "place_colour"]
-
 RGB = tuple[int, int, int]
 
 

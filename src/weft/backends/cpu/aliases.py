@@ -12,8 +12,6 @@ from typing import Any
 
 from weft.backends.cpu.program import Value, element_bits
 
-__all__ = ["Aliases", "offset_key", "root_of"]
-
 
 class Aliases:
     """What a kernel takes for granted about the arrays it is given."""

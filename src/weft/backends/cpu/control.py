@@ -321,6 +321,3 @@ def _enter_block(
     s.env.clear()
     s.env.update(common)
     s.pending_loads = [op for op in s.pending_loads if op.result not in s.env]
-
-
-__all__ = ["emit_blocks", "nested_ops", "scalar"]

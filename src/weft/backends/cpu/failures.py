@@ -14,8 +14,6 @@ from typing import Any
 from weft.base import DeviceAssertionError, OutOfBoundsError, Span
 from weft.ir.findings import explained
 
-__all__ = ["Array", "Found", "error_of"]
-
 
 @dataclass(frozen=True)
 class Array:

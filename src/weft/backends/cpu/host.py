@@ -11,8 +11,6 @@ import llvmlite.binding as llvm
 
 from weft.targets import CPU
 
-__all__ = ["host_cpu", "llvm_version", "usable_cores"]
-
 
 def usable_cores() -> int:
     """Cores this process may use: its affinity, cut down to the quota of its control group."""

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value
 
-__all__ = ["last_uses"]
-
 
 def last_uses(program: FunctionProgram, lazy: Callable[[Op], bool]) -> dict[Value, int]:
     """For each value the index of the last operation that may read it, directly or through lazy ones."""

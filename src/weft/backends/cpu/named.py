@@ -13,8 +13,6 @@ from weft.targets import CPU
 
 from .host import host_cpu
 
-__all__ = ["cpu_named"]
-
 
 @lru_cache(maxsize=8)
 def cpu_named(name: str = "", features: str = "") -> CPU:

@@ -24,17 +24,6 @@ from . import native
 from .host import host_cpu, usable_cores
 from .watch import MOST, Watch
 
-__all__ = [
-    "Pool",
-    "check_scratch",
-    "get_num_threads",
-    "get_pool",
-    "get_scratch_limit",
-    "scratch",
-    "set_num_threads",
-    "set_scratch_limit",
-]
-
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 

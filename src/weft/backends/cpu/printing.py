@@ -20,8 +20,6 @@ import numpy as np
 
 from weft.ops.dtypes import DTYPES, SIGNATURE_DTYPES
 
-__all__ = ["Printer", "format_lines"]
-
 # Names of element types, those of signatures and those of the IR -> (NumPy type, format).
 _ELEMENTS: dict[str, tuple[Any, str]] = {
     **{name: (d, d.kind if d.kind in "iu" else "f") for name, d in (*DTYPES.items(), *SIGNATURE_DTYPES.items())},

@@ -26,8 +26,6 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["INTERVAL_NS", "LEAVE", "LONG", "Signals"]
-
 INTERVAL_NS = 100_000_000
 """Time between two looks at signals. Where other Python threads are busy, a look waits for the interpreter's lock, some
 5 ms: a twentieth of this; and nobody notices a tenth of a second after Ctrl-C."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from weft.backends.cpu.program import Block, Op, Value
 
-__all__ = ["may_wait", "reads_its_condition"]
-
 _READS = frozenset({"tt.load", "tt.atomic_load", "tt.atomic_rmw", "tt.atomic_cas"})
 
 

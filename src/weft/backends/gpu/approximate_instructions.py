@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from weft.backends.llvm.vecmath.expr import X
 
-__all__ = ["approximate", "ex2", "lg2", "rcp", "rsqrt", "sqrt"]
-
 
 def approximate(name: str, *operands: X) -> X:
     """What the vendor of the module's GPU has for it."""

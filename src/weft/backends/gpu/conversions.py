@@ -10,8 +10,6 @@ from .dialect import Pair
 from .elementwise import scalars
 from .emitter import BITS, LLVM, Emitter, Register, emitter
 
-__all__ = ["convert"]
-
 
 @emitter("arith.extf", "arith.truncf")
 def _float_cast(e: Emitter, op: LaneOp) -> None:

@@ -8,8 +8,6 @@ from typing import TypeAlias
 from weft.ir.lane import LaneOp
 from weft.ops import ELEMENTS
 
-__all__ = ["BITS", "LLVM", "Access", "Part", "Register", "Shape", "Sum"]
-
 LLVM = {e.name: e.llvm for e in ELEMENTS.values()}
 """The LLVM type of a register, by element type; fp8 is kept as its bits."""
 

@@ -13,8 +13,6 @@ from weft.backends.llvm.vecmath.power import parity, power_cases
 
 from .approximate_instructions import rcp
 
-__all__ = ["binary_exponent", "power"]
-
 _LOG2_E = (1.4426950216293335, 1.925963033500149e-08)
 _LOG2 = (0.12022458761930466, 0.018033714964985847, 0.0032181397546082735, 0.0006574341678060591)
 _SQRT_HALF = 0x3F3504F3

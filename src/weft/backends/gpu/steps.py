@@ -20,8 +20,6 @@ from weft.ir.lane import LaneOp, Value
 
 from .emitter import Emitter
 
-__all__ = ["Phi", "one_way", "other_uses"]
-
 
 class Phi(NamedTuple):
     """A register that a loop carries: what it is in an iteration, before the loop, and at the end of an iteration."""

@@ -15,8 +15,6 @@ from collections.abc import Callable, Hashable
 
 from weft.base import WeftError
 
-__all__ = ["begin", "wait"]
-
 _begun: dict[Hashable, threading.Thread] = {}
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from .emit import Function, Module
 from .values import FLOAT, HALF, I16, I32, Value, const
 
-__all__ = ["define_conversions"]
-
 _LINKAGE = "weak_odr hidden"
 
 

@@ -11,8 +11,6 @@ from weft.ir.lane import LaneProgram
 from ..gpu.emission import Emitted, emit_llvm, emitted_of
 from .dialect import PTX
 
-__all__ = ["emit"]
-
 
 def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = None) -> Emitted:
     """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""

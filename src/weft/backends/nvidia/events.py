@@ -8,8 +8,6 @@ from typing import Any
 from .driver import Device, api, available, entered
 from .faults import check
 
-__all__ = ["Event", "copy", "fill", "in_use"]
-
 _NOT_READY = 600
 """CUDA_ERROR_NOT_READY"""
 

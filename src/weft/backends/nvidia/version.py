@@ -6,8 +6,6 @@ from weft.machines import Machine
 
 from .machine import ptx_target
 
-__all__ = ["Version"]
-
 
 class Version:
     """The processor that is compiled for. A dialect is made for each program, because the version is the program's."""

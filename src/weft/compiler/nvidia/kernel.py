@@ -18,8 +18,6 @@ from weft.base import CompilationError, OutOfResources, PTXASError, load
 
 from ..gpu_kernels import GPUKernel
 
-__all__ = ["CudaKernel"]
-
 
 class CudaKernel(GPUKernel):
     """A kernel compiled for an NVIDIA GPU; assembled and loaded when it is launched."""

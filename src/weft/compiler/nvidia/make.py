@@ -11,8 +11,6 @@ from weft.ir.lane import LaneProgram, text_of
 
 from ..stages import stage
 
-__all__ = ["make"]
-
 
 def make(
     program: LaneProgram, language: CompileOptions, maxnreg: int | None, timings: dict[str, float]

@@ -13,8 +13,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
-__all__ = ["attribute_error", "attribute_hint"]
-
 _HINTS = ("tt.divisibility", "tt.contiguity", "tt.constancy")
 """One number, or one for each dimension of a tile."""
 _POWERS = {"ttg.num-warps": 64, "ttg.threads-per-warp": 64, "ttg.num-ctas": 16}

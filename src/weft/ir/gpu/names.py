@@ -32,8 +32,6 @@ from weft.layouts import (
 
 from ..types import AliasOf
 
-__all__ = ["EXAMPLES", "FIELDS", "Fields", "layout_text", "padded_from"]
-
 EXAMPLES: Mapping[str, str] = {
     text.partition("<")[0]: text
     for text in (

@@ -15,8 +15,6 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from ..effects import ReadOp, WriteOp
 
-__all__ = ["LoadRowOp", "StoreRowOp"]
-
 
 @irdl_op_definition
 class LoadRowOp(ReadOp):

@@ -31,37 +31,6 @@ from xdsl.traits import IsTerminator
 from ..check.control import Isolated
 from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 
-__all__ = [
-    "AsyncCommitGroupOp",
-    "AsyncCopyGlobalToLocalOp",
-    "AsyncWaitOp",
-    "ConvertLayoutOp",
-    "Fp4ToFpOp",
-    "GlobalScratchAllocOp",
-    "LocalAllocOp",
-    "LocalAtomicScatterRMWOp",
-    "LocalBarrierOp",
-    "LocalDeallocOp",
-    "LocalGatherOp",
-    "LocalLoadOp",
-    "LocalScatterOp",
-    "LocalStoreOp",
-    "MaskOp",
-    "MaskReturnOp",
-    "MemDescIndexOp",
-    "MemDescReinterpretOp",
-    "MemDescReshapeOp",
-    "MemDescSubsliceOp",
-    "MemDescTransOp",
-    "PredicateStageOp",
-    "SetAutoLayoutOp",
-    "WarpReturnOp",
-    "WarpSpecializeOp",
-    "WarpSpecializePartitionsOp",
-    "WarpYieldOp",
-]
-
-
 # -- layouts -------------------------------------------------------------------------------------------------------
 
 

@@ -26,32 +26,6 @@ from weft.ir import element_of, int_value, shape_of, type_text
 from ..effects import PureOp, ReadWriteOp
 from .memory import MemDescType
 
-__all__ = [
-    "ArriveBarrierOp",
-    "AsyncCopyMbarrierArriveOp",
-    "AsyncSharedStoreOp",
-    "AsyncTMACopyGlobalToLocalOp",
-    "AsyncTMACopyImagesToLocalOp",
-    "AsyncTMACopyLocalToGlobalOp",
-    "AsyncTMAGatherOp",
-    "AsyncTMAReduceOp",
-    "AsyncTMAScatterOp",
-    "AsyncTMAStoreWaitOp",
-    "BarrierExpectOp",
-    "ClusterArriveOp",
-    "ClusterWaitOp",
-    "FenceAsyncSharedOp",
-    "InitBarrierOp",
-    "InvalBarrierOp",
-    "ReinterpretTensorDescOp",
-    "TensormapCreateOp",
-    "TensormapFenceproxyAcquireOp",
-    "WaitBarrierOp",
-    "WarpGroupDotOp",
-    "WarpGroupDotWaitOp",
-]
-
-
 # -- products ------------------------------------------------------------------------------------------------------
 
 

@@ -15,8 +15,6 @@ from xdsl.ir import Attribute
 
 from ..types import PtrType, bit_width, element_of, is_float, is_int, is_tensor, numel_of, shape_of
 
-__all__ = ["conversion"]
-
 
 def conversion(source: Attribute, target: Attribute) -> str | None:
     """The name of one operation that does it; None where it takes several, or cannot be done."""

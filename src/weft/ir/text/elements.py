@@ -23,29 +23,6 @@ from .spelling import quote, symbol_text
 from .tokens import unescape
 from .values import ValueReader
 
-__all__ = [
-    "Attributes",
-    "Choice",
-    "Flag",
-    "Form",
-    "Hints",
-    "Infer",
-    "Mark",
-    "Maybe",
-    "Named",
-    "Parts",
-    "Piece",
-    "Rule",
-    "Signature",
-    "Text",
-    "Type",
-    "Types",
-    "Value",
-    "Values",
-    "Writing",
-    "words",
-]
-
 Rule = Callable[["Parts"], Sequence[Attribute]]
 """The types of a group, worked out from those that have been read."""
 

@@ -35,8 +35,6 @@ from .elements import (
 )
 from .forms import CASTS, FORMS, OPERATIONS, SAME
 
-__all__ = ["EXAMPLES", "written"]
-
 _ROWS = "tensor<16x32xf32>"
 _POINTERS = "tensor<64x!tt.ptr<f32>>"
 _SUM = "({ ^bb0(%a: f32, %b: f32): %s = arith.addf %a, %b : f32"

@@ -34,8 +34,6 @@ from ..locations import UNKNOWN
 from ..types import AliasOf, Encoding, i1
 from .types import function_text, type_text
 
-__all__ = ["OpaqueAttr", "attr_text", "dict_text", "flags_text", "float_text", "loc_text", "quote", "symbol_text"]
-
 
 @irdl_attr_definition
 class OpaqueAttr(Data[str]):

@@ -11,8 +11,6 @@ from typing import NoReturn
 
 from weft.base import CompilationError, Span
 
-__all__ = ["MAX_DEPTH", "MAX_TEXT", "Cursor", "ParseError", "tokenize", "unescape"]
-
 MAX_TEXT = 64 << 20
 """Longest text that is read, in characters. Triton's own modules are below one million."""
 

@@ -20,8 +20,6 @@ from functools import cached_property
 
 from .. import f2
 
-__all__ = ["Picking", "picking"]
-
 
 @dataclass(frozen=True)
 class Picking:

@@ -23,8 +23,6 @@ from typing import Any
 
 from .. import f2
 
-__all__ = ["Shears", "shears"]
-
 
 @dataclass(frozen=True)
 class Shears:

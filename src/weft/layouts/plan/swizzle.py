@@ -15,8 +15,6 @@ from weft.machines import Machine
 
 from .. import f2
 
-__all__ = ["memory_basis"]
-
 
 def memory_basis(
     low: Sequence[int],

@@ -23,8 +23,6 @@ from .. import f2
 from ..linear import LinearLayout
 from .access import Access
 
-__all__ = ["Trip"]
-
 
 @dataclass(frozen=True)
 class Trip:

@@ -18,8 +18,6 @@ from ..linear import LinearLayout
 from . import checks
 from .parts import clip, dim_names, grow
 
-__all__ = ["Bases", "check_cga", "combine", "make_cga_layout", "shape_per_block"]
-
 Bases = tuple[tuple[int, ...], ...]
 
 

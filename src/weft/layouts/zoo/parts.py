@@ -11,18 +11,6 @@ from operator import mul
 
 from ..linear import LinearLayout
 
-__all__ = [
-    "clip",
-    "copies",
-    "dim_names",
-    "fragment",
-    "grow",
-    "identity",
-    "identity_nd",
-    "matrix_order",
-    "operand_order",
-]
-
 identity = LinearLayout.identity_1d
 
 

@@ -4,7 +4,5 @@ from weft.base import registry
 
 from ..context import Lowering
 
-__all__ = ["LOWERINGS", "lowering"]
-
 LOWERINGS: dict[str, Lowering] = {}
 lowering = registry(LOWERINGS)

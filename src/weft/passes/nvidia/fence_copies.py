@@ -17,8 +17,6 @@ from weft.ir import Builder, bool_attr, walk
 from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 
-__all__ = ["fence_copies"]
-
 
 def fence_copies(module: ModuleOp) -> None:
     """Put a fence after each wait for copies that has none, in a module with products of warp groups."""

@@ -19,8 +19,6 @@ from .ptx_table import atomic
 from .ptx_text import Group, Operand, Place, PTXError
 from .ptx_values import BITS, viewed
 
-__all__ = ["INSTRUCTIONS", "touches_memory"]
-
 _SPACES = ("shared", "local", "const", "param", "shared::cta", "shared::cluster")
 
 

@@ -13,8 +13,6 @@ from ..machine import Context
 from ..values import Array
 from .ptx_table import Registers, lane_masks
 
-__all__ = ["Run"]
-
 
 class Run(Registers):
     """One execution of a text."""

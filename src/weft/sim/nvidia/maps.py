@@ -12,8 +12,6 @@ from weft.targets.nvidia import encode, map_of
 
 from ..values import Array
 
-__all__ = ["tensor_map"]
-
 
 def tensor_map(parameter: Parameter, described: Any, address: int) -> Array:
     """The map of an argument with `shape`, `strides` in elements and maybe `padding`, for the boxes wanted."""

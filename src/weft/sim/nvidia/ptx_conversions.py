@@ -15,8 +15,6 @@ from .ptx_floats import DIRECTIONS, finished, flushed, rounded
 from .ptx_text import PTXError
 from .ptx_values import BITS, BYTES, PAIRS, Array, as_bits, halves, is_float, joined, viewed
 
-__all__ = ["CONVERSION_WORDS", "converted"]
-
 CONVERSION_WORDS = "rn rz rm rp rna rni rzi rmi rpi ftz sat satfinite relu"
 _WHOLE: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 

@@ -17,10 +17,6 @@ import numpy as np
 from .ptx_text import PTXError
 from .ptx_values import BITS, FLOATS, PAIRS, Array, as_bits, halves, joined, viewed
 
-__all__ = [
-    "DIRECTIONS", "FLOAT_WORDS", "compare_floats", "finished", "float_operation", "flushed", "is_kind", "rounded",
-]  # fmt: skip
-
 DIRECTIONS = {"rz": 0.0, "rm": -np.inf, "rp": np.inf}
 """Roundings other than to nearest, and where they go to."""
 _NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}

@@ -21,8 +21,6 @@ from ..reach import Reach
 from ..values import Array, full
 from .barriers import barrier_at, check_overtaken, misused, touch
 
-__all__ = ["send"]
-
 
 def send(context: Context, op: LaneOp) -> Iterator[Wait]:
     """st.async of the lanes whose `active` holds."""

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from ..instruction import Instruction, Operand
 
-__all__ = ["cluster_barrier_instructions"]
-
 
 def cluster_barrier_instructions() -> Iterator[Instruction]:
     """All entries of this file; the simulator has the barrier as one operation."""

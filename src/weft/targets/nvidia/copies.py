@@ -13,8 +13,6 @@ import numpy as np
 
 from ..instruction import Array, Instruction, Memory, Operand
 
-__all__ = ["copy_instructions"]
-
 
 def _copy(width: int) -> Callable[..., tuple[Array, ...]]:
     def run(memory: Memory, to: Array, source: Array, size: Array) -> tuple[Array, ...]:

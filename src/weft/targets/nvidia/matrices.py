@@ -15,8 +15,6 @@ from weft.layouts import LinearLayout
 from ..instruction import Array, Instruction, Memory, Operand
 from .meaning import from_matrix, to_matrix
 
-__all__ = ["matrix_instructions", "matrix_layout"]
-
 
 def matrix_layout(matrices: int, trans: bool) -> LinearLayout:
     """The fragment of 1, 2 or 4 stacked matrices."""

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from ..instruction import Instruction, Operand
 
-__all__ = ["sending_instructions"]
-
 
 def sending_instructions() -> Iterator[Instruction]:
     """All entries of this file."""

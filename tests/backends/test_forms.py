@@ -93,7 +93,7 @@ def run(module: Module, *arrays: Array) -> None:
     """Compile the module and call `run` on the arrays' addresses."""
     parsed = machine.parse(module.text())
     target = llvm.Target.from_default_triple().create_target_machine(opt=1)
-    engine = llvm.create_mcjit_compiler(parsed, target)
+    engine = llvm.create_mcjit_compiler(parsed, target, use_lmm=True)
     engine.finalize_object()
     address = engine.get_function_address("run")
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)(*(a.ctypes.data for a in arrays))

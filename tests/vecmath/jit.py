@@ -75,7 +75,7 @@ class Compiled:
         self.text = text
         parsed, machine = optimise(text)
         self.assembly = machine.emit_assembly
-        self._engine = llvm.create_mcjit_compiler(parsed, machine)
+        self._engine = llvm.create_mcjit_compiler(parsed, machine, use_lmm=True)
         self._engine.finalize_object()
         self._parsed = parsed
         self._run = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * (len(self.found.args) + 1))(

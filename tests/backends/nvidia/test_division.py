@@ -42,7 +42,7 @@ def divided(name: str, elem: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     made = program(f"arith.{name}", [elem, elem], elem, "cuda:90", count)
     text = emit_llvm(made, PTX(made.machine), lines=False)
     parsed, machine = optimise(on_the_host(text), level=1)
-    engine = llvm.create_mcjit_compiler(parsed, machine)
+    engine = llvm.create_mcjit_compiler(parsed, machine, use_lmm=True)
     engine.finalize_object()
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int32)(engine.get_function_address("kernel"))
     out = np.zeros_like(a)

@@ -116,7 +116,8 @@ class Loaded:
         llvm.initialize_native_asmprinter()
         module = llvm.parse_assembly(text)
         module.verify()
-        self.engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine())
+        machine = llvm.Target.from_default_triple().create_target_machine()
+        self.engine = llvm.create_mcjit_compiler(module, machine, use_lmm=True)
         self.engine.finalize_object()
         self.address, self.threads = self.engine.get_function_address(metadata["name"]), metadata["threads"]
         types = [ctypes.c_void_p if p[0] == "*" else C_TYPES[p] for p in metadata["params"]]

@@ -452,7 +452,9 @@ class Loader:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        self._lljit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
+        # The older linker asks for memory section by section: in a process that has mapped gigabytes (PyTorch with
+        # CUDA), two can lie farther apart than an offset of 32 bits reaches, which ends the process. This asks once.
+        self._lljit = llvm.create_lljit_compiler(self._machine, use_jit_link=True, suppress_errors=True)
 
     def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
         """Link an object file; a handle to keep, and the addresses of `names`."""

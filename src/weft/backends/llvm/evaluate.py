@@ -74,6 +74,6 @@ def _engine(name: str, elem: str) -> Any:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
     )
-    engine = llvm.create_mcjit_compiler(parse(module.text()), machine)
+    engine = llvm.create_mcjit_compiler(parse(module.text()), machine, use_lmm=True)
     engine.finalize_object()
     return engine

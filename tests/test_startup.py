@@ -85,6 +85,11 @@ def test_importing_loads_no_compiler(module: str) -> None:
     assert module in loaded and not loaded & set(COMPILER)
 
 
+def test_importing_weft_loads_nothing_else_of_it() -> None:
+    loaded = loaded_by("-c", "import sys, weft; print(*sorted(sys.modules))")
+    assert {name for name in loaded if name.startswith("weft")} == {"weft"}
+
+
 def test_the_language_needs_no_numpy() -> None:
     assert "numpy" not in loaded_by("-c", "import sys, weft.language; print(*sorted(sys.modules))")
 

@@ -17,9 +17,8 @@ Every name below loads what it needs when it is first used, so that `import weft
 
 from __future__ import annotations
 
+from importlib import import_module as _load  # that of `weft.base` would load what every error needs
 from typing import TYPE_CHECKING, Any
-
-from weft.base import load as _load
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from weft.base import WeftError
 from weft.ir import parse_module, print_module, verify
 from weft.ir.text.tokens import tokenize
-from weft.passes import cpu_pipeline
+from weft.passes import cpu_pipeline, tile_pipeline
 
 FILES = [p for p in sorted((Path(__file__).parent / "data").glob("*.ttir")) if p.stat().st_size < 12_000]
 TOKENS = [tokenize(path.read_text(), path.name)[:2] for path in FILES]
@@ -55,7 +55,7 @@ def run(text: str) -> None:
     except WeftError:
         return
     try:
-        module, _ = cpu_pipeline(module)
+        module, _ = cpu_pipeline(tile_pipeline(module))
     except WeftError:
         return
     verify(module, "cpu")

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import CallSiteLoc, NameLoc
 
 from weft.base import Span
 from weft.ir import parse_module, print_module, span_of, splat_value, tt, verify
-from weft.passes import cpu_pipeline
+from weft.passes import cpu_pipeline, tile_pipeline
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(DATA.glob("*.ttir"))
@@ -38,7 +38,7 @@ def test_what_triton_wrote_comes_back(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_what_triton_wrote_survives_the_passes(path: Path) -> None:
-    module, _ = cpu_pipeline(parse_module(path.read_text(), path.name))
+    module, _ = cpu_pipeline(tile_pipeline(parse_module(path.read_text(), path.name)))
     verify(module, "cpu")
     parse_module(print_module(module))
 

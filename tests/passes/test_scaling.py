@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from weft.ir import parse_module, print_module, verify
-from weft.passes import cpu_pipeline
+from weft.passes import cpu_pipeline, tile_pipeline
 
 
 def chain(n: int) -> str:
@@ -51,7 +51,7 @@ def seconds(make: Callable[[int], str], n: int) -> float:
         start = time.process_time()
         module = parse_module(text)
         verify(module)
-        cpu_pipeline(module)
+        cpu_pipeline(tile_pipeline(module))
         print_module(module)
         best = min(best, time.process_time() - start)
     return best

@@ -158,9 +158,11 @@ class AxisFacts:
         row = ROWS.get(op.name)
         if row is None or row.bounds is None:
             return found
-        operands = [self.of(x) for x in op.operands]
-        if any(x.value is None for x in operands):
-            return found
+        operands = list[Facts]()
+        for x in op.operands:
+            operands.append(self.of(x))
+            if operands[-1].value is None:
+                return found
         number = _element(op, value, operands, 0)
         known = number.low == number.high
         return _uniform(value, number.low, two_part(number.low)) if known else replace(found, value=None)
@@ -180,6 +182,8 @@ class AxisFacts:
 
     def _hinted(self, op: Operation, facts: Facts) -> Facts:
         """What the user said: multiple_of, max_contiguous, max_constancy."""
+        if not op.attributes:
+            return facts
         for name, field in (
             ("tt.divisibility", "divisibility"),
             ("tt.contiguity", "contiguity"),

@@ -14,7 +14,7 @@ from weft.analysis import wrapped_offsets
 from weft.backends.cpu import assembly, compile_module
 from weft.base import Unsupported
 from weft.base.remarks import RemarkCollector
-from weft.ir import print_module, register_of, span_of, tt, walk
+from weft.ir import find, print_module, register_of, span_of, tt
 from weft.passes import cpu_pipeline, tile_pipeline
 
 from .options import Options
@@ -65,8 +65,8 @@ def _refuse_assembly(module: ModuleOp) -> None:
 
     Assembly of kernels is refused when they are traced; this is for tile IR of others.
     """
-    for op in walk(module):
-        if isinstance(op, tt.ElementwiseInlineAsmOp) and register_of(op) is None:
+    for op in find(module, tt.ElementwiseInlineAsmOp):
+        if register_of(op) is None:
             raise Unsupported("inline_asm_elementwise", "cpu", span=span_of(op), works_on=("cuda",))
 
 

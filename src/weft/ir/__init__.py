@@ -63,7 +63,7 @@ __getattr__ = lazy_face(
             "function_type i1 i8 i16 i32 i64 index int_type is_float is_int is_pointer is_tensor like numel_of "
             "ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
         ),
-        "walking": "walk",
+        "walking": "find walk",
     },
     {
         **{name: f"{__name__}.{name}" for name in ("attrs", "extra", "tt", "types")},

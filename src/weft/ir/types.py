@@ -197,6 +197,7 @@ FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
 FLOAT_BY_NAME: dict[str, Attribute] = {t.name: t for t in FLOAT_TYPES}
 
 _FLOAT_CLASSES = frozenset(type(t) for t in FLOAT_TYPES)
+_INT_CLASSES = frozenset((IntegerType, IndexType))
 _FLOAT_WIDTH: dict[type[Attribute], int] = {
     type(t): (8 if t.name.startswith("f8") else t.bitwidth) for t in FLOAT_TYPES
 }
@@ -244,17 +245,17 @@ def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...])
 
 def is_tensor(type: Attribute) -> bool:
     """Is this the type of a tile?"""
-    return isinstance(type, TensorType)
+    return type.__class__ is TensorType  # whose class nobody derives from; `isinstance` asks an abstract class slowly
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
     """The shape of a tile type; `()` for a scalar."""
-    return tuple(d.data for d in type.shape.data) if isinstance(type, TensorType) else ()
+    return tuple([d.data for d in type.shape.data]) if type.__class__ is TensorType else ()
 
 
 def element_of(type: Attribute) -> Attribute:
     """The element type of a tile type; a scalar type is its own."""
-    element: Attribute = type.element_type if isinstance(type, TensorType) else type
+    element: Attribute = type.element_type if type.__class__ is TensorType else type
     return element
 
 
@@ -270,12 +271,12 @@ def is_float(type: Attribute) -> bool:
 
 def is_int(type: Attribute) -> bool:
     """Is the element type an integer (`i1` and `index` count)?"""
-    return isinstance(element_of(type), IntegerType | IndexType)
+    return element_of(type).__class__ in _INT_CLASSES
 
 
 def is_pointer(type: Attribute) -> bool:
     """Is the element type a pointer?"""
-    return isinstance(element_of(type), PtrType)
+    return element_of(type).__class__ is PtrType
 
 
 def bit_width(type: Attribute) -> int:

@@ -1,16 +1,53 @@
 """Going through all operations inside one, without recursion.
 
 xDSL's own `walk` is three generators for each level of nesting, through which every operation is handed: at a depth of
-96 that is 288 steps for each. This one takes a step or two, at any depth.
+96 that is 288 steps for each. These take a step or two, at any depth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from xdsl.ir import Block, Operation, Region
 
-__all__ = ["walk"]
+__all__ = ["find", "walk"]
+
+Found = TypeVar("Found", bound=Operation)
+
+
+def find(root: Operation | Region | Block, *kinds: type[Found]) -> list[Found]:
+    """The operations of these classes, of `walk(root)`; most passes look for a few and find none."""
+    found: list[Operation] = []
+    wanted = frozenset[type[Operation]](kinds)
+    if isinstance(root, Operation) and type(root) in wanted:
+        found.append(root)
+    levels = _firsts(root)
+    while levels:
+        op: Operation | None = levels.pop()
+        while op is not None:
+            if type(op) in wanted:
+                found.append(op)
+            following = op.next_op
+            if op.regions:
+                if following is not None:
+                    levels.append(following)
+                levels += _firsts(op)
+                break
+            op = following
+    return found  # type: ignore[return-value]
+
+
+def _firsts(root: Operation | Region | Block) -> list[Operation]:
+    """The first operations of the blocks directly inside, the last block's first."""
+    return [op for block in reversed(_blocks(root)) if (op := block.first_op) is not None]
+
+
+def _blocks(root: Operation | Region | Block) -> list[Block]:
+    if isinstance(root, Block):
+        return [root]
+    regions = root.regions if isinstance(root, Operation) else (root,)
+    return [block for region in regions for block in region.blocks]
 
 
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
@@ -34,12 +71,7 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
 def _inside(root: Operation | Region | Block) -> Iterator[Operation]:
     """The operations directly inside."""
-    if isinstance(root, Block):
-        blocks = [root]
-    else:
-        regions = root.regions if isinstance(root, Operation) else (root,)
-        blocks = [block for region in regions for block in region.blocks]
-    for block in blocks:
+    for block in _blocks(root):
         op = block.first_op
         while op is not None:
             following = op.next_op

@@ -41,6 +41,7 @@ from weft.ir import (
     Builder,
     bit_width,
     element_of,
+    find,
     i32_attr,
     int_value,
     is_tensor,
@@ -49,7 +50,6 @@ from weft.ir import (
     splat_value,
     tile_text,
     tt,
-    walk,
 )
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.ir.gpu.rows import LoadRowOp, StoreRowOp
@@ -61,12 +61,13 @@ from .recoalesce import (
     PIECE_BYTES,
     ROUNDS,
     RUN_BYTES,
+    Users,
     ends_early,
     in_pieces,
     is_blind,
     masks_of,
     replace_layout,
-    values_of,
+    users_of_rows,
     vector_of,
 )
 from .removal import remove
@@ -114,25 +115,23 @@ def align_rows(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rotate the rows of each function that are better read and written by aligned vectors."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
-            for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
-                rows = _rows(function, layout)
-                if rows is not None:
-                    _rotate(function, layout, rows, remarks)
+            users = users_of_rows(function)
+            for layout in list(users):
+                rows = _rows(layout, users.get(layout, ()))
+                if rows is not None and _rotate(function, layout, rows, remarks):
+                    users = users_of_rows(function)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-def _rows(function: Operation, layout: LayoutAttr) -> list[_Row] | None:
+def _rows(layout: LayoutAttr, users: Users) -> list[_Row] | None:
     """The rows that are accessed in a layout; None where they are good as they are, or cannot be rotated."""
     linear = layout.linear
-    if linear is None or len(layout.data.shape) != 1 or linear.in_dims.get("block", 1) > 1:
+    if linear is None or linear.in_dims.get("block", 1) > 1:
         return None
     facts, rows = AxisFacts(), list[_Row]()
-    for op in walk(function):
-        tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
-        if not any(encoding_of(v.type) == layout for v in tiles):
-            continue
+    for op, tiles in users:
         if op.name not in CONTROL and not is_blind(op, tiles, layout):
             return None
         if op.name == "tt.reduce" and not commutes(op.regions[0].blocks[0]):
@@ -247,8 +246,8 @@ def _bound(mask: SSAValue, row: _Row) -> bool:
 # -- rotation ----------------------------------------------------------------------------------------------------------
 
 
-def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remarks: RemarkCollector) -> None:
-    """Lay out a function's tiles of a layout anew, rotated by what the first of its stores asks for."""
+def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remarks: RemarkCollector) -> bool:
+    """Lay out a function's tiles of a layout anew, rotated by what the first of its stores asks for, where it pays."""
     size = layout.data.shape[0]
     linear = layout.linear
     assert linear is not None
@@ -256,7 +255,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     narrowest = min(row.size for row in rows)
     run = min(MOST_RUN, RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * warps)))
     if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
-        return
+        return False
     facts = AxisFacts()
     for row in rows:
         _note_alignment(row, run, facts)
@@ -265,15 +264,15 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     if any(row.key != first.key for row in stores) or all(
         row.vector >= min(run, RUN_BYTES // row.size) for row in rows
     ):
-        return
+        return False
     if any(row.key != first.key and row.size > MOST_SHIFTED for row in rows) or _come_back(rows):
-        return
+        return False
     entry = function.regions[0].blocks[0]
-    ranges = [op for op in walk(function) if op.name == "tt.make_range" and encoding_of(op.results[0].type) == layout]
+    ranges = [op for op in find(function, tt.MakeRangeOp) if encoding_of(op.results[0].type) == layout]
     needed = [*first.loose, *(() if first.is_based else (first.base,))]
     slice = _slice(needed, entry)
     if slice is None:
-        return
+        return False
     for row in rows if remarks else ():
         _tell(row, run, row.key != first.key, facts, remarks)
     rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
@@ -289,6 +288,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     _number(start, ranges, shift, size)
     for row in rows:
         _rewrite(row, first, shift, run, size)
+    return True
 
 
 def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkCollector) -> None:

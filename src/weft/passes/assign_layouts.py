@@ -106,15 +106,20 @@ class _Assigner:
         op = value.owner
         assert isinstance(op, Operation)
         operands = [self.get(x, self.source(op, x, layout)) for x in op.operands]
-        copy = op.clone(dict(zip(op.operands, operands, strict=True)))
-        copy.operands = operands
-        for old, result in zip(op.results, copy.results, strict=True):
-            result._type = self.type_of(old, layout)
-            result.name_hint = old.name_hint
-        number = copy.properties.get("value")
+        types, properties = [self.type_of(old, layout) for old in op.results], dict(op.properties)
+        number = properties.get("value")
         if isinstance(number, DenseIntOrFPElementsAttr):  # it has the type too
-            copy.properties["value"] = DenseIntOrFPElementsAttr(copy.results[0].type, number.data)  # type: ignore[arg-type]
-        copy.location = op.location
+            properties["value"] = DenseIntOrFPElementsAttr(types[0], number.data)  # type: ignore[arg-type]
+        copy = type(op).create(
+            operands=operands,
+            result_types=types,
+            properties=properties,
+            attributes=dict(op.attributes),
+            regions=[region.clone() for region in op.regions],
+            location=op.location,
+        )
+        for old, result in zip(op.results, copy.results, strict=True):
+            result.name_hint = old.name_hint
         self.after(op, copy)
         return copy.results[0]
 

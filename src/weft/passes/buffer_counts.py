@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import tt, walk
+from weft.ir import find, tt
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
 from .buffered_tiles import is_product_operand
@@ -49,9 +49,9 @@ def buffer_counts(
     With `by_twos` the loop stores operands of its product (overlap_products.py). `warps` says how many run at a time
     with so many bytes of buffers, `room` how many buffers there may be.
     """
-    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    products = find(loop.body.block, WarpGroupDotOp)
     sizes = [size for _, size in tiles]
-    if any(isinstance(op, tt.DotOp) and is_single(op.a.type) for op in walk(loop.body.block)):
+    if any(is_single(op.a.type) for op in find(loop.body.block, tt.DotOp)):
         counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)
         return stages, fewer if stages > 2 and _helps(sizes, counts, fewer, warps) else counts
     operands = {tile for tile, _ in tiles if is_product_operand(tile)}

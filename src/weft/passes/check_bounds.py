@@ -34,6 +34,7 @@ from weft.ir import (
     bool_attr,
     element_of,
     empty_dict,
+    find,
     function_type,
     hint_of,
     i1,
@@ -72,7 +73,7 @@ _KINDS: dict[type[Operation], str] = {
 
 def check_bounds(root: Operation) -> None:
     """Rewrite every function with a body."""
-    for function in [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]:
+    for function in [op for op in find(root, tt.FuncOp) if op.body.blocks]:
         _Checker(function).run()
 
 

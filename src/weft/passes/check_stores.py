@@ -24,6 +24,7 @@ from weft.ir import (
     CheckOp,
     bit_width,
     element_of,
+    find,
     i64,
     int_type,
     is_float,
@@ -41,7 +42,7 @@ from weft.ir import (
 def check_stores(root: Operation, *, barriers: bool = False) -> None:
     """Look at what tiles have stored; with `barriers`, the threads of a program wait for each other before."""
     facts = AxisFacts()
-    for op in [op for op in root.walk() if isinstance(op, tt.StoreOp)]:
+    for op in find(root, tt.StoreOp):
         pointers, value = op.operands[:2]
         if is_tensor(pointers.type) and numel_of(pointers.type) > 1 and not _differ(facts, pointers):
             _check(op, value, barriers)

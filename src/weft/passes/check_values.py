@@ -27,20 +27,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from weft.ir import (
-    Builder,
-    CheckOp,
-    i1,
-    i32,
-    i32_attr,
-    i64,
-    is_tensor,
-    like,
-    shape_of,
-    str_attr,
-    tensor_of,
-    tt,
-)
+from weft.ir import Builder, CheckOp, find, i1, i32, i32_attr, i64, is_tensor, like, shape_of, str_attr, tensor_of, tt
 from weft.ir.findings import Source
 from weft.ops.table import ELEMENTWISE, PACKING
 
@@ -63,7 +50,7 @@ _LOOPS = (scf.ForOp, scf.WhileOp)
 
 def check_values(root: Operation) -> None:
     """Rewrite every function with a body."""
-    for function in [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]:
+    for function in [op for op in find(root, tt.FuncOp) if op.body.blocks]:
         flow = _Flow()
         inside = [op for op in function.walk() if op is not function and not _in_function(op)]
         for op in inside:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, element_of, f32, i32_array, int_value, shape_of, tensor_of, tt, walk
+from weft.ir import Builder, element_of, f32, find, i32_array, int_value, shape_of, tensor_of, tt
 
 from .removal import remove
 
@@ -33,7 +33,7 @@ LEAST_SIDE = 16
 def contract_sums(root: Operation) -> bool:
     """Rewrite the sums inside `root` that are products of matrices. Gives whether there was any."""
     changed = False
-    for op in [op for op in walk(root) if isinstance(op, tt.ReduceOp)]:
+    for op in find(root, tt.ReduceOp):
         factors = _factors(op)
         if factors is not None:
             _rewrite(op, *factors)

@@ -31,6 +31,7 @@ from weft.ir import (
     f8E5M2,
     f16,
     f32,
+    find,
     i16,
     i32,
     i32_array,
@@ -40,7 +41,6 @@ from weft.ir import (
     span_of,
     tensor_of,
     tt,
-    walk,
 )
 
 from .removal import remove
@@ -63,7 +63,7 @@ def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
     Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
     scale makes such operands, so they are widened to f32 after they were rounded.
     """
-    products = [op for op in walk(root) if isinstance(op, tt.DotScaledOp)]
+    products = find(root, tt.DotScaledOp)
     for op in products:
         _rewrite(op, denormals)
     return bool(products)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, i1, i32_attr, i64, str_attr, tt
+from weft.ir import Builder, bool_attr, find, i1, i32_attr, i64, str_attr, tt
 
 from .removal import remove
 
@@ -33,7 +33,7 @@ CLOCK = {
 
 def expand_polls(root: Operation) -> None:
     """Rewrite every wait."""
-    for op in [op for op in root.walk() if isinstance(op, tt.AtomicPollOp)]:
+    for op in find(root, tt.AtomicPollOp):
         op.result.replace_all_uses_with(_loop(op))
         remove(op)
 

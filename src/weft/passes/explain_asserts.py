@@ -21,7 +21,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import Builder, CheckOp, bit_width, i64, int_value, is_int, str_attr, tt, walk
+from weft.ir import Builder, CheckOp, bit_width, find, i64, int_value, is_int, str_attr, tt
 
 from .removal import remove
 
@@ -32,7 +32,7 @@ _OF_A_VALUE = re.compile(r"int\d+ overflow detected for operation |the hint ")
 
 def explain_asserts(root: Operation) -> None:
     """Rewrite the assertions of every function."""
-    for op in [op for op in walk(root) if isinstance(op, tt.AssertOp)]:
+    for op in find(root, tt.AssertOp):
         if not _within(op):
             _explain(op)
 

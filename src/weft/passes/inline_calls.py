@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import call_site_loc, span_of, tt, type_text, walk
+from weft.ir import call_site_loc, find, span_of, tt, type_text, walk
 
 from .removal import remove
 
@@ -28,7 +28,7 @@ def inline_calls(module: ModuleOp) -> bool:
     """Inline every call in the module. Gives whether there was anything to do."""
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
     kernels = [f for f in functions if f.is_public and f.body.blocks]
-    calls = {f: [op for op in walk(f) if isinstance(op, tt.CallOp)] for f in functions}
+    calls = {f: find(f, tt.CallOp) for f in functions}
     if not any(calls.values()):
         if len(kernels) in (0, len(functions)):
             return False

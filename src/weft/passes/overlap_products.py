@@ -56,7 +56,7 @@ from collections.abc import Sequence, Set
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, i32_attr, is_tensor, walk
+from weft.ir import Builder, bool_attr, find, i32_attr, is_tensor
 from weft.ir.gpu import MemDescType, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
@@ -81,7 +81,7 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
     """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
     any.
     """
-    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    products = find(loop.body.block, WarpGroupDotOp)
     if not products or any(op.parent is not loop.body.block for op in products):
         return None
     if all(_goes_on(loop, op) for op in products):
@@ -109,7 +109,7 @@ def _all_overlap(loop: scf.ForOp, products: Sequence[WarpGroupDotOp]) -> Operati
 
 def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
     """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
-    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    products = find(loop.body.block, WarpGroupDotOp)
     return bool(products) and all(
         _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b))
         for op in products
@@ -156,7 +156,7 @@ def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
     """The operands that a loop's only product takes from the iteration's own stores; none where it cannot go on
     then.
     """
-    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    products = find(loop.body.block, WarpGroupDotOp)
     if len(products) != 1 or not _is_carried(loop, products[0]):
         return []
     stored = []
@@ -199,7 +199,7 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
 
 def begin_product(loop: scf.ForOp) -> Operation | None:
     """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
-    products = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
+    products = find(loop.body.block, WarpGroupDotOp)
     if len(products) != 1 or products[0].parent is not loop.body.block or is_tensor(products[0].a.type):
         return None
     (product,) = products

@@ -36,6 +36,7 @@ from weft.ir import (
     Builder,
     bit_width,
     element_of,
+    find,
     int_attr,
     int_value,
     shape_of,
@@ -44,7 +45,6 @@ from weft.ir import (
     tensor_of,
     tile_text,
     tt,
-    walk,
 )
 from weft.ir.gpu import encoding_of
 
@@ -77,7 +77,7 @@ def partial_sums(root: Operation, threads: int, *, reorder: bool = True, remarks
     Without `reorder`, floats are added in the order of the text.
     """
     changed = False
-    for loop in [op for op in walk(root) if isinstance(op, scf.ForOp)]:
+    for loop in find(root, scf.ForOp):
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
             left -= _rewrite(loop, index, threads, left, reorder, remarks)

@@ -54,6 +54,7 @@ from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, RemarkC
 from weft.ir import (
     bit_width,
     element_of,
+    find,
     int_value,
     is_tensor,
     shape_of,
@@ -98,8 +99,8 @@ OF_THE_BLOCK = (
 def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the innermost loops of a module of layout IR for a machine."""
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
-    for op in list(walk(module)):
-        if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in walk(op)):
+    for op in find(module, scf.ForOp):
+        if find(op, scf.ForOp, scf.WhileOp) == [op]:
             if machine.async_copies:
                 hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages

@@ -49,7 +49,7 @@ def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
 def cpu_pipeline(
     module: ModuleOp, *, debug: bool = False, values: bool = False, fuse: bool = True
 ) -> tuple[ModuleOp, list[str] | None]:
-    """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
+    """What `tile_pipeline` gave, for the CPU; also gives the type strings of the kernel's parameters.
 
     Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
     that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, assertions tell their
@@ -57,7 +57,6 @@ def cpu_pipeline(
     they belong to, which takes two more arguments for each array (see `check_bounds`), and values that mean nothing are
     found where they matter (see `check_values`).
     """
-    tile_pipeline(module, fuse=fuse)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_descriptors(module)

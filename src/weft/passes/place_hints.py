@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import Builder, i32, i32_attr, i64, is_tensor, like, shape_of, tt
+from weft.ir import Builder, find, i32, i32_attr, i64, is_tensor, like, shape_of, tt
 
 from .pointer_roots import roots_of
 from .removal import remove
@@ -35,7 +35,7 @@ KEPT = 16
 
 def place_hints(root: Operation) -> None:
     """Rewrite the addresses that hints are about."""
-    for op in [op for op in root.walk() if isinstance(op, tt.PtrToIntOp) and MARK in op.attributes]:
+    for op in [op for op in find(root, tt.PtrToIntOp) if MARK in op.attributes]:
         op.results[0].replace_all_uses_with(_placed(op))
         remove(op)
 

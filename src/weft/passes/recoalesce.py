@@ -46,6 +46,7 @@ from weft.ops.table import ELEMENTWISE
 
 __all__ = [
     "CONTROL",
+    "Users",
     "PIECE_BYTES",
     "ROUNDS",
     "RUN_BYTES",
@@ -57,7 +58,7 @@ __all__ = [
     "recoalesce",
     "relay",
     "replace_layout",
-    "values_of",
+    "users_of_rows",
     "vector_of",
 ]
 
@@ -82,12 +83,29 @@ def relay(
     """Lay out anew, of a function, the tiles of these layouts, where that can be done and is better."""
     if keeps_layouts and not remarks:
         return
+    users = users_of_rows(function)
     for layout in layouts:
-        better = _better(function, layout)
+        better = _better(layout, users.get(layout, ()))
         if better is not None:
             _tell(function, layout, better, remarks, LayoutKept if keeps_layouts else LayoutChanged)
             if not keeps_layouts:
                 replace_layout(function, layout, better)
+                users = users_of_rows(function)
+
+
+Users = Sequence[tuple[Operation, list[SSAValue]]]
+"""Operations on tiles of a layout, with all their tiles."""
+
+
+def users_of_rows(function: Operation) -> dict[LayoutAttr, Users]:
+    """The layouts of a function's tiles of one dimension, with the operations on these."""
+    users: dict[LayoutAttr, list[tuple[Operation, list[SSAValue]]]] = {}
+    for op in walk(function):
+        tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
+        for layout in dict.fromkeys([encoding_of(v.type) for v in tiles]):
+            if layout is not None and len(layout.data.shape) == 1:
+                users.setdefault(layout, []).append((op, tiles))
+    return {**users}
 
 
 def layouts_of(function: Operation) -> list[LayoutAttr]:
@@ -131,17 +149,14 @@ def values_of(root: Operation) -> Iterator[SSAValue]:
                 yield from block.args
 
 
-def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
+def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
     """The layout that tiles of a layout should have instead; None where it is good, or something sees it."""
     named = layout.named
     if not isinstance(named, BlockedLayout) or named.rank != 1 or named.cga_layout:
         return None
     facts, sizes, run, vector, rounds = AxisFacts(), set(), 0, RUN_BYTES, 1
     narrow = RUN_BYTES
-    for op in walk(function):
-        tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
-        if not any(encoding_of(v.type) == layout for v in tiles):
-            continue
+    for op, tiles in users:
         if op.name not in CONTROL and not is_blind(op, tiles, layout):
             return None
         if op.name in ("tt.load", "tt.store"):

@@ -34,6 +34,7 @@ from weft.base.remarks import NO_REMARKS, LayoutChosen, RemarkCollector
 from weft.ir import (
     bit_width,
     element_of,
+    find,
     int_value,
     ints_of,
     is_pointer,
@@ -105,7 +106,7 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
     inference, choice = _Inference(AutoLayout), _Choice(function)
-    settings = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
+    settings = find(function, ttg.SetAutoLayoutOp)
     for op in settings:
         layout = name_of(op.result.type)
         assert isinstance(layout, DistributedLayout)

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import Builder, i64, int_value, ints_of, is_float, ptr_of, shape_of, span_of, tt, walk
+from weft.ir import Builder, find, i64, int_value, ints_of, is_float, ptr_of, shape_of, span_of, tt, walk
 
 from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
@@ -31,14 +31,15 @@ from .expand import Expander, Handler
 
 def rewrite_block_pointers(root: Operation) -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do."""
-    if not any(_block_of(v.type) is not None for op in walk(root) for v in (*op.results, *op.operands)):
-        return False
-    expander = Expander(_part_types, _HANDLERS, "block pointer")
-    functions = [op for op in walk(root) if isinstance(op, tt.FuncOp)]
+    functions = find(root, tt.FuncOp)
     for function in functions:
         for argument in function.entry.args if function.body.blocks else ():
-            if _block_of(argument.type) is not None:
+            if argument.uses and _block_of(argument.type) is not None:
                 raise CompilationError("a block pointer cannot be an argument of a kernel", span_of(function))
+    if not any(_block_of(result.type) is not None for op in walk(root) for result in op.results):
+        return False
+    expander = Expander(_part_types, _HANDLERS, "block pointer")
+    for function in functions:
         for region in function.regions:
             expander.run(region)
     drop_unchanged(root)

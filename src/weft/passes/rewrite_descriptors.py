@@ -32,6 +32,7 @@ from weft.ir import (
     element_of,
     empty_dict,
     enum_attr,
+    find,
     flattened_descriptor,
     function_type,
     i1,
@@ -59,7 +60,7 @@ def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
 
     `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
-    functions = [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]
+    functions = [op for op in find(root, tt.FuncOp) if op.body.blocks]
     ops = [
         f
         for f in functions

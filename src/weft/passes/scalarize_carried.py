@@ -29,18 +29,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from weft.ir import Builder, element_of, i64, is_int, is_pointer, is_tensor, like, tt, walk
+from weft.ir import Builder, element_of, find, i64, is_int, is_pointer, is_tensor, like, tt
 
 from .fold import int_of
 
 
 def scalarize_carried(module: ModuleOp, *, pointers: bool = True) -> None:
     """Rewrite every `scf.for` of the module, inner loops last; without `pointers` only what carries integers."""
-    for op in list(walk(module)):
-        if isinstance(op, scf.ForOp):
-            for index, argument in enumerate(op.iter_args):
-                if pointers or not is_pointer(element_of(argument.type)):
-                    _scalarize(op, index)
+    for op in find(module, scf.ForOp):
+        for index, argument in enumerate(op.iter_args):
+            if pointers or not is_pointer(element_of(argument.type)):
+                _scalarize(op, index)
 
 
 def _uniform(value: SSAValue, b: Builder) -> SSAValue | None:

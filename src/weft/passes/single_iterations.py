@@ -16,7 +16,7 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from weft.ir import walk
+from weft.ir import find
 
 from .fold import int_of
 from .removal import put_in_place
@@ -24,7 +24,7 @@ from .removal import put_in_place
 
 def enter_known_loops(root: Operation) -> None:
     """Rewrite the loops inside `root` whose bounds are constants, inner ones first."""
-    for op in reversed([op for op in walk(root) if isinstance(op, scf.ForOp)]):
+    for op in reversed(find(root, scf.ForOp)):
         enter_known_loop(op)
 
 

@@ -29,6 +29,7 @@ from weft.ir import (
     bit_width,
     element_of,
     enum_attr,
+    find,
     i32,
     int_value,
     is_float,
@@ -37,7 +38,6 @@ from weft.ir import (
     tile_text,
     tt,
     type_text,
-    walk,
 )
 from weft.machines import Machine
 from weft.targets.table import products
@@ -51,7 +51,7 @@ PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPreci
 
 def split_products(root: Operation, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite the products inside `root` that need it on a machine. Gives whether there was any."""
-    products = [op for op in walk(root) if isinstance(op, tt.DotOp)]
+    products = find(root, tt.DotOp)
     changed = False
     for op in products:
         element = element_of(op.a.type)

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from weft.base import LayoutError
 from weft.base.remarks import NO_REMARKS, OperandInMemory, RemarkCollector
-from weft.ir import Builder, bit_width, element_of, shape_of, site_of, span_of, tile_text, tt, walk
+from weft.ir import Builder, bit_width, element_of, find, shape_of, site_of, span_of, tile_text, tt
 from weft.ir.gpu import layout_of, memdesc, name_of
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SwizzledSharedLayout
@@ -45,8 +45,8 @@ LEAST = 32
 
 def store_operands(module: ModuleOp, machine: Machine, *, loaded: bool, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the conversions to operands of single multiplications; those of loads in loops only where `loaded`."""
-    for op in list(walk(module)):
-        if isinstance(op, ConvertLayoutOp) and is_single(op.result.type) and (loaded or not _is_loaded(op.src)):
+    for op in find(module, ConvertLayoutOp):
+        if is_single(op.result.type) and (loaded or not _is_loaded(op.src)):
             _store(op, machine, remarks)
 
 

@@ -29,7 +29,7 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from weft.base import Unsupported
-from weft.ir import Builder, span_of, tt, walk
+from weft.ir import Builder, find, span_of, tt
 
 __all__ = ["structure_branches"]
 
@@ -42,7 +42,7 @@ _END = object()
 
 def structure_branches(root: Operation) -> bool:
     """Rewrite every function in `root`, or `root` itself. Gives whether there was anything to do."""
-    holders = [op for op in walk(root) if isinstance(op, tt.FuncOp | tt.MapElementwiseOp)]
+    holders = find(root, tt.FuncOp, tt.MapElementwiseOp)
     todo = [op for op in holders if len(op.regions[0].blocks) > 1]
     for op in reversed(todo):  # the inner ones first
         _Structure(op).run()

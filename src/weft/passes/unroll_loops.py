@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import Builder, i32_attr, span_of, walk
+from weft.ir import Builder, find, i32_attr, span_of, walk
 
 from .fold import int_of
 from .removal import put_in_place
@@ -38,7 +38,7 @@ MAX_OPERATIONS = 1_000_000
 
 def unroll_loops(root: Operation) -> None:
     """Unroll the loops inside `root` that say by how much, inner ones first."""
-    for op in reversed([op for op in walk(root) if isinstance(op, scf.ForOp)]):
+    for op in reversed(find(root, scf.ForOp)):
         factor = op.attributes.pop(FACTOR, None)
         if isinstance(factor, IntegerAttr) and factor.value.data > 1:
             _unroll(op, factor.value.data)

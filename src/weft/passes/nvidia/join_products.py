@@ -31,6 +31,7 @@ from weft.ir import (
     bit_width,
     bool_attr,
     element_of,
+    find,
     i32_attr,
     int_value,
     shape_of,
@@ -57,7 +58,7 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite a module of layout IR for a machine."""
-    if not any(isinstance(op, WarpGroupDotOp) for op in walk(module)):
+    if not find(module, WarpGroupDotOp):
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for function in module.body.block.ops:

@@ -24,7 +24,7 @@ from math import copysign
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, element_of, i1, is_int, splat_value, tt, walk
+from weft.ir import Builder, element_of, find, i1, is_int, splat_value, tt
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
 from ..removal import remove
@@ -37,8 +37,8 @@ REPEATED = (arith.ConstantOp, tt.SplatOp, tt.BroadcastOp)
 
 def start_from_zero(root: Operation) -> None:
     """Rewrite the products inside `root` whose accumulator is a constant zero, or repeats itself."""
-    for op in list(walk(root)):
-        if isinstance(op, WarpGroupDotOp) and op.useC is None:
+    for op in find(root, WarpGroupDotOp):
+        if op.useC is None:
             if _is_zero(op.c):
                 _from_zero(op, op.c)
             elif isinstance(op.c.owner, REPEATED):

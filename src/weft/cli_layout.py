@@ -119,33 +119,33 @@ def _text(
 
 
 def _show(options: argparse.Namespace) -> int:
-    layout, shape = _shown(options.expression, options.shape)
-    shown = [(options.expression, layout, shape)]
+    shown = [(options.expression, *_shown(options.expression, options.shape))]
+    first_shape = shown[0][2]
     if options.other:
-        shown.append((options.other, *_shown(options.other, options.shape or shape)))
+        shown.append((options.other, *_shown(options.other, options.shape or first_shape)))
     kind = "matrix" if options.matrix else "hardware" if options.hardware else "tile"
-    linear = [_linear(*one) for one in shown]
+    linear = [_linear(*row) for row in shown]
     if options.svg:
         limit = None if options.all else (128, 128)
         pictures = [
-            view.placed(text, lambda: view.to_svg(one, own, kind, limit=limit, element_bits=options.bits))
-            for text, one, own in shown
+            view.placed(text, lambda: view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits))
+            for text, layout, shape in shown
         ]
         _write(options.svg, view.side_by_side(pictures) if options.other else pictures[0])
     if options.html:
-        _write(options.html, _show_page(options, shape, kind))
+        _write(options.html, _show_page(options, first_shape, kind))
     if options.json:
         facts = [
-            {"shape": list(own), "name": view.name_of(one, own), **_facts(text, map_)}
-            for (text, one, own), map_ in zip(shown, linear, strict=True)
+            {"shape": list(shape), "name": view.name_of(layout, shape), **_facts(text, map_)}
+            for (text, layout, shape), map_ in zip(shown, linear, strict=True)
         ]
         print(json.dumps({**facts[0], **({"other": facts[1]} if options.other else {})}))
     elif not (options.svg or options.html):
         colour = _colours(options.color)
-        for text, one, own in shown:
-            named = view.name_of(one, own)
+        for text, layout, shape in shown:
+            named = view.name_of(layout, shape)
             print(text + (f"\n= {named}" if named else ""))
-            print(view.placed(text, lambda: _text(one, own, kind, options, colour)))
+            print(view.placed(text, lambda: _text(layout, shape, kind, options, colour)))
     return 0
 
 

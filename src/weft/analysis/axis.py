@@ -60,9 +60,8 @@ class Facts:
 
     def _of_runs(self, contiguity: tuple[int, ...]) -> tuple[int, ...]:
         """What divides the first element of each of these runs."""
-        return tuple(
-            _limited(d, run, own) for d, run, own in zip(self.divisibility, contiguity, self.contiguity, strict=True)
-        )
+        runs = zip(self.divisibility, contiguity, self.contiguity, strict=True)
+        return tuple(_limited(divisibility, run, longest) for divisibility, run, longest in runs)
 
 
 def _least(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
@@ -153,19 +152,19 @@ class AxisFacts:
         facts = rule(self, op, value) if rule is not None else _unknown(value)
         return self._hinted(op, self._numbered(op, facts, value))
 
-    def _numbered(self, op: Operation, found: Facts, value: SSAValue) -> Facts:
+    def _numbered(self, op: Operation, facts: Facts, value: SSAValue) -> Facts:
         """With the number that an element-wise operation gives, where those of its operands are known."""
         row = ROWS.get(op.name)
         if row is None or row.bounds is None:
-            return found
+            return facts
         operands = list[Facts]()
         for x in op.operands:
             operands.append(self.of(x))
             if operands[-1].value is None:
-                return found
+                return facts
         number = _element(op, value, operands, 0)
-        known = number.low == number.high
-        return _uniform(value, number.low, two_part(number.low)) if known else replace(found, value=None)
+        is_number = number.low == number.high
+        return _uniform(value, number.low, two_part(number.low)) if is_number else replace(facts, value=None)
 
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
@@ -508,12 +507,12 @@ def _elementwise(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 def _element(op: Operation, value: SSAValue, operands: Sequence[Facts], axis: int) -> Bounds:
     """What is known of an element, by what is known along an axis of those that it is computed from."""
     bits, of_operand = (bit_width(element_of(x.type)) for x in (value, op.operands[0]))
-    given = [
+    bounds = [
         fitted(Bounds.exact(x.value), of_operand) if x.value is not None
         else any_of(of_operand, x.divisibility[axis] if x.contiguity[axis] == 1 else 1)
         for x in operands
     ]  # fmt: skip
-    return bounds_of(op.name, given, bits, of_operand)
+    return bounds_of(op.name, bounds, bits, of_operand)
 
 
 def _rule_of(op: Operation) -> Rule | None:

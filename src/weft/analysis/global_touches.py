@@ -139,12 +139,12 @@ class GlobalTouches:
         values: set[Value] = set()
         rest = [value]
         while rest:
-            one = rest.pop()
-            if one not in values:
-                values.add(one)
-                rest += self.sources.get(one, ())
-                if one.op is not None and one.op.regions:
-                    rest += _deciding(one.op)
+            number = rest.pop()
+            if number not in values:
+                values.add(number)
+                rest += self.sources.get(number, ())
+                if number.op is not None and number.op.regions:
+                    rest += _deciding(number.op)
         return values
 
     def roots(self, address: Value) -> frozenset[Value]:
@@ -287,14 +287,14 @@ class GlobalTouches:
         """A number as a sum; None where threads differ in an unknown way."""
         waiting = [value]
         while waiting:
-            one = waiting[-1]
-            missing = [v for v in _parts(one) if v not in self._sums]
+            number = waiting[-1]
+            missing = [v for v in _parts(number) if v not in self._sums]
             waiting += missing
             if not missing:
                 waiting.pop()
-                if one not in self._sums:
-                    self._sums[one] = None  # as long as it is asked for
-                    self._sums[one] = self._summed(one)
+                if number not in self._sums:
+                    self._sums[number] = None  # as long as it is asked for
+                    self._sums[number] = self._summed(number)
         return self._sums[value]
 
     def _first(self, value: Value) -> Sum | None:

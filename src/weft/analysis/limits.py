@@ -170,9 +170,9 @@ def _least_aligned(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> t
             open_ = [(owner.operands[0], axis, need), (owner.operands[1], axis, max(1, need // size))]
         elif owner.name in ("arith.muli", "arith.shli"):
             a, b = owner.operands
-            have = [facts.of(x).divisibility[axis] for x in (a, b)]
+            divisibilities = [facts.of(x).divisibility[axis] for x in (a, b)]
             if owner.name == "arith.muli":
-                open_ = [(a, axis, max(1, need // have[1])), (b, axis, max(1, need // have[0]))]
+                open_ = [(a, axis, max(1, need // divisibilities[1])), (b, axis, max(1, need // divisibilities[0]))]
         elif owner.name in SUMS or owner.name in ("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi"):
             open_ = [(x, axis, need) for x in owner.operands]
         elif owner.name == "arith.select":
@@ -205,13 +205,14 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
             following = (operand, before)
         elif owner.name in SUMS:
             a, b = owner.operands
-            one = [facts.of(x) for x in (a, b)]
-            if one[0].constancy[axis] >= run or one[1].contiguity[axis] < run <= one[0].contiguity[axis]:
+            left, right = facts.of(a), facts.of(b)
+            x, y = left.contiguity[axis], right.contiguity[axis]
+            if left.constancy[axis] >= run or y < run <= x:
                 following = (b, axis)
-            elif one[1].constancy[axis] >= run or one[0].contiguity[axis] < run <= one[1].contiguity[axis]:
+            elif right.constancy[axis] >= run or x < run <= y:
                 following = (a, axis)
             else:
-                following = (b if one[0].contiguity[axis] >= one[1].contiguity[axis] else a, axis)
+                following = (b if x >= y else a, axis)
             if facts.of(following[0]).contiguity[axis] >= run:  # each alone would do
                 break
         elif owner.name == "arith.muli":

@@ -130,8 +130,8 @@ def _extend(program: LaneProgram, numbered: Numbered, lives: list[Lifetime | Non
             for buffer in numbered.of(touch.address) or range(len(program.shared)):
                 life = lives[buffer]
                 if life is not None:
-                    own = used[buffer] or life  # however long other kinds of accesses make it
-                    later = (n for n in numbered.waits[touch.later] if n >= own.last)
+                    lifetime = used[buffer] or life  # however long other kinds of accesses make it
+                    later = (n for n in numbered.waits[touch.later] if n >= lifetime.last)
                     end = awaited[touch.later] if touch.later in awaited else next(later, numbered.number)
                     lives[buffer] = Lifetime(life.first, max(life.last, end))
 

@@ -17,7 +17,7 @@ DEEP: Final = 50
 T = TypeVar("T")
 
 
-def parts_first(start: T, known: Container[T], parts: Callable[[T], Sequence[T]]) -> list[T]:
+def parts_first(start: T, computed: Container[T], parts: Callable[[T], Sequence[T]]) -> list[T]:
     """`start` and what it is made of and is not known, the first of it first; each of its parts may use another twice.
 
     >>> parts_first(3, {0}, lambda n: (n - 1, n - 1))
@@ -29,7 +29,7 @@ def parts_first(start: T, known: Container[T], parts: Callable[[T], Sequence[T]]
         item, finished = stack.pop()
         if finished:
             order[item] = None
-        elif item not in order and item not in known:
+        elif item not in order and item not in computed:
             stack.append((item, True))
             stack.extend((part, False) for part in reversed(parts(item)))
     return list(order)

@@ -242,10 +242,10 @@ def _program(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> 
     return Known(np.zeros((), np.int64))
 
 
-def _moved(known: Known, change: Callable[[Numbers], Numbers]) -> Known:
+def _moved(samples: Known, change: Callable[[Numbers], Numbers]) -> Known:
     """The same elements elsewhere."""
-    wraps = tuple(Wrap(w.op, change(w.where), change(w.exact), w.signed) for w in known.wraps)
-    return Known(None if known.numbers is None else change(known.numbers), wraps)
+    wraps = tuple(Wrap(w.op, change(w.where), change(w.exact), w.signed) for w in samples.wraps)
+    return Known(None if samples.numbers is None else change(samples.numbers), wraps)
 
 
 @_rule("tt.splat", "tt.broadcast")

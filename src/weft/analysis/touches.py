@@ -85,11 +85,11 @@ def _may_be_exact(touch: Touch) -> bool:
     return not touch.far and touch.later in ("", "copy")
 
 
-def is_cluster_barrier(op: LaneOp, what: str) -> bool:
+def is_cluster_barrier(op: LaneOp, phase: str) -> bool:
     """Whether all blocks of the cluster "arrive" at a barrier here, or "wait" for the others, or both."""
     if op.name == "barrier":
         return bool(op.attrs["scope"] == "cluster")
-    return op.name == "instruction" and effects_of(op.attrs["isa"]).meets == what
+    return op.name == "instruction" and effects_of(op.attrs["isa"]).meets == phase
 
 
 def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:

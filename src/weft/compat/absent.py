@@ -255,9 +255,9 @@ def _refusal(name: _Unsupported, kind: type[Unsupported] = Unsupported) -> Unsup
 
 def add_names(module: ModuleType, name: str) -> None:
     """Give a module the names that Triton's module `name` has besides."""
-    for own, owner in MODULES.get(name, {}).items():
-        if own not in vars(module):
-            setattr(module, own, _Unsupported(own, (), {"__module__": name, "__doc__": owner}))
+    for name_there, owner in MODULES.get(name, {}).items():
+        if name_there not in vars(module):
+            setattr(module, name_there, _Unsupported(name_there, (), {"__module__": name, "__doc__": owner}))
 
 
 def make_module(name: str) -> ModuleType:

@@ -97,9 +97,9 @@ class _AliasLoader(Loader):
             package, _, name = child.rpartition(".")
             if package != spec.name:
                 continue
-            own = vars(module).get(name)
-            if isinstance(own, ModuleType):  # `from triton._C.libtriton import ir` does not import it by its name
-                add_names(own, child)
+            attribute = vars(module).get(name)
+            if isinstance(attribute, ModuleType):  # not imported by its name: `from triton._C.libtriton import ir`
+                add_names(attribute, child)
             elif _found(_target(child)) is None:  # `from triton.runtime import build` finds it
                 setattr(module, name, sys.modules.setdefault(child, make_module(child)))
         self._kept = {

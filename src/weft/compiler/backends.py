@@ -226,7 +226,7 @@ def first_backend() -> Backend:
 @lru_cache(maxsize=1)
 def find_others() -> bool:
     """Let the back ends join that other packages have; whether there are any."""
-    others = [(found.name, found.load()) for found in load("importlib.metadata").entry_points(group=GROUP)]
+    others = [(point.name, point.load()) for point in load("importlib.metadata").entry_points(group=GROUP)]
     for vendor, backend in others:
         known.join(vendor, backend)
     return bool(others)

@@ -36,7 +36,7 @@ def make(
         _refuse_assembly(module)  # first: passes drop it where it is pure and nobody uses it
         ttir = print_module(tile_pipeline(module, fuse=fuse))
         stored = stored_params(module)
-        wrap = [asdict(found) for found in wrapped_offsets(module)]
+        wrap = [asdict(offset) for offset in wrapped_offsets(module)]
     if dump is not None:
         dump(src.name, "ttir", ttir)
     debug = opts.language.debug
@@ -73,4 +73,4 @@ def _refuse_assembly(module: ModuleOp) -> None:
 def wrapped(src: Source, target: GPUTarget, opts: Options) -> list[dict[str, Any]]:
     """The offsets of a kernel that are known to wrap, as plain data."""
     module = tile_pipeline(src.make_ir(opts.language, target), fuse=opts.language.enable_fp_fusion)
-    return [asdict(found) for found in wrapped_offsets(module)]
+    return [asdict(offset) for offset in wrapped_offsets(module)]

@@ -50,7 +50,7 @@ def lane_program(
     remarks = RemarkCollector()
     module = tile_ir(src, chosen, given, remarks)
     if told is not None:
-        told([asdict(found) for found in wrapped_offsets(module)])
+        told([asdict(offset) for offset in wrapped_offsets(module)])
     return lowered(module, chosen.machine, make_options(given).language, remarks)
 
 
@@ -97,8 +97,8 @@ def _has_layouts(module: ModuleOp) -> bool:
 
 def _blocks_of(module: ModuleOp) -> int:
     """How many blocks a cluster has, by layout IR."""
-    found = module.attributes.get("ttg.num-ctas")
-    return int_value(found) if found is not None else 1
+    count = module.attributes.get("ttg.num-ctas")
+    return int_value(count) if count is not None else 1
 
 
 class NoClusters(Unsupported, ValueError):

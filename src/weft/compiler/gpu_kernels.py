@@ -72,26 +72,26 @@ def compile_for(
     opts = make_options(given)
     language = opts.language
     backend = backend_of(target.machine)
-    own = backend.options(given)
+    vendor_options = backend.options(given)
     with stage("key", timings):
         fn = getattr(src, "fn", None)
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which code says
         if store is not None:
             _trace_unfollowed(src, target, given, language)
-        more = {"maxnreg": str(given["maxnreg"]), "own": str(sorted(own.items())), "place": place}
+        more = {"maxnreg": str(given["maxnreg"]), "own": str(sorted(vendor_options.items())), "place": place}
         key = cache_key(src, target, opts, {**(extra or {}), **more})
     if store is not None:
         with stage("cache", timings):
-            found = store.get(key)
-        if found is not None and all(name in found[1] for name in ("source", "ttir", *backend.texts, REMARKS)):
-            return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
+            entry = store.get(key)
+        if entry is not None and all(name in entry[1] for name in ("source", "ttir", *backend.texts, REMARKS)):
+            return _kernel(src, target, language, entry[0], entry[1], key, timings, store, dump, from_cache=True)
     if elsewhere is not None:
         facts, blobs = made_elsewhere(elsewhere, src, target, given, timings)
     else:
         with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
             backend.begin(target.machine)
         facts, blobs = _stages().make(src, target, opts, given, timings)
-    facts |= own
+    facts |= vendor_options
     if store is not None:
         with stage("store", timings):
             store.put(key, facts, with_places(src, blobs))

@@ -39,14 +39,14 @@ def make(
     with stage("lane", timings, lambda: ttir):
         program = lowered(module, target.machine, language, remarks)
     facts, texts = backend_of(target.machine).make(program, language, given, timings)
-    own = {
+    metadata = {
         "num_stages": language.num_stages,
         "debug": language.debug,
         "enable_fp_fusion": language.enable_fp_fusion,
         "warp_size": program.lanes,
         "backend_name": target.backend,
     }
-    facts = {**facts, **module_facts, **own}
+    facts = {**facts, **module_facts, **metadata}
     texts |= {"source": src.text(), "ttir": ttir, REMARKS: remarks.collected().stored()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 

@@ -111,11 +111,11 @@ class AsmDict(dict[str, Any]):
         return self._all().values()
 
     def _all(self) -> dict[str, Any]:
-        made = {}
+        texts = {}
         for key in self:
             with suppress(Unsupported):  # machine code without its tools, which is said to who asks for it by name
-                made[key] = self[key]
-        return made
+                texts[key] = self[key]
+        return texts
 
     def __reduce__(self) -> Any:
         return AsmDict, (dict(super().items()),)
@@ -302,12 +302,12 @@ class CompiledKernel:
                 raise LaunchTypeError(
                     f"the grid of a compiled kernel is a tuple of 1 to 3 integers, got a {type(grid).__name__}"
                 )
-            given = (grid,) if hasattr(grid, "__index__") else tuple(grid)
-            while len(given) > 3 and given[-1] == 1:
-                given = given[:-1]
-            if not 1 <= len(given) <= 3:
-                raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(given)}: {given}")
-            size = (*given, 1, 1)
+            sizes = (grid,) if hasattr(grid, "__index__") else tuple(grid)
+            while len(sizes) > 3 and sizes[-1] == 1:
+                sizes = sizes[:-1]
+            if not 1 <= len(sizes) <= 3:
+                raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(sizes)}: {sizes}")
+            size = (*sizes, 1, 1)
             self._launch_into(stream, size[:3], args)
 
         return runner

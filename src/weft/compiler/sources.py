@@ -59,10 +59,10 @@ class _KeysOnDisk(Keys):
     """Keys of constants for other processes too: what a module gives them is found by tracing."""
 
     def module(self, value: ModuleType) -> Any:
-        made = super().module(value)[:2]
+        key = super().module(value)[:2]
         if kind_of_module(value.__name__) == "user":
             self.unfollowed[f"module {value.__name__}"] = None
-        return made
+        return key
 
 
 class ASTSource:
@@ -88,9 +88,9 @@ class ASTSource:
         if unknown:
             wrong = f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}"
             raise _at(fn, wrong, hint="rename them, or leave them out")
-        given = constexprs if constexprs is not None else constants if constants is not None else {}
+        values = constexprs if constexprs is not None else constants if constants is not None else {}
         self.constants: dict[Path, Any] = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if isinstance(key, str):
                 if key not in fn.arg_names:
                     wrong = f"{self.name} has no parameter {key!r}; it has {fn.arg_names}"
@@ -111,8 +111,8 @@ class ASTSource:
             try:
                 str_to_ty(kind, None)
             except (ValueError, TypeError, AttributeError) as error:
-                found = error if isinstance(error, ValueError) else f"expected the name of a type, got {kind!r}"
-                raise _at(fn, f"the type of parameter `{name}` of {self.name}: {found}", name, hint=_TYPES) from None
+                reason = error if isinstance(error, ValueError) else f"expected the name of a type, got {kind!r}"
+                raise _at(fn, f"the type of parameter `{name}` of {self.name}: {reason}", name, hint=_TYPES) from None
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
         self.symbol = self._symbol()
         self._traced: list[Any] | None = None

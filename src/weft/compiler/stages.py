@@ -188,10 +188,10 @@ def _compile(
     if instead is not None:
         src = OverriddenSource(src, instead)
     if chosen.backend != "cpu":  # whose stages are not imported for the CPU
-        found: CompiledKernel = load("weft.compiler.gpu_kernels").compile_for(
+        kernel: CompiledKernel = load("weft.compiler.gpu_kernels").compile_for(
             src, chosen, options or {}, store=store, dump=dump, extra=environment, elsewhere=elsewhere
         )
-        return found
+        return kernel
     if src.ext == "ttgir":
         raise Unsupported(
             f"a Gluon kernel ({src.name}), whose layouts are for the threads of a GPU,",
@@ -270,8 +270,8 @@ def _kernel(
     # A program's scratch memory takes the place of a GPU's shared memory. Scripts divide by it where a GPU would need
     # some, for tiles; a kernel of scalars needs none there either.
     shared = max(16 if "tensor<" in stages["ttir"] else 0, int(facts.get("scratch_bytes", 0)))
-    own = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
-    metadata = {**TRITON_FACTS, **facts, **own}
+    launch_facts = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
+    metadata = {**TRITON_FACTS, **facts, **launch_facts}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache, blobs=blobs)
     if dump is not None:
         if from_cache:

@@ -43,7 +43,7 @@ def stored_params(module: ModuleOp) -> list[int]:
     if function is None:
         return []
     entry = function.regions[0].blocks[0]
-    found: set[int] = set()
+    stored: set[int] = set()
     seen: set[SSAValue] = set()
     work = [op.operands[0] for op in walk(function) if op.name in _WRITES]
     while work:
@@ -60,7 +60,7 @@ def stored_params(module: ModuleOp) -> list[int]:
                 work += filter(wanted, owner.operands)
                 work += _yielded(owner, wanted)
         elif owner is entry:
-            found.add(entry.args.index(value))
+            stored.add(entry.args.index(value))
         elif isinstance(owner, Block):
             # An argument of a loop's body, or of a block that is branched to: whatever may come in.
             parent = owner.parent_op()
@@ -71,7 +71,7 @@ def stored_params(module: ModuleOp) -> list[int]:
             elif parent is not None:
                 work += filter(wanted, parent.operands)
                 work += _yielded(parent, wanted)
-    return sorted(found)
+    return sorted(stored)
 
 
 def _yielded(op: Operation, wanted: Callable[[SSAValue], bool]) -> list[SSAValue]:

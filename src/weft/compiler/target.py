@@ -127,11 +127,11 @@ def as_target(target: Any = None) -> GPUTarget:
     else:
         backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
     if backend != "cpu":
-        found = _known(backend, arch)
-        if found is None and load("weft.compiler.backends").find_others():
-            found = _known(backend, arch)
-        if found is not None:
-            return found
+        row = _known(backend, arch)
+        if row is None and load("weft.compiler.backends").find_others():
+            row = _known(backend, arch)
+        if row is not None:
+            return row
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])

@@ -51,8 +51,8 @@ class Work:
 
     def reproducer(self) -> str:
         """A file that `weft.compile` takes, which says at its top how."""
-        given = {name: value for name, value in self.options if value is not None}
-        return f"// weft.compile(THIS_FILE, {str(self.target)!r}, {given!r})\n{self.ir}"
+        options = {name: value for name, value in self.options if value is not None}
+        return f"// weft.compile(THIS_FILE, {str(self.target)!r}, {options!r})\n{self.ir}"
 
 
 def work_of(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> Work:
@@ -61,8 +61,8 @@ def work_of(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> Work:
     if src.ext == "ttgir":
         language = load("weft.compiler.gpu").gluon_options(options, target)
     text = ir.print_module(src.make_ir(language, target), locations=True)
-    given = tuple(options.items())
-    return Work(src.name, text, src.ext, src.text(), target.backend, target.arch, target.warp_size, given)
+    pairs = tuple(options.items())
+    return Work(src.name, text, src.ext, src.text(), target.backend, target.arch, target.warp_size, pairs)
 
 
 class _Traced:

@@ -75,9 +75,9 @@ def _held(value: Any) -> Any:
     return value.held if type(value) is Unavailable else value
 
 
-def _without_doubt(what: Any) -> Any:
+def _without_doubt(variable: Any) -> Any:
     """The type of a variable, of its value or of its type in the loop, whether it may be unset or not."""
-    value = _held(what)
+    value = _held(variable)
     kind = value if isinstance(value, core.base_type) else getattr(value, "type", None)
     kind = kind.kind if isinstance(kind, MaybeType) else kind
     return kind if kind is None else kind._as_carried()

@@ -50,27 +50,27 @@ def check_threads(layout: DistributedLayout, shape: Sequence[int], warps: int, l
     if unresolved(layout):
         return
     linear: LinearLayout = layout.to_linear(shape)
-    have = {dim: linear.in_dims.get(dim, 1) for dim in ("lane", "warp", "block")}
+    counts = {dim: linear.in_dims.get(dim, 1) for dim in ("lane", "warp", "block")}
     for dim, wanted, threads, option in (
         ("lane", lanes, "threads in a warp", "threads_per_warp"),
         ("warp", warps, "warps", "warps_per_cta"),
         ("block", ctas, "blocks in a cluster", "cga_layout"),
     ):
-        if have[dim] != wanted:
-            raise _wrong_number(layout, dim, have[dim], wanted, threads, option)
+        if counts[dim] != wanted:
+            raise _wrong_number(layout, dim, counts[dim], wanted, threads, option)
 
 
 def _wrong_number(
-    layout: DistributedLayout, dim: str, have: int, wanted: int, threads: str, option: str
+    layout: DistributedLayout, dim: str, count: int, wanted: int, threads: str, option: str
 ) -> LayoutError:
     facts = {"lane": f"a warp has {wanted}", "warp": f"there are {wanted} here", "block": f"the cluster has {wanted}"}
     hints = {
         "lane": f"the entries of threads_per_warp must multiply to {wanted}",
-        "warp": f"the entries of warps_per_cta must multiply to {wanted}, or launch with num_warps={have}",
-        "block": f"cga_layout needs {wanted.bit_length() - 1} bases, or launch with num_ctas={have}",
+        "warp": f"the entries of warps_per_cta must multiply to {wanted}, or launch with num_warps={count}",
+        "block": f"cga_layout needs {wanted.bit_length() - 1} bases, or launch with num_ctas={count}",
     }
-    own = getattr(layout, option, None)
-    product = (
-        f"; {option} is {' * '.join(map(str, own))} = {prod(own)}" if own and len(own) > 1 and dim != "block" else ""
-    )
-    return LayoutError(f"the layout {layout!r} is for {have} {threads}, and {facts[dim]}{product}", hint=hints[dim])
+    sizes = getattr(layout, option, None)
+    product = ""
+    if sizes and len(sizes) > 1 and dim != "block":
+        product = f"; {option} is {' * '.join(map(str, sizes))} = {prod(sizes)}"
+    return LayoutError(f"the layout {layout!r} is for {count} {threads}, and {facts[dim]}{product}", hint=hints[dim])

@@ -24,20 +24,20 @@ def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[Distributed
     if not isinstance(layout, family):
         raise LayoutError(f"{name}: `acc` must have a layout of the class {family.__name__}, it has {layout!r}")
     for index, operand, value in ((0, "a", a), (1, "b", b)):
-        own = layout_of(value.type)
+        laid = layout_of(value.type)
         wanted = f"gl.DotOperandLayout({index}, {layout!r}, k_width)"
         hint = f"gl.convert_layout({operand}, {wanted}), or load it from shared memory in that layout"
-        if not isinstance(own, DotOperandLayout):
-            raise LayoutError(f"{name}: `{operand}` must have a DotOperandLayout, it has {own!r}", hint=hint)
-        if own.operand_index != index:
+        if not isinstance(laid, DotOperandLayout):
+            raise LayoutError(f"{name}: `{operand}` must have a DotOperandLayout, it has {laid!r}", hint=hint)
+        if laid.operand_index != index:
             raise LayoutError(
                 f"{name}: `{operand}` must have operand_index {index}, its layout is that of operand "
-                f"{own.operand_index}: {own!r}",
+                f"{laid.operand_index}: {laid!r}",
                 hint=hint,
             )
-        if own.parent != layout:
+        if laid.parent != layout:
             raise LayoutError(
-                f"{name}: `{operand}` is an operand of another product: its parent is {own.parent!r}, `acc` has "
+                f"{name}: `{operand}` is an operand of another product: its parent is {laid.parent!r}, `acc` has "
                 f"{layout!r}",
                 hint=hint,
             )
@@ -46,10 +46,10 @@ def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[Distributed
 
 
 def _check_shapes(name: str, a: tensor, b: tensor, acc: tensor) -> None:
-    (m, k), (k2, n), own = block_shape(a)[-2:], block_shape(b)[-2:], block_shape(acc)
-    if k != k2 or own[-2:] != (m, n):
+    (m, k), (k2, n), shape = block_shape(a)[-2:], block_shape(b)[-2:], block_shape(acc)
+    if k != k2 or shape[-2:] != (m, n):
         raise LayoutError(
-            f"{name}: {shape_text(block_shape(a))} times {shape_text(block_shape(b))} into {shape_text(own)}: "
+            f"{name}: {shape_text(block_shape(a))} times {shape_text(block_shape(b))} into {shape_text(shape)}: "
             f"{'K differs, ' + str(k) + ' and ' + str(k2) if k != k2 else 'the product is ' + shape_text((m, n))}",
             hint="[M, K] times [K, N] into [M, N]",
         )

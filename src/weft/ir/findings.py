@@ -67,8 +67,8 @@ def explained(fact: Mapping[str, Any], values: Sequence[int], span: Span | None)
         message, told, hint = told_of(source, values[0])
         span = source.span
     elif fact.get("what") == "stored":
-        own, other = (_stored(str(fact["type"]), v) for v in values)
-        told = f"{own} is stored there, and {other} by another place"
+        first, other = (_stored(str(fact["type"]), v) for v in values)
+        told = f"{first} is stored there, and {other} by another place"
         hint = "let the mask choose one of the places, or combine the values first, with tl.sum or tl.atomic_add"
     elif fact.get("what") == "value" and values:
         told = f"the value is {values[0]}"

@@ -152,11 +152,11 @@ class Block:
 
     def uses(self) -> dict[Value, list[LaneOp]]:
         """The operations that use each value, those in regions too, once for each time."""
-        found: dict[Value, list[LaneOp]] = {}
+        users: dict[Value, list[LaneOp]] = {}
         for op in self.walk():
             for value in op.operands:
-                found.setdefault(value, []).append(op)
-        return found
+                users.setdefault(value, []).append(op)
+        return users
 
 
 @dataclass(frozen=True)
@@ -393,8 +393,8 @@ class Builder:
         starts, at = dict[Value, int](), 0
         for v in values:
             starts[v], at = at, at + v.count
-        one = values[0] if len(values) == 1 else self.add("join", values, [(values[0].elem, at)]).result
-        return self.rename(one, [starts[v] + r for v, r in places])
+        joined = values[0] if len(values) == 1 else self.add("join", values, [(values[0].elem, at)]).result
+        return self.rename(joined, [starts[v] + r for v, r in places])
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the condition holds, else b."""

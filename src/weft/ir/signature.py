@@ -45,9 +45,10 @@ def flattened_descriptor(function: FuncOp, index: int) -> int:
     following = args[index + 1 : index + 1 + 2 * rank]
     if [a.type for a in following] != [i32] * rank + [i64] * rank:
         return 0
-    own = args[index].location
+    place = args[index].location
     for argument in following:
-        if isinstance(own, NameLoc) and isinstance(argument.location, NameLoc) and own.desc != argument.location.desc:
+        other = argument.location
+        if isinstance(place, NameLoc) and isinstance(other, NameLoc) and place.desc != other.desc:
             return 0
     return 2 * rank
 

@@ -80,10 +80,10 @@ def shifted_left(a: Any, b: Any) -> Any:
     return a << b
 
 
-def _check_size(what: str, bits: int) -> None:
+def _check_size(subject: str, bits: int) -> None:
     if bits > MOST_BITS:
         hint = "integers of the language have at most 64 bits; write 2.0 ** n for a float"
-        raise hinted(OverflowError(f"this {what} has more than {MOST_BITS} bits"), hint)
+        raise hinted(OverflowError(f"this {subject} has more than {MOST_BITS} bits"), hint)
 
 
 def _fold(value: constexpr, other: Any, operation: Callable[[Any, Any], Any]) -> Any:

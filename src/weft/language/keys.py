@@ -200,8 +200,8 @@ class Keys:
 
     def _object(self, value: Any) -> Key:
         if isinstance(value, Enum):
-            own = attributes_of_member(value)
-            kept = (self._mapping(own),) if own else ()
+            attributes = attributes_of_member(value)
+            kept = (self._mapping(attributes),) if attributes else ()
             return "enum", self.class_(type(value)), value.name, self.of(value.value), *kept
         if _is_numpy(value, ("generic", "ndarray")):
             return self._of_numpy(value)
@@ -240,8 +240,8 @@ class Keys:
             return None
         kind = type(value)
         name = kind.__name__ if kind.__module__ in ("builtins", "functools") else self.class_(kind)
-        own = {k: v for k, v in getattr(value, "__dict__", {}).items() if k[:2] != "__" and k != "cache_parameters"}
-        return name, *map(self.of, around), *((self._mapping(own),) if own else ())
+        fields = {k: v for k, v in getattr(value, "__dict__", {}).items() if k[:2] != "__" and k != "cache_parameters"}
+        return name, *map(self.of, around), *((self._mapping(fields),) if fields else ())
 
     def _as_plain(self, value: Any) -> Key | None:
         """The key of a container, a number or a text as one of Python's; None for what is none.
@@ -279,8 +279,8 @@ class Keys:
     def _of_numpy(self, value: Any) -> Key:
         kind = type(value)
         name = kind.__name__ if kind_of_module(kind.__module__) == "versioned" else self.class_(kind)
-        own = getattr(value, "__dict__", None)
-        facts = (value.strides, value.flags.writeable, *((self._mapping(own),) if own else ()))
+        attributes = getattr(value, "__dict__", None)
+        facts = (value.strides, value.flags.writeable, *((self._mapping(attributes),) if attributes else ()))
         plain = value.view(sys.modules["numpy"].ndarray) if is_array(value) else value  # a class may say anything
         if value.dtype.hasobject:
             return "array", name, value.shape, *facts, *map(self.of, plain.ravel().tolist())
@@ -312,13 +312,13 @@ class Keys:
         except Exception:
             fields = getattr(value, "__dict__", None)
             return self.opaque(value) if not fields else ("fields", self.class_(kind), self._mapping(fields))
-        own = () if _pickles_as_usual(kind) else self._attributes(value)
+        attributes = () if _pickles_as_usual(kind) else self._attributes(value)
         if isinstance(reduced, str):
-            return "global", self.class_(kind), reduced, *own
+            return "global", self.class_(kind), reduced, *attributes
         function, args, state, *items = (*reduced, None, None, None)[:5]
         more = [self.of(list(part)) for part in items if part is not None]
         made_by = getattr(function, "__name__", "")
-        return "made", self.class_(kind), made_by, self.of(args), self.of(state), *more, *own
+        return "made", self.class_(kind), made_by, self.of(args), self.of(state), *more, *attributes
 
     def _attributes(self, value: Any) -> Key:
         """The attributes of an object that are its own: those it has in a dictionary, and in slots."""

@@ -155,8 +155,8 @@ def _philox(seed: Any, counters: list[Any], n_rounds: Any, semantic: Any, wanted
             keys = [semantic.cast(wide, core.uint32), semantic.cast(semantic.lshr(wide, 32), core.uint32)]
         else:
             keys = [wide, 0]
-    own = [semantic.cast(c, words.type) if isinstance(c, tensor) else c for c in counters]
-    results = _rounds(own, keys, unwrap(n_rounds), words)
+    counter_words = [semantic.cast(c, words.type) if isinstance(c, tensor) else c for c in counters]
+    results = _rounds(counter_words, keys, unwrap(n_rounds), words)
     return _as_tensors(results[:wanted], words, semantic)
 
 

@@ -115,8 +115,8 @@ def _is_computed(value: Any, name: str) -> bool:
         if isinstance(member, (property, functools.cached_property)):
             return True
         return not is_jit(member) and isinstance(getattr(type(member), "__get__", None), FunctionType)
-    own = getattr(value, "__dict__", {})
-    return name not in own and any(hasattr(type(value), asked) for asked in ("__getattr__",))
+    attributes = getattr(value, "__dict__", {})
+    return name not in attributes and any(hasattr(type(value), asked) for asked in ("__getattr__",))
 
 
 class Names(NamedTuple):
@@ -195,14 +195,14 @@ class Digest(Keys):
         again = self._again(cls)
         if again is not None:
             return again
-        own, which, parts = vars(cls), Members(cls), Parts(cls)
+        namespace, which, parts = vars(cls), Members(cls), Parts(cls)
         self.followed["", id(which)] = (which.get("", None), which)
         self.followed["__bases__", id(parts)] = (cls.__bases__, parts)
         constants = getattr(cls, "__members__", {}) if issubclass(cls, Enum) else {}
         members = [("members", *((name, self.of(constants[name])) for name in constants))]
         for name in constants:
             self.followed[name, id(constants)] = (kept(constants[name]), constants)
-        for name, member in own.items():
+        for name, member in namespace.items():
             if name in BOOKKEEPING or name in constants or isinstance(member, MemberDescriptorType):
                 continue
             if name == "__dataclass_fields__":
@@ -210,12 +210,12 @@ class Digest(Keys):
                 continue
             if name in _OF_ENUMS and issubclass(cls, Enum):
                 continue
-            self.followed[name, id(own)] = (kept(member), own)
+            self.followed[name, id(namespace)] = (kept(member), namespace)
             members.append((name, self.of(member)))
         annotations = [(name, self._annotation(annotation)) for name, annotation in _annotations(cls).items()]
         more = [self.of(m) for m in vars(cls).get("hash_attrs", ())]  # an aggregate lists what its values do
         made_by = [self.class_(type(cls))] if kind_of_module(type(cls).__module__) == "user" else []  # its metaclass
-        theirs = sorted((self.class_(one) for one in registered(cls)), key=repr)
+        theirs = sorted((self.class_(subclass) for subclass in registered(cls)), key=repr)
         return *called, *made_by, *map(self.class_, cls.__bases__), *members, *annotations, *more, *theirs
 
     def _field(self, field: dataclasses.Field[Any]) -> Key:
@@ -268,8 +268,8 @@ class Digest(Keys):
         self._alive.append(code)
         return None
 
-    def _not_followed(self, what: str) -> None:
-        self.unfollowed[what] = None
+    def _not_followed(self, name: str) -> None:
+        self.unfollowed[name] = None
 
     def _function(self, fn: Any, direct: bool) -> Key:
         """The key of a function of Python; `direct` where a kernel's author has marked it to be run."""
@@ -499,8 +499,8 @@ class _One:
 
 
 @functools.lru_cache(maxsize=512)
-def _reading_of(one: _One) -> Reading:
-    return Reading(one.code)
+def _reading_of(read: _One) -> Reading:
+    return Reading(read.code)
 
 
 keys.reading_of = lambda code: _reading_of(_One(code))

@@ -125,7 +125,7 @@ def registered(cls: type) -> list[type]:
     if "_abc_impl" not in vars(cls):
         return []
     told = getattr(abc, "_get_dump", None)  # of CPython, as there is no function that is everybody's
-    return [] if told is None else [one for one in (reference() for reference in told(cls)[0]) if one is not None]
+    return [] if told is None else [sub for sub in (reference() for reference in told(cls)[0]) if sub is not None]
 
 
 class _Values(keys.Keys):

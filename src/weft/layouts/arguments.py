@@ -27,31 +27,31 @@ def bits_of(value: Any) -> int:
     return int(value)
 
 
-def shape_of(value: Any, what: str) -> tuple[int, ...]:
+def shape_of(value: Any, subject: str) -> tuple[int, ...]:
     """Sizes of the dimensions of a tile."""
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
-        raise LayoutError(f"{what} must be a list of sizes, got {value!r}")
+        raise LayoutError(f"{subject} must be a list of sizes, got {value!r}")
     sizes = tuple(value)
     for size in sizes:
         if not _integer(size) or size < 1:
-            raise LayoutError(f"{what} must be a list of sizes from 1 on, got {size!r} in it")
+            raise LayoutError(f"{subject} must be a list of sizes from 1 on, got {size!r} in it")
     return tuple(int(size) for size in sizes)
 
 
-def axis_of(value: Any, rank: int, what: str, *, negative: bool = False) -> int:
+def axis_of(value: Any, rank: int, subject: str, *, negative: bool = False) -> int:
     """A dimension; counted from the end if it is negative, where that is allowed."""
     if not _integer(value) or not (-rank if negative else 0) <= value < rank:
         legal = f"from {-rank} to {rank - 1}" if negative else f"from 0 to {rank - 1}"
-        raise LayoutError(f"{what} must be {legal}, got {value!r}" if rank else f"{what}: a tile of rank 0 has none")
+        raise LayoutError(f"{subject}{f' must be {legal}, got {value!r}' if rank else ': a tile of rank 0 has none'}")
     return int(value) % rank
 
 
-def linear_of(layout: Any, shape: Sequence[int], what: str) -> LinearLayout:
+def linear_of(layout: Any, shape: Sequence[int], subject: str) -> LinearLayout:
     """A linear layout, or that of a named layout for tiles of a shape."""
     if isinstance(layout, LinearLayout):
         return layout
     if not hasattr(layout, "to_linear"):
-        raise LayoutError(f"{what} must be a layout, got {layout!r}")
+        raise LayoutError(f"{subject} must be a layout, got {layout!r}")
     linear = layout.to_linear(shape)
     assert isinstance(linear, LinearLayout)
     return linear

@@ -135,14 +135,14 @@ class CuteLayout:
         bases = {name: [v for leaf in group for v in self._bits(*leaf)] for name, group in zip(names, groups)}
         self._check_carries(bases)
         apply = self.swizzle or (lambda value: value)
-        swizzled = {name: [apply(v) for v in own] for name, own in bases.items()}
+        swizzled = {name: [apply(v) for v in columns] for name, columns in bases.items()}
         constant = apply(self.offset)
         reached = constant
-        for own in swizzled.values():
-            for value in own:
+        for columns in swizzled.values():
+            for value in columns:
                 reached |= value
         linear = LinearLayout.from_bases(
-            {name: [(v,) for v in own] for name, own in swizzled.items()},
+            {name: [(v,) for v in columns] for name, columns in swizzled.items()},
             {out_dim: 1 << reached.bit_length()},
             require_surjective=False,
         )
@@ -159,8 +159,8 @@ class CuteLayout:
     def _check_carries(self, bases: dict[str, list[int]]) -> None:
         """LayoutError where a sum is no xor: two bits of coordinates, or the offset, have a bit in common."""
         taken: list[tuple[str, int]] = [("the offset", self.offset)] if self.offset else []
-        for name, own in bases.items():
-            for i, value in enumerate(own):
+        for name, columns in bases.items():
+            for i, value in enumerate(columns):
                 for other, before in taken:
                     if before & value:
                         raise LayoutError(
@@ -181,10 +181,10 @@ class CuteLayout:
         groups = [list(layout.in_columns(name)) for name in layout.in_dims]
         if not groups:
             raise LayoutError("to_cute: the layout has no input dimension, and a CuTe layout has a mode at least")
-        columns = [c for own in groups for c in own]
+        columns = [c for group in groups for c in group]
         swizzle = None if _overlap(columns) is None else _find_swizzle(columns)
         if swizzle is not None:
-            groups = [[swizzle(c) for c in own] for own in groups]
+            groups = [[swizzle(c) for c in group] for group in groups]
         elif (clash := _overlap(columns)) is not None:
             places = [f"{name} = {1 << i}" for name, log in layout.in_dims.items() for i in range(log.bit_length() - 1)]
             first, second = clash
@@ -193,7 +193,7 @@ class CuteLayout:
                 f"{columns[second]}, which have bits in common, so that the layout is no Shape:Stride; and no "
                 "Swizzle<B,M,S> takes all such bits away"
             )
-        modes = [_mode(own) for own in groups]
+        modes = [_mode(group) for group in groups]
         shapes, strides = [m[0] for m in modes], [m[1] for m in modes]
         if len(modes) == 1:
             return CuteLayout(shapes[0], strides[0], swizzle)

@@ -117,20 +117,20 @@ def _is(candidate: Layout, layout: LinearLayout, shape: Shape) -> bool:
 
 def _cluster(bases: Bases, shape: Shape) -> tuple[tuple[Basis, ...], Shape] | None:
     """(cga_layout, shape of one block's part), or None where blocks do not split the tile in parts side by side."""
-    own = list(shape)
+    sizes = list(shape)
     for basis in bases["block"]:
         if sum(map(bool, basis)) > 1:
             return None
-        own = [size // 2 if c else size for size, c in zip(own, basis, strict=True)]
-    if not all(own):
+        sizes = [size // 2 if c else size for size, c in zip(sizes, basis, strict=True)]
+    if not all(sizes):
         return None
-    cga = tuple(tuple(c // size for c, size in zip(basis, own, strict=True)) for basis in bases["block"])
-    return cga, tuple(own)
+    cga = tuple(tuple(c // size for c, size in zip(basis, sizes, strict=True)) for basis in bases["block"])
+    return cga, tuple(sizes)
 
 
 def _inserted(bases: Bases, at: int) -> Bases:
     """The bases with one more coordinate, 0."""
-    return {name: tuple((*b[:at], 0, *b[at:]) for b in own) for name, own in bases.items()}
+    return {name: tuple((*b[:at], 0, *b[at:]) for b in columns) for name, columns in bases.items()}
 
 
 def _splits(log: int, rank: int) -> Iterator[Shape]:
@@ -169,7 +169,7 @@ def _blocked_of(bases: Bases, shape: Shape) -> Iterator[BlockedLayout]:
             yield BlockedLayout(sizes[0], sizes[1], sizes[2], order, cga)
 
 
-def _counts(bases: Sequence[Basis], order: Sequence[int], reached: list[int], own: Shape) -> tuple[list[int], int]:
+def _counts(bases: Sequence[Basis], order: Sequence[int], reached: list[int], shape: Shape) -> tuple[list[int], int]:
     """(how far places move along each dimension, counted in this order; the number of bases that are left).
 
     `reached` is how far others have moved, and is moved on. Once a dimension is covered, zeros count as moves along it.
@@ -180,9 +180,9 @@ def _counts(bases: Sequence[Basis], order: Sequence[int], reached: list[int], ow
         while at < len(bases):
             basis = bases[at]
             forward = all(c == (reached[dim] if d == dim else 0) for d, c in enumerate(basis))
-            if forward and reached[dim] < own[dim]:
+            if forward and reached[dim] < shape[dim]:
                 reached[dim] *= 2
-            elif any(basis) or reached[dim] < own[dim]:
+            elif any(basis) or reached[dim] < shape[dim]:
                 break
             counts[dim] *= 2
             at += 1

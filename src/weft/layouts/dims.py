@@ -12,12 +12,12 @@ Dims = tuple[tuple[str, int], ...]
 """Names with the binary logarithm of their sizes."""
 
 
-def exact_log2(size: int, what: str) -> int:
+def exact_log2(size: int, subject: str) -> int:
     """The binary logarithm of a size; LayoutError unless it is a power of two."""
-    if not isinstance(what, str):
-        raise LayoutError(f"the name of a dimension must be a string, got {what!r}")
+    if not isinstance(subject, str):
+        raise LayoutError(f"the name of a dimension must be a string, got {subject!r}")
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1 or size & (size - 1):
-        raise LayoutError(f"the size of {what} must be a power of two, got {size!r}")
+        raise LayoutError(f"the size of {subject} must be a power of two, got {size!r}")
     return int(size).bit_length() - 1
 
 

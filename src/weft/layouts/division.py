@@ -20,7 +20,7 @@ def quotient_of(whole: LinearMap, divisor: LinearMap, *, left: bool) -> tuple[Di
         return None
     if any(log > mine_out.get(n, -1) for n, log in divisor._outs):
         return None
-    own = {n: log - small_outs.get(n, 0) for n, log in whole._outs}  # bits of the quotient in each output
+    quotient_logs = {n: log - small_outs.get(n, 0) for n, log in whole._outs}  # bits of the quotient in each output
     columns, at = [], 0
     for name, log in whole._ins:
         count = small_ins.get(name, 0)
@@ -29,23 +29,23 @@ def quotient_of(whole: LinearMap, divisor: LinearMap, *, left: bool) -> tuple[Di
         cut, rest = (bases[:count], bases[count:]) if left else (bases[log - count :], bases[: log - count])
         theirs = divisor.in_columns(name) if count else ()
         for column, wanted in zip(cut, theirs, strict=True):
-            if _split(whole._outs, column, own, left) != (_spread(whole._outs, divisor, wanted), 0):
+            if _split(whole._outs, column, quotient_logs, left) != (_spread(whole._outs, divisor, wanted), 0):
                 return None
         for column in rest:
-            tile, outside = _split(whole._outs, column, own, left)
+            tile, outside = _split(whole._outs, column, quotient_logs, left)
             if tile:
                 return None
             columns.append(outside)
-    return tuple((n, log - small_ins.get(n, 0)) for n, log in whole._ins), tuple(own.items()), columns
+    return tuple((n, log - small_ins.get(n, 0)) for n, log in whole._ins), tuple(quotient_logs.items()), columns
 
 
-def _split(outs: Dims, column: int, own: Mapping[str, int], left: bool) -> tuple[int, int]:
+def _split(outs: Dims, column: int, quotient_logs: Mapping[str, int], left: bool) -> tuple[int, int]:
     """A column's coordinates within the divisor and within the quotient, each flattened in the whole's order."""
     tile = outside = tile_at = outside_at = 0
     for name, log in outs:
         value = column & (1 << log) - 1
         column >>= log
-        mine = own[name]
+        mine = quotient_logs[name]
         inner = log - mine if left else mine
         low, high = value & (1 << inner) - 1, value >> inner
         a, b = (low, high) if left else (high, low)

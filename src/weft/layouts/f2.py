@@ -281,8 +281,8 @@ def complement(vectors: Matrix, size: int) -> list[Vector]:
     [1, 4]
     """
     if are_units(vectors):
-        own = set(vectors)
-        return [unit for unit in identity(size) if unit not in own]
+        subspace = set(vectors)
+        return [unit for unit in identity(size) if unit not in subspace]
     rows = Echelon(vectors)
     return [unit for unit in identity(size) if rows.add(unit)]
 

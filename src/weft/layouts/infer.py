@@ -90,13 +90,13 @@ def trans_source(result: LinearLayout, order: Sequence[int]) -> LinearLayout:
 
 def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout of `reshape(x, shape)`, which keeps the order of elements."""
-    own, shape = _shape(source, "reshape"), shape_of(shape, "reshape: the shape")
-    if prod(own) != prod(shape):
+    before, shape = _shape(source, "reshape"), shape_of(shape, "reshape: the shape")
+    if prod(before) != prod(shape):
         raise LayoutError(
-            f"reshape: a tile of shape {own} has {prod(own)} elements, one of {list(shape)} {prod(shape)}"
+            f"reshape: a tile of shape {before} has {prod(before)} elements, one of {list(shape)} {prod(shape)}"
         )
     names = dim_names(len(shape))
-    fastest_first = source.transpose_outs(dim_names(len(own))[::-1])
+    fastest_first = source.transpose_outs(dim_names(len(before))[::-1])
     return fastest_first.reshape_outs(dict(zip(names[::-1], reversed(shape), strict=True))).transpose_outs(names)
 
 
@@ -151,9 +151,9 @@ def broadcast_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout
     lanes, warps and blocks; for the rest every thread has more registers. So x[:, None], where x was a slice of a
     layout, is spread over the threads again.
     """
-    own = _shape(source, "broadcast")
-    axes = _checked_broadcast(own, shape)
-    names = dim_names(len(own))
+    before = _shape(source, "broadcast")
+    axes = _checked_broadcast(before, shape)
+    names = dim_names(len(before))
     bases = {dim: [list(basis) for basis in own_bases] for dim, own_bases in source.bases.items()}
     # The last dimension is the fastest, so it takes the first of the free places.
     wanted = [(axis, 1 << bit) for axis in reversed(axes) for bit in range(shape[axis].bit_length() - 1)]
@@ -164,14 +164,14 @@ def broadcast_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout
                 basis[axis] = value
     registers = bases.setdefault("register", [])
     for axis, value in wanted:
-        registers.append([value if d == axis else 0 for d in range(len(own))])
+        registers.append([value if d == axis else 0 for d in range(len(before))])
     return LinearLayout.from_bases(bases, dict(zip(names, shape, strict=True)), require_surjective=False)
 
 
 def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout of x, of that shape, where x broadcast is to have the layout `result`, with copies in registers."""
-    own = _shape(result, "broadcast")
-    axes = set(_checked_broadcast(shape, own))
+    after = _shape(result, "broadcast")
+    axes = set(_checked_broadcast(shape, after))
     bases = {
         dim: [[0 if d in axes else c for d, c in enumerate(basis)] for basis in own_bases]
         for dim, own_bases in result.bases.items()
@@ -245,7 +245,7 @@ def _halves(whole: LinearLayout, operation: str) -> LinearLayout:
         )
     registers.remove(only)
     bases = {**whole.bases, "register": registers}
-    if any(basis[last] for own in bases.values() for basis in own):
+    if any(basis[last] for columns in bases.values() for basis in columns):
         raise LayoutError(f"{operation}: more than one basis moves along the last dimension")
     smaller = LinearLayout.from_bases(bases, whole.out_dims, require_surjective=False)
     return _without(smaller, last)

@@ -246,9 +246,9 @@ class LinearLayout(LinearMap):
             count = 0
             for layout, place in ((self, place_mine), (outer, place_theirs)):
                 if layout.has_in(name):
-                    own = layout.in_columns(name)
-                    columns += (placed(c, layout._outs, place) for c in own)
-                    count += len(own)
+                    bases = layout.in_columns(name)
+                    columns += (placed(c, layout._outs, place) for c in bases)
+                    count += len(bases)
             in_dims.append((name, count))
         return LinearLayout._make(in_dims, out_dims, columns)
 
@@ -379,7 +379,7 @@ class LinearLayout(LinearMap):
             if ins.get(name) != outs.get(name):
                 return False
         starts = starts_of(self._outs)
-        own = sum([(1 << outs[name]) - 1 << starts[name] for name in names])
+        bits = sum([(1 << outs[name]) - 1 << starts[name] for name in names])
         at = 0
         for name, log in self._ins:
             columns = self._columns[at : at + log]
@@ -387,7 +387,7 @@ class LinearLayout(LinearMap):
                 start = starts[name]
                 if columns != tuple([1 << i for i in range(start, start + log)]):
                     return False
-            elif any(column & own for column in columns):
+            elif any(column & bits for column in columns):
                 return False
             at += log
         return True
@@ -499,9 +499,9 @@ class LinearLayout(LinearMap):
         """An input dimension cut to a smaller size, or made larger by bits that change nothing."""
         log = exact_log2(size, dim)
         start, old = self._in_at(dim)
-        own = self._columns[start : start + min(old, log)] + (0,) * (log - old)
+        columns = self._columns[start : start + min(old, log)] + (0,) * (log - old)
         ins = ((n, log if n == dim else o) for n, o in self._ins)
-        return LinearLayout._make(ins, self._outs, self._columns[:start] + own + self._columns[start + old :])
+        return LinearLayout._make(ins, self._outs, self._columns[:start] + columns + self._columns[start + old :])
 
     def resize_out(self, dim: str, size: int) -> LinearLayout:
         """An output dimension made larger, or smaller where no basis needs the upper part; LayoutError otherwise."""
@@ -533,9 +533,9 @@ class LinearLayout(LinearMap):
     def remove_zero_bases(self, dim: str) -> LinearLayout:
         """Without the bits of an input dimension whose basis is zero: only one of several copies is kept."""
         start, log = self._in_at(dim)
-        own = tuple(c for c in self._columns[start : start + log] if c)
-        ins = ((n, len(own) if n == dim else o) for n, o in self._ins)
-        return LinearLayout._make(ins, self._outs, self._columns[:start] + own + self._columns[start + log :])
+        columns = tuple(c for c in self._columns[start : start + log] if c)
+        ins = ((n, len(columns) if n == dim else o) for n, o in self._ins)
+        return LinearLayout._make(ins, self._outs, self._columns[:start] + columns + self._columns[start + log :])
 
     # -- checking -----------------------------------------------------------------------------------------------------
 

@@ -119,9 +119,9 @@ def to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
     if not copies["lane"] and not copies["warp"]:
         return value
     if not copies["warp"]:
-        own = [1 << i & ~copies["lane"] for i in range(layout.in_log("lane"))]
+        bases = [1 << i & ~copies["lane"] for i in range(layout.in_log("lane"))]
         order = unique_registers(layout)
-        lane = c.build.linear([0] * len(order), own)
+        lane = c.build.linear([0] * len(order), bases)
         moved = c.build.shuffle(c.build.rename(value, order), lane)
         return c.build.rename(moved, back(layout, order))
     shape = tuple(layout.out_dims.values())

@@ -23,15 +23,15 @@ def as_in_memory(layout: LinearLayout, memory: LinearLayout) -> LinearLayout:
     if memory.has_in("block"):
         blocks[: memory.in_log("block")] = memory.in_columns("block")
     if all(x ^ y in whole for x, y in zip(layout.in_columns("block"), blocks, strict=True)):
-        own = [x for d in ("register", "lane", "warp") for x in layout.in_columns(d)]
-        if f2.rank([*own, *memory.in_columns("offset")]) == f2.rank(own) == f2.rank(memory.in_columns("offset")):
+        held = [x for d in ("register", "lane", "warp") for x in layout.in_columns(d)]
+        if f2.rank([*held, *memory.in_columns("offset")]) == f2.rank(held) == f2.rank(memory.in_columns("offset")):
             return layout
     rows = f2.Echelon()
     columns = {d: [x if x in whole and rows.add(x) else 0 for x in layout.in_columns(d)] for d in ("warp", "lane")}
     wanted = (*layout.in_columns("register"), *memory.in_columns("offset"))
     registers = [x for x in wanted if x in whole and rows.add(x)]
     parts = {"register": registers, "lane": columns["lane"], "warp": columns["warp"], "block": blocks}
-    bases = {d: [layout._coordinates(x) for x in own] for d, own in parts.items()}
+    bases = {d: [layout._coordinates(x) for x in held] for d, held in parts.items()}
     return LinearLayout.from_bases(bases, layout.out_dims, require_surjective=False)
 
 
@@ -42,7 +42,7 @@ def in_each_block(layout: LinearLayout, axis: int | None = None) -> LinearLayout
     >>> in_each_block(rows).bases["register"], in_each_block(rows).bases["block"]
     (((1,), (2,)), ((0,),))
     """
-    bases = {dim: list(own) for dim, own in layout.bases.items()}
+    bases = {dim: list(columns) for dim, columns in layout.bases.items()}
     moved = [any(b) if axis is None else bool(b[axis]) for b in bases.get("block", [])]
     if not any(moved):
         return layout

@@ -50,8 +50,8 @@ def _print(c: Context, op: Operation) -> None:
     attrs = {"prefix": prefix, "hex": bool(int_value(op.properties["hex"]))}
     if len({v.count for v in values}) > 1:  # tiles in different layouts, or scalars beside tiles
         for i, (value, layout, sign) in enumerate(zip(values, layouts, signed, strict=True)):
-            one = {"layouts": (layout,), "places": (_places(layout),), "signed": (sign,)}
-            c.build.add("print", [value], (), attrs | one | {"operand": i, "operands": len(values)})
+            told = {"layouts": (layout,), "places": (_places(layout),), "signed": (sign,)}
+            c.build.add("print", [value], (), attrs | told | {"operand": i, "operands": len(values)})
         return
     places = tuple(map(_places, layouts))
     c.build.add("print", values, (), {**attrs, "layouts": tuple(layouts), "places": places, "signed": tuple(signed)})

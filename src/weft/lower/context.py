@@ -263,10 +263,10 @@ class Context:
 
     # -- shared memory ----------------------------------------------------------------------------------------------
 
-    def allocate(self, size: int, what: str, alignment: int = 16) -> Value:
+    def allocate(self, size: int, purpose: str, alignment: int = 16) -> Value:
         """i32: the address of a new buffer in shared memory."""
         span: Span | None = self.build.span
-        self.program.shared.append(Allocation(size, alignment, None, span, what))
+        self.program.shared.append(Allocation(size, alignment, None, span, purpose))
         return self.build.add("shared", (), [("i32", 1)], {"allocation": len(self.program.shared) - 1}).result
 
     def offset_of(self, descriptor: SSAValue) -> int:
@@ -283,11 +283,11 @@ class Context:
         if self.rank_of(source):
             self.ranks[view] = self.rank_of(source)
 
-    def only_own(self, descriptor: SSAValue, what: str) -> None:
+    def only_own(self, descriptor: SSAValue, access: str) -> None:
         """Raises Unsupported for a part of a buffer that other blocks of the cluster have in their memory."""
         if self.rank_of(descriptor):
             raise Unsupported(
-                f"{what} a part of shared memory that lies in other blocks of the cluster",
+                f"{access} a part of shared memory that lies in other blocks of the cluster",
                 self.program.target,
                 self.build.span,
                 hint="load it into registers, and store it to memory of which each block has its own part",

@@ -132,8 +132,8 @@ def _swapped(c: Context, words: Value, swap: Swap, each: int) -> Value:
         return c.build.add("permute", [a, b, selector], [("i32", half)], {"each": each}).result
 
     first, second = (c.build.rename(words, range(i, words.count, 2)) for i in (0, 1))
-    got = c.build.shuffle_xor(permuted(first, second, selectors[0]), [1 << swap.lane] * half)
-    parts = [permuted(first, got, selectors[1]), permuted(second, got, selectors[2])]
+    received = c.build.shuffle_xor(permuted(first, second, selectors[0]), [1 << swap.lane] * half)
+    parts = [permuted(first, received, selectors[1]), permuted(second, received, selectors[2])]
     both = c.build.add("join", parts, [("i32", words.count)]).result
     return c.build.rename(both, [(k & 1) * half + k // 2 for k in range(words.count)])
 

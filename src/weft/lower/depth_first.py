@@ -126,8 +126,8 @@ class _Run:
 
     def __init__(self, ops: Sequence[LaneOp], uses: Counter[Value]) -> None:
         self.granule: dict[Value, int] = {}
-        here = Counter(x for op in ops for x in op.operands)
-        self.left = {op.result for op in ops if uses[op.result] > here[op.result]}
+        uses_in_run = Counter(x for op in ops for x in op.operands)
+        self.left = {op.result for op in ops if uses[op.result] > uses_in_run[op.result]}
         """What is used behind the run."""
         self.needs: dict[Piece, list[Piece]] = {}
         """Of each piece, those that it is made of, those with the longest ways first."""
@@ -157,15 +157,15 @@ class _Run:
 
     def pieces_of(self, ops: Iterable[LaneOp]) -> list[Piece]:
         """The pieces of what operations give, under whatever name."""
-        found: dict[Piece, None] = {}
+        pieces: dict[Piece, None] = {}
         for op in ops:
             value = op.result
             if op.name not in ALIASES:
-                found.update(((value, k), None) for k in range(-(-value.count // self.granule[value])))
+                pieces.update(((value, k), None) for k in range(-(-value.count // self.granule[value])))
                 continue
             origins = (self._origin(value, r) for r in range(value.count))
-            found.update(((x, r // self.granule[x]), None) for x, r in origins if x in self.granule)
-        return list(found)
+            pieces.update(((x, r // self.granule[x]), None) for x, r in origins if x in self.granule)
+        return list(pieces)
 
     def _registers(self, piece: Piece) -> range:
         value, k = piece
@@ -212,28 +212,28 @@ class _Run:
 
     def written(self, order: Sequence[Piece], kept: Sequence[LaneOp]) -> list[LaneOp]:
         """The pieces as operations, and then the values that are kept, under their names."""
-        build, made = Builder(Block()), dict[Piece, Value]()
+        build, values = Builder(Block()), dict[Piece, Value]()
         for piece in order:
             op, registers = _maker(piece[0]), self._registers(piece)
             count, attrs, build.span = op.result.count, op.attrs, op.span
-            given = [self._gathered(build, made, x, _needed(x, count, registers)) for x in op.operands]
+            operands = [self._gathered(build, values, x, _needed(x, count, registers)) for x in op.operands]
             if op.name == "linear":
                 attrs = {**attrs, "registers": tuple(attrs["registers"][r] for r in registers)}
-            made[piece] = build.add(op.name, given, [(op.result.elem, len(registers))], attrs).result
+            values[piece] = build.add(op.name, operands, [(op.result.elem, len(registers))], attrs).result
         for op in kept:
             value, build.span = op.result, op.span
-            found = self._gathered(build, made, value, range(value.count))
-            value.op = build.add("rename", [found], (), {"table": tuple(range(value.count))})
+            gathered = self._gathered(build, values, value, range(value.count))
+            value.op = build.add("rename", [gathered], (), {"table": tuple(range(value.count))})
             value.op.results = (value,)
         return build.block.ops
 
-    def _gathered(self, build: Builder, made: dict[Piece, Value], x: Value, registers: Sequence[int]) -> Value:
+    def _gathered(self, build: Builder, values: dict[Piece, Value], x: Value, registers: Sequence[int]) -> Value:
         """Registers of a value, from the pieces where it has them."""
         places: list[tuple[Value, int]] = []
         for value, r in (self._origin(x, r) for r in registers):
             if value in self.granule:
                 k, r = divmod(r, self.granule[value])
-                value = made[value, k]
+                value = values[value, k]
             places.append((value, r))
         return build.gather(places)
 

@@ -184,12 +184,12 @@ class _Product:
         tiles = [_lanes(o.layout) for o in entry.operands]
         left, right = self.placed(0, 1, tiles[0]), self.placed(1, 0, tiles[1])
         wanted = tuple((0,) * self.batch + p for p in tiles[2])
-        own = self.layouts[2].bases["lane"]
+        lanes = self.layouts[2].bases["lane"]
         if (
             left is None
             or right is None
             or any(left[x] != right[x] for x in left.keys() & right.keys())
-            or any(b != w and b != self.wrapped(w) for b, w in zip(own, wanted, strict=True))
+            or any(b != w and b != self.wrapped(w) for b, w in zip(lanes, wanted, strict=True))
         ):
             return None
         left |= right
@@ -203,8 +203,8 @@ class _Product:
         A tile that is smaller than the instruction is repeated in it: the layouts have copies in those lanes and
         registers, and the instruction makes copies of the result.
         """
-        own = self.shape[self.batch + axis]
-        return bool(own % size and size % own)
+        extent = self.shape[self.batch + axis]
+        return bool(extent % size and size % extent)
 
     def misfit(self, entry: Instruction) -> int | None:
         """The operand whose lanes hold other elements than the instruction wants; None if all fit, each for itself."""
@@ -213,8 +213,8 @@ class _Product:
             if self.placed(which, 1 - which, tiles[which]) is None:
                 return which
         wanted = tuple((0,) * self.batch + p for p in tiles[2])
-        own = self.layouts[2].bases["lane"]
-        return 2 if any(b != w and b != self.wrapped(w) for b, w in zip(own, wanted, strict=True)) else None
+        lanes = self.layouts[2].bases["lane"]
+        return 2 if any(b != w and b != self.wrapped(w) for b, w in zip(lanes, wanted, strict=True)) else None
 
     def is_far(self, bit: int) -> bool:
         """Whether elements at this distance along the sum come with different loads: they are better used apart."""
@@ -233,8 +233,8 @@ class _Product:
     def placed(self, which: int, axis: int, tile: tuple[Point, ...]) -> dict[int, int] | None:
         """From the instruction's k to that of the layout, for the bits that lanes hold."""
         places: dict[int, int] = {}
-        for own, wanted in zip(self.layouts[which].bases["lane"], tile, strict=True):
-            place = own[self.batch :]
+        for basis, wanted in zip(self.layouts[which].bases["lane"], tile, strict=True):
+            place = basis[self.batch :]
             if wanted[axis]:
                 if place[1 - axis] or not place[axis] or place[axis] & place[axis] - 1:
                     return None

@@ -122,13 +122,13 @@ def few_copies(program: LaneProgram) -> int:
     count = load.operands[0].count
     if not _is_wide(load) or not _is_wide(store) or load.attrs.get("volatile") or count != store.operands[0].count:
         return 0
-    own = count * ACCESS_BITS // 8 * program.lanes
+    moved = count * ACCESS_BITS // 8 * program.lanes
     computed, values = 0, {load.result}
     for op in ops:
         if op is not store and values & set(op.operands):
             computed, values = computed + 1, values | set(op.results)
-    block = own * program.warps
-    return at_a_time // block if own in BY_A_WARP and block in COPIED and computed <= MOST_ARITHMETIC else 0
+    block = moved * program.warps
+    return at_a_time // block if moved in BY_A_WARP and block in COPIED and computed <= MOST_ARITHMETIC else 0
 
 
 def _is_wide(op: LaneOp) -> bool:

@@ -75,8 +75,8 @@ def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:
             name = "arith.shli" if shift > 0 else "arith.shrui"
             parts.append(c.build.op(name, [bits, c.number(abs(shift))], "i32") if shift else bits)
         else:
-            one = c.build.op("arith.shrui", [bits, c.number(i)], "i32")
-            parts.append(c.build.op("arith.muli", [one, c.number(columns[i])], "i32"))
+            bits_at_zero = c.build.op("arith.shrui", [bits, c.number(i)], "i32")
+            parts.append(c.build.op("arith.muli", [bits_at_zero, c.number(columns[i])], "i32"))
         i += run
     total = parts[0] if parts else c.number(0)
     for part in parts[1:]:
@@ -111,9 +111,9 @@ class Wanted:
 
     def place(self, where: Sequence[int], *, registers: bool = True) -> Value:
         """A linear function of the element, given by its values at powers of two; or what lanes and warps add to it."""
-        own = f2.span(self.fixed(where, "register")) if registers else [0]
+        offsets = f2.span(self.fixed(where, "register")) if registers else [0]
         block = self.fixed(where, "block") if self.layout.has_in("block") else ()
-        at = self.c.build.linear(own, self.fixed(where, "lane"), self.fixed(where, "warp"), block)
+        at = self.c.build.linear(offsets, self.fixed(where, "lane"), self.fixed(where, "warp"), block)
         return self.c.build.op("arith.xori", [at, self.moved(where)], "i32")
 
 
@@ -200,11 +200,11 @@ def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     to_lane, to_register = _places(c, plan)
     wanted = Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
     lane = None if plan.kind == "registers" else wanted.place(to_lane)
-    own = f2.span(wanted.fixed(to_register, "register"))
+    offsets = f2.span(wanted.fixed(to_register, "register"))
     along = to_register[wanted.shift : wanted.shift + wanted.bits]
     rows = f2.Echelon()
     steps = [x for x in (*along, *wanted.fixed(to_register, "lane"), *wanted.fixed(to_register, "warp")) if rows.add(x)]
-    candidates = [c.build.rename(value, [r ^ step for r in own]) for step in f2.span(steps)]
+    candidates = [c.build.rename(value, [r ^ step for r in offsets]) for step in f2.span(steps)]
     if lane is not None:
         candidates = [c.build.shuffle(x, lane) for x in candidates]
     return _meant(c, candidates, steps, wanted.place(to_register, registers=False)) if steps else candidates[0]
@@ -215,8 +215,8 @@ def _meant(c: Context, candidates: list[Value], steps: Sequence[int], which: Val
     tests = [next((b for b in f2.bits(x) if not any(y >> b & 1 for y in steps if y != x)), None) for x in steps]
     if None not in tests:
         for bit in tests:
-            one = c.build.op("arith.andi", [which, c.number(1 << (bit or 0))], "i32")
-            odd = c.build.op("arith.cmpi", [one, c.number(0)], "i1", predicate=1)
+            bit_of_step = c.build.op("arith.andi", [which, c.number(1 << (bit or 0))], "i32")
+            odd = c.build.op("arith.cmpi", [bit_of_step, c.number(0)], "i1", predicate=1)
             candidates = [c.build.select(odd, b, a) for a, b in zip(candidates[0::2], candidates[1::2], strict=True)]
         return candidates[0]
     result = candidates[0]

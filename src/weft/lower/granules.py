@@ -31,19 +31,19 @@ def granules_of(block: Block) -> dict[Value, int]:
 def _note(block: Block, granules: dict[Value, int], *, everything: bool) -> None:
     """With `everything`, of the region of a branch that gives a tile: all of it is written once for each part."""
     for op in block.ops:
-        one = op.results[0] if len(op.results) == 1 else None
-        is_wide = one is not None and one.count >= WIDE
+        result = op.results[0] if len(op.results) == 1 else None
+        is_wide = result is not None and result.count >= WIDE
         is_tile = bool(op.regions) and is_wide and all(map(_is_pure, op.regions))
         for region in op.regions:
             _note(region, granules, everything=everything or is_tile)
-        if one is None:
+        if result is None:
             continue
         if is_tile or (is_wide and op.name == "load" and op.attrs["space"] == "global"):
-            granules[one] = granule_of(op, granules)
+            granules[result] = granule_of(op, granules)
         elif everything and op.name == "constant":
-            granules[one] = 1
+            granules[result] = 1
         elif is_lazy(op) and (everything or is_wide or any(x in granules for x in op.operands)):
-            granules[one] = granule_of(op, granules)
+            granules[result] = granule_of(op, granules)
 
 
 def is_lazy(op: LaneOp) -> bool:

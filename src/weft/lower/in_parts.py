@@ -118,10 +118,10 @@ class _Writer:
             inner, outer = Block(region.arguments), self.build.block
             self.build.block = inner
             self.scopes.append({})
-            for one in region.ops:
-                self.build.span = one.span
-                if not (one.results and one.results[0] in self.plan.lazy):
-                    self._as_it_is(one)
+            for inner_op in region.ops:
+                self.build.span = inner_op.span
+                if not (inner_op.results and inner_op.results[0] in self.plan.lazy):
+                    self._as_it_is(inner_op)
             self.scopes.pop()
             self.build.block = outer
             region.ops[:] = inner.ops
@@ -291,14 +291,14 @@ class _Writer:
         """What is the same for all registers, of all that something is computed from, beside a tile."""
         scalars, todo, seen = list[Value](), [value], {tile}
         while todo:
-            one = todo.pop()
-            if one in seen:
+            source = todo.pop()
+            if source in seen:
                 continue
-            seen.add(one)
-            if one.op is None or one not in self.plan.lazy or one.count == 1:
-                scalars.append(one)
+            seen.add(source)
+            if source.op is None or source not in self.plan.lazy or source.count == 1:
+                scalars.append(source)
             else:
-                todo += one.op.operands
+                todo += source.op.operands
         return scalars
 
     def _alias(self, op: LaneOp, value: Value, registers: list[int]) -> None:

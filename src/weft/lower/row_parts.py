@@ -163,27 +163,27 @@ class Parts:
         """What deferred operations compute a value from."""
         leaves, seen, todo = list[SSAValue](), set[SSAValue](), [value]
         while todo:
-            one = todo.pop()
-            if one in seen:
+            source = todo.pop()
+            if source in seen:
                 continue
-            seen.add(one)
-            if one in self.kept or one.owner not in self.deferred:
-                leaves.append(one)
+            seen.add(source)
+            if source in self.kept or source.owner not in self.deferred:
+                leaves.append(source)
             else:
-                todo += reversed(one.owner.operands)  # type: ignore[union-attr]
+                todo += reversed(source.owner.operands)  # type: ignore[union-attr]
         return leaves
 
     def of_run(self, c: Context, value: SSAValue, k: int, part: Runs) -> dict[SSAValue, Value]:
         """A value in the runs number k, and what it is computed from."""
 
-        def leaf(one: SSAValue) -> Value | None:
-            if one in self.kept:
-                return self.kept[one][k]
-            if one in self.loads:
-                return self.loads[one].end(k)
-            if one.owner in self.deferred:
+        def leaf(source: SSAValue) -> Value | None:
+            if source in self.kept:
+                return self.kept[source][k]
+            if source in self.loads:
+                return self.loads[source].end(k)
+            if source.owner in self.deferred:
                 return None
-            fragment = c[one]
+            fragment = c[source]
             return fragment if fragment.count == 1 else c.build.rename(fragment, part.order)
 
         return _evaluated(c, value, leaf)
@@ -191,12 +191,12 @@ class Parts:
     def of_ends(self, c: Context, value: SSAValue, ends: Ends) -> Value:
         """A value at the ends of a row."""
 
-        def leaf(one: SSAValue) -> Value | None:
-            if one in self.ends:
-                return self.ends[one]
-            if isinstance(one.owner, Operation) and one.owner.name == "tt.make_range":
+        def leaf(source: SSAValue) -> Value | None:
+            if source in self.ends:
+                return self.ends[source]
+            if isinstance(source.owner, Operation) and source.owner.name == "tt.make_range":
                 return ends.place
-            return c[one] if _is_same_everywhere(one) else None
+            return c[source] if _is_same_everywhere(source) else None
 
         return _evaluated(c, value, leaf)[value]
 
@@ -204,10 +204,10 @@ class Parts:
         """A value beyond the end of the row, and all that has been computed there."""
         kept = self._beyond.setdefault(id(c.build.block), {})
 
-        def leaf(one: SSAValue) -> Value | None:
-            if one in kept:
-                return kept[one]
-            return self.others[one] if one in self.others else c[one] if _is_same_everywhere(one) else None
+        def leaf(source: SSAValue) -> Value | None:
+            if source in kept:
+                return kept[source]
+            return self.others[source] if source in self.others else c[source] if _is_same_everywhere(source) else None
 
         kept.update(_evaluated(c, value, leaf))
         return kept
@@ -272,10 +272,10 @@ def _evaluated(c: Context, value: SSAValue, leaf: Callable[[SSAValue], Value | N
     """A value, and all that it is computed from, down to leaves. (Chains may be longer than the stack.)"""
     values, todo = dict[SSAValue, Value](), [value]
     while todo:
-        one = todo[-1]
-        fragment = values.get(one) or leaf(one)
+        source = todo[-1]
+        fragment = values.get(source) or leaf(source)
         if fragment is None:
-            op = one.owner
+            op = source.owner
             assert isinstance(op, Operation)
             missing = [x for x in op.operands if x not in values]
             if missing:
@@ -283,7 +283,7 @@ def _evaluated(c: Context, value: SSAValue, leaf: Callable[[SSAValue], Value | N
                 continue
             operands = [values[x] for x in op.operands]
             fragment = c.of_given(op, operands)
-        values[one] = fragment
+        values[source] = fragment
         todo.pop()
     return values
 

@@ -123,8 +123,8 @@ class Runs:
     def of_warp(self, place: Value) -> Value:
         """Whether a place is of this warp."""
         columns = self.layout.in_columns("warp")
-        own, bits = self.c.build.linear([0], (), columns), sum(dict.fromkeys(columns))
-        return self.compare(self.c.build.op("arith.andi", [place, self.c.number(bits)], "i32"), "==", own)
+        warp_bits, bits = self.c.build.linear([0], (), columns), sum(dict.fromkeys(columns))
+        return self.compare(self.c.build.op("arith.andi", [place, self.c.number(bits)], "i32"), "==", warp_bits)
 
     def if_warp(self, condition: Value, kinds: Sequence[tuple[str, int]], taken: Block, otherwise: Block) -> LaneOp:
         """A branch that whole warps take."""
@@ -183,8 +183,8 @@ class Ends:
         is_end = runs.compare(index, "<", c.number(0))  # the first places have the end of the tile
         self.index = c.build.select(is_end, c.plus(index, c.number(runs.tile)), index)
         once = runs.compare(runs.less(behind, c.number(self.half)), "<u", c.number(runs.tile - self.half))
-        there = [runs.compare(self.index, "<u", runs.end), runs.of_warp(self.place)]
-        self.there = c.all_of([*there, c.build.op("arith.ori", [is_first, once], "i1")])
+        conditions = [runs.compare(self.index, "<u", runs.end), runs.of_warp(self.place)]
+        self.there = c.all_of([*conditions, c.build.op("arith.ori", [is_first, once], "i1")])
         """Whether there is such an element, for this warp, that no other lane has."""
         assert self.there is not None
         self.mine = runs.in_warp(self.there)

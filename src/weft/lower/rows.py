@@ -201,13 +201,13 @@ def _apart(c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any
     start, filled = runs.address(), _word(c, other, runs.size)
     if width == 1:
         places = runs.at(start, range(0, length + chunk, chunk))
-        own = c.build.load("global", places, WORDS, 1, runs.each(runs.whole(), count + 1), filled, **hints)
-        return lambda: _permuted(c, runs, _Words(c, own, count + 1), elem)
+        loaded = c.build.load("global", places, WORDS, 1, runs.each(runs.whole(), count + 1), filled, **hints)
+        return lambda: _permuted(c, runs, _Words(c, loaded, count + 1), elem)
     begins = runs.less(runs.index(), runs.before)
     steps = [k * chunk // runs.size for k in range(count)]
     inside = runs.all_there(c.plus(runs.each(begins, count), c.build.linear(steps * len(runs.places))), chunk)
     places = runs.at(start, [k * chunk for k in range(count)])
-    own = c.build.load("global", places, WORDS, width, inside, filled, **hints)
+    loaded = c.build.load("global", places, WORDS, width, inside, filled, **hints)
     lane, lanes = c.lane(), c.program.lanes
     is_first = runs.compare(lane, "==", c.number(0))
     inside = runs.all_there(c.plus(begins, c.number(lanes * runs.run)), chunk)
@@ -215,7 +215,7 @@ def _apart(c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any
     behind = c.build.load("global", runs.at(start, [lanes * length]), WORDS, width, inside, filled, **hints)
 
     def moved() -> Value:
-        mine = _Words(c, own, count * width)
+        mine = _Words(c, loaded, count * width)
         sent = c.build.select(is_first, behind, mine.some(0, width))
         next_lane = c.build.op("arith.andi", [c.plus(lane, c.number(1)), c.number(lanes - 1)], "i32")
         words = mine.followed_by(_Words(c, c.build.shuffle(sent, next_lane), width))
@@ -277,8 +277,8 @@ def _store(c: Context, op: Operation) -> None:
     for k, part in enumerate(runs.parts()):
         for load in loads:
             load.begin_to(k + load.ahead + is_alone)
-        there, body = parts.any_there(c, part, geometry, k) if is_skipped else None, Block()
-        before = c.inside(body) if there is not None else None
+        any_there, body = parts.any_there(c, part, geometry, k) if is_skipped else None, Block()
+        before = c.inside(body) if any_there is not None else None
         stored = parts.of_run(c, value, k, part)[value]
         if stored.count == 1:
             stored = c.build.rename(stored, [0] * len(part.order))
@@ -292,9 +292,9 @@ def _store(c: Context, op: Operation) -> None:
             _store_ends(c, part, stored, once, hints)
             c.restore(outer)
             part.if_warp(ends.mine, (), taken, Block())
-        if there is not None and before is not None:
+        if any_there is not None and before is not None:
             c.restore(before)
-            part.if_warp(there, (), body, Block())
+            part.if_warp(any_there, (), body, Block())
     if is_apart:
         taken = Block()
         before = c.inside(taken)
@@ -314,17 +314,17 @@ def _store_ends(c: Context, runs: Runs, stored: Value, once: Value | None, hints
     rest = c.build.select(ragged, runs.less(runs.end, index), c.number(0))
     numbers = c.build.linear([e for _ in runs.places for e in each])
     address = runs.at(runs.address(), range(0, runs.run * runs.size, runs.size))
-    there = runs.compare(numbers, "<", runs.each(rest, runs.run))
+    active = runs.compare(numbers, "<", runs.each(rest, runs.run))
     if 0 not in runs.places:
-        c.build.store("global", address, stored, 1, there, **hints)
+        c.build.store("global", address, stored, 1, active, **hints)
         return
     first = runs.places.index(0)
     of_first = [first * runs.run + e for e in each]
     early = runs.less(c.number(0), c.build.rename(index, [first]))  # so many are of the tile's end
     both = c.build.add("join", [early, c.number(0)], [("i32", 2)]).result
     least = runs.each(c.build.rename(both, [int(k != first) for k in range(len(runs.places))]), runs.run)
-    there = c.build.op("arith.andi", [there, runs.compare(numbers, ">=", least)], "i1")
-    c.build.store("global", address, stored, 1, there, **hints)
+    active = c.build.op("arith.andi", [active, runs.compare(numbers, ">=", least)], "i1")
+    c.build.store("global", address, stored, 1, active, **hints)
     rest = runs.less(c.build.rename(rest, [first]), c.number(runs.tile))
     most = c.build.op("arith.minsi", [rest, early], "i32")
     end = c.build.op("arith.addi", [c.build.rename(address, of_first), c.number(runs.tile * runs.size, "i64")], "i64")

@@ -99,9 +99,9 @@ class _Scan:
         """a, which comes first, with b."""
         return combined(self.c, self.body, a, b)
 
-    def take(self, values: Values, have: Sequence[int], want: Sequence[int]) -> Values:
+    def take(self, values: Values, held: Sequence[int], want: Sequence[int]) -> Values:
         """Some registers of values that have others."""
-        at = {r: i for i, r in enumerate(have)}
+        at = {r: i for i, r in enumerate(held)}
         return [self.c.build.rename(v, [at[r] for r in want]) for v in values]
 
     def select(self, condition: Value, a: Values, b: Values) -> Values:
@@ -169,18 +169,18 @@ class _Scan:
         if segment.kind == "register":
             return self.before_in_registers(level, values, registers)
         in_warps = segment.kind == "warp"
-        own, exists, total = (self.between_warps if in_warps else self.between_lanes)(level, values, registers)
-        return [self.after(g, own, exists, registers) for g in self.before(level + 1, total, registers)]
+        prefix, exists, total = (self.between_warps if in_warps else self.between_lanes)(level, values, registers)
+        return [self.after(g, prefix, exists, registers) for g in self.before(level + 1, total, registers)]
 
-    def after(self, group: _Before, own: Values, exists: Value, registers: list[int]) -> _Before:
+    def after(self, group: _Before, prefix: Values, exists: Value, registers: list[int]) -> _Before:
         """What the segment itself has before each place, after what comes before the segment."""
-        own = self.take(own, registers, group.registers)
+        prefix = self.take(prefix, registers, group.registers)
         if group.values is None:
-            return _Before(group.registers, own, exists)
-        both = self.select(exists, self.combine(group.values, own), group.values)
+            return _Before(group.registers, prefix, exists)
+        both = self.select(exists, self.combine(group.values, prefix), group.values)
         if group.exists is None:
             return _Before(group.registers, both)
-        return _Before(group.registers, self.select(group.exists, both, own), self.either(exists, group.exists))
+        return _Before(group.registers, self.select(group.exists, both, prefix), self.either(exists, group.exists))
 
     def before_in_registers(self, level: int, values: Values, registers: list[int]) -> list[_Before]:
         """The first of each segment has what comes before it, the others also their predecessors."""
@@ -189,13 +189,13 @@ class _Scan:
         totals = []
         for group in self.before(level + 1, rows[-1], base):
             totals.append(_Before([r | self.place(bits, 0) for r in group.registers], group.values, group.exists))
-            own = self.joined([self.take(row, base, group.registers) for row in rows[:-1]])
+            prefix = self.joined([self.take(row, base, group.registers) for row in rows[:-1]])
             names = [r | self.place(bits, k) for k in range(1, len(rows)) for r in group.registers]
             if group.values is not None:
                 front = self.take(group.values, group.registers, group.registers * (len(rows) - 1))
-                both = self.combine(front, own)
-                own = self.select(group.exists, both, own) if group.exists is not None else both
-            totals.append(_Before(names, own))
+                both = self.combine(front, prefix)
+                prefix = self.select(group.exists, both, prefix) if group.exists is not None else both
+            totals.append(_Before(names, prefix))
         return totals
 
     def between_lanes(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
@@ -205,10 +205,10 @@ class _Scan:
             return self.butterflies(level, values)
         scanned = self.along_lanes(bits, values)
         before = self.predecessor(bits)
-        own = [c.build.shuffle(v, before) for v in scanned]
+        prefix = [c.build.shuffle(v, before) for v in scanned]
         number = c.plus(c.index("lane", sum(bits)), c.number(-sum(bits) if self.reverse else 0))
         exists = c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1)
-        return own, exists, self.total_of_lanes(level, scanned)
+        return prefix, exists, self.total_of_lanes(level, scanned)
 
     def by_butterflies(self, bits: Sequence[int]) -> bool:
         """Whether a segment of lanes is scanned by butterflies."""
@@ -217,18 +217,18 @@ class _Scan:
     def butterflies(self, level: int, values: Values) -> tuple[Values, Value, Values]:
         """The same for few lanes, of a function whose operands may be exchanged; the total is in all lanes."""
         c, bits = self.c, self.segments[level].bits
-        own, exists, total = values, c.parity(bits[0]), values
+        prefix, exists, total = values, c.parity(bits[0]), values
         for i, bit in enumerate(bits):
             other = [c.build.shuffle_xor(v, [bit] * v.count) for v in total]
             upper = c.negated(c.parity(bit)) if self.reverse else c.parity(bit)
             if i == 0:
-                own, exists = other, upper
+                prefix, exists = other, upper
             else:
-                longer = self.select(exists, self.combine(other, own), other)
-                own, exists = self.select(upper, longer, own), self.either(exists, upper)
+                longer = self.select(exists, self.combine(other, prefix), other)
+                prefix, exists = self.select(upper, longer, prefix), self.either(exists, upper)
             if i + 1 < len(bits) or level + 1 < len(self.segments):
                 total = self.combine(total, other)
-        return own, exists, total
+        return prefix, exists, total
 
     def along_lanes(self, bits: Sequence[int], values: Values) -> Values:
         """The scan along a segment of lanes."""
@@ -269,9 +269,9 @@ class _Scan:
             number = c.plus(c.build.linear((0,), by_lane), c.number(1 if self.reverse else -1))
             near = c.number(0)
             for i, bit in enumerate(bits):
-                one = c.build.op("arith.shrui", [number, c.number(i)], "i32")
-                one = c.build.op("arith.andi", [one, c.number(1)], "i32")
-                near = c.plus(near, c.build.op("arith.muli", [one, c.number(bit)], "i32"))
+                number_bit = c.build.op("arith.shrui", [number, c.number(i)], "i32")
+                number_bit = c.build.op("arith.andi", [number_bit, c.number(1)], "i32")
+                near = c.plus(near, c.build.op("arith.muli", [number_bit, c.number(bit)], "i32"))
         return c.plus(near, c.index("lane", kept)) if kept else near
 
     def between_warps(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
@@ -283,14 +283,14 @@ class _Scan:
             by_warp[bit.bit_length() - 1] = 1 << i
         number = c.build.linear((count - 1 if self.reverse else 0,), (), by_warp)
         rows = self.exchanged(level, values, registers)
-        own = total = rows[0]
+        prefix = total = rows[0]
         for k in range(1, count):
             if k > 1:
                 is_behind = c.build.op("arith.cmpi", [number, c.number(k)], "i1", predicate=5)
-                own = self.select(is_behind, total, own)
+                prefix = self.select(is_behind, total, prefix)
             if k + 1 < count or level + 1 < len(self.segments):
                 total = self.combine(total, rows[k])
-        return own, c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1), total
+        return prefix, c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1), total
 
     def exchanged(self, level: int, values: Values, registers: list[int]) -> list[Values]:
         """The totals of all warps of a segment, in the order of the scan, in every lane that belongs to them."""

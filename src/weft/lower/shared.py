@@ -97,8 +97,9 @@ class Side:
             word = max(0, 2 - (self.width.bit_length() - 1))
             matrices = self.named[1 if trans else word : self.plan.access.vector]
             lanes = [*([self.named[0], *self.lanes[:2]] if trans else self.lanes[2:]), *matrices]
-        own, *others = ([x * self.width for x in side] for side in (starts, lanes, self.warps, self.blocks))
-        return c.plus(place(c, own, others, self.gaps, offset), self.home(c, base, vector) if home is None else home)
+        registers, *others = ([x * self.width for x in side] for side in (starts, lanes, self.warps, self.blocks))
+        at = place(c, registers, others, self.gaps, offset)
+        return c.plus(at, self.home(c, base, vector) if home is None else home)
 
     @property
     def space(self) -> str:
@@ -121,8 +122,8 @@ class Side:
         """For each group of registers, an address of shared memory as one of the block that has its elements."""
         groups = range(0, len(self.order), vector)
         if not self.homes:
-            own = c.build.linear([0], block=[1 << i for i in range(c.program.blocks.bit_length() - 1)])
-            return c.build.rename(c.build.remote(base, own), [0 for _ in groups])
+            rank = c.build.linear([0], block=[1 << i for i in range(c.program.blocks.bit_length() - 1)])
+            return c.build.rename(c.build.remote(base, rank), [0 for _ in groups])
         ranks = [f2.multiply(self.homes["register"], self.order[i]) ^ self.rank for i in groups]
         several = sorted(set(ranks))
         parts = (self.homes[d] for d in ("lane", "warp", "block"))
@@ -339,8 +340,8 @@ def _async_copy(c: Context, op: Operation) -> None:
         raise narrow_copy(c, size, (pointer, mask, target), neighbours(c, pointer, 8 * width), together)
     starts = list(range(0, len(order), vector))
     parts = ([offsets[i] for i in starts], side.lanes, side.warps, side.blocks)
-    own, *others = ([x * width for x in part] for part in parts)
-    to = c.plus(place(c, own, others, gaps, c.offset_of(target)), c[target])
+    registers, *others = ([x * width for x in part] for part in parts)
+    to = c.plus(place(c, registers, others, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
     masks = mask_of(c, mask, [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])

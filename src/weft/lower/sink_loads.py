@@ -161,8 +161,8 @@ def _split(
         build.span = load.op.span
         new = sorted({r // load.each for r in registers} - home.keys())
         if new:
-            made = load.part(build, new)
-            home |= {g: (made, i * load.each) for i, g in enumerate(new)}
+            loads = load.part(build, new)
+            home |= {g: (loads, i * load.each) for i, g in enumerate(new)}
         parts = list(dict.fromkeys(home[r // load.each][0] for r in registers))
         start = {part: sum(p.count for p in parts[:i]) for i, part in enumerate(parts)}
         table = []

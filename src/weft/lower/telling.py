@@ -69,14 +69,14 @@ def tell_width(
         contiguity = c.facts.of(pointer).contiguity
         axis = max(range(len(extents)), key=lambda d: (min(contiguity[d], extents[d]), d))
         run = min(most // size, extents[axis])
-        found = limit_of_run(c.facts, pointer, mask, axis, run, size)
+        spoiler = limit_of_run(c.facts, pointer, mask, axis, run, size)
         if buffered:
             limit, fact = "buffer", f"the buffer in shared memory has {vector} of its elements in a row"
         elif apart > vector:
             of, more = _layout_of(pointer), "relayout=True would take them together"
             limit, fact = "layout", f"its author's {of} has {apart} in a row, in registers that are apart; {more}"
-        elif found is not None:
-            limit, fact, value, where = found.kind, found.fact, found.value, found.span
+        elif spoiler is not None:
+            limit, fact, value, where = spoiler.kind, spoiler.fact, spoiler.value, spoiler.span
         elif run * size < most and vector == run:
             limit, fact = "tile", f"the tile has {run} element{'s' if run > 1 else ''} along dimension {axis}"
         elif vector >= (each := max(1, prod(extents) // (c.program.warps * c.program.lanes * c.program.blocks))):
@@ -98,21 +98,21 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
     if not c.program.remarks or c.op is None or (plan.kind in ("nothing", "registers") and not asked):
         return
     op = c.op
-    made = op.operands[0].owner if op.operands else op
+    source = op.operands[0].owner if op.operands else op
     users = [use.operation for use in op.results[0].uses] if asked else [op]
     # what was unrolled or inlined says the same again: its places are the same objects
-    key = elem, *(id(x) for x in (plan, op.location, getattr(made, "location", None), *(u.location for u in users)))
+    key = elem, *(id(x) for x in (plan, op.location, getattr(source, "location", None), *(u.location for u in users)))
     remark = c.conversions.get(key)
     if remark is None:
         layouts = told_layout(plan.src), told_layout(plan.dst)
         if asked:
             layouts = _layout_of(op.operands[0]), _layout_of(op.results[0])
-        by = site_of(made) if isinstance(made, Operation) else Site("what the loop carries")
+        by = site_of(source) if isinstance(source, Operation) else Site("what the loop carries")
         wanted = tuple(dict.fromkeys(map(site_of, users)))[:4]
         tile = "x".join([*map(str, plan.src.out_dims.values()), elem])
         others = tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
-        cycles, scratch, what = plan.cost.cycles, plan.cost.scratch_bytes, (c.build.span, tile, *layouts, by, wanted)
-        remark = c.conversions[key] = Conversion(*what, plan.kind, cycles, scratch, others)
+        cycles, scratch, subject = plan.cost.cycles, plan.cost.scratch_bytes, (c.build.span, tile, *layouts, by, wanted)
+        remark = c.conversions[key] = Conversion(*subject, plan.kind, cycles, scratch, others)
     c.program.remarks.add(remark)
 
 
@@ -147,8 +147,8 @@ def tell_buffers(program: LaneProgram) -> None:
     """Every buffer of shared memory that is used, now that all are placed."""
     for buffer in program.shared if program.remarks else ():
         if buffer.bytes:
-            what = buffer.span, buffer.bytes, buffer.offset or 0, _purpose(buffer)
-            program.remarks.add(SharedBuffer(*what, *(buffer.lines or ())))
+            facts = buffer.span, buffer.bytes, buffer.offset or 0, _purpose(buffer)
+            program.remarks.add(SharedBuffer(*facts, *(buffer.lines or ())))
 
 
 def _purpose(buffer: Allocation) -> str:
@@ -181,8 +181,8 @@ def tell_barriers(
             memory, end = "global" if buffers is None else "shared", _site(later) if later is not None else END
             program.remarks.add(Barrier(op.span, scope, memory, _site(earlier), end, purposes))
         elif buffers is not None and op.attrs.get("made_barriers"):
-            made = Site("the making of an mbarrier", op.span)
-            program.remarks.add(Barrier(op.span, scope, "shared", made, USERS))
+            making = Site("the making of an mbarrier", op.span)
+            program.remarks.add(Barrier(op.span, scope, "shared", making, USERS))
 
 
 def _site(op: LaneOp) -> Site:

@@ -54,12 +54,12 @@ def no_instruction(elems: Sequence[str], machine: Machine, span: Span | None, ty
 def left_over(entry: Instruction, shape: Sequence[int], depth: int, span: Span | None) -> LayoutError | None:
     """The error for a size that is no multiple of the instruction's; None if all are."""
     m, n, k = entry.shape
-    for dimension, have, need in (("M", shape[-2], m), ("N", shape[-1], n), ("K", depth, k)):
-        if have % need and (dimension == "K" or need % have):  # smaller tiles are repeated in an instruction
+    for dimension, extent, need in (("M", shape[-2], m), ("N", shape[-1], n), ("K", depth, k)):
+        if extent % need and (dimension == "K" or need % extent):  # smaller tiles are repeated in an instruction
             return LayoutError(
                 f"no matrix instruction divides a product of M = {shape[-2]}, N = {shape[-1]}, K = {depth}: the "
-                f"smallest is {m} x {n} x {k} ({entry.name}); {dimension} = {have} is {have // need} times {need}, "
-                f"{have % need} are left over",
+                f"smallest is {m} x {n} x {k} ({entry.name}); {dimension} = {extent} is {extent // need} times {need}, "
+                f"{extent % need} are left over",
                 span,
                 hint=f"make {dimension} a multiple of {need}",
             )

@@ -26,16 +26,16 @@ def tile_of(value: Value, lazy: Mapping[Value, int]) -> Value | None:
     """The one masked tile that something is computed from element by element; None where it is not so."""
     tiles, todo, seen = set[Value](), [value], set[Value]()
     while todo:
-        one = todo.pop()
-        if one in seen or one not in lazy or one.op is None:
+        source = todo.pop()
+        if source in seen or source not in lazy or source.op is None:
             continue
-        seen.add(one)
-        if one.op.regions or one.op.name == "load":
-            tiles.add(one)
-        elif one.count != value.count or not is_elementwise(one.op.name):
+        seen.add(source)
+        if source.op.regions or source.op.name == "load":
+            tiles.add(source)
+        elif source.count != value.count or not is_elementwise(source.op.name):
             return None
         else:
-            todo += one.op.operands
+            todo += source.op.operands
     if len(tiles) != 1:
         return None
     [tile] = tiles
@@ -81,12 +81,12 @@ def of_other(build: Builder, value: Value, replaced: Mapping[Value, Value]) -> V
     """One register of something, computed from one of each value that is given."""
     values, todo = dict(replaced), [(value, False)]
     while todo:
-        one, has_operands = todo.pop()
-        op = one.op
-        if one in values or op is None:
-            values.setdefault(one, one)
+        source, has_operands = todo.pop()
+        op = source.op
+        if source in values or op is None:
+            values.setdefault(source, source)
         elif has_operands:
-            values[one] = build.add(op.name, [values[x] for x in op.operands], [(one.elem, 1)], op.attrs).result
+            values[source] = build.add(op.name, [values[x] for x in op.operands], [(source.elem, 1)], op.attrs).result
         else:
-            todo += [(one, True), *((x, False) for x in op.operands)]
+            todo += [(source, True), *((x, False) for x in op.operands)]
     return values[value]

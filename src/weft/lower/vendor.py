@@ -55,6 +55,6 @@ _NOTHING = _Nothing()
 
 def lowering_of(machine: Machine) -> VendorLowering:
     """What the vendor of a machine adds."""
-    found = part("lower", machine)
-    adds: VendorLowering = found.LOWERING if found is not None else _NOTHING
+    lowering = part("lower", machine)
+    adds: VendorLowering = lowering.LOWERING if lowering is not None else _NOTHING
     return adds

@@ -42,9 +42,9 @@ def machine_of(target: Machine | str) -> Machine:
 def closest(vendor: str, generation: int) -> Machine | None:
     """The machine whose code a processor of a vendor runs: its own row, else the newest portable one below it."""
     rows = [m for m in MACHINES.values() if m.vendor == vendor]
-    own = next((m for m in rows if m.generation == generation), None)
+    row = next((m for m in rows if m.generation == generation), None)
     older = (m for m in rows if m.generation < generation and m.portable)
-    return own or max(older, key=lambda m: m.generation, default=None)
+    return row or max(older, key=lambda m: m.generation, default=None)
 
 
 def oldest_with(feature: str) -> list[str]:

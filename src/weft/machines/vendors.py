@@ -51,8 +51,8 @@ def part_of(room: str, vendor: str) -> Any:
         return _parts[room, vendor]
     except KeyError:
         name = VENDORS.get(vendor, {}).get(room)
-        found = _parts[room, vendor] = None if name is None else load(name)
-        return found
+        module = _parts[room, vendor] = None if name is None else load(name)
+        return module
 
 
 def vendors_with(room: str) -> Iterator[str]:

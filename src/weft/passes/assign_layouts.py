@@ -213,12 +213,12 @@ class _Assigner:
 
     def splittable(self, op: Operation) -> AnyLayout:
         """The operand's own layout where a register tells its halves apart, else one where it does."""
-        own, shape = self.own(op.operands[0]), list(shape_of(op.operands[0].type))
+        layout, shape = self.own(op.operands[0]), list(shape_of(op.operands[0].type))
         try:
-            infer.split_result(linear_of(own, shape))
+            infer.split_result(linear_of(layout, shape))
         except LayoutError:
             return infer.join_result(self.choices.default(shape[:-1]).to_linear(shape[:-1]))
-        return own
+        return layout
 
     def product(self, op: Operation) -> tuple[Sequence[AnyLayout], AnyLayout]:
         """Operands and accumulator as the instruction wants them."""

@@ -61,8 +61,8 @@ def _check(op: tt.StoreOp, value: SSAValue, barriers: bool) -> None:
     b = Builder.after(op)
     if barriers:
         b.create(BarrierOp)
-    there = b.load(op.operands[0], op.mask, volatile=True)
-    bits = [_bits(b, x) for x in (value, there)]
+    stored = b.load(op.operands[0], op.mask, volatile=True)
+    bits = [_bits(b, x) for x in (value, stored)]
     same = b.cmpi("eq", *bits)
     if op.mask is not None:
         off = b.binary(arith.XOrIOp, op.mask, b.constant(1, op.mask.type))

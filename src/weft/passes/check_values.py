@@ -155,17 +155,17 @@ class _Flow:
             if source is not None:
                 wrong, told = doubt_of(after, op, source)
                 number = after.constant(source.number, like(wrong.type, i32))
-                own = after.select(wrong, number, after.constant(0, number.type)), told
-                shadows = [_either(after, own, before) if before is not None else own for before in shadows]
+                fresh = after.select(wrong, number, after.constant(0, number.type)), told
+                shadows = [_either(after, fresh, old) if old is not None else fresh for old in shadows]
             for result, shadow in zip(op.results, shadows, strict=True):
                 if shadow is not None:
                     self.shadows[result] = shadow
 
     def _through(self, b: Builder, op: Operation) -> list[Shadow | None]:
         """The shadows of the results by those of the operands."""
-        have = [self.shadows.get(v) for v in op.operands]
+        shadows = [self.shadows.get(v) for v in op.operands]
         none: list[Shadow | None] = [None] * len(op.results)
-        if not any(have):
+        if not any(shadows):
             return none
         if isinstance(op, arith.SelectOp):
             return [self._chosen(b, op)]
@@ -174,14 +174,14 @@ class _Flow:
         if _is_move(op):
             return self._moved(b, op)
         if isinstance(op, tt.ReduceOp | tt.ScanOp):
-            whole = _merged(b, have)
+            whole = _merged(b, shadows)
             return [None if whole is None else _collected(b, op, whole, op.results[0].type)] * len(op.results)
         if isinstance(op, tt.GatherOp):
-            picked = None if have[0] is None else self._alike(b, op, (have[0][0], op.operands[1]), have[0])
-            return [_merged(b, [have[1], picked])]
+            picked = None if shadows[0] is None else self._alike(b, op, (shadows[0][0], op.operands[1]), shadows[0])
+            return [_merged(b, [shadows[1], picked])]
         if isinstance(op, tt.DotOp):
             return [self._product(b, op)]
-        return [_merged(b, have)] * len(op.results)
+        return [_merged(b, shadows)] * len(op.results)
 
     def _chosen(self, b: Builder, op: Operation) -> Shadow | None:
         """Of `select`: that of the side which is chosen."""
@@ -192,10 +192,10 @@ class _Flow:
             condition = _spread(b, condition, op.results[0].type)
             left, right = (s or _clean(b, op.results[0].type) for s in shadows)
             picked = b.select(condition, left[0], right[0]), b.select(condition, left[1], right[1])
-        own = self.shadows.get(op.operands[0])
-        if own is not None:
-            own = _spread(b, own[0], op.results[0].type), _spread(b, own[1], op.results[0].type)
-        return _merged(b, [own, picked])
+        shadow = self.shadows.get(op.operands[0])
+        if shadow is not None:
+            shadow = _spread(b, shadow[0], op.results[0].type), _spread(b, shadow[1], op.results[0].type)
+        return _merged(b, [shadow, picked])
 
     def _decided(self, b: Builder, op: Operation) -> Shadow | None:
         """Of `and` and `or`: where the other side is right and decides, nothing is wrong."""

@@ -54,11 +54,11 @@ def _following(first: scf.IfOp) -> tuple[scf.IfOp, bool] | None:
     return None
 
 
-def _is_negated(one: SSAValue, other: SSAValue) -> bool | None:
+def _is_negated(condition: SSAValue, other: SSAValue) -> bool | None:
     """Whether a condition is the negation of another one; None where it is something else."""
-    if one is other:
+    if condition is other:
         return False
-    for a, b in ((one, other), (other, one)):
+    for a, b in ((condition, other), (other, condition)):
         op = b.owner
         if isinstance(op, arith.XOrIOp) and a in op.operands:
             rest = op.operands[1] if op.operands[0] is a else op.operands[0]
@@ -71,7 +71,7 @@ def _join(first: scf.IfOp, second: scf.IfOp, negated: bool) -> scf.IfOp:
     """One branch where the second was."""
     types = [r.type for r in (*first.results, *second.results)]
     others = [second.regions[i] for i in ((1, 0) if negated else (0, 1))]
-    regions = [_joined(first, own, other) for own, other in zip(first.regions, others, strict=True)]
+    regions = [_joined(first, region, other) for region, other in zip(first.regions, others, strict=True)]
     joined = scf.IfOp.create(
         operands=[first.operands[0]], result_types=types, regions=regions, location=second.location
     )

@@ -401,26 +401,26 @@ class Choices(TileGroups):
         if not any(v.weight > LOAD for g in groups for v in self._votes.get(g, ())):
             self._unite([pointer, op.results[0]])
 
-    def _of_addresses(self, pointer: SSAValue, own: AnyLayout) -> AnyLayout | None:
+    def _of_addresses(self, pointer: SSAValue, wish: AnyLayout) -> AnyLayout | None:
         """The layout of addresses that are computed from what was loaded, where a thread has as many in a row."""
         layout = None if self.is_free(pointer) or self.is_view(pointer) else self.known(pointer)
-        alike = isinstance(layout, BlockedLayout) and isinstance(own, BlockedLayout) and layout.order == own.order
-        return layout if alike and _covers(layout, own) else None  # type: ignore[arg-type]
+        alike = isinstance(layout, BlockedLayout) and isinstance(wish, BlockedLayout) and layout.order == wish.order
+        return layout if alike and _covers(layout, wish) else None  # type: ignore[arg-type]
 
     def access(self, op: Operation) -> AnyLayout:
         """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long, or others
         that are loaded with it have none.
         """
-        own = self.accesses[op]
+        wish = self.accesses[op]
         row = self.rows.layouts.get(op)
         if row is not None and self.known(op.results[0]) == row:
             return row
         for value in (*op.results, *op.operands[:2]):
             layout = None if self.is_free(value) or self.is_view(value) else self.of(value)
-            alike = isinstance(layout, BlockedLayout) and layout.order == own.order
-            if isinstance(layout, BlockedLayout) and alike and (_covers(layout, own) or layout in self.narrow):
+            alike = isinstance(layout, BlockedLayout) and layout.order == wish.order
+            if isinstance(layout, BlockedLayout) and alike and (_covers(layout, wish) or layout in self.narrow):
                 return layout
-        return own
+        return wish
 
     def _product(self, op: Operation) -> None:
         result = op.results[0]
@@ -484,8 +484,8 @@ def _has_order_of(a: AnyLayout, b: AnyLayout) -> bool:
     return isinstance(a, BlockedLayout) and isinstance(b, BlockedLayout) and a.order == b.order
 
 
-def _covers(layout: BlockedLayout, own: BlockedLayout) -> bool:
-    return all(a >= b for a, b in zip(layout.size_per_thread, own.size_per_thread, strict=True))
+def _covers(layout: BlockedLayout, needed: BlockedLayout) -> bool:
+    return all(a >= b for a, b in zip(layout.size_per_thread, needed.size_per_thread, strict=True))
 
 
 def _is_chained(op: Operation) -> bool:

@@ -38,12 +38,12 @@ class Slice:
         b: Builder,
         index: SSAValue,
         states: Mapping[int, SSAValue],
-        there: SSAValue | None = None,
+        exists: SSAValue | None = None,
         early: Builder | None = None,
     ) -> tuple[dict[SSAValue, SSAValue], dict[int, SSAValue]]:
         """(what each value of the slice is in an iteration, the carried values of the iteration after it).
 
-        With lookups it has to be said whether the iteration is `there`; they, and what they need, come where `early`
+        With lookups it has to be said whether the iteration `exists`; they, and what they need, come where `early`
         is.
         """
         clones: dict[SSAValue, SSAValue] = {self.body.args[0]: index}
@@ -53,8 +53,8 @@ class Slice:
         for op in self.ops:
             at = early if early is not None and op in first else b
             operands = [clones.get(x, x) for x in op.operands]
-            if isinstance(op, tt.LoadOp) and there is not None:
-                clone: Operation = _masked(at, op, operands, there)
+            if isinstance(op, tt.LoadOp) and exists is not None:
+                clone: Operation = _masked(at, op, operands, exists)
             else:
                 clone = op.clone()
                 clone.operands = operands
@@ -76,12 +76,12 @@ class Slice:
         return needed
 
 
-def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], there: SSAValue) -> Operation:
+def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], exists: SSAValue) -> Operation:
     """A load, of nothing where the iteration is not there."""
     pointer, *others = operands
-    active = there
+    active = exists
     if is_tensor(pointer.type):
-        active = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
+        active = b.create(tt.SplatOp, (exists,), (like(pointer.type, i1),)).results[0]
     if op.mask is not None:
         active = b.create(arith.AndIOp, (active, others[0]), (active.type,)).result
     rest = others[1:]

@@ -48,7 +48,7 @@ def joined_layout(source: LinearLayout) -> LinearLayout:
 
     So a compare-and-exchange of neighbours (two reductions of pairs, joined) gives its result where its operand was.
     """
-    bases = {d: [(*basis, 0) for basis in own] for d, own in source.bases.items()}
+    bases = {d: [(*basis, 0) for basis in columns] for d, columns in source.bases.items()}
     for dim in ("lane", "warp"):
         for i, basis in enumerate(bases[dim]):
             if not any(basis):

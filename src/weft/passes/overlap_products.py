@@ -180,10 +180,10 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
         type = op.result.type
         assert isinstance(type, MemDescType) and op.src is not None
         both = memdesc((2, *type.shape), type.element_type, type.data.layout.named, mutable=True)
-        one = memdesc(type.shape, type.element_type, type.data.layout.named, mutable=True)
+        buffer_type = memdesc(type.shape, type.element_type, type.data.layout.named, mutable=True)
         buffers = Builder.before(loop).create(LocalAllocOp, (), (both,)).result
         b = Builder.before(op)
-        tile = b.create(MemDescIndexOp, (buffers, parity), (one,)).result
+        tile = b.create(MemDescIndexOp, (buffers, parity), (buffer_type,)).result
         b.create(LocalStoreOp, (op.src, tile), ())
         op.result.replace_all_uses_with(tile)
         remove(op)

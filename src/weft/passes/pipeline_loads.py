@@ -350,12 +350,13 @@ def _is_zero(value: SSAValue) -> bool:
 def _run(op: tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
     """The axis along which copies take elements in a row, and how many each can take; 0 where another has more."""
     shape, size = shape_of(op.result.type), bits // 8
-    own, layout = facts.of(op.ptr), layout_of(op.result.type)
+    contiguity, divisibility = facts.of(op.ptr).contiguity, facts.of(op.ptr).divisibility
     axis = max(range(len(shape)), key=lambda d: shape[d])
     if not is_thin(shape):
         axis = name_of(op.ptr.type).order[0]  # type: ignore[union-attr]
     order = [axis, *(d for d in range(len(shape)) if d != axis)]
-    run = min(own.contiguity[axis], own.divisibility[axis] // size, vector_width(layout, shape, bits, order))
+    width = vector_width(layout_of(op.result.type), shape, bits, order)
+    run = min(contiguity[axis], divisibility[axis] // size, width)
     if op.mask is not None:
         run = min(run, facts.of(op.mask).constancy[axis])
-    return axis, run if all(own.contiguity[axis] >= n for n in own.contiguity) else 0
+    return axis, run if contiguity[axis] >= max(contiguity) else 0

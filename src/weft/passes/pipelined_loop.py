@@ -141,13 +141,13 @@ class PipelinedLoop:
         early: Builder | None = None,
     ) -> Mapping[int, SSAValue]:
         """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
-        there = self.is_there(early or b, iteration) if self.slice.lookups else None
-        values, after = self.slice.clone(b, index, states, there, early)
-        there = self.is_there(b, iteration) if there is None else there
+        exists = self.is_there(early or b, iteration) if self.slice.lookups else None
+        values, after = self.slice.clone(b, index, states, exists, early)
+        exists = self.is_there(b, iteration) if exists is None else exists
         for c, buffers, slot in zip(self.copied, self.buffers, slots, strict=True):
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
-            active: SSAValue = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
+            active: SSAValue = b.create(tt.SplatOp, (exists,), (like(pointer.type, i1),)).results[0]
             if mask is not None:
                 active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
             to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result

@@ -171,20 +171,20 @@ def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
             rounds = max(rounds, ROUNDS if any(ends_early(x, facts) for x in masks_of(op)) else 1)
     if not sizes:
         return None
-    size, own = layout.data.shape[0], named.size_per_thread[0]
+    size, size_here = layout.data.shape[0], named.size_per_thread[0]
     lanes, warps = named.threads_per_warp[0], named.warps_per_cta[0]
     threads = lanes * warps
     most, least = (RUN_BYTES * 8 // bits for bits in (min(sizes), max(sizes)))
-    each = own
-    if own > most and run > most:
+    each = size_here
+    if size_here > most and run > most:
         each = most
-    elif own < least <= vector and size >= least * threads:
+    elif size_here < least <= vector and size >= least * threads:
         each = least
     each = min(each, narrow)
     if run >= each * lanes and size > each * threads:
         piece = max(each * lanes, min(size // (warps * rounds), PIECE_BYTES * 8 // max(sizes)))
         return encoding_for(in_pieces(size, each, piece, lanes, warps), layout.data.shape)
-    if each == own:
+    if each == size_here:
         return None
     return encoding_for(BlockedLayout([each], [lanes], [warps], [0]), layout.data.shape)
 

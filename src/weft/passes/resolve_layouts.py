@@ -147,10 +147,9 @@ def coalesced_for(
     order = _order(pointer, facts)
     vector = _vector(pointer, order, facts)
     related = _connected(op)
-    for other in accesses:  # what goes together is accessed with vectors of one size
-        own = other.operands[0]
-        if other is not op and other in related and list(shape_of(own.type)) == shape and _order(own, facts) == order:
-            vector = max(vector, _vector(own, order, facts))
+    for address in (x.operands[0] for x in accesses if x is not op and x in related):
+        if list(shape_of(address.type)) == shape and _order(address, facts) == order:  # vectors of one size go together
+            vector = max(vector, _vector(address, order, facts))
     division = Clusters(blocks).default(shape)
     own_part = own_shape(shape, division)
     vector = min(vector, own_part[order[0]], max(1, prod(own_part) // (lanes * warps)))

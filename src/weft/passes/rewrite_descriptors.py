@@ -115,19 +115,19 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
     index = 0
     while index < len(arguments):
         argument = arguments[index]
-        own = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else empty_dict()
+        attributes = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else empty_dict()
         types = _part_types(argument.type)
         if types is None:
-            attrs.append(own)
+            attrs.append(attributes)
             index += 1
             continue
         extra = flattened_descriptor(function, argument.index)
         parts = [
             _new_argument(entry, argument.index + 1 + i, t if i != 1 else i64, argument) for i, t in enumerate(types)
         ]
-        attrs += _facts(types[0], (len(parts) - 2) // 2, own)
+        attrs += _facts(types[0], (len(parts) - 2) // 2, attributes)
         wide: list[SSAValue] = [*parts[2:-1], b.constant(1, i64)]
-        nan = b.constant(0, i1) if "tt.zero_padding" in own.data else b.cmpi("ne", parts[1], b.constant(0, i64))
+        nan = b.constant(0, i1) if "tt.zero_padding" in attributes.data else b.cmpi("ne", parts[1], b.constant(0, i64))
         expander.parts[argument] = [parts[0], nan, *wide]
         for value, part in zip(arguments[index + 1 : index + 1 + extra], wide, strict=False):
             narrow = part if value.type == i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
@@ -138,10 +138,10 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
         function.properties["arg_attrs"] = ArrayAttr(attrs)
 
 
-def _facts(pointer: Attribute, rank: int, own: DictionaryAttr) -> list[Attribute]:
+def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[Attribute]:
     """What is known of each part of an argument: of base, padding, shape and strides."""
     size = max(1, bit_width(pointee_of(pointer)) // 8)
-    rows = int_value(own.data["tt.row_divisibility"]) if "tt.row_divisibility" in own.data else 1
+    rows = int_value(attributes.data["tt.row_divisibility"]) if "tt.row_divisibility" in attributes.data else 1
     multiples = [16, 1, *(1,) * (rank - 1), max(1, rows // size), *(max(1, 16 // size),) * (rank - 1), 1]
     return [DictionaryAttr({"tt.divisibility": i32_attr(n)}) if n > 1 else empty_dict() for n in multiples]
 

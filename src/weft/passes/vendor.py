@@ -84,6 +84,6 @@ _NOTHING = _Nothing()
 
 def passes_of(machine: Machine) -> VendorPasses:
     """What the vendor of a machine adds."""
-    found = part("passes", machine)
-    adds: VendorPasses = found.PASSES if found is not None else _NOTHING
+    passes = part("passes", machine)
+    adds: VendorPasses = passes.PASSES if passes is not None else _NOTHING
     return adds

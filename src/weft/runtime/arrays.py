@@ -233,7 +233,7 @@ def may_be_on_gpu(value: Any) -> bool:
 
 def gpu_of_view(value: Any) -> int | None:
     """The GPU that a view has its memory on: what has the methods of a tensor, and is none. None for all else."""
-    if not all(hasattr(value, what) for what in ("device", "dtype", "data_ptr")) or type(value.data_ptr()) is not int:
+    if not all(hasattr(value, x) for x in ("device", "dtype", "data_ptr")) or type(value.data_ptr()) is not int:
         return None
     facts = array_facts(value)
     return None if facts is None else facts.device
@@ -276,12 +276,12 @@ def _place(device: Any) -> str:
 TO_THE_HOST = "copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere"
 
 
-def refuse_place(what: str, place: str) -> LaunchError:
+def refuse_place(name: str, place: str) -> LaunchError:
     """The error for an array that is not in host memory."""
     if place == "meta":
-        return LaunchError(f"{what} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
+        return LaunchError(f"{name} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
     return LaunchError(
-        f"{what} lives in {place} memory; kernels run on arrays in host memory, or on a GPU that is a target",
+        f"{name} lives in {place} memory; kernels run on arrays in host memory, or on a GPU that is a target",
         hint=TO_THE_HOST,
     )
 
@@ -410,16 +410,16 @@ def _interface(array: Any) -> ArrayFacts:
 
 
 def _dlpack(array: Any) -> ArrayFacts:
-    what = named(array)
+    subject = named(array)
     device = dlpack_device(array)
     place = _DEVICES.get(device[0], f"device {device[0]}")
     if device[0] not in _HOST and not _is_gpu(place):
-        raise refuse_place(what, place)
+        raise refuse_place(subject, place)
     description = tensor_of(array, device)
     code, bits, lanes = description.element
     name = _DLPACK.get((code, bits)) if lanes == 1 else None
     if name is None:
-        raise LaunchTypeError(f"{what} holds elements (DLPack type {code}, {bits} bits) kernels cannot use")
+        raise LaunchTypeError(f"{subject} holds elements (DLPack type {code}, {bits} bits) kernels cannot use")
     if "jax" in type(array).__module__:  # its arrays never change, whatever DLPack says
         description = replace(description, read_only=True)
     return _facts(array, description, name, device=None if device[0] in _HOST else device[1])

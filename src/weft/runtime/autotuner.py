@@ -85,16 +85,16 @@ def _zero(array: Any) -> None:
         array[...] = np.zeros((), array.dtype)
 
 
-def _array(value: Any, what: str, name: str) -> Any:
+def _array(value: Any, subject: str, name: str) -> Any:
     """An argument that is to be changed. LaunchTypeError where it is no array, LaunchError where it is read-only."""
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         raise LaunchTypeError(
-            f"{what} names `{name}`, which is no array but of type {type(value).__name__}",
+            f"{subject} names `{name}`, which is no array but of type {type(value).__name__}",
             name,
             hint="name the arrays that a trial changes",
         )
     if isinstance(value, np.ndarray) and not value.flags.writeable:
-        raise LaunchError(f"{what} names `{name}`, which is read-only", name, hint="pass a writeable copy, x.copy()")
+        raise LaunchError(f"{subject} names `{name}`, which is read-only", name, hint="pass a writeable copy, x.copy()")
     return value
 
 

@@ -199,8 +199,9 @@ def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _like_descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    own = TensorDescriptor(value.base, value.shape, value.strides, value.block_shape, getattr(value, "padding", "zero"))
-    return _descriptor(own, specialise, align)
+    padding = getattr(value, "padding", "zero")
+    copy = TensorDescriptor(value.base, value.shape, value.strides, value.block_shape, padding)
+    return _descriptor(copy, specialise, align)
 
 
 def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:

@@ -104,11 +104,11 @@ def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
             if device is not None:
                 devices_found.setdefault(device, name)
     if len(devices_found) > 1:
-        (first, one), (second, other) = list(devices_found.items())[:2]
+        (first, first_name), (second, other) = list(devices_found.items())[:2]
         raise LaunchError(
-            f"argument `{one}` is on GPU {first}, argument `{other}` on GPU {second}; a launch runs on one",
+            f"argument `{first_name}` is on GPU {first}, argument `{other}` on GPU {second}; a launch runs on one",
             other,
-            hint=f"copy it there: {other}.to({one}.device) in PyTorch",
+            hint=f"copy it there: {other}.to({first_name}.device) in PyTorch",
         )
     return next(iter(devices_found), None)
 
@@ -152,7 +152,7 @@ def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     parts = [(_handler_for(item) or handler_for(item))(item, True, True) for item in value]
     if any(key is REFUSED for key, _ in parts):
         return REFUSED, None
-    return (type(value), *(key for key, _ in parts)), tuple(found for _, found in parts)
+    return (type(value), *(key for key, _ in parts)), tuple(values for _, values in parts)
 
 
 def _int(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
@@ -240,11 +240,11 @@ def launcher_of(kernel: Any, index: int, stream: Callable[[], int]) -> Callable[
         launch: Callable[..., None] = devices.on(gpu, loaded.launcher(codes + "Q" * bool(size), stream))
         if blocks == 1 and not size:
             return launch
-        own = Scratch(size, index, stream)
+        scratch = Scratch(size, index, stream)
 
         def whole(x: int, y: int, z: int, *slots: Any) -> None:
             count = _blocks(x, blocks)
-            launch(count, y, z, *slots, *((own(count * y * z),) if size else ()))
+            launch(count, y, z, *slots, *((scratch(count * y * z),) if size else ()))
 
         return whole
 

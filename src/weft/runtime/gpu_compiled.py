@@ -58,21 +58,21 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     def launch(gx: Any, gy: Any, gz: Any, *args: Any, stream: Any = None) -> None:
         if len(args) not in (len(types), len(dynamic)):
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
-        own = args if len(args) == len(dynamic) else [args[i] for i in dynamic]
+        changing = args if len(args) == len(dynamic) else [args[i] for i in dynamic]
         given.stream = stream if stream is None or stream.__class__ is int else handle_of(stream)
         try:
-            classes = tuple(map(type, own))
+            classes = tuple(map(type, changing))
             way: Callable[..., bool] | None = ways.get(classes, _no_way)
-            if way is not None and way(gx, gy, gz, *own):
+            if way is not None and way(gx, gy, gz, *changing):
                 return
-            device = device_of([names[i] for i in dynamic], tuple(own))
+            device = device_of([names[i] for i in dynamic], tuple(changing))
             index = devices.current_device().index if device is None else device
-            fire = fire_for(own, index)
-            values = [_value(params[i], types[i], value) for i, value in zip(dynamic, own, strict=True)]
-            by_place = dict(zip(dynamic, own, strict=True))
+            fire = fire_for(changing, index)
+            values = [_value(params[i], types[i], value) for i, value in zip(dynamic, changing, strict=True)]
+            by_place = dict(zip(dynamic, changing, strict=True))
             refuse_read_only(kernel, leaves, names, [by_place.get(i) for i in range(len(types))])
             if way is not None:
-                ways[classes] = _way(kinds, own, index, fire)
+                ways[classes] = _way(kinds, changing, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)
         finally:
             given.stream = None
@@ -105,11 +105,11 @@ def _way(
     values = []
     spaces: dict[str, Any] = {"fire": fire}
     for name, kind, given in zip(names, kinds, args, strict=True):
-        own = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else _numbers(name, kind, given)
-        if own is None:
+        reader = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else _numbers(name, kind, given)
+        if reader is None:
             return None
-        checks += own[0]
-        values.append(own[1])
+        checks += reader[0]
+        values.append(reader[1])
     source = f"def way(x, y, z{''.join(', ' + n for n in names)}):\n"
     source += f"    if {' and '.join(checks)}:\n"
     source += f"        fire(x, y, z{''.join(', ' + v for v in values)})\n        return True\n    return False\n"
@@ -145,10 +145,10 @@ def _numbers(name: str, kinds: Any, values: Any) -> tuple[list[str], str] | None
         of = type(value)
         if not isinstance(kind, str) or of not in (int, float, bool) or kind.startswith("*"):
             return None
-        own = _argument(f"{name}[{i}]", kind, value, 0, {})
-        if own is None:
+        reader = _argument(f"{name}[{i}]", kind, value, 0, {})
+        if reader is None:
             return None
-        checks += [f"{name}[{i}].__class__ is {of.__name__}", *own[0]]
+        checks += [f"{name}[{i}].__class__ is {of.__name__}", *reader[0]]
     return checks, name
 
 
@@ -167,11 +167,11 @@ def _descriptor(
     name: str, descriptor: TensorDescriptor, index: int, spaces: dict[str, Any]
 ) -> tuple[list[str], str] | None:
     """The same of a descriptor: as long as its array is of the class that this one's is of."""
-    own = _array(f"{name}.base", descriptor.base, index, spaces)
-    if own is None:
+    base = _array(f"{name}.base", descriptor.base, index, spaces)
+    if base is None:
         return None
     spaces[f"c{name}"] = type(descriptor.base)
-    return [f"{name}.base.__class__ is c{name}", *own[0]], handed_on(name, descriptor)
+    return [f"{name}.base.__class__ is c{name}", *base[0]], handed_on(name, descriptor)
 
 
 def _is_memory(kind: Any) -> bool:

@@ -54,8 +54,8 @@ class _Interface:
     @staticmethod
     def get_device_capability(device: int | None = None) -> tuple[int, int]:
         """Compute capability: (9, 0)."""
-        found = devices.current_device() if device is None else devices.device(device)
-        return found.major, found.minor
+        gpu = devices.current_device() if device is None else devices.device(device)
+        return gpu.major, gpu.minor
 
 
 class _Utils:
@@ -64,15 +64,15 @@ class _Utils:
     @staticmethod
     def get_device_properties(device: int | None = 0) -> dict[str, Any]:
         """What libraries size their grids and blocks by; clocks in kHz, memory per block in bytes."""
-        found = devices.current_device() if device is None else devices.device(device)
+        gpu = devices.current_device() if device is None else devices.device(device)
         return {
-            "max_shared_mem": found.shared_bytes,
-            "max_num_regs": found.registers,
-            "multiprocessor_count": found.multiprocessors,
-            "warpSize": compiler.as_target(found.target).warp_size,
-            "sm_clock_rate": found.clock_khz,
-            "mem_clock_rate": found.memory_clock_khz,
-            "mem_bus_width": found.bus_bits,
+            "max_shared_mem": gpu.shared_bytes,
+            "max_num_regs": gpu.registers,
+            "multiprocessor_count": gpu.multiprocessors,
+            "warpSize": compiler.as_target(gpu.target).warp_size,
+            "sm_clock_rate": gpu.clock_khz,
+            "mem_clock_rate": gpu.memory_clock_khz,
+            "mem_bus_width": gpu.bus_bits,
         }
 
     @staticmethod

@@ -329,15 +329,15 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     ) -> Any:
         """The kernel for arguments of these kinds, from memory or compiled."""
         target = current_target()
-        given = {**self._options(options, args), **more}
+        compile_options = {**self._options(options, args), **more}
         specialization = specialization or self._specialization(args, target)
-        key = key_of_specialization(specialization, given, target)
+        key = key_of_specialization(specialization, compile_options, target)
         kernel = unless_failed(self._kernels.get(key))
         if kernel is None:
             with self._compile_lock:
                 kernel = unless_failed(self._kernels.get(key))
                 if kernel is None:
-                    kernel = self.compile_new(key, args, specialization, given, warmup, target)
+                    kernel = self.compile_new(key, args, specialization, compile_options, warmup, target)
         if kernel is not None and not warmup and isinstance(kernel, FutureKernel):
             kernel = kernel.result()
         return kernel

@@ -66,11 +66,11 @@ class Last:
 class _Same:
     """Writes the test whether a launch is for the same code as the last one."""
 
-    def __init__(self, last: Last, own: dict[str, Any]) -> None:
-        self.own = own
+    def __init__(self, last: Last, env: dict[str, Any]) -> None:
+        self.env = env
         self.tests = list[str]()
         self.aligned, self.small, self.both = list[str](), list[str](), list[str]()
-        own |= {"_w_last": last.entry, "_w_last_debug": last.debug, "_w_last_options": dict(last.options)}
+        env |= {"_w_last": last.entry, "_w_last_debug": last.debug, "_w_last_options": dict(last.options)}
         self._options = "_w_options == _w_last_options" if last.options else "not _w_options"
 
     def add(self, param: KernelParam, value: Any, kind: str) -> None:
@@ -81,15 +81,15 @@ class _Same:
             self._add_constant(param, value)
         elif kind == "Descriptor":
             for k, part in enumerate(_described(x, value)[1]):
-                self.own[f"{fact}_{k}"] = eval(part, {x: value, "_w_tuple": tuple})
+                self.env[f"{fact}_{k}"] = eval(part, {x: value, "_w_tuple": tuple})
                 self.tests.append(f"{part} == {fact}_{k}")
         elif kind in ("Tensor", "View"):
-            self.own[fact] = value.dtype
+            self.env[fact] = value.dtype
             self.tests.append(f"{x}.dtype is {fact}")
             if kind == "Tensor":
                 self.tests.append(f"{x}.get_device() == {value.get_device()}")
             else:
-                self.own[f"{fact}_0"] = value.device
+                self.env[f"{fact}_0"] = value.device
                 self.tests.append(f"{x}.device == {fact}_0")
             if specialise and align:
                 self._add_alignment(v, value.data_ptr())
@@ -113,10 +113,10 @@ class _Same:
         if value is None or value is True or value is False:
             self.tests.append(f"{x} is {value}")
         elif type(value) in (int, str) or (type(value) is float and value * 0 == 0 != value):
-            self.own[fact] = value
+            self.env[fact] = value
             self.tests.append(f"{x}.__class__ is _w_{type(value).__name__} and {x} == {fact}")
         else:
-            self.own[fact] = bind_constant(param, value)
+            self.env[fact] = bind_constant(param, value)
             self.tests.append(f"_w_constant(_w_p{param.num}, {x}) == {fact}")
 
     def text(self) -> str:
@@ -211,7 +211,7 @@ def make_quick(
         kinds[param.name] = kind
     if not kinds:
         return None
-    own: dict[str, Any] = {
+    env: dict[str, Any] = {
         **spaces,
         "_w_plain": frozenset((int, str, type(None))),
         "_w_constant": bind_constant,
@@ -229,9 +229,9 @@ def make_quick(
         "_w_callable": callable,
     }
     name = name if name.isidentifier() else "kernel"
-    source = _source(name, params, args, kinds, own, last if last is not None and _can_be_last(params, last) else None)
-    exec(compile(source, f"<launcher of {name}>", "exec"), own)
-    return own[name]  # type: ignore[no-any-return]
+    source = _source(name, params, args, kinds, env, last if last is not None and _can_be_last(params, last) else None)
+    exec(compile(source, f"<launcher of {name}>", "exec"), env)
+    return env[name]  # type: ignore[no-any-return]
 
 
 def chain(ways: Sequence[Callable[..., Any]], general: Callable[..., Any]) -> None:
@@ -245,30 +245,30 @@ def _source(
     params: Sequence[KernelParam],
     args: Sequence[Any],
     kinds: Mapping[str, str],
-    own: dict[str, Any],
+    env: dict[str, Any],
     last: Last | None,
 ) -> str:
     tests, statements, parts, values = list[str](), list[str](), list[str](), list[str]()
-    same = _Same(last, own) if last is not None else None
+    same = _Same(last, env) if last is not None else None
     for number, (param, value) in enumerate(zip(params, args, strict=True)):
         x = param.name
         if last is not None and same is not None:
             same.add(param, last.args[number], kinds.get(x, ""))
         if param.is_constexpr:
             parts.append(constant_key_of_plain(param))
-            own[f"_w_p{param.num}"] = param
+            env[f"_w_p{param.num}"] = param
             continue
-        own[f"_w_c{param.num}"] = type(value)
+        env[f"_w_c{param.num}"] = type(value)
         tests.append(f"{x}.__class__ is _w_c{param.num}")
         if kinds[x] == "Descriptor":
-            own[f"_w_b{param.num}"] = type(value.base)
+            env[f"_w_b{param.num}"] = type(value.base)
             tests.append(f"{x}.base.__class__ is _w_b{param.num}")
         more, keys = _key(param, kinds[x], value)
         statements += more
         parts += keys
         values.append(f"_w_v{param.num}")
     names = "".join(f", {p.name}={p.name}" if is_keyword_only(p) else f", {p.name}" for p in params)
-    given = "".join(f"{p.name}, " for p in params)
+    parameters = "".join(f"{p.name}, " for p in params)
     by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
     lookup = [
         f"_w_key = ({''.join(part + ', ' for part in parts)}_w_rt.debug,",
@@ -279,11 +279,11 @@ def _source(
         f"    return _w_general(_w_grid{names}, **_w_options)",
         "if _w_entry is None:",
         f"    _w_found = _w_general(_w_grid{names}, **_w_options)",
-        f"    return _w_keep(_w_key, _w_found, ({given}), _w_options)",
+        f"    return _w_keep(_w_key, _w_found, ({parameters}), _w_options)",
     ]
     found = [f"if {same.text()}:", "    _w_entry = _w_last", "else:"] if same is not None else []
     lines = [
-        f"def {name}(_w_grid, /, {parameter_list(params, own)}, **_w_options):",
+        f"def {name}(_w_grid, /, {parameter_list(params, env)}, **_w_options):",
         f"    if {' and '.join(tests)} and not _w_pre_hooks and not _w_extra:",
         *(f"        {line}" for line in [*statements, *found]),
         *(f"        {'    ' if found else ''}{line}" for line in lookup),

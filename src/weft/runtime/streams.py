@@ -79,13 +79,13 @@ def stream_of(arrays: Iterable[Any], device: int) -> Callable[[], int]:
 
 def _library(array: Any) -> str:
     """The library that an array is of: a view that another makes of a tensor has its type, or the tensor as `base`."""
-    own = type(array).__module__.partition(".")[0]
-    if own in ("torch", "cupy"):
-        return own
+    package = type(array).__module__.partition(".")[0]
+    if package in ("torch", "cupy"):
+        return package
     if type(getattr(array, "dtype", None)).__module__ == "torch":
         return "torch"
     base = getattr(array, "base", None)
-    return own if base is None else _library(base)
+    return package if base is None else _library(base)
 
 
 def _torch_stream(device: int) -> Callable[[], int]:

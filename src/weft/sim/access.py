@@ -18,7 +18,7 @@ from .values import DTYPES, Array, Fragment, full
 __all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "fetch", "need_defined", "put", "rounds"]
 
 
-def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: Array | None = None) -> None:
+def need_defined(context: Context, op: LaneOp, value: Value, subject: str, where: Array | None = None) -> None:
     """Report registers that were never given a value and now decide something."""
     undefined = context.env[value].undefined
     if undefined is None or not context.batch.options.uninitialized:
@@ -29,7 +29,7 @@ def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: A
     if wrong.any():
         row, lane, register = (int(x[0]) for x in np.nonzero(wrong))
         error = UninitializedError(
-            f"{what} is undefined in register {register}: nothing was written to it",
+            f"{subject} is undefined in register {register}: nothing was written to it",
             op.span,
             thread=context.thread(row, lane),
         )

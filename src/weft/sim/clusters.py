@@ -50,8 +50,8 @@ def cluster_arrive(context: Context, op: LaneOp) -> None:
             continue
         together = np.zeros((3, max(known.shape[1] for known in cluster.known.values())), np.int32)
         for known in cluster.known.values():
-            own = together[:, : known.shape[1]]
-            np.maximum(own, known, out=own)
+            clocks = together[:, : known.shape[1]]
+            np.maximum(clocks, known, out=clocks)
         for other in cluster.wanted:
             cluster.learned.setdefault(other, []).append(together)
         cluster.known.clear()
@@ -66,8 +66,8 @@ def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
         cluster = _cluster_of(batch, warp, op)
         pairs.append((cluster, cluster.wanted.get(warp, cluster.phase + 1)))
     if not all(c.phase >= wanted for c, wanted in pairs):
-        what = "all warps of the cluster to arrive"
-        yield Wait(lambda: all(c.phase >= wanted for c, wanted in pairs), what, op.span)
+        event = "all warps of the cluster to arrive"
+        yield Wait(lambda: all(c.phase >= wanted for c, wanted in pairs), event, op.span)
     for warp, (cluster, _) in zip((int(w) for w in context.warps), pairs, strict=True):
         for known in cluster.learned.pop(warp, []):
             batch.shadow.clocks.acquire(warp, known)
@@ -81,19 +81,19 @@ def check_ends(batch: Batch) -> None:
     each = batch.stride // batch.granule
     for block in range(len(batch.numbers)):
         cluster, rank = divmod(block, blocks)
-        own = slice(rank * warps, (rank + 1) * warps)
-        seen = shadow.clocks.seen[cluster, own, : shadow.warps].max(axis=0)  # what some warp of the block has heard of
+        members = slice(rank * warps, (rank + 1) * warps)
+        # what some warp of the block has heard of
+        seen = shadow.clocks.seen[cluster, members, : shadow.warps].max(axis=0)
         part = slice(block * each, (block + 1) * each)
         late = shadow.read_clock[part] >= np.maximum(seen, 0)
-        late[:, own] = False
+        late[:, members] = False
         if late.any():
             granule, reader = (int(x[0]) for x in np.nonzero(late))
             _ended_early(batch, block, granule, note_of_read(batch, block * each + granule, reader), "reads")
         writer = shadow.writer[part]
         actor = np.maximum(writer, 0) // shadow.lanes % shadow.warps
-        foreign = (
-            (writer >= 0) & ((actor < own.start) | (actor >= own.stop)) & (shadow.write_actor[part] < shadow.warps)
-        )
+        outside = (actor < members.start) | (actor >= members.stop)
+        foreign = (writer >= 0) & outside & (shadow.write_actor[part] < shadow.warps)
         late = foreign & (shadow.write_clock[part] >= seen[actor])
         if late.any():
             granule = int(np.nonzero(late)[0][0])

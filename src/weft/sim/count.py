@@ -38,5 +38,5 @@ def count(program: LaneProgram, grid: Sequence[int] | int, scalars: Mapping[str,
             values[p.name] = scalar(p.elem, known.get(p.name, 0))
             values[p.name].known = p.name in known
     options = Options(races=False, uninitialized=False, bounds=False)
-    what = Launch(program, grid_of(grid), GlobalMemory({}), values, options, Report(), counting=True)
-    return launch(what)
+    counted = Launch(program, grid_of(grid), GlobalMemory({}), values, options, Report(), counting=True)
+    return launch(counted)

@@ -107,7 +107,7 @@ def _run_all(
     return report
 
 
-def _compare(name: str, first: Array, now: Array, one: Options, other: Options, report: Report) -> None:
+def _compare(name: str, first: Array, now: Array, base: Options, other: Options, report: Report) -> None:
     """Bit by bit."""
     bits = f"V{first.dtype.itemsize}"
     wrong = np.ascontiguousarray(first).view(bits) != np.ascontiguousarray(now).view(bits)
@@ -115,7 +115,7 @@ def _compare(name: str, first: Array, now: Array, one: Options, other: Options, 
         return
     at = tuple(int(x[0]) for x in np.nonzero(wrong))
     index = at[0] if len(at) == 1 else at
-    error = ScheduleError(f"`{name}[{index}]` is {first[at]} if {one.describe()}, and {now[at]} if {other.describe()}")
+    error = ScheduleError(f"`{name}[{index}]` is {first[at]} if {base.describe()}, and {now[at]} if {other.describe()}")
     report.errors.append(error)
     if other.raise_first:
         raise error

@@ -32,5 +32,5 @@ def note_of_read(batch: Turns, granule: int, reader: int) -> Note:
 def note_of_flight(batch: Turns, granule: int) -> tuple[Note, str]:
     """The asynchronous reader that is under way, and what waits for it."""
     op = batch.shadow.sites[int(batch.shadow.flight_site[granule])]
-    what, hint = batch.adds.reading(op)
-    return Note(f"{what} reads it and has not been waited for", op.span), hint
+    description, hint = batch.adds.reading(op)
+    return Note(f"{description} reads it and has not been waited for", op.span), hint

@@ -120,8 +120,8 @@ class Clocks:
     def acquire(self, warp: int, known: Array) -> None:
         """A warp comes to know what another released."""
         block, local = divmod(warp, self.warps)
-        own = self.state[:, block, local, : known.shape[1]]
-        np.maximum(own, known, out=own)
+        clocks = self.state[:, block, local, : known.shape[1]]
+        np.maximum(clocks, known, out=clocks)
 
     def phases(self, warp: int, actor: int, ended: int) -> None:
         """A warp has seen that so many phases of an mbarrier have ended."""
@@ -156,11 +156,11 @@ class Shadow:
 
     def site(self, op: LaneOp) -> int:
         """A number for an operation."""
-        found = self._site_of.get(id(op))
-        if found is None:
-            found = self._site_of[id(op)] = len(self.sites)
+        number = self._site_of.get(id(op))
+        if number is None:
+            number = self._site_of[id(op)] = len(self.sites)
             self.sites.append(op)
-        return found
+        return number
 
     def name_of(self, warp: int, lane: int | None) -> str:
         """Who a warp is, in words: of a cluster with the rank of its block."""
@@ -181,19 +181,19 @@ class Shadow:
         clock = self.read_clock[granule]
         seen = self.clocks.seen[warp // self.warps, warp % self.warps, : self.warps]
         open_ = (clock >= 0) & (clock >= seen)
-        rows, own = np.arange(len(granule)), warp % self.warps
-        open_[rows, own] &= self.read_lane[granule, own] != lane
+        rows, column = np.arange(len(granule)), warp % self.warps
+        open_[rows, column] &= self.read_lane[granule, column] != lane
         return np.where(open_.any(axis=1), open_.argmax(axis=1), -1)
 
     def record_read(self, granule: Array, warp: Array, lane: Array, site: int) -> None:
         """Remember reads; a warp's reads of one granule by several lanes since its last barrier are one of lane -1."""
         self.clocks.accessed(warp, lane)
-        own, now = warp % self.warps, self.clocks.now(warp)
-        several = (self.read_clock[granule, own] == now) & (self.read_lane[granule, own] != lane)
-        self.read_clock[granule, own] = now
-        self.read_lane[granule, own] = np.where(several, -1, lane)
-        several |= self.read_lane[granule, own] != lane
-        self.read_lane[granule[several], own[several]] = -1
+        column, now = warp % self.warps, self.clocks.now(warp)
+        several = (self.read_clock[granule, column] == now) & (self.read_lane[granule, column] != lane)
+        self.read_clock[granule, column] = now
+        self.read_lane[granule, column] = np.where(several, -1, lane)
+        several |= self.read_lane[granule, column] != lane
+        self.read_lane[granule[several], column[several]] = -1
         self.read_site[granule] = site
 
     def record_write(self, granule: Array, warp: Array, lane: Array, site: int, pending: bool = False) -> None:
@@ -233,5 +233,5 @@ class Shadow:
     def land(self, granule: Array, warp: int, site: int) -> None:
         """An asynchronous reader is done, and a warp that issued it knows."""
         self.flights[granule] -= 1
-        own = np.full(len(granule), warp)
-        self.record_read(granule, own, np.full(len(granule), -1), site)
+        warps = np.full(len(granule), warp)
+        self.record_read(granule, warps, np.full(len(granule), -1), site)

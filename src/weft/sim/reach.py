@@ -25,9 +25,9 @@ class Reach:
         return np.full(count, self.warp), np.full(count, self.lane)
 
     def _report(
-        self, kind: type[SimulationError], text: str, wrong: Array, found: tuple[Note, str], fence: str = ""
+        self, kind: type[SimulationError], text: str, wrong: Array, earlier: tuple[Note, str], fence: str = ""
     ) -> None:
-        note, hint = found
+        note, hint = earlier
         if fence:
             note = Note(note.message.replace("the write by", "written by").split(", which")[0] + fence, note.span)
         granule = int(self.granules[wrong][0])

@@ -209,13 +209,13 @@ def _words(elem: str) -> int:
 def _shuffle(context: Context, op: LaneOp) -> None:
     f, lanes = context.env[op.operands[0]], context.batch.lanes
     count = f.data.shape[2]
-    own = np.arange(lanes)[None, :, None]
+    numbers = np.arange(lanes)[None, :, None]
     known, wrong = f.known, f.undefined
     if op.attrs["kind"] == "xor":
         masks = np.array(op.attrs["masks"], np.int64)
         if len(masks) == 1:
             masks = np.repeat(masks, count)
-        source = own ^ masks
+        source = numbers ^ masks
     else:
         lane = context.env[op.operands[1]]
         known = known and lane.known

@@ -169,11 +169,11 @@ class Turns:
         first, hint, cause, notes = stuck[0], "", "", []
         for context in stuck:
             assert context.waits is not None
-            what, more = context.waits.late() if context.waits.late else (context.waits.what, [])
+            event, more = context.waits.late() if context.waits.late else (context.waits.what, [])
             if context is first:
-                cause = what
+                cause = event
                 hint = PHASES if context.waits.late else ""
-            notes.append(Note(f"{_named(context, self.program.warps)} here for {what}", context.waits.span))
+            notes.append(Note(f"{_named(context, self.program.warps)} here for {event}", context.waits.span))
             notes += [note for note in more if note not in notes]
         ended = [w for w in range(self.program.warps) if self._has_ended(w, int(first.warps[0]) // self.program.warps)]
         if ended:
@@ -208,9 +208,9 @@ class Turns:
                 self._release(block, arrival, expected, "id" in op.attrs)
         if all(a.phase >= phase for a, phase in targets):
             return
-        have = len(targets[0][0].warps)
-        what = f"a barrier that {have} of {expected} warps have reached"
-        yield Wait(lambda: all(a.phase >= phase for a, phase in targets), what, op.span)
+        arrived = len(targets[0][0].warps)
+        event = f"a barrier that {arrived} of {expected} warps have reached"
+        yield Wait(lambda: all(a.phase >= phase for a, phase in targets), event, op.span)
 
     def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
         if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):

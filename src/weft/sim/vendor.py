@@ -90,6 +90,6 @@ class _Plain:
 @lru_cache(maxsize=32)
 def meaning_of(machine: Machine) -> Meaning:
     """What the vendor of a machine adds."""
-    found = part("sim", machine)
-    adds: Meaning = found.MEANING if found is not None else _Plain()
+    meaning = part("sim", machine)
+    adds: Meaning = meaning.MEANING if meaning is not None else _Plain()
     return adds

@@ -37,19 +37,19 @@ def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
 
 def instruction(name: str) -> Instruction:
     """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    found = _BY_NAME.get(name)
-    if found is None:
+    entry = _BY_NAME.get(name)
+    if entry is None:
         alike = sorted(n for n in _BY_NAME if n.split(".")[0] == name.split(".")[0])
         raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
-    return found
+    return entry
 
 
 @cache
 def effects_of(name: str) -> Effects:
     """What the instruction of this name does that others have to be ordered with: as its vendor says, if it does."""
-    entry, own = instruction(name), part_of("targets", _VENDOR_OF[name])
-    found: Effects = own.effects(entry) if own is not None else entry.effects()
-    return found
+    entry, vendor = instruction(name), part_of("targets", _VENDOR_OF[name])
+    effects: Effects = vendor.effects(entry) if vendor is not None else entry.effects()
+    return effects
 
 
 def available(machine: Machine) -> Iterator[Instruction]:
@@ -91,9 +91,9 @@ def products(machine: Machine, left: str, right: str, total: str, warps: int = 1
 
 def _add(vendor: str) -> None:
     """The instructions of a vendor."""
-    found = part_of("targets", vendor)
-    if found is not None:
-        add_instructions(vendor, found.INSTRUCTIONS.values())
+    part = part_of("targets", vendor)
+    if part is not None:
+        add_instructions(vendor, part.INSTRUCTIONS.values())
 
 
 after_joining.append(_add)

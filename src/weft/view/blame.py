@@ -95,10 +95,10 @@ def _name(message: str, nodes: Mapping[str, grammar.Node]) -> grammar.Node | Non
 
 def _argument(message: str, nodes: Mapping[str, grammar.Node], values: Mapping[str, Any]) -> grammar.Node | None:
     """Of the arguments that the message names, the one with the value that it says it got, else the first."""
-    got = message.rpartition("got ")[2] if "got " in message else None
+    refused = message.rpartition("got ")[2] if "got " in message else None
     spoken = []
     for name, value in values.items():
         match = re.search(rf"\b{name}\b", message)
         if match and name in nodes:
-            spoken.append((got is None or not got.startswith(repr(value)), match.start(), name))
+            spoken.append((refused is None or not refused.startswith(repr(value)), match.start(), name))
     return nodes[min(spoken)[2]] if spoken else None

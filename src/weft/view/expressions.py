@@ -291,10 +291,10 @@ class _Evaluator:
             if not isinstance(value, Layout):
                 return self.fail(function, f"to_linear is a method of named layouts, this is {_what(value)}")
             return self.invoke(node, name, value.to_linear, None, arguments, named)
-        own = self.linear(function.value)
+        layout = self.linear(function.value)
         if name not in METHODS:
             return self.fail(function, f"layouts have no method {name}", f"known are to_linear, {', '.join(METHODS)}")
-        result = self.invoke(node, name, getattr(own, name), METHODS[name], arguments, named)
+        result = self.invoke(node, name, getattr(layout, name), METHODS[name], arguments, named)
         if result is None:
             return self.fail(
                 node, f"{name}: the layout cannot be divided so", "the divisor must be its first, or last, factor"

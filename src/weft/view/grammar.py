@@ -191,9 +191,9 @@ class _Parser:
         shown = f"`{token.text}`" if token.kind != "end" else "the end"
         fail(self.text, token.start, token.end, f"expected {expected}, found {shown}")
 
-    def expect(self, sign: str, what: str) -> _Token:
+    def expect(self, sign: str, name: str) -> _Token:
         if not self.sees(sign):
-            self.unexpected(what)
+            self.unexpected(name)
         return self.take()
 
     def expression(self) -> Node:

@@ -278,8 +278,8 @@ def _memory(view: Map, element_bits: int, pads: Pads) -> tuple[np.ndarray[Any, n
     rows = -(-length // columns)
     every = np.arange(math.prod(view.in_dims.values()))
     places = np.full(len(every) // offsets * rows * columns, -1, np.int64)
-    own = every % offsets
-    places[every // offsets * rows * columns + own + sum(own // i * p for i, p in pads)] = every
+    offset = every % offsets
+    places[every // offsets * rows * columns + offset + sum(offset // i * p for i, p in pads)] = every
     return places, columns
 
 

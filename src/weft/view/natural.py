@@ -31,9 +31,9 @@ def natural_shape(layout: Layout | LinearLayout) -> tuple[int, ...]:
     """
     if isinstance(layout, LinearLayout):
         return tuple(layout.out_dims.values())
-    own = getattr(layout, "shape", None)
-    if own:
-        return tuple(own)
+    stated = getattr(layout, "shape", None)
+    if stated:
+        return tuple(stated)
     if isinstance(layout, SwizzledSharedLayout):
         shape = [1] * layout.rank
         shape[layout.order[0]] = max(layout.vec * layout.max_phase, 8)

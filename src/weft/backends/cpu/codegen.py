@@ -125,8 +125,8 @@ class Context:
         seen = f.emit(I64, f"extractvalue {{ i64, i1 }} {pair.name}, 0")
         first = f.emit(I1, f"extractvalue {{ i64, i1 }} {pair.name}, 1")
         before = f.emit(I64, f"load atomic i64, {word(FOUND_PLACE)} acquire, align 8")  # written last: see below
-        own = f.and_(f.icmp("eq", seen, const(I64, index)), f.icmp("eq", f.load(I64, word(FOUND_PID), 8), self.pid))
-        ahead = f.and_(own, f.icmp("slt", place, before))
+        is_same = f.and_(f.icmp("eq", seen, const(I64, index)), f.icmp("eq", f.load(I64, word(FOUND_PID), 8), self.pid))
+        ahead = f.and_(is_same, f.icmp("slt", place, before))
 
         def tell() -> None:
             f.store(self.pid, word(FOUND_PID))

@@ -36,10 +36,10 @@ def _prepare_region(s: Scheduler, op: Op) -> None:
     """Before a region: nothing pending that it could overwrite, nothing expensive that it would compute again."""
     s.flush()
     inside = list(nested_ops(op))
-    own = {id(r) for inner in inside for r in inner.results}
-    own |= {id(a) for region in op.regions for block in region for a in block.args}
-    own |= {id(a) for inner in inside for region in inner.regions for block in region for a in block.args}
-    s.prepare(a for inner in inside for a in inner.args if id(a) not in own)
+    inner_ids = {id(r) for inner in inside for r in inner.results}
+    inner_ids |= {id(a) for region in op.regions for block in region for a in block.args}
+    inner_ids |= {id(a) for inner in inside for region in inner.regions for block in region for a in block.args}
+    s.prepare(a for inner in inside for a in inner.args if id(a) not in inner_ids)
     s.settle_loads([i for i in inside if i.name in EFFECTS], set())
 
 
@@ -79,15 +79,15 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
         analysis = s.analysis()
         start = row_major(value.shape)
         for v, coords in analysis.walk([(value, start)]):
-            have = s.env.get(v)
-            if isinstance(have, Buffer) and id(have) in targets and (have is not buffer or coords != start):
+            held_in = s.env.get(v)
+            if isinstance(held_in, Buffer) and id(held_in) in targets and (held_in is not buffer or coords != start):
                 reads_elsewhere = True
         if reads_elsewhere:
             s.flush()
-            own = s.arena.allocate(value, s.position, s.position)
-            s.write_into(value, own)
+            copy = s.arena.allocate(value, s.position, s.position)
+            s.write_into(value, copy)
             s.flush()
-            s.env[value] = own
+            s.env[value] = copy
         ready.append((value, buffer))
     for value, buffer in ready:
         s.write_into(value, buffer)
@@ -224,10 +224,10 @@ def _while(s: Scheduler, op: Op) -> None:
             if isinstance(have, Buffer):
                 out.append(have)
             else:
-                own = s.arena.allocate(v, s.position, last)
-                s.write_into(v, own)
+                buffer = s.arena.allocate(v, s.position, last)
+                s.write_into(v, buffer)
                 s.flush()
-                out.append(own)
+                out.append(buffer)
         f.cond_br(cond, inside, done)
         f.start(inside)
         for v, have in zip(after.args, out, strict=True):

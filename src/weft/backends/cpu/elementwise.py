@@ -57,9 +57,9 @@ _OF_POINTERS: dict[str, Meaning] = {
     "tt.extern_elementwise": _extern,
 }
 EMITTERS: dict[str, Emitter] = {
-    name: partial(_emit, found)
+    name: partial(_emit, emitter)
     for name in sorted(ELEMENTWISE - {"tt.addptr"})
-    if (found := _OF_POINTERS.get(name) or meaning_of(name)) is not None
+    if (emitter := _OF_POINTERS.get(name) or meaning_of(name)) is not None
 }
 """How each operation is emitted."""
 

@@ -40,7 +40,7 @@ class Found:
     values: Sequence[int] = ()
 
 
-def error_of(fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], kernel: str) -> DeviceAssertionError:
+def error_of(fact: Mapping[str, Any], report: Found, arrays: Sequence[Array], kernel: str) -> DeviceAssertionError:
     """The error that a failed assertion or check is."""
     span = None
     if fact.get("file"):
@@ -49,22 +49,22 @@ def error_of(fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], ker
     shape = tuple(int(n) for n in fact.get("shape") or ())
     where: dict[str, Any] = {
         "span": span,
-        "program": found.program,
+        "program": report.program,
         "function": fact.get("func") or None,
         "kernel": kernel,
-        "position": _unravel(found.place, shape) if shape else None,
+        "position": _unravel(report.place, shape) if shape else None,
         "shape": shape or None,
     }
     if fact.get("what") in ("load", "store", "atomic"):
-        return _out_of_bounds(fact, found, [arrays[k] for k in fact["arrays"]], where)
-    return DeviceAssertionError(**{**where, **explained(fact, found.values, span)})
+        return _out_of_bounds(fact, report, [arrays[k] for k in fact["arrays"]], where)
+    return DeviceAssertionError(**{**where, **explained(fact, report.values, span)})
 
 
 def _out_of_bounds(
-    fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], where: Mapping[str, Any]
+    fact: Mapping[str, Any], report: Found, arrays: Sequence[Array], where: Mapping[str, Any]
 ) -> OutOfBoundsError:
     """Say which element of which array was asked for, and how far outside it is."""
-    size, address = int(fact["bytes"]), found.values[0]
+    size, address = int(fact["bytes"]), report.values[0]
     array = min(arrays, key=lambda a: abs(a.distance(address, size)))
     index = (address - array.address) // size
     first, last = (array.low - array.address) // size, (array.high - array.address) // size - 1

@@ -195,7 +195,7 @@ def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
         if not terms:
             return None
         bin = f.add if sign > 0 else f.sub
-        return Affine(base, tuple(terms), Exact(lambda made, _: bin(*made), (a, b)))
+        return Affine(base, tuple(terms), Exact(lambda operands, _: bin(*operands), (a, b)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
 
 
@@ -231,7 +231,7 @@ def mul(f: Function, a: Form, b: Form) -> Form | None:
             terms.append((f.mul(scale, b.value), numbers))
     terms = [t for t in terms if any(t[1])]
     if _may_wrap(a) and terms:
-        return Affine(base, tuple(terms), Exact(lambda made, _: f.mul(*made), (a, b)))
+        return Affine(base, tuple(terms), Exact(lambda operands, _: f.mul(*operands), (a, b)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
 
 
@@ -245,7 +245,7 @@ def cast_int(f: Function, op: str, a: Form, to: Type) -> Form | None:
         if a.exact is not None or (op != "trunc" and not _fits(op, a)):
             if a.base.type.bits < 32:  # small enough to wrap in earnest
                 return None
-            exact = Exact(lambda made, lanes: f.cast(op, made[0], to.with_lanes(lanes)), (a,))
+            exact = Exact(lambda operands, lanes: f.cast(op, operands[0], to.with_lanes(lanes)), (a,))
         return Affine(cast_scalar(f, op, a.base, to), terms, exact)
     return None
 

@@ -283,8 +283,8 @@ class Nest:
         for bit in bits:
             ok = bit + 1 in bits
             for coord in coordinates:
-                here, there = bit in coord, bit + 1 in coord
-                if here != there or (here and coord.index(bit) + 1 != coord.index(bit + 1)):
+                has_bit, has_next = bit in coord, bit + 1 in coord
+                if has_bit != has_next or (has_bit and coord.index(bit) + 1 != coord.index(bit + 1)):
                     ok = False
             together[bit] = ok
         runs: list[tuple[int, ...]] = []
@@ -351,11 +351,11 @@ class Nest:
 
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""
-        have = available | set(self.lane_bits)
+        ready = available | set(self.lane_bits)
         for copy in self.copies():
             for value, coords in self.visited:  # operands first
                 at = substitute(coords, copy)
-                if id(value) not in self.transposes and self.analysis.deps(value, at) <= have:
+                if id(value) not in self.transposes and self.analysis.deps(value, at) <= ready:
                     ev.eval(value, at)
 
     def evaluate_in_order(self, ev: Evaluator) -> None:

@@ -70,8 +70,8 @@ def ahead(s: Scheduler, value: Value, env: dict[Value, Reg | Buffer]) -> Reg | N
     computed: dict[Value, Reg | None] = {}
 
     def found(v: Value) -> Reg | None:
-        have = dict.get(env, v)
-        return have if isinstance(have, Reg) else None
+        register = dict.get(env, v)
+        return register if isinstance(register, Reg) else None
 
     def parts(v: Value) -> list[Value]:
         return v.op.args if found(v) is None and v.op is not None and _is_plain(v.op) else []

@@ -384,7 +384,7 @@ class Scheduler:
             for load in self.pending_loads:
                 if load.result in self.env or load.result in inside:
                     continue
-                if not self.needed_later(load.result, ops, known=answers):
+                if not self.needed_later(load.result, ops, answers=answers):
                     continue
                 if any(s.index > load.index and self.aliases.may_meet(load.args[0], s.args[0], False) for s in stores):
                     return load.result, "a store before it is used may overwrite it"
@@ -421,23 +421,23 @@ class Scheduler:
     ) -> Buffer | None:
         """A buffer read for the last time by this nest, at the same places, which `value` can take over."""
         for other, at in visited:
-            have = self.env.get(other)
+            held_in = self.env.get(other)
             if (
                 at == coords
-                and isinstance(have, Buffer)
-                and have.elem == value.elem
-                and have.weights == row_major(value.shape)
+                and isinstance(held_in, Buffer)
+                and held_in.elem == value.elem
+                and held_in.weights == row_major(value.shape)
                 and other.op is not None
                 and other.op.name != "scf.for"
                 and other.block is value.block
-                and have not in self._taken
+                and held_in not in self._taken
                 and not self.needed_later(other, ops, {value})
-                and all(v is other or self.env.get(v) is not have for v in self.env)
+                and all(v is other or self.env.get(v) is not held_in for v in self.env)
                 and all(v is not other or c == coords for v, c in visited)
             ):
-                have.last = max(have.last, self.last_use(value))
-                self._taken.add(have)
-                return have
+                held_in.last = max(held_in.last, self.last_use(value))
+                self._taken.add(held_in)
+                return held_in
         return None
 
     def _tell_kept(self, value: Value, why: str) -> None:
@@ -449,12 +449,12 @@ class Scheduler:
     ) -> Buffer:
         """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""
         self.flush()
-        have = self.env.get(value)
-        if isinstance(have, Buffer) and (weights is None or have.weights == weights):
-            return have
+        held_in = self.env.get(value)
+        if isinstance(held_in, Buffer) and (weights is None or held_in.weights == weights):
+            return held_in
         self._tell_kept(value, why)
         target = self.allocate(value, weights)
-        self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, keep=have is None)])
+        self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, keep=held_in is None)])
         return target
 
     def write_into(self, value: Value, buffer: Buffer) -> None:
@@ -512,8 +512,8 @@ class Scheduler:
 
     def _appraise(self, op: Op) -> None:
         """Note the cost and the kind of a lazy operation's results; its operands have been seen."""
-        own = LOAD_COST if op.name == "tt.load" else self.own_cost(op.results[0])
-        cost = min(1000, own + sum(self.cost(a) for a in op.args if a.is_tile))
+        op_cost = LOAD_COST if op.name == "tt.load" else self.own_cost(op.results[0])
+        cost = min(1000, op_cost + sum(self.cost(a) for a in op.args if a.is_tile))
         index = op.name != "tt.load" and op.results[0].elem[0] in "ip"
         if index:
             for a in op.args:
@@ -535,13 +535,13 @@ class Scheduler:
         value: Value,
         now: set[Op],
         made: set[Value] | frozenset[Value] = frozenset(),
-        known: dict[Value, bool] | None = None,
+        answers: dict[Value, bool] | None = None,
     ) -> bool:
         """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `made`).
 
-        `known` keeps the answers for further questions with the same `now` and `made`.
+        `answers` keeps them for further questions with the same `now` and `made`.
         """
-        known = {} if known is None else known
+        answers = {} if answers is None else answers
         path = [(value, self._pulled_by(value, now))]
         while path:
             current, uses = path[-1]
@@ -549,16 +549,16 @@ class Scheduler:
                 if use is not None:
                     if use in self.env or use in made:
                         continue
-                    found = known.get(use)
-                    if found is None:
+                    is_needed = answers.get(use)
+                    if is_needed is None:
                         path.append((use, self._pulled_by(use, now)))
                         break
-                    if not found:
+                    if not is_needed:
                         continue
-                known.update((waiting, True) for waiting, _ in path)
+                answers.update((waiting, True) for waiting, _ in path)
                 return True
             else:
-                known[current] = False
+                answers[current] = False
                 path.pop()
         return False
 
@@ -594,7 +594,7 @@ class Scheduler:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
         answers: dict[Value, bool] = {}
         for load in list(self.pending_loads):
-            if load.result in self.env or not self.needed_later(load.result, now, known=answers):
+            if load.result in self.env or not self.needed_later(load.result, now, answers=answers):
                 continue
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result, why="what comes before its use may overwrite it")

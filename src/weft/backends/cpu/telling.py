@@ -34,8 +34,8 @@ def variable(value: Value) -> str:
 
 def _done_by(root: Root) -> Site:
     if isinstance(root, WriteRoot):
-        made = root.value.op
-        return Site(f"the tile of {made.name}" if made is not None else "a carried tile", made.span if made else None)
+        maker = root.value.op
+        return Site("a carried tile", None) if maker is None else Site(f"the tile of {maker.name}", maker.span)
     return site_of(root.op)
 
 
@@ -88,27 +88,27 @@ def _tell_access(
     if form not in ("whole vectors", "one value"):
         at = next(i for i, b in enumerate(nest.lane_bits) if steps.get(b, 0) != 1 << i)
         step, axis = steps.get(nest.lane_bits[at], 0), axes[nest.lane_bits[at]]
-        what = "neighbours" if at == 0 else f"runs of {1 << at} elements"
+        distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
         if step is None:
             name = _factor(pointer, program)
             far = "at addresses that are loaded" if _is_loaded(pointer) else "a distance apart that is not known"
             far = f"`{name}` elements apart, which is known only at a launch" if name else far
         else:
             far = f"{step} elements apart" if step else "at one address"
-        fact = f"{what} along dimension {axis} are {far}"
+        fact = f"{distance} along dimension {axis} are {far}"
     remarks.add(VectorAccess(op.span, access, tile_text(tile), form, 1 << len(nest.lane_bits), fact, name))
 
 
 def _computed_of(value: Value) -> list[Value]:
     """All that an address is computed of, itself included; no further than what is loaded."""
-    found, todo = dict[Value, None](), [value]
+    values, todo = dict[Value, None](), [value]
     while todo:
         v = todo.pop()
-        if v not in found:
-            found[v] = None
+        if v not in values:
+            values[v] = None
             if v.op is not None and v.op.name != "tt.load":
                 todo += v.op.args
-    return list(found)
+    return list(values)
 
 
 def _is_loaded(pointer: Value) -> bool:

@@ -223,8 +223,8 @@ def _partitions(e: Emitter, op: LaneOp) -> None:
     end = f.new_label("together")
     for start, warps, region in zip(op.attrs["starts"], op.attrs["warps"], op.regions, strict=True):
         inside, following = f.new_label("partition"), f.new_label("others")
-        own = e.ins(f"icmp ult i32 {e.early('sub i32', warp, str(start))}, {warps}")
-        e.do(f"br i1 {own}, label %{inside}, label %{following}")
+        is_member = e.ins(f"icmp ult i32 {e.early('sub i32', warp, str(start))}, {warps}")
+        e.do(f"br i1 {is_member}, label %{inside}, label %{following}")
         f.start(inside)
         mark, e.partition = e.mark(), (start, warps)
         e.region(region)

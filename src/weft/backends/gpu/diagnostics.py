@@ -90,9 +90,9 @@ def _where(e: Emitter, place: Mapping[str, Any], do: Callable[[], None]) -> None
     if ranks:
         rank = e.dialect.place(e, "rank", e.program.blocks)
         bits = e.early("or i32", bits, e.early("and i32", rank, str(ranks)))
-    own = e.ins(f"icmp eq i32 {bits}, 0")
+    is_first = e.ins(f"icmp eq i32 {bits}, 0")
     inside, after = f.new_label("prints"), f.new_label("printed")
-    e.do(f"br i1 {own}, label %{inside}, label %{after}")
+    e.do(f"br i1 {is_first}, label %{inside}, label %{after}")
     f.start(inside)
     mark = e.mark()
     do()

@@ -72,7 +72,7 @@ class Dialect(Protocol[E]):
 
     # -- where a thread is --------------------------------------------------------------------------------------------
 
-    def place(self, e: E, what: str, below: int = 0) -> str:
+    def place(self, e: E, index: str, below: int = 0) -> str:
         """An index of 32 bits, known to be less than `below`: `thread` of the block, `rank` of the block in its
         cluster, `block.x`, `blocks.x` (how many) and the same of `program`, which is a cluster of blocks, for y, z too.
         """
@@ -162,7 +162,7 @@ class Dialect(Protocol[E]):
     def zero(self, e: E) -> str:
         """A zero of 32 bits of which nobody knows that it is one."""
 
-    def keep(self, e: E, given: list[tuple[str, str]]) -> None:
+    def keep(self, e: E, registers: list[tuple[str, str]]) -> None:
         """Nothing, but registers (type, name) count as read here."""
 
     def print(self, e: E, form: str, values: list[tuple[str, str]]) -> None:

@@ -38,9 +38,9 @@ def _divide(e: Emitter, op: LaneOp) -> None:
         _divide_wide(e, new[first : first + TOGETHER], signed)
     out: list[Register] = []
     for pair in pairs:
-        known = e.known((which, signed, *pair))
-        assert known is not None
-        out.append(known)
+        register = e.known((which, signed, *pair))
+        assert register is not None
+        out.append(register)
     e.env[result] = out
 
 
@@ -94,8 +94,8 @@ def _divide_wide(e: Emitter, pairs: list[tuple[str, str]], signed: bool) -> None
     e.forget(mark)
     e.do(f"br label %{join}")
     f.start(join)
-    for (x, y), one, other in zip(pairs, brief, full, strict=True):
-        for kind, a, b in zip(("div", "rem"), one, other, strict=True):
+    for (x, y), narrow, other in zip(pairs, brief, full, strict=True):
+        for kind, a, b in zip(("div", "rem"), narrow, other, strict=True):
             e.once((kind, signed, x, y), f"phi i64 [ {a}, %{short} ], [ {b}, %{long} ]")
 
 

@@ -144,27 +144,27 @@ class Emitter:
         """As `ins`, for what has no effects; the result is remembered under a key, for as long as it dominates what
         follows. Where the operands are named, it goes in front of the loops that change none of them.
         """
-        found = self._known.get(key)
-        if found is not None:
-            return found
+        register = self._known.get(key)
+        if register is not None:
+            return register
         depth = len(self._loops)
         if depth and operands is not None:
-            known = self._depth
-            depth = max((known.get(x, depth) for x in operands if x[0] == "%"), default=0)
+            depths = self._depth
+            depth = max((depths.get(x, depth) for x in operands if x[0] == "%"), default=0)
         if depth < len(self._loops):
             self._count += 1
-            found = f"%x{self._count}"
+            register = f"%x{self._count}"
             loop = self._loops[depth]
-            loop.before.append(f"  {found} = {text}{self.place}")
+            loop.before.append(f"  {register} = {text}{self.place}")
             self._scopes[loop.scope].append(key)
         else:
-            found = self.ins(text)
+            register = self.ins(text)
             self._scopes[-1].append(key)
         if operands is not None:
-            self.written[found] = f"  {found} = {text}{self.place}"
-        self._known[key] = found
-        self._depth[found] = depth
-        return found
+            self.written[register] = f"  {register} = {text}{self.place}"
+        self._known[key] = register
+        self._depth[register] = depth
+        return register
 
     def known(self, key: object) -> str | None:
         """What `once` remembers under a key."""
@@ -174,12 +174,12 @@ class Emitter:
         """As `ins`, written once for one text."""
         return self.once(text, text)
 
-    def early(self, what: str, *operands: str, to: str = "") -> str:
+    def early(self, instruction: str, *operands: str, to: str = "") -> str:
         """As `pure`, in front of the loops that change no operand: arithmetic of addresses and masks.
 
         early("add i64", x, "16"), early("zext i32", x, to="i64")
         """
-        text = f"{what} {', '.join(operands)}{f' to {to}' if to else ''}"
+        text = f"{instruction} {', '.join(operands)}{f' to {to}' if to else ''}"
         return self.once(text, text, operands)
 
     def reserve(self, count: int, deeper: int = 0) -> list[str]:
@@ -250,8 +250,8 @@ class Emitter:
         declarations = self.module.declarations
         if name not in declarations:
             declarations[name] = f"declare {result} @{name}({', '.join(t for t, _ in arguments)})"
-        given = ", ".join(f"{t} {a}" for t, a in arguments)
-        return f"call {result} @{name}({given}){' ' + attributes if attributes else ''}"
+        operands = ", ".join(f"{t} {a}" for t, a in arguments)
+        return f"call {result} @{name}({operands}){' ' + attributes if attributes else ''}"
 
     def asm(
         self,
@@ -264,16 +264,16 @@ class Emitter:
     ) -> list[str]:
         """Inline assembly; `results` are LLVM types. With effects it is never removed, doubled or passed by another."""
         type = results[0] if len(results) == 1 else self._struct(results) if results else "void"
-        given = ", ".join(f"{t} {a}" for t, a in arguments)
+        operands = ", ".join(f"{t} {a}" for t, a in arguments)
         side = "sideeffect " if effects else ""
-        line = f'call {type} asm {side}"{text}", "{constraints}"({given}){" " + attributes if attributes else ""}'
+        line = f'call {type} asm {side}"{text}", "{constraints}"({operands}){" " + attributes if attributes else ""}'
         if not results:
             self.do(line)
             return []
-        found = self.ins(line)
+        result = self.ins(line)
         if len(results) == 1:
-            return [found]
-        return [self.ins(f"extractvalue {type} {found}, {i}") for i in range(len(results))]
+            return [result]
+        return [self.ins(f"extractvalue {type} {result}, {i}") for i in range(len(results))]
 
     def _struct(self, members: Sequence[str]) -> str:
         """The type of several results; long ones get a name, which is read a hundred times as fast as its members."""
@@ -285,9 +285,9 @@ class Emitter:
             self.module.globals.append(f"{self._structs[text]} = type {text}")
         return self._structs[text]
 
-    def fail(self, op: LaneOp, what: str, *works_on: str) -> Unsupported:
+    def fail(self, op: LaneOp, feature: str, *works_on: str) -> Unsupported:
         """The error for what is not emitted for this target."""
-        return Unsupported(what, self.program.target, op.span, works_on=works_on)
+        return Unsupported(feature, self.program.target, op.span, works_on=works_on)
 
     # -- registers ----------------------------------------------------------------------------------------------------
 

@@ -42,16 +42,16 @@ def _added(e: Emitter, type: str, a: Register, b: Register) -> Register:
     x, m = _split(a)
     y, n = _split(b)
     if not x or not y:
-        base, known = x or y, e.largest.get(x or y)
+        base, largest = x or y, e.largest.get(x or y)
     else:
         base = e.early(f"add {type}", x, y)
         if type == "i64":
             e.note_step(x, y, base)
-        known = None
+        largest = None
         if x in e.largest and y in e.largest and e.largest[x] + e.largest[y] < 1 << 31:
-            known = e.largest[x] + e.largest[y]
-    if known is not None:
-        e.largest[base] = known
+            largest = e.largest[x] + e.largest[y]
+    if largest is not None:
+        e.largest[base] = largest
     return Sum(base, m + n, type)
 
 
@@ -74,14 +74,14 @@ def _multiplied(e: Emitter, type: str, a: Register, b: Register) -> Register:
     base, factor = (x, n) if x else (y, m)
     if not base or not factor:
         return Sum("", m * n, type)
-    known = e.largest.get(base)
+    largest = e.largest.get(base)
     if factor != 1:
         product = e.early(f"mul {type}", base, str(factor))
         if type == "i64" and factor & factor - 1 == 0 and factor > 1:
             e.multiples.setdefault(product, (base, factor.bit_length() - 1, e.place))
         base = product
-        if known is not None and factor > 0 and known * factor < 1 << 31:
-            e.largest[base] = known * factor
+        if largest is not None and factor > 0 and largest * factor < 1 << 31:
+            e.largest[base] = largest * factor
     return Sum(base, m * n, type)
 
 
@@ -126,17 +126,17 @@ def _multiply_extended(e: Emitter, op: LaneOp) -> None:
 def _extend(e: Emitter, op: LaneOp) -> None:
     """A sum that is known not to leave 31 bits stays a sum in 64 bits."""
     source, result = op.operands[0], op.results[0]
-    found = e.env[source]
+    registers = e.env[source]
     if source.elem != "i32" or result.elem != "i64":
         elementwise(e, op)
         return
     out: list[Register] = []
-    for register in found:
+    for register in registers:
         base, offset = _split(register)
-        known = e.largest.get(base, 0 if not base else None)
+        largest = e.largest.get(base, 0 if not base else None)
         if isinstance(register, Sum) and not base and op.name == "arith.extsi":
             out.append(Sum("", offset, "i64"))
-        elif isinstance(register, (Sum, str)) and known is not None and offset >= 0 and known + offset < 1 << 31:
+        elif isinstance(register, (Sum, str)) and largest is not None and offset >= 0 and largest + offset < 1 << 31:
             wide = e.early("zext i32", base, to="i64") if base else ""
             out.append(Sum(wide, offset, "i64"))
         else:

@@ -200,8 +200,8 @@ def _atomic(e: Emitter, op: LaneOp) -> None:
     out: list[Register] = []
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         new = values[i * vector : (i + 1) * vector]
-        found = e.dialect.atomic(e, op, value.elem, address, new, mask)
-        out += [_by_swapping(e, op, value.elem, address, new[0], mask)] if found is None else found
+        results = e.dialect.atomic(e, op, value.elem, address, new, mask)
+        out += [_by_swapping(e, op, value.elem, address, new[0], mask)] if results is None else results
     if op.results:
         e.env[op.results[0]] = out
 

@@ -38,8 +38,8 @@ def one_way(e: Emitter, carried: Sequence[Phi], used: Sequence[tuple[bool, bool]
     """
     by_step: dict[str, list[int]] = {}
     for i, register in enumerate(carried):
-        own, step = e.steps.get(register.last, ("", ""))
-        if own == register.name and any(used[i]):
+        base, step = e.steps.get(register.last, ("", ""))
+        if base == register.name and any(used[i]):
             by_step.setdefault(step, []).append(i)
     ways, top, gone = list[Phi](), list[str](), set[int]()
     for step, members in by_step.items():
@@ -65,9 +65,9 @@ def other_uses(
     `groups` says of each register of the value in which of those that the loop carries it is.
     """
     step = following.op if following.op is not None and carried in following.op.operands else None
-    here = {groups[r] for r in _used(e, carried, step)}
-    there = {groups[r] for r in _used(e, following, end if e.uses[following].count(end) == 1 else None)}
-    return [(g in here, g in there) for g in range(max(groups) + 1)]
+    used_now = {groups[r] for r in _used(e, carried, step)}
+    used_next = {groups[r] for r in _used(e, following, end if e.uses[following].count(end) == 1 else None)}
+    return [(g in used_now, g in used_next) for g in range(max(groups) + 1)]
 
 
 def _used(e: Emitter, value: Value, other: LaneOp | None) -> set[int]:

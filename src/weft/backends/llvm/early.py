@@ -18,8 +18,8 @@ from weft.base import WeftError
 _begun: dict[Hashable, threading.Thread] = {}
 
 
-def begin(what: Hashable, work: Callable[[], object]) -> None:
-    """Have `work` done in another thread, once for each `what`; an error in it is left to the kernel that comes.
+def begin(key: Hashable, work: Callable[[], object]) -> None:
+    """Have `work` done in another thread, once for each `key`; an error in it is left to the kernel that comes.
 
     Where no thread can be started, nothing is done.
     """
@@ -28,15 +28,15 @@ def begin(what: Hashable, work: Callable[[], object]) -> None:
         with contextlib.suppress(WeftError, RuntimeError):
             work()
 
-    if what not in _begun:
+    if key not in _begun:
         thread = threading.Thread(target=run, name="weft-llvm")
         with contextlib.suppress(RuntimeError):
             thread.start()
-            _begun[what] = thread
+            _begun[key] = thread
 
 
-def wait(what: Hashable) -> None:
+def wait(key: Hashable) -> None:
     """Wait until what was begun, if it was, is done."""
-    thread = _begun.get(what)
+    thread = _begun.get(key)
     if thread is not None:
         thread.join()

@@ -61,8 +61,8 @@ def further_names(text: str) -> str | None:
     named: dict[str, str] = {}
     count = 0
     for line in lines:
-        found = INTEGER.match(line) if " = " in line else None
-        if found is None:
+        match = INTEGER.match(line) if " = " in line else None
+        if match is None:
             if line[:1] not in (" ", ""):  # another block, which the names may not reach
                 named.clear()
             if line[:1] == "}":
@@ -70,11 +70,11 @@ def further_names(text: str) -> str | None:
                 sums.clear()
             out.append(line)
             continue
-        begin, end = found.end("result"), found.end()
-        type, instead = found["type"] or found["cast"] or found["chosen"] or found["called"], dict[str, str]()
+        begin, end = match.end("result"), match.end()
+        type, instead = match["type"] or match["cast"] or match["chosen"] or match["called"], dict[str, str]()
         terms = dict.fromkeys(NAME.findall(line, begin, end))
         for term in terms:
-            is_deep, is_in_sum = depths[term] >= DEEPEST, found["kind"] == "add"
+            is_deep, is_in_sum = depths[term] >= DEEPEST, match["kind"] == "add"
             is_common = is_in_sum and sums[term] >= RUN and (sums[term] % RUN == 0 or term not in named)
             if is_deep or is_common:
                 count += 1
@@ -85,7 +85,7 @@ def further_names(text: str) -> str | None:
             sums[term] += is_in_sum
         if instead:
             line = line[:begin] + NAME.sub(lambda name: instead.get(name[0], name[0]), line[begin:end]) + line[end:]
-        depths[found["result"]] = 1 + max((depths[x] for x in terms if x not in instead), default=0)
-        types[found["result"]] = type
+        depths[match["result"]] = 1 + max((depths[x] for x in terms if x not in instead), default=0)
+        types[match["result"]] = type
         out.append(line)
     return "\n".join(out) if count else None

@@ -119,7 +119,7 @@ class Arithmetic(Version):
         text = "{ .reg .b32 t; mov.u32 t, %clock_hi; shr.u32 $0, t, 31; }"
         return e.asm(text, "=r", ["i32"], ())[0]
 
-    def keep(self, e: Emitter, given: list[tuple[str, str]]) -> None:
+    def keep(self, e: Emitter, registers: list[tuple[str, str]]) -> None:
         """No instruction, but LLVM takes it for one that reads them."""
         letters = {"float": "f", "half": "h", "bfloat": "h"}
-        e.asm("", ",".join(letters[t] for t, _ in given), (), given)
+        e.asm("", ",".join(letters[t] for t, _ in registers), (), registers)

@@ -297,7 +297,7 @@ def _short_constants(ptx: str) -> dict[str, int]:
     values: dict[str, int] = {}
     for register in moves:
         source, seen = register, {register}
-        while len(known := moves.get(source, ())) == 1 and (source := next(iter(known))) not in seen:
+        while len(numbers := moves.get(source, ())) == 1 and (source := next(iter(numbers))) not in seen:
             seen.add(source)
         if re.fullmatch(r"-?\d+|0[xX][0-9A-Fa-f]+", source):
             values[register] = int(source, 0) & 0xFFFF

@@ -222,10 +222,10 @@ def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:
     """A launch that takes place on a GPU, whichever is the thread's: the default stream is that of the context."""
     if device_count() == 1:
         return launch
-    own, current = int(where.context), _current_context()
+    context, current = int(where.context), _current_context()
 
     def there(*values: Any) -> None:
-        if current() == own:
+        if current() == context:
             launch(*values)
             return
         with entered(where):

@@ -39,14 +39,14 @@ def write_instruction(e: Emitter, op: LaneOp) -> str:
         (v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True)),
         default=1,
     )
-    given = [
+    chunks = [
         [_chunk(e[v], o.count, i, repeats) for i in range(repeats)]
         for v, o in zip(op.operands, entry.operands, strict=True)
     ]
     types = [LLVM[v.elem] for v in op.operands]
     out: list[list[Register]] = [[] for _ in op.results]
     for i in range(repeats):
-        words = _one(e, op, entry, [g[i] for g in given], types)
+        words = _one(e, op, entry, [g[i] for g in chunks], types)
         at = 0
         for k, operand in enumerate(entry.results):
             for word in words[at : at + operand.words]:
@@ -62,18 +62,18 @@ def _chunk(registers: list[Register], count: int, index: int, repeats: int) -> l
     return registers[:count] if len(registers) == count else registers[index * count : (index + 1) * count]
 
 
-def _one(e: Emitter, op: LaneOp, entry: Instruction, given: list[list[Register]], types: list[str]) -> list[str]:
+def _one(e: Emitter, op: LaneOp, entry: Instruction, chunks: list[list[Register]], types: list[str]) -> list[str]:
     text, constraints = _asm(entry.name)
     arguments: list[tuple[str, str]] = []
     results = [WORDS[o.constraint] for o in entry.results for _ in range(o.words)]
     at = len(results)
-    for operand, registers, type in zip(entry.operands, given, types, strict=True):
+    for operand, registers, type in zip(entry.operands, chunks, types, strict=True):
         if entry.touches and f"[${at}]" in text:
             kind, base, offset = address_text(e, registers[0], operand.constraint == "l")
             arguments.append((kind, base))
             text = text.replace(f"[${at}]", f"[${at} + {offset}]") if offset else text
-        elif operand.name == IMMEDIATE and isinstance(known := registers[0], Sum) and not known.base:
-            arguments.append((WORDS[operand.constraint], str(known.offset)))
+        elif operand.name == IMMEDIATE and isinstance(constant := registers[0], Sum) and not constant.base:
+            arguments.append((WORDS[operand.constraint], str(constant.offset)))
             constraints = _with_immediate(constraints, at)
         else:
             arguments += [(WORDS[operand.constraint], w) for w in _operand(e, op, operand, registers, type)]

@@ -36,9 +36,9 @@ FENCES = {
 class Lanes(Version):
     """Threads, lanes, barriers."""
 
-    def place(self, e: Emitter, what: str, below: int = 0) -> str:
+    def place(self, e: Emitter, index: str, below: int = 0) -> str:
         """A special register."""
-        name = f"llvm.nvvm.read.ptx.sreg.{(BLOCKS if e.program.blocks == 1 else CLUSTERS)[what]}"
+        name = f"llvm.nvvm.read.ptx.sreg.{(BLOCKS if e.program.blocks == 1 else CLUSTERS)[index]}"
         text = e.call(name, "i32", ())
         if below:
             text = f"call range(i32 0, {below}) i32 @{name}()"
@@ -158,5 +158,5 @@ def _partition(e: Emitter, op: LaneOp) -> None:
 
 
 def _whole_cluster(e: Emitter) -> None:
-    for what in ("arrive", "wait"):
-        e.asm(f"barrier.cluster.{what}.aligned;", "~{memory}", (), (), CONVERGENT)
+    for phase in ("arrive", "wait"):
+        e.asm(f"barrier.cluster.{phase}.aligned;", "~{memory}", (), (), CONVERGENT)

@@ -209,10 +209,10 @@ class LoadedKernel:
         """Refuse what this GPU cannot run, before the driver does without saying why."""
         wanted = target.rpartition(":")[2].rstrip("a")
         if wanted.isdigit() and (int(wanted) > gpu.capability or (int(wanted) >= 90 and target.endswith("a"))):
-            own = gpu.capability
-            if int(wanted) != own:
+            capability = gpu.capability
+            if int(wanted) != capability:
                 raise Unsupported(
-                    f"running code for cuda:{wanted}", gpu.target, hint=f"the {gpu.name} takes target cuda:{own}"
+                    f"running code for cuda:{wanted}", gpu.target, hint=f"the {gpu.name} takes target cuda:{capability}"
                 )
         if self.shared > gpu.shared_bytes:
             raise OutOfResources(

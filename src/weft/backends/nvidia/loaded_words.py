@@ -60,8 +60,8 @@ def _loops(ptx: str) -> Iterator[list[str]]:
     """The instructions between a label and a branch back to it, where no other label is between them."""
     label, body = "", list[str]()
     for line in map(str.strip, ptx.splitlines()):
-        if found := LABEL.match(line):
-            label, body = found[1], []
+        if match := LABEL.match(line):
+            label, body = match[1], []
         elif (back := BACK.match(line)) and back[1] == label:
             yield body
         elif line and line[0] not in "./{}":

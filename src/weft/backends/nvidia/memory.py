@@ -254,8 +254,8 @@ def _one_atomic(
     type, base, offset = address_text(e, address, op.attrs["space"] == "global")
     word = _word_of(elem) if len(new) == 1 else "i32"
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
-    one = isinstance(new[0], Sum) and not new[0].base and new[0].offset == 1
-    if unused and one and name == "add.u32" and op.attrs["space"] == "cluster":  # as Triton writes it
+    is_increment = isinstance(new[0], Sum) and not new[0].base and new[0].offset == 1
+    if unused and is_increment and name == "add.u32" and op.attrs["space"] == "cluster":  # as Triton writes it
         text, counted = f"red{_ordered(op)}.inc.u32 {_at(0, offset)}, -1;", [(type, base)]
         if mask is not None:
             text, counted = f"@$1 {text}", [*counted, ("i1", e.name(mask))]
@@ -316,10 +316,10 @@ def _copy_async(e: Emitter, op: LaneOp) -> None:
     kind = op.attrs.get("cache") or ("cg" if size == 16 else "ca")
     addresses = zip(e.wide(op.operands[0], count), e.wide(op.operands[1], count), masks, strict=True)
     for target, source, mask in addresses:
-        _, there, offset = address_text(e, target, False)
-        _, here, distance = address_text(e, source, True)
+        _, target_base, offset = address_text(e, target, False)
+        _, source_base, distance = address_text(e, source, True)
         text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
-        arguments, constraints = [("i32", there), ("i64", here)], "r,l"
+        arguments, constraints = [("i32", target_base), ("i64", source_base)], "r,l"
         if mask is not None:  # by a predicate for zeros a matmul of 128x128x64 in four warps was 6 % slower
             name = e.name(mask)
             arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))

@@ -65,8 +65,8 @@ def _places() -> list[Path]:
 
 def find_tool(name: str = "ptxas") -> str | None:
     """The path of ptxas, nvdisasm or cuobjdump, as the environment is now; None where there is none."""
-    own = os.environ.get(f"WEFT_{name.upper()}") or os.environ.get(f"TRITON_{name.upper()}_PATH")
-    return own or _found(name, *map(os.environ.get, ("PATH", "CUDA_HOME", "CUDA_PATH")))
+    configured = os.environ.get(f"WEFT_{name.upper()}") or os.environ.get(f"TRITON_{name.upper()}_PATH")
+    return configured or _found(name, *map(os.environ.get, ("PATH", "CUDA_HOME", "CUDA_PATH")))
 
 
 def assembler() -> str:
@@ -90,25 +90,25 @@ def _found(name: str, *places: str | None) -> str | None:
     return next((str(place / (name + suffix)) for place in _places() if (place / (name + suffix)).is_file()), None)
 
 
-def _run(arguments: list[str], what: str) -> subprocess.CompletedProcess[str]:
+def _run(arguments: list[str], task: str) -> subprocess.CompletedProcess[str]:
     """Run a tool. PTXASError where it cannot be, takes too long, or is killed."""
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise PTXASError(
-            f"{what} did not end within {TIMEOUT_S} seconds",
+            f"{task} did not end within {TIMEOUT_S} seconds",
             "assembling",
             hint="it takes long where a thread holds far more than its registers: smaller tiles, or more warps",
         ) from None
     except OSError as error:
         raise PTXASError(
-            f"{what} could not be run: {error}",
+            f"{task} could not be run: {error}",
             "assembling",
-            hint=f"WEFT_{what.upper()}, TRITON_{what.upper()}_PATH, PATH or CUDA_HOME name the one to use",
+            hint=f"WEFT_{task.upper()}, TRITON_{task.upper()}_PATH, PATH or CUDA_HOME name the one to use",
         ) from error
     if -done.returncode in (2, 9, 15):
         raise PTXASError(
-            f"{what} was ended from outside, by signal {-done.returncode}",
+            f"{task} was ended from outside, by signal {-done.returncode}",
             "assembling",
             hint="9 is what a system sends that runs out of memory: smaller tiles, or fewer kernels at a time",
         )
@@ -129,10 +129,10 @@ def _facts(log: str) -> dict[str, int]:
     }
 
 
-def source_of(ptx: str, said: str) -> Span | None:
+def source_of(ptx: str, log: str) -> Span | None:
     """The place in the kernel's source that a line of PTX comes from, the first that the assembler names; None where
     nothing says it."""
-    line = re.search(r"line (\d+)", said)
+    line = re.search(r"line (\d+)", log)
     above = "\n".join(ptx.splitlines()[: int(line[1])]) if line else ""
     marks = re.findall(r"^\s*\.loc\s+(\d+) (\d+) (\d+)", above, re.MULTILINE)
     files = dict(re.findall(r'^\s*\.file\s+(\d+) "([^"]*)"', ptx, re.MULTILINE))
@@ -144,10 +144,10 @@ def source_of(ptx: str, said: str) -> Span | None:
 
 def _too_few_registers(text: str, ptx: str) -> OutOfResources | None:
     """The error where the assembler says that the registers of a thread are not enough (C7600, C7602)."""
-    found = re.search(r"\(C760\d\)[^\n]*?(?:registers \(|count of ')(\d+)", text)
-    if found is None:
+    count = re.search(r"\(C760\d\)[^\n]*?(?:registers \(|count of ')(\d+)", text)
+    if count is None:
         return None
-    limit, more = int(found[1]), re.search(r"target of (\d+)", text)
+    limit, more = int(count[1]), re.search(r"target of (\d+)", text)
     needed = int(more[1]) if more else limit + 1
     place = source_of(ptx, text)
     way = "smaller tiles, or more warps (num_warps) that share them"
@@ -212,15 +212,15 @@ def _with_nvjitlink(ptx: str, arch: str, maxnreg: int | None) -> MachineCode | N
         nvjitlink.complete(handle)
         image = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, image)
-        said = bytearray(nvjitlink.get_info_log_size(handle))
-        nvjitlink.get_info_log(handle, said)
+        message = bytearray(nvjitlink.get_info_log_size(handle))
+        nvjitlink.get_info_log(handle, message)
     except nvjitlink.nvJitLinkError as error:
-        said = bytearray(nvjitlink.get_error_log_size(handle))
-        nvjitlink.get_error_log(handle, said)
-        raise _refused(_text(said) or str(error), ptx) from error
+        message = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, message)
+        raise _refused(_text(message) or str(error), ptx) from error
     finally:
         nvjitlink.destroy(handle)
-    log = _text(said)
+    log = _text(message)
     return MachineCode(bytes(image), "nvjitlink", log=log, **_facts(log))
 
 

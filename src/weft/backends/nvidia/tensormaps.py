@@ -23,30 +23,30 @@ KINDS = (
 
 
 @lru_cache(maxsize=1024)
-def encoded(made: TensorMap) -> bytes:
+def encoded(tmap: TensorMap) -> bytes:
     """The map as the driver packs it."""
     cuda = api()
-    kind = KINDS[ELEMENT_TYPES.index(made.dtype or f"u{8 * made.element_bytes}")]
-    swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(made.swizzle)]
+    kind = KINDS[ELEMENT_TYPES.index(tmap.dtype or f"u{8 * tmap.element_bytes}")]
+    swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(tmap.swizzle)]
     fill = cuda.CUtensorMapFloatOOBfill
     element = getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}")
-    shape = [cuda.cuuint64_t(n) for n in made.shape]
-    strides = [cuda.cuuint64_t(n) for n in made.strides or (16,)]  # of one dimension none is read
-    box, steps = ([cuda.cuuint32_t(n) for n in numbers] for numbers in (made.box, made.steps))
-    tensor = (element, len(made.shape), made.address, shape, strides)
+    shape = [cuda.cuuint64_t(n) for n in tmap.shape]
+    strides = [cuda.cuuint64_t(n) for n in tmap.strides or (16,)]  # of one dimension none is read
+    box, steps = ([cuda.cuuint32_t(n) for n in numbers] for numbers in (tmap.box, tmap.steps))
+    tensor = (element, len(tmap.shape), tmap.address, shape, strides)
     how = (
         steps,
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA if made.nan else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA if tmap.nan else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    if made.corners:
-        lower, upper = ([pair[i] for pair in made.corners] for i in range(2))
-        found = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *how), "a tensor map for images")
+    if tmap.corners:
+        lower, upper = ([pair[i] for pair in tmap.corners] for i in range(2))
+        encoding = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *how), "a tensor map for images")
     else:
-        found = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *how), "a tensor map")
-    return b"".join(int(word).to_bytes(8, "little") for word in found.opaque)
+        encoding = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *how), "a tensor map")
+    return b"".join(int(word).to_bytes(8, "little") for word in encoding.opaque)
 
 
 def map_maker(
@@ -57,9 +57,9 @@ def map_maker(
 
     def make(described: Any, address: int) -> tuple[Any, ...]:
         try:
-            made = map_of(described, address, pointee, boxes, swizzle, blocks)
+            tensor_map = map_of(described, address, pointee, boxes, swizzle, blocks)
         except ValueError as found:
             raise LaunchError(f"`{name}` {found}", name) from found
-        return (encoded(made), *described.shape, *described.strides)
+        return (encoded(tensor_map), *described.shape, *described.strides)
 
     return make

@@ -50,17 +50,17 @@ class _Nvidia:
     def make(
         self, program: LaneProgram, language: CompileOptions, given: Mapping[str, Any], timings: dict[str, float]
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        found: tuple[dict[str, Any], dict[str, str]] = load("weft.compiler.nvidia.make").make(
+        result: tuple[dict[str, Any], dict[str, str]] = load("weft.compiler.nvidia.make").make(
             program, language, given.get("maxnreg"), timings
         )
-        return found
+        return result
 
     def tool(self, name: str) -> Any:
         return load("weft.backends.nvidia.ptxas").find_tool(name)
 
     def load(self, kernel: Any) -> LoadedKernel:
-        found: LoadedKernel = kernel.in_memory()
-        return found
+        loaded: LoadedKernel = kernel.in_memory()
+        return loaded
 
 
 BACKEND = _Nvidia()

@@ -71,8 +71,8 @@ def found() -> dict[str, str]:
     try:
         gpus = [device(i) for i in range(device_count())]
         names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.target}" for gpu in gpus]
-        known = driver_version()
-        which = f"CUDA {known // 1000}.{known % 1000 // 10}"
+        version = driver_version()
+        which = f"CUDA {version // 1000}.{version % 1000 // 10}"
     except NoDevice as error:
         names, which = [], f"none: {error.message}"
     tool = load_module("weft.backends.nvidia.ptxas").find_tool()

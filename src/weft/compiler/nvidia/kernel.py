@@ -35,11 +35,11 @@ class CudaKernel(GPUKernel):
         """
         if self._code is None:
             processor = processor or self.metadata.arch
-            made = f"{self.hash} machine code for {processor} by {assembler()}"
-            key = hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
-            found = self._store.get(key) if self._store is not None else None
-            if found is not None and "image" in found[1]:
-                self._code = MachineCode(bytes(found[1]["image"]), **found[0])
+            description = f"{self.hash} machine code for {processor} by {assembler()}"
+            key = hashlib.sha256(description.encode("utf-8", "surrogatepass")).hexdigest()
+            entry = self._store.get(key) if self._store is not None else None
+            if entry is not None and "image" in entry[1]:
+                self._code = MachineCode(bytes(entry[1]["image"]), **entry[0])
             else:
                 self._code = self._assembled(processor)
                 facts = {k: v for k, v in asdict(self._code).items() if k != "image"}
@@ -51,14 +51,14 @@ class CudaKernel(GPUKernel):
     def _assembled(self, processor: str) -> MachineCode:
         try:
             facts = self.metadata
-            found: MachineCode = load("weft.backends.nvidia.occupancy").assemble_for(
+            code: MachineCode = load("weft.backends.nvidia.occupancy").assemble_for(
                 self.asm["ptx"],
                 processor,
                 threads=facts.warp_size * facts.num_warps,
                 shared=facts.shared,
                 maxnreg=facts.maxnreg,
             )
-            return found
+            return code
         except PTXASError as error:
             if error.hint or "refuses" not in error.message or "tt.elementwise_inline_asm" not in self.asm["ttir"]:
                 raise
@@ -70,8 +70,8 @@ class CudaKernel(GPUKernel):
 
     def in_memory(self) -> LoadedKernel:
         """It in the memory of this thread's GPU."""
-        here = current_device()  # says what is missing before anything is assembled
-        newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
+        gpu = current_device()  # says what is missing before anything is assembled
+        newer = f"sm_{gpu.capability}" if gpu.capability > int(self.metadata.target.arch) else ""
         image = self.assemble(newer).image
         try:
             return LoadedKernel(image, self.metadata._asdict())

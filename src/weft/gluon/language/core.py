@@ -78,10 +78,10 @@ def full_like(
     _semantic: GluonSemantic = GIVEN,
 ) -> tensor:
     """A tile of one value, with the shape, element type and layout of `input` where none are given."""
-    own = block_shape(input) if unwrap(shape) is None else _shape(shape)
+    result_shape = block_shape(input) if unwrap(shape) is None else _shape(shape)
     element = input.dtype if unwrap(dtype) is None else unwrap(dtype)
     where = _semantic.tile_layout(input, "full_like") if unwrap(layout) is None else unwrap(layout)
-    return _semantic.full(own, unwrap(value), element, where)
+    return _semantic.full(result_shape, unwrap(value), element, where)
 
 
 @builtin

@@ -52,11 +52,11 @@ class Laid(TritonSemantic):
         check_threads(layout, type.shape, self.warps, self.lanes, self.options.num_ctas)
         return type
 
-    def tile_layout(self, value: Any, what: str) -> DistributedLayout:
+    def tile_layout(self, value: Any, subject: str) -> DistributedLayout:
         """The layout of a tile. Raises ValueError for anything else."""
         layout = layout_of(value.type) if isinstance(value, tensor) else None
         if layout is None:
-            raise ValueError(f"{what} needs a tensor with a layout, got {value}")
+            raise ValueError(f"{subject} needs a tensor with a layout, got {value}")
         return layout
 
     def _inferred(self, value: tensor, layout: DistributedLayout, shape: Sequence[int]) -> distributed_type:
@@ -103,20 +103,9 @@ class Laid(TritonSemantic):
 
     # -- tiles that meet ---------------------------------------------------------------------------------------
 
-    def broadcast_impl_shape(self, input: tensor, shape: Sequence[int]) -> tensor:
-        """One tile repeated to a shape of the same rank, in its own layout."""
-        shape = tuple(shape)
-        own = block_shape(input)
-        if own and len(own) == len(shape) and own != shape:
-            for axis, (wanted, have) in enumerate(zip(shape, own, strict=True)):
-                if wanted != have and have != 1:
-                    raise ValueError(
-                        f"Cannot broadcast, the expanded size of the tensor ({wanted}) must match the existing size "
-                        f"({have}) at non-singleton dimension {axis}: {shape_text(own)}, {shape_text(shape)}"
-                    )
-            result = self._inferred(input, self.tile_layout(input, "broadcast"), shape)
-            return self._value(tt.BroadcastOp, (input.handle,), result)
-        return super().broadcast_impl_shape(input, shape)
+    def _repeated(self, input: tensor, shape: tuple[int, ...]) -> tensor:
+        result = self._inferred(input, self.tile_layout(input, "broadcast"), shape)
+        return self._value(tt.BroadcastOp, (input.handle,), result)
 
     def broadcast_to_tile(self, value: tensor, tile: tensor) -> tensor:
         """A tile or a scalar in the shape and the layout of another tile."""
@@ -144,15 +133,15 @@ class Laid(TritonSemantic):
         lhs, rhs = self._same_layout(lhs, rhs, "broadcast")
         return self.broadcast_impl_shape(lhs, common), self.broadcast_impl_shape(rhs, common)
 
-    def _same_layout(self, lhs: tensor, rhs: tensor, what: str) -> tuple[tensor, tensor]:
+    def _same_layout(self, lhs: tensor, rhs: tensor, subject: str) -> tuple[tensor, tensor]:
         """Both tiles in one layout: an AutoLayout gives way; else LayoutError."""
-        left, right = self.tile_layout(lhs, what), self.tile_layout(rhs, what)
+        left, right = self.tile_layout(lhs, subject), self.tile_layout(rhs, subject)
         if isinstance(left, AutoLayout) and not isinstance(right, AutoLayout):
             return self.set_auto_layout(lhs, right), rhs
         if isinstance(right, AutoLayout) and not isinstance(left, AutoLayout):
             return lhs, self.set_auto_layout(rhs, left)
         if left != right:
-            raise layouts_differ(what, lhs.type, rhs.type)  # type: ignore[arg-type]
+            raise layouts_differ(subject, lhs.type, rhs.type)  # type: ignore[arg-type]
         return lhs, rhs
 
     def broadcast_tensors(self, *inputs: tensor) -> list[tensor]:
@@ -168,10 +157,10 @@ class Laid(TritonSemantic):
 
     def convert_layout(self, value: tensor, layout: Any, assert_trivial: bool = False) -> tensor:
         """The same tile in another layout; with `assert_trivial`, TypeError if anything would move."""
-        own = self.tile_layout(value, "convert_layout")
+        source = self.tile_layout(value, "convert_layout")
         result = self.given_type(value.dtype, block_shape(value), layout)
         assert isinstance(value.type, distributed_type)
-        if assert_trivial and own != result.layout:
+        if assert_trivial and source != result.layout:
             self._check_trivial(value.type, result.layout)
         return self._value(ttg.ConvertLayoutOp, (value.handle,), result)
 
@@ -190,10 +179,10 @@ class Laid(TritonSemantic):
 
     def set_auto_layout(self, value: tensor, layout: Any) -> tensor:
         """A tile in an AutoLayout, from now on in this layout."""
-        own = self.tile_layout(value, "set_auto_layout")
-        if not isinstance(own, AutoLayout):
+        source = self.tile_layout(value, "set_auto_layout")
+        if not isinstance(source, AutoLayout):
             raise hinted(
-                ValueError(f"set_auto_layout input must have an AutoLayout, it has {own!r}"),
+                ValueError(f"set_auto_layout input must have an AutoLayout, it has {source!r}"),
                 "for a tensor that has a layout: gl.convert_layout",
             )
         result = self.given_type(value.dtype, block_shape(value), layout)
@@ -229,12 +218,12 @@ class Laid(TritonSemantic):
                 ValueError("can_reorder is not supported in gluon: a layout says where each element lies"),
                 "leave out can_reorder=True; gl.reshape moves nothing",
             )
-        shape, own = self._reshaped(input, dst_shape), block_shape(input)
-        if not own or not shape:
+        shape, source_shape = self._reshaped(input, dst_shape), block_shape(input)
+        if not source_shape or not shape:
             return super().reshape(input, shape, False)
         layout = self.tile_layout(input, "reshape")
         if not unresolved(layout):
-            layout = naming.reshaped(layout, own, shape)
+            layout = naming.reshaped(layout, source_shape, shape)
         return self._value(tt.ReshapeOp, (input.handle,), self._inferred(input, layout, shape))
 
     def permute(self, input: tensor, dims: Sequence[Any]) -> tensor:
@@ -305,11 +294,11 @@ class Laid(TritonSemantic):
         layout = self.tile_layout(input, "a reduction")
         return self._inferred(input, layout if unresolved(layout) else naming.reduced(layout, axis), left)
 
-    def _check_equal_shapes(self, inputs: Sequence[tensor], what: str) -> tuple[int, ...]:
-        shape = super()._check_equal_shapes(inputs, what)
+    def _check_equal_shapes(self, inputs: Sequence[tensor], subject: str) -> tuple[int, ...]:
+        shape = super()._check_equal_shapes(inputs, subject)
         for value in inputs[1:]:
-            if self.tile_layout(value, what) != self.tile_layout(inputs[0], what):
-                raise layouts_differ(what, inputs[0].type, value.type)  # type: ignore[arg-type]
+            if self.tile_layout(value, subject) != self.tile_layout(inputs[0], subject):
+                raise layouts_differ(subject, inputs[0].type, value.type)  # type: ignore[arg-type]
         return shape
 
     def positions(self, input: tensor, axis: int) -> tensor:
@@ -341,7 +330,7 @@ def _is_constant(value: tensor) -> bool:
     return getattr(value.handle.owner, "name", "") == "arith.constant"
 
 
-def _axis(axis: int, rank: int, what: str) -> int:
+def _axis(axis: int, rank: int, subject: str) -> int:
     if not -rank <= axis < rank:
-        raise ValueError(f"{what}: the axis must be from {-rank} to {rank - 1}, got {axis}")
+        raise ValueError(f"{subject}: the axis must be from {-rank} to {rank - 1}, got {axis}")
     return axis % rank

@@ -241,10 +241,10 @@ class SharedMemory(Laid):
                 f"got {list(order)}"
             )
         allocated = memory.type.alloc_shape
-        front, own = allocated[: len(allocated) - rank], allocated[len(allocated) - rank :]
-        layout = naming.memory_transposed(memory.layout, own[-memory.layout.rank :], order)
+        front, sizes = allocated[: len(allocated) - rank], allocated[len(allocated) - rank :]
+        layout = naming.memory_transposed(memory.layout, sizes[-memory.layout.rank :], order)
         shape = [memory.shape[d] for d in order]
-        result = self._described(memory.dtype, shape, layout, [*front, *(own[d] for d in order)])
+        result = self._described(memory.dtype, shape, layout, [*front, *(sizes[d] for d in order)])
         return self._view(ttg.MemDescTransOp, memory, result, order=ir.i32_array(order))
 
     def memdesc_reshape(self, memory: Any, shape: Sequence[int]) -> shared_memory_descriptor:

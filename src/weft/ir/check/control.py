@@ -48,17 +48,17 @@ def _list(types: Sequence[Attribute]) -> str:
     return ", ".join(show(t) for t in types) or "nothing"
 
 
-def _block(op: Operation, region: Region, what: str) -> Block:
+def _block(op: Operation, region: Region, subject: str) -> Block:
     blocks = list(region.blocks)
     if len(blocks) != 1:
-        fail(op, f"{what} has {len(blocks)} blocks, it must have one")
+        fail(op, f"{subject} has {len(blocks)} blocks, it must have one")
     return blocks[0]
 
 
-def _ends(op: Operation, block: Block, end: type[Operation], wanted: Sequence[Attribute], what: str) -> None:
+def _ends(op: Operation, block: Block, end: type[Operation], wanted: Sequence[Attribute], subject: str) -> None:
     last = block.last_op
     if not isinstance(last, end):
-        fail(op, f"{what} must end in {end.name}", f"its last line is then: {written(end.name)}")
+        fail(op, f"{subject} must end in {end.name}", f"its last line is then: {written(end.name)}")
     handed = list(last.operands)[1:] if isinstance(last, scf.ConditionOp) else last.operands
     if _types(handed) != list(wanted):
         fail(
@@ -68,9 +68,9 @@ def _ends(op: Operation, block: Block, end: type[Operation], wanted: Sequence[At
         )
 
 
-def _takes(op: Operation, block: Block, wanted: Sequence[Attribute], what: str) -> None:
+def _takes(op: Operation, block: Block, wanted: Sequence[Attribute], subject: str) -> None:
     if _types(block.args) != list(wanted):
-        fail(op, f"{what} takes {_list(wanted)}, not {_list(_types(block.args))}")
+        fail(op, f"{subject} takes {_list(wanted)}, not {_list(_types(block.args))}")
 
 
 @rule(ModuleOp)

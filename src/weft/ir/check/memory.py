@@ -162,12 +162,12 @@ def _order(op: Operation) -> None:
 # -- block pointers ------------------------------------------------------------------------------------------------
 
 
-def _each(op: Operation, values: Sequence[SSAValue], type: Attribute, what: str, count: int) -> None:
+def _each(op: Operation, values: Sequence[SSAValue], type: Attribute, subject: str, count: int) -> None:
     if len(values) != count:
-        fail(op, f"{count} {what} are needed, got {len(values)}")
+        fail(op, f"{count} {subject} are needed, got {len(values)}")
     for value in values:
         if value.type != type:
-            fail(op, f"{what} are {show(type)}, got {show(value)}")
+            fail(op, f"{subject} are {show(type)}, got {show(value)}")
 
 
 @rule(tt.MakeTensorPtrOp)

@@ -85,14 +85,14 @@ def _sibling(op: Operation, value: SSAValue) -> str | None:
     return f"{siblings[0]} works on {show(value)}" if siblings else None
 
 
-def need_same(op: Operation, what: str, *values: SSAValue) -> None:
+def need_same(op: Operation, subject: str, *values: SSAValue) -> None:
     """All of these values are of one type."""
     first = values[0].type
     for value in values[1:]:
         if value.type is not first and value.type != first:
             converter = conversion(value.type, first)
             hint = f"make {show(first)} of the other with {converter}" if converter else None
-            fail(op, f"{what} must be of one type, got {', '.join(show(v) for v in values)}", hint)
+            fail(op, f"{subject} must be of one type, got {', '.join(show(v) for v in values)}", hint)
 
 
 def need_same_shape(op: Operation, *values: SSAValue) -> None:

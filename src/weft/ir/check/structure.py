@@ -169,16 +169,16 @@ def _form(cls: type[Operation]) -> _Form:
     return form
 
 
-def _count(op: Operation, groups: Sequence[tuple[str, bool]], have: int, what: str, equal: bool) -> None:
+def _count(op: Operation, groups: Sequence[tuple[str, bool]], count: int, subject: str, equal: bool) -> None:
     """Check a number of operands or results against groups of one (or none) and groups of any number."""
     single = sum(1 for _, many in groups if not many)
     many = len(groups) - single
-    if many == 0 and have != single:
-        fail(op, f"{what}: {have}, expected {single}")
-    if have < single:
-        fail(op, f"{what}: {have}, expected at least {single}")
-    if equal and many > 1 and (have - single) % many:
-        fail(op, f"{what}: {have - single} cannot be {many} groups of one size")
+    if many == 0 and count != single:
+        fail(op, f"{subject}: {count}, expected {single}")
+    if count < single:
+        fail(op, f"{subject}: {count}, expected at least {single}")
+    if equal and many > 1 and (count - single) % many:
+        fail(op, f"{subject}: {count - single} cannot be {many} groups of one size")
 
 
 def _structure(op: Operation) -> _Form:

@@ -65,10 +65,10 @@ def _name(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "%x"
 
 
-def _differ(op: Operation, what: str, value: SSAValue, wanted: str) -> NoReturn:
+def _differ(op: Operation, subject: str, value: SSAValue, wanted: str) -> NoReturn:
     """`value` lies wrongly; say how it should."""
     convert = f"ttg.convert_layout {_name(value)} : {show(value)} -> {wanted}"
-    fail(op, f"{what}\n    found     {show(value)}\n    expected  {wanted}", f"convert it: {convert}")
+    fail(op, f"{subject}\n    found     {show(value)}\n    expected  {wanted}", f"convert it: {convert}")
 
 
 def _wanted(value: SSAValue, layout: LinearLayout) -> str:
@@ -97,13 +97,13 @@ ELEMENTWISE: tuple[type[Operation], ...] = (
 )  # fmt: skip
 
 
-def _one_layout(op: Operation, values: Sequence[SSAValue], what: str) -> None:
+def _one_layout(op: Operation, values: Sequence[SSAValue], subject: str) -> None:
     tiles = [v for v in values if is_tensor(v.type)]
     for other in tiles[1:]:
         if shape_of(other.type) == shape_of(tiles[0].type) and not same_layout(tiles[0].type, other.type):
             encoding = encoding_of(tiles[0].type)
             wanted = show(encoding.tensor(element_of(other.type))) if encoding is not None else show(tiles[0])
-            _differ(op, f"{what} must lie in one layout", other, wanted)
+            _differ(op, f"{subject} must lie in one layout", other, wanted)
 
 
 @layout_rule(*ELEMENTWISE)

@@ -154,7 +154,7 @@ class AsyncTokenType(ParametrizedAttribute, TypeAttribute, Laid):
 async_token = AsyncTokenType()
 
 
-VIEWS = frozenset(f"ttg.memdesc_{what}" for what in ("index", "reinterpret", "reshape", "subslice", "trans"))
+VIEWS = frozenset(f"ttg.memdesc_{change}" for change in ("index", "reinterpret", "reshape", "subslice", "trans"))
 
 
 def allocated_bytes(memory: SSAValue) -> int | None:
@@ -179,10 +179,10 @@ def memdesc(
     allocated: Sequence[int] | None = None,
 ) -> MemDescType:
     """The type of a descriptor of memory in a named layout. Raises LayoutError where shape and layout do not fit."""
-    own = tuple(shape)
-    whole = own if allocated is None else tuple(allocated)
+    sizes = tuple(shape)
+    whole = sizes if allocated is None else tuple(allocated)
     rank = layout.rank
-    if not rank <= len(whole) <= rank + 1 or not rank <= len(own) <= rank + 1:
-        raise LayoutError(f"a layout of {rank} dimensions for memory of shape {list(own)} of {list(whole)}")
+    if not rank <= len(whole) <= rank + 1 or not rank <= len(sizes) <= rank + 1:
+        raise LayoutError(f"a layout of {rank} dimensions for memory of shape {list(sizes)} of {list(whole)}")
     layout.to_linear(whole[-rank:])  # memory is not of a row alone, as a descriptor of rows is
-    return MemDescType(MemDesc(own, element, encoding_for(layout, whole[-rank:]), space, mutable, whole))
+    return MemDescType(MemDesc(sizes, element, encoding_for(layout, whole[-rank:]), space, mutable, whole))

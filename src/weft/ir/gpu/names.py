@@ -214,7 +214,7 @@ def layout_text(named: Layout, alias: AliasOf | None = None) -> str:
 
 def _sizes(bases: Sequence[Sequence[Sequence[int]]]) -> list[int]:
     """The shape that bases reach."""
-    vectors = [basis for own in bases for basis in own]
+    vectors = [basis for columns in bases for basis in columns]
     return [1 << max(basis[d].bit_length() for basis in vectors) for d in range(len(vectors[0]))] if vectors else []
 
 

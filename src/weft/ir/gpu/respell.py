@@ -120,9 +120,9 @@ def _op(op: Operation) -> None:
 def _dot(op: tt.DotOp) -> None:
     named = name_of(op.c.type)
     for index in (0, 1):
-        own = name_of(op.operands[index].type)
-        if named is not None and isinstance(own, DotOperandLayout) and own.parent != named:
-            _want(op, index, DotOperandLayout(index, named, own.k_width))  # type: ignore[arg-type]
+        layout = name_of(op.operands[index].type)
+        if named is not None and isinstance(layout, DotOperandLayout) and layout.parent != named:
+            _want(op, index, DotOperandLayout(index, named, layout.k_width))  # type: ignore[arg-type]
     _rename(op.d, named)
 
 

@@ -219,13 +219,13 @@ class ValueReader(ConstantReader):
             return name_loc(name, inner)
         return name_loc(name)
 
-    def _counted(self, what: str) -> int:
+    def _counted(self, unit: str) -> int:
         """The number of a line or a column."""
         if self.kinds[self.at] != "n":
-            self.fail(f"expected the number of a {what}, found {self.found()}", hint=LOCATIONS)
-        number = self.integer(f" of a {what}")
+            self.fail(f"expected the number of a {unit}, found {self.found()}", hint=LOCATIONS)
+        number = self.integer(f" of a {unit}")
         if not 0 <= number <= LAST_PLACE:
-            wrong = f"the number of a {what} is from 0 to {LAST_PLACE}, not {number}"
+            wrong = f"the number of a {unit} is from 0 to {LAST_PLACE}, not {number}"
             self.fail(wrong, self.at - 1, "where the place is not known, write loc(unknown)")
         return number
 

@@ -47,19 +47,19 @@ def _results(value: Any) -> list[tensor]:
 
 
 def _combine_region(
-    what: str, combine_fn: Any, inputs: Sequence[tensor], terminator: type[Operation], semantic: Any, generator: Any
+    name: str, combine_fn: Any, inputs: Sequence[tensor], terminator: type[Operation], semantic: Any, generator: Any
 ) -> Callable[[Operation], None]:
     """A region builder that calls the user's function on the region's arguments."""
     types = [t.type.scalar for t in inputs]
 
-    def fill(made: Operation) -> None:
+    def fill(op: Operation) -> None:
         block = semantic.builder.block
         arguments = [tensor(a, t) for a, t in zip(block.args, [*types, *types], strict=True)]
         results = [semantic.to_tensor(r) for r in _results(call_function(combine_fn, arguments, semantic, generator))]
         types_returned = [r.type for r in results]
         if types_returned != types:
             raise TypeError(
-                f"the function of a {what} must return what it combines, ({', '.join(map(str, types))}), "
+                f"the function of a {name} must return what it combines, ({', '.join(map(str, types))}), "
                 f"but returns ({', '.join(map(str, types_returned))})"
             )
         semantic.builder.create(terminator, [r.handle for r in results])

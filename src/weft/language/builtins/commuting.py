@@ -51,8 +51,8 @@ def check_commutes(
         others = [semantic._along(t, after, axis) for t in inputs]
         left, right = apply([*inputs, *others]), apply([*others, *inputs])
         agree = None
-        for one, two, x, y in zip(left, right, inputs, others, strict=True):
-            same = _equal(one, two, x, y, semantic)
+        for first, second, x, y in zip(left, right, inputs, others, strict=True):
+            same = _equal(first, second, x, y, semantic)
             agree = same if agree is None else semantic.and_(agree, same)
     finally:
         semantic.options = options
@@ -63,17 +63,18 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_int() or kind.is_standard_floating())
 
 
-def _equal(one: tensor, two: tensor, x: tensor, y: tensor, semantic: TritonSemantic) -> tensor:
+def _equal(first: tensor, second: tensor, x: tensor, y: tensor, semantic: TritonSemantic) -> tensor:
     """Whether two results are the same: equal, nearly equal floats, or both NaN."""
-    equal = semantic.equal(one, two)
-    if not one.dtype.is_floating():
+    equal = semantic.equal(first, second)
+    if not first.dtype.is_floating():
         return equal
-    wide = dt.float64 if one.dtype.is_fp64() else dt.float32
-    both_nan = semantic.and_(semantic.not_equal(one, one), semantic.not_equal(two, two))
+    wide = dt.float64 if first.dtype.is_fp64() else dt.float32
+    both_nan = semantic.and_(semantic.not_equal(first, first), semantic.not_equal(second, second))
     size = None
-    for value in (one, two, x, y):
+    for value in (first, second, x, y):
         part = semantic._same(ir.math.AbsFOp, semantic.cast(value, wide))
         size = part if size is None else semantic.add(size, part, False)
-    distance = semantic._same(ir.math.AbsFOp, semantic.sub(semantic.cast(one, wide), semantic.cast(two, wide), False))
+    difference = semantic.sub(semantic.cast(first, wide), semantic.cast(second, wide), False)
+    distance = semantic._same(ir.math.AbsFOp, difference)
     near = semantic.less_equal(distance, semantic.mul(size, SHARE, False))
     return semantic.or_(equal, semantic.or_(both_nan, near))

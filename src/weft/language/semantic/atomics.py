@@ -82,17 +82,17 @@ class Atomics(Memory, Arithmetic):
         result = ptr.type.with_element_ty(element)
         return self._value(tt.AtomicCASOp, (ptr.handle, cmp.handle, val.handle), result, order)
 
-    def _half_order(self, what: str, sem: str | None, allowed: tuple[str, ...], scope: str | None) -> dict[str, Any]:
+    def _half_order(self, name: str, sem: str | None, allowed: tuple[str, ...], scope: str | None) -> dict[str, Any]:
         if sem and sem not in allowed:
             self._str_to_sem(sem)  # says which there are
-            raise ValueError(f"atomic_{what} only supports {allowed[0]} and {allowed[1]} semantics")
+            raise ValueError(f"atomic_{name} only supports {allowed[0]} and {allowed[1]} semantics")
         return self._order(sem or allowed[0], scope)
 
-    def _as_bits(self, ptr: tensor, what: str) -> tuple[tensor, dt.dtype, dt.dtype]:
+    def _as_bits(self, ptr: tensor, name: str) -> tuple[tensor, dt.dtype, dt.dtype]:
         """(pointers to integers, their type, the element type) of what is loaded or stored as it is."""
-        element = self._pointee(ptr, f"atomic_{what}")
+        element = self._pointee(ptr, f"atomic_{name}")
         if element.is_ptr() or element.primitive_bitwidth not in (1, 8, 16, 32, 64):
-            raise ValueError(f"atomic_{what} does not support {element}")
+            raise ValueError(f"atomic_{name} does not support {element}")
         bits = dt.get_int_dtype(max(8, element.primitive_bitwidth), signed=True)
         scalar: Any = ptr.type.scalar
         return self.cast(ptr, pointer_type(bits, scalar.address_space, scalar.const)), bits, element

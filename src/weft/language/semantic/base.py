@@ -61,14 +61,14 @@ class SemanticBase:
         """Warn of what is being traced, at its place in the kernel."""
         warn_at(self.builder.current_span(), text)
 
-    def unroll(self, what: str, count: int, hint: str) -> None:
+    def unroll(self, text: str, count: int, hint: str) -> None:
         """Note that `count` bodies are about to be made: iterations of a loop, rounds of a generator, calls.
 
         One budget covers them all, so that a kernel of a few lines compiles in reasonable time or says why not.
         """
         budget = self.options.unroll_budget
         if self.unrolled + count > budget:
-            error = ValueError(f"{what}, {self.unrolled} were unrolled before, and the limit of one kernel is {budget}")
+            error = ValueError(f"{text}, {self.unrolled} were unrolled before, and the limit of one kernel is {budget}")
             error.add_note(hint)
             raise error
         self.unrolled += count
@@ -89,8 +89,8 @@ class SemanticBase:
     def _same(self, op: type[Operation], value: tensor, *others: tensor) -> tensor:
         """An operation whose result has the type of its first operand."""
         handle = value.handle
-        made = self.builder.create(op, (handle, *[o.handle for o in others]), (handle.type,))
-        return tensor(made.results[0], value.type)
+        result = self.builder.create(op, (handle, *[o.handle for o in others]), (handle.type,))
+        return tensor(result.results[0], value.type)
 
     def _constant(self, value: int | float | bool, type: dtype) -> tensor:
         """A constant of a scalar or tile type; integers wrap, floats round to the type."""
@@ -317,6 +317,9 @@ class SemanticBase:
                     f"Cannot broadcast, the expanded size of the tensor ({wanted}) must match the existing size "
                     f"({have}) at non-singleton dimension {axis}: {shape_text(own)}, {shape_text(shape)}"
                 )
+        return self._repeated(input, shape)
+
+    def _repeated(self, input: tensor, shape: tuple[int, ...]) -> tensor:
         return self._value(tt.BroadcastOp, (input.handle,), block_of(input.type.scalar, shape))
 
     def broadcast_to_tile(self, value: tensor, tile: tensor) -> tensor:

@@ -34,16 +34,16 @@ class Collectives(Shapes):
         """An IR value as a tensor; a scalar where the shape is empty."""
         return tensor(x, block_of(scalar_ty, tuple(ret_shape)) if ret_shape else scalar_ty)
 
-    def _check_equal_shapes(self, inputs: Sequence[tensor], what: str) -> tuple[int, ...]:
+    def _check_equal_shapes(self, inputs: Sequence[tensor], subject: str) -> tuple[int, ...]:
         if not inputs:
-            raise ValueError(f"{what} needs at least one tensor")
+            raise ValueError(f"{subject} needs at least one tensor")
         shape = block_shape(inputs[0])
         if not shape:
-            raise ValueError(f"{what} needs tensors, got the scalar {inputs[0]}")
+            raise ValueError(f"{subject} needs tensors, got the scalar {inputs[0]}")
         for value in inputs[1:]:
             if block_shape(value) != shape:
                 raise ValueError(
-                    f"{what} needs all tensors in one shape, "
+                    f"{subject} needs all tensors in one shape, "
                     f"got {shape_text(shape)} and {shape_text(block_shape(value))}"
                 )
         return shape
@@ -167,7 +167,7 @@ class Collectives(Shapes):
     ) -> RegionBuilder:
         """A region builder from a function on scalar tensors: all of the left, then all of the right."""
 
-        def fill(made: Operation) -> None:
+        def fill(op: Operation) -> None:
             block = self.builder.block
             assert block is not None
             arguments = [tensor(a, t) for a, t in zip(block.args, [*types, *types], strict=True)]

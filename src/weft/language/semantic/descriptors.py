@@ -151,7 +151,7 @@ class Descriptors(Memory):
         """Whether `atomic_min` and `atomic_max` take this type."""
         return dtype.name in _ORDERED
 
-    def _check_rows(self, desc: Any, x_offsets: Any, what: str) -> tuple[int, int]:
+    def _check_rows(self, desc: Any, x_offsets: Any, name: str) -> tuple[int, int]:
         """Rules of gather and scatter; gives the number of rows and of columns."""
         self._checked(desc)
         block = desc.block_type.shape
@@ -163,11 +163,11 @@ class Descriptors(Memory):
             raise ValueError(f"x offsets must be 1D, but got {x_offsets}")
         rows = block_shape(x_offsets)[0]
         if rows < 8:
-            raise ValueError(f"descriptor {what} must have at least 8 rows, but got {rows}")
+            raise ValueError(f"descriptor {name} must have at least 8 rows, but got {rows}")
         least = 32 // desc.dtype.primitive_bitwidth * 8
         if block[1] < least:
             raise ValueError(
-                f"descriptor {what} of {desc.dtype} must have at least {least} columns, but got {block[1]}"
+                f"descriptor {name} of {desc.dtype} must have at least {least} columns, but got {block[1]}"
             )
         if not x_offsets.dtype.is_int() or x_offsets.dtype.int_bitwidth not in (8, 16, 32):
             raise TypeError(f"x offsets must be integers of at most 32 bits, but got {x_offsets.dtype}")

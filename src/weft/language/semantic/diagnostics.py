@@ -74,12 +74,12 @@ class Diagnostics(HintChecks):
         index = x.handle.index
         present: Any = function.arg_attrs
         attributes = list(present.data) if present is not None else [ir.empty_dict() for _ in block.args]
-        own = dict(attributes[index].data)
-        before = own.get(attribute)
+        hints = dict(attributes[index].data)
+        before = hints.get(attribute)
         if before is not None and ir.int_value(before) % value == 0:
             return
-        own[attribute] = ir.i32_attr(value)
-        attributes[index] = DictionaryAttr(own)
+        hints[attribute] = ir.i32_attr(value)
+        attributes[index] = DictionaryAttr(hints)
         function.properties["arg_attrs"] = ArrayAttr(attributes)
 
     def multiple_of(self, x: tensor, values: Sequence[int]) -> tensor:

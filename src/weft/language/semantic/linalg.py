@@ -170,10 +170,10 @@ class LinearAlgebra(Shapes):
     def verify_scaled_shape(self, M: int, N: int, K: int, lhs_scale: Any, rhs_scale: Any) -> None:
         """The scales must be M (or N) by K over 32; over 16 where they are fp8."""
         if lhs_scale is not None and rhs_scale is not None:
-            own, other = (K // max(1, block_shape(scale)[-1]) for scale in (lhs_scale, rhs_scale))
-            if own != other:
+            left, other = (K // max(1, block_shape(scale)[-1]) for scale in (lhs_scale, rhs_scale))
+            if left != other:
                 raise hinted(
-                    ValueError(f"Operands must have the same scale factor; (lhs: {own} vs rhs: {other})"),
+                    ValueError(f"Operands must have the same scale factor; (lhs: {left} vs rhs: {other})"),
                     f"K is {K}, the scales are {shape_text(block_shape(lhs_scale))} and "
                     f"{shape_text(block_shape(rhs_scale))}: one for 32 elements (uint8), or for 16 (fp8e4nv)",
                 )

@@ -40,12 +40,12 @@ _EVICTION = {"evict_last": tt.EvictionPolicy.EVICT_LAST, "evict_first": tt.Evict
 _PADDING = {"zero": tt.PaddingOption.PAD_ZERO, "nan": tt.PaddingOption.PAD_NAN}
 
 
-def _pick(table: dict[str, Any], word: str | None, default: Any, what: str) -> Any:
+def _pick(table: dict[str, Any], word: str | None, default: Any, subject: str) -> Any:
     """Look a word up, with the empty word as the default."""
     if not word:
         return default
     if word not in table:
-        raise ValueError(f"{what} {word} not supported; supported: {', '.join(table)}")
+        raise ValueError(f"{subject} {word} not supported; supported: {', '.join(table)}")
     return table[word]
 
 
@@ -124,15 +124,15 @@ class Memory(SemanticBase):
         loaded = tensor(handle, block)
         return self._byte_of_bool(loaded) if ptr.type.of_bool else loaded
 
-    def _pointee(self, ptr: tensor, what: str) -> dtype:
+    def _pointee(self, ptr: tensor, name: str) -> dtype:
         """The element type behind a pointer, or behind a tile of them."""
         scalar = ptr.type.scalar
         if not isinstance(scalar, pointer_type):
             raise ValueError(
-                f"Unsupported ptr type {ptr.type!r} in `tl.{what}`: expected a pointer or a tensor of them"
+                f"Unsupported ptr type {ptr.type!r} in `tl.{name}`: expected a pointer or a tensor of them"
             )
         if scalar.element_ty.is_block():
-            raise ValueError(f"`tl.{what}` does not take block pointers: make a tensor of pointers")
+            raise ValueError(f"`tl.{name}` does not take block pointers: make a tensor of pointers")
         return scalar.element_ty
 
     def _bool_as_byte(self, ptr: tensor, element: dtype) -> tuple[tensor, dtype]:
@@ -218,12 +218,12 @@ class Memory(SemanticBase):
 
     def _constant_as(self, number: Any, element: dtype, like: dtype) -> tensor:
         """A Python number cast to an element type, as `to_tensor` and `cast` would do it, in the shape of a type."""
-        own = self.type_of_number(number)
+        type = self.type_of_number(number)
         target = like.with_element_ty(element)
-        if element.is_ptr() or element.is_fp8() or (own.is_floating() and element.is_int()):
-            value = self._constant(number, like.with_element_ty(own))
+        if element.is_ptr() or element.is_fp8() or (type.is_floating() and element.is_int()):
+            value = self._constant(number, like.with_element_ty(type))
             return self.cast(value, target)
-        if own.is_fp32():
+        if type.is_fp32():
             number = struct.unpack("f", struct.pack("f", number))[0]
         return self._constant(number, target)
 

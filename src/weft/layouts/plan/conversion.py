@@ -228,16 +228,16 @@ def _renamed(stage: Stage, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[..., order]
 
 
-def normalised(layout: LinearLayout | Layout, shape: Sequence[int], what: str) -> LinearLayout:
+def normalised(layout: LinearLayout | Layout, shape: Sequence[int], subject: str) -> LinearLayout:
     """A distributed layout with the input dimensions register, lane, warp and block, in this order."""
-    wanted = shape_of(shape, f"the shape of the {what}")
-    linear = linear_of(layout, wanted, f"the {what} layout")
+    wanted = shape_of(shape, f"the shape of the {subject}")
+    linear = linear_of(layout, wanted, f"the {subject} layout")
     unknown = [d for d in linear.in_dims if d not in DIMS]
     if unknown:
-        raise LayoutError(f"the {what} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}")
+        raise LayoutError(f"the {subject} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}")
     sizes = tuple(linear.out_dims.values())
     if sizes != wanted:
-        raise LayoutError(f"the {what} layout is for tiles of shape {sizes}, not {wanted}")
+        raise LayoutError(f"the {subject} layout is for tiles of shape {sizes}, not {wanted}")
     if tuple(linear.in_dims) == DIMS:
         return linear
     for dim in DIMS:
@@ -272,9 +272,9 @@ def plan_conversion(
                 f"the source layout has {source.in_dims[dim]} {dim}s, the destination {result.in_dims[dim]}: "
                 "a conversion happens within one launch"
             )
-    for layout, what in ((source, "source"), (result, "destination")):
+    for layout, subject in ((source, "source"), (result, "destination")):
         if not layout.is_surjective():
-            raise LayoutError(f"the {what} layout does not hold the whole tile: {layout._missing()}")
+            raise LayoutError(f"the {subject} layout does not hold the whole tile: {layout._missing()}")
     return _plan(source, result, bits, machine_of(target))
 
 
@@ -415,14 +415,14 @@ def _once_exchanged(
     for side in ("before", "after"):
         mine, other = (src, dst) if side == "before" else (dst, src)
         columns = mine.in_columns("register")
-        own = [c for c in columns if c]
+        nonzero = [c for c in columns if c]
         theirs = set(other.in_columns("register"))
         lane = next((i for i, c in enumerate(mine.in_columns("lane")) if c and c in theirs), None)
         register = next((i for i, c in enumerate(columns) if c and c not in theirs), None)
         if lane is None or register is None:
             continue
-        others = tuple(1 << i for i in range(len(own) - 1))
-        packed, exchange = _cheapest(Words(len(own), len(own), (), others, 1, 1), 1, bits, machine)
+        others = tuple(1 << i for i in range(len(nonzero) - 1))
+        packed, exchange = _cheapest(Words(len(nonzero), len(nonzero), (), others, 1, 1), 1, bits, machine)
         left = best - exchange.cycles
         if least >= left:
             continue

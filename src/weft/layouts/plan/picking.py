@@ -64,9 +64,9 @@ class Picking:
         for r, register in enumerate(read):
             columns.setdefault(self.column(register), []).append(r)
         results = []
-        for own in columns.values():
-            for at in range(0, len(own), together):
-                part = own[at : at + together]
+        for registers in columns.values():
+            for at in range(0, len(registers), together):
+                part = registers[at : at + together]
                 results.append((*part, *[part[-1]] * (together - len(part))))
         return results
 

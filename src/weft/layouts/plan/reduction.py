@@ -115,12 +115,12 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
     bases["register"] = [b for i, b in enumerate(bases["register"]) if i not in free]
     result = LinearLayout.from_bases(bases, rest.out_dims, require_surjective=False)
     registers, lanes, warps, blocks = directions
-    own = logs[0] - len(f2.dependent(layout.in_columns("register")))
-    left = 1 << own - len(registers)
+    distinct = logs[0] - len(f2.dependent(layout.in_columns("register")))
+    left = 1 << distinct - len(registers)
     words = max(1, bits // 32)
     stored = 1 << max(0, f2.rank(rest.in_columns("register")))
     instructions = {
-        "combine": (1 << own) - left + left * len(lanes) + (stored * ((1 << len(warps)) - 1) if warps else 0),
+        "combine": (1 << distinct) - left + left * len(lanes) + (stored * ((1 << len(warps)) - 1) if warps else 0),
         "shuffle": left * len(lanes) * words,
         "st.shared": stored * words if warps else 0,
         "ld.shared": (stored << len(warps)) * words if warps else 0,

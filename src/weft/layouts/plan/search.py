@@ -64,8 +64,8 @@ class Planner:
         self.bytes_log = max(0, bits.bit_length() - 4)
         self.word = max(0, 2 - self.bytes_log)
         self.most = max(0, machine.vector_bytes.bit_length() - 1 - self.bytes_log)
-        own = src.columns[: len(src.columns) - src.in_log("block")]
-        inside, self.size = _inside(own)
+        bases = src.columns[: len(src.columns) - src.in_log("block")]
+        inside, self.size = _inside(bases)
         self.a: dict[str, Sequence[int]] = {}
         at = 0
         for dim in ("register", "lane", "warp"):
@@ -462,15 +462,15 @@ def _masks(parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
     return masks
 
 
-def _inside(own: Sequence[int]) -> tuple[list[int], int]:
+def _inside(columns: Sequence[int]) -> tuple[list[int], int]:
     """The bits of a block's places as elements, in coordinates of those that hold no copies; how many these are."""
-    free = set(f2.dependent(own))
-    size = len(own) - len(free)
+    free = set(f2.dependent(columns))
+    size = len(columns) - len(free)
     if not free:
         return f2.identity(size), size
-    rows = f2.Echelon([c for i, c in enumerate(own) if i not in free])
+    rows = f2.Echelon([c for i, c in enumerate(columns) if i not in free])
     inside, at = [], 0
-    for i, column in enumerate(own):
+    for i, column in enumerate(columns):
         if i in free:
             inside.append(rows.coefficients(column) or 0)
         else:

@@ -41,9 +41,9 @@ class Swap:
         """What is sent, of two words; and what each of both becomes, of itself and what arrives."""
         mask = 1 << self.bit
         sent = tuple((k >> self.bit & 1, k & ~mask | (0 if odd else mask)) for k in range(each))
-        own = [k >> self.bit & 1 == odd for k in range(each)]
-        first = tuple((0, k) if own[k] else (1, k & ~mask) for k in range(each))
-        second = tuple((0, k) if own[k] else (1, k | mask) for k in range(each))
+        kept = [k >> self.bit & 1 == odd for k in range(each)]
+        first = tuple((0, k) if kept[k] else (1, k & ~mask) for k in range(each))
+        second = tuple((0, k) if kept[k] else (1, k | mask) for k in range(each))
         return sent, first, second
 
     def selectors(self, each: int, odd: int) -> tuple[int, ...]:
@@ -66,8 +66,8 @@ class Swap:
             return np.where((lanes >> self.lane & 1)[None, :, None, None] == 1, permuted_words[1], permuted_words[0])
 
         first, second = values[:, :, 0::2], values[:, :, 1::2]
-        got = permuted(first, second, 0)[:, lanes ^ 1 << self.lane]
-        both = [permuted(first, got, 1), permuted(second, got, 2)]
+        received = permuted(first, second, 0)[:, lanes ^ 1 << self.lane]
+        both = [permuted(first, received, 1), permuted(second, received, 2)]
         return np.stack(both, axis=3).reshape(values.shape)
 
 

@@ -176,12 +176,12 @@ class DistributedLinearLayout(DistributedLayout):
         return tuple(tuple(c // p for c, p in zip(basis, part, strict=True)) for basis in self.block_bases)
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
-        own = self._own()
+        layout = self._own()
         if shape == self.shape:
-            return own
+            return layout
         sizes = dict(zip(dim_names(self.rank), shape, strict=True))
-        fitted = clip(grow(own.transpose_outs([f"dim{d}" for d in self.repeat_order()]), sizes), sizes)
-        return _without_new_copies(own, fitted).transpose_outs(list(sizes))
+        fitted = clip(grow(layout.transpose_outs([f"dim{d}" for d in self.repeat_order()]), sizes), sizes)
+        return _without_new_copies(layout, fitted).transpose_outs(list(sizes))
 
     def repeat_order(self) -> tuple[int, ...]:
         """The dimensions in which registers move, the fastest first, then the others from the last one on."""
@@ -189,9 +189,9 @@ class DistributedLinearLayout(DistributedLayout):
         return tuple(dict.fromkeys([*seen, *range(self.rank - 1, -1, -1)]))
 
 
-def _without_new_copies(own: LinearLayout, fitted: LinearLayout) -> LinearLayout:
+def _without_new_copies(layout: LinearLayout, fitted: LinearLayout) -> LinearLayout:
     """Without the registers that came to hold copies when the layout was wrapped."""
-    before = own.in_columns("register")
+    before = layout.in_columns("register")
     kept = [
         basis for i, basis in enumerate(fitted.bases["register"]) if any(basis) or (i < len(before) and not before[i])
     ]

@@ -76,6 +76,6 @@ def combine(block: LinearLayout, cga_layout: Sequence[Sequence[int]], shape: Seq
     names = dim_names(rank)
     target = dict(zip(names, shape, strict=True))
     cluster = clip(_cga_linear(cga_layout, rank), target)
-    own = {name: target[name] // cluster.out_dims[name] for name in names}
-    fitted = clip(grow(block, own), own)
+    sizes = {name: target[name] // cluster.out_dims[name] for name in names}
+    fitted = clip(grow(block, sizes), sizes)
     return (fitted * cluster.transpose_outs(list(fitted.out_dims))).transpose_outs(names)

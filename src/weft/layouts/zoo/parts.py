@@ -53,8 +53,8 @@ def fragment(order: Sequence[int], *pieces: LinearLayout) -> LinearLayout:
     names = list(start.out_dims)
     result = start
     for piece in pieces:
-        own = [name for name in names if piece.has_out(name)]
-        result = result * piece.transpose_outs(own)
+        present = [name for name in names if piece.has_out(name)]
+        result = result * piece.transpose_outs(present)
     return result.transpose_outs(names)
 
 
@@ -75,7 +75,7 @@ def clip(layout: LinearLayout, sizes: Mapping[str, int]) -> LinearLayout:
     names = list(layout.out_dims)
     outs = {name: min(size, sizes[name]) for name, size in layout.out_dims.items()}
     bases = {
-        dim: [tuple(c & (outs[n] - 1) for n, c in zip(names, basis, strict=True)) for basis in own]
-        for dim, own in layout.bases.items()
+        dim: [tuple(c & (outs[n] - 1) for n, c in zip(names, basis, strict=True)) for basis in columns]
+        for dim, columns in layout.bases.items()
     }
     return LinearLayout.from_bases(bases, outs, require_surjective=False)

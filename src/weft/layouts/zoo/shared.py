@@ -109,18 +109,18 @@ class SwizzledSharedLayout(SharedLayout):
         return len(self.order)
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
-        own = shape_per_block(shape, self.cga_layout)
+        block_shape = shape_per_block(shape, self.cga_layout)
         if self.rank == 1:
-            return combine(identity(own[0], "offset", "dim0"), self.cga_layout, shape)
+            return combine(identity(block_shape[0], "offset", "dim0"), self.cga_layout, shape)
         column, row = self.order[:2]
-        columns, rows = own[column], own[row]
+        columns, rows = block_shape[column], block_shape[row]
         bases = [(0, 1 << i) for i in range(columns.bit_length() - 1)]
         for i in range(rows.bit_length() - 1):
             phase = (1 << i) // self.per_phase % self.max_phase
             bases.append((1 << i, self.vec * phase % columns))
         block = LinearLayout.from_bases({"offset": bases}, {f"dim{row}": rows, f"dim{column}": columns})
         if self.rank > 2:
-            block = block * identity_nd("offset", own, self.order[2:])
+            block = block * identity_nd("offset", block_shape, self.order[2:])
         return combine(block, self.cga_layout, shape)
 
 
@@ -176,11 +176,11 @@ class NVMMASharedLayout(SharedLayout):
         rank = len(checks.sizes(name, "block_shape", block_shape))
         bits = checks.element_bits(name, "the width of dtype", dtype)
         cga = check_cga(name, cga_layout, rank)
-        own = shape_per_block(checks.shape_of(name, block_shape, rank), cga)
+        sizes = shape_per_block(checks.shape_of(name, block_shape, rank), cga)
         if transposed:
-            own = own[1:] + own[:1]
-        width = own[-1] * (2 if fp4_padded else 1) * bits // 8
-        rows = int(np.prod(own[:-1], dtype=np.int64))
+            sizes = sizes[1:] + sizes[:1]
+        width = sizes[-1] * (2 if fp4_padded else 1) * bits // 8
+        rows = int(np.prod(sizes[:-1], dtype=np.int64))
         fits = [w for w in (128, 64, 32) if width >= w and width % w == 0]
         swizzle = fits[0] if fits and rank >= 2 and rows >= 8 else 0
         return NVMMASharedLayout(swizzle, bits, rank, transposed, fp4_padded, cga)
@@ -193,17 +193,17 @@ class NVMMASharedLayout(SharedLayout):
         """
         return self._tma_shape(shape_per_block(shape, self.cga_layout))
 
-    def _tma_shape(self, own: tuple[int, ...]) -> tuple[int, ...]:
-        box = [min(size, 256) for size in own]
+    def _tma_shape(self, tile: tuple[int, ...]) -> tuple[int, ...]:
+        box = [min(size, 256) for size in tile]
         contiguous = 0 if self.transposed else self.rank - 1
         if self.fp4_padded:
-            box[contiguous] = min(own[contiguous] * 2, 256)
+            box[contiguous] = min(tile[contiguous] * 2, 256)
         if self.swizzle_byte_width:
             needed = 8 * self.swizzle_byte_width // self.element_bitwidth
             if box[contiguous] < needed:
                 raise LayoutError(
                     f"{self._name}: a row of {self.swizzle_byte_width} bytes has {needed} elements of "
-                    f"{self.element_bitwidth} bits, and dimension {contiguous} of the tile, {list(own)} in one block, "
+                    f"{self.element_bitwidth} bits, and dimension {contiguous} of the tile, {list(tile)} in one block, "
                     f"has {box[contiguous]}",
                     hint="choose a narrower swizzle_byte_width; NVMMASharedLayout.get_default_for picks one that fits",
                 )
@@ -227,17 +227,17 @@ class NVMMASharedLayout(SharedLayout):
         return LinearLayout.from_bases({"offset": bases}, ["dim0", "dim1"])
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
-        own = shape_per_block(shape, self.cga_layout)
-        box = self._tma_shape(own)
+        block_shape = shape_per_block(shape, self.cga_layout)
+        box = self._tma_shape(block_shape)
         if not self.swizzle_byte_width:
             block = identity_nd("offset", box, range(self.rank - 1, -1, -1))
-            return combine(_in_order(block, own), self.cga_layout, shape)
+            return combine(_in_order(block, block_shape), self.cga_layout, shape)
         rows, columns = int(np.prod(box[:-1], dtype=np.int64)), box[-1]
         if self.transposed:
             rows, columns = columns, rows
         if rows < 8:
             raise LayoutError(
-                f"{self._name}: the tile, {list(own)} in one block, has {rows} rows; a swizzle needs 8 or more",
+                f"{self._name}: the tile, {list(block_shape)} in one block, has {rows} rows; a swizzle needs 8 or more",
                 hint="use swizzle_byte_width=0",
             )
         tile = grow(self._core(), {"dim0": rows, "dim1": columns})
@@ -245,12 +245,12 @@ class NVMMASharedLayout(SharedLayout):
         order = [0, *range(self.rank - 1, 0, -1)] if self.transposed else range(self.rank - 1, -1, -1)
         cut = {f"dim{d}": box[d] for d in order}
         block = tile.transpose_outs(["dim1", "dim0"]).reshape_outs(cut).transpose_outs(dim_names(self.rank))
-        return combine(_in_order(block, own), self.cga_layout, shape)
+        return combine(_in_order(block, block_shape), self.cga_layout, shape)
 
 
-def _in_order(block: LinearLayout, own: Sequence[int]) -> LinearLayout:
+def _in_order(block: LinearLayout, block_shape: Sequence[int]) -> LinearLayout:
     """Repeat what one TMA instruction copies until it is the block's part of the tile."""
-    return grow(block, dict(zip(dim_names(len(own)), own, strict=True)))
+    return grow(block, dict(zip(dim_names(len(block_shape)), block_shape, strict=True)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -288,7 +288,7 @@ class SharedLinearLayout(SharedLayout):
         """The shape of the tile that the bases lead to."""
         reached = [0] * self.rank
         for basis in (*self.offset_bases, *self.block_bases):
-            reached = [max(have, step) for have, step in zip(reached, basis, strict=True)]
+            reached = [max(extent, step) for extent, step in zip(reached, basis, strict=True)]
         return [1 << step.bit_length() for step in reached]
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
@@ -358,10 +358,10 @@ class PaddedSharedLayout(SharedLayout):
         sizes = checks.sizes(name, "shape", shape)
         pairs = checks.sequence(name, "interval_padding_pairs", interval_padding_pairs)
         cga = check_cga(name, cga_layout, len(sizes))
-        own = shape_per_block(sizes, cga)
-        linear = identity_nd("offset", own, checks.permutation(name, "order", order, len(sizes)))
+        block_shape = shape_per_block(sizes, cga)
+        linear = identity_nd("offset", block_shape, checks.permutation(name, "order", order, len(sizes)))
         bases = linear.transpose_outs(dim_names(len(sizes))).bases["offset"]
-        blocks = tuple(tuple(step * size for step, size in zip(basis, own, strict=True)) for basis in cga)
+        blocks = tuple(tuple(step * size for step, size in zip(basis, block_shape, strict=True)) for basis in cga)
         return PaddedSharedLayout(pairs, bases, blocks, sizes)
 
     @property

@@ -312,7 +312,7 @@ def _words(memory: LinearLayout, atom: str, num_warps: int) -> LinearLayout | No
         tile = half * identity(columns // 2, "register", "col") * identity(2, "lane", "col")
     elif columns > 1:
         tile = tile * identity(columns, "register", "col")
-    bases = {name: list(own) for name, own in tile.bases.items()} | {"warp": [(32, 0), (64, 0)]}
+    bases = {name: list(tile_bases) for name, tile_bases in tile.bases.items()} | {"warp": [(32, 0), (64, 0)]}
     if row16:
         bases[row16].append((16, 0))
     whole = LinearLayout.from_bases(bases, {"row": 128, "col": tile.out_dims["col"]}, require_surjective=False)

@@ -108,12 +108,12 @@ class _Transfer:
         self.rank = len(coordinates)
         self.map = c[desc]
         self.warps = _warps_for(self.boxes, c.program.warps) if spread else 1
-        own = range(0, len(self.boxes.offsets), self.warps)
+        indices = range(0, len(self.boxes.offsets), self.warps)
         bits = [1 << i for i in range(self.warps.bit_length() - 1)]
         blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
         places = []
         behind = len(coordinates) - len(self.boxes.box) if desc.type.of_images else 0
-        for k in own:
+        for k in indices:
             for which, base in reversed(list(enumerate(coordinates))):
                 d = which - behind  # of images only the last coordinate, of channels, is one of the box
                 if behind and d < 1:
@@ -124,7 +124,7 @@ class _Transfer:
                 moved = start or any(by_warp) or any(by_block)
                 places.append(c.plus(c[base], c.build.linear([start], (), by_warp, by_block)) if moved else c[base])
         self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
-        offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in own], [self.boxes.offsets[b] for b in bits]
+        offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in indices], [self.boxes.offsets[b] for b in bits]
         moved = any(offsets) or any(by_warp)
         self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]
 
@@ -202,8 +202,8 @@ def _begin_load(
     active = elected(c, predicate, t.warps, whichever=True)
     operands, name = [t.shared, t.map, t.at, c[barrier]], f"cp.async.bulk.tensor.{t.rank}d.load"
     if offsets:
-        own = [c[x] for x in reversed(offsets)]
-        operands.append(c.build.add("join", own, [("i16", len(own))]).result if len(own) > 1 else own[0])
+        shifts = [c[x] for x in reversed(offsets)]
+        operands.append(c.build.add("join", shifts, [("i16", len(shifts))]).result if len(shifts) > 1 else shifts[0])
         name += ".im2col"
     alike = _alike_blocks(result) if holds(op, "multicast") else 0
     if alike:

@@ -107,9 +107,9 @@ def _to_others(c: Context, op: Operation, name: str, where: Value, amount: Value
         return False
     others = (c.program.blocks - 1) & ~int_value(blocks)
     tells = c.build.op("arith.andi", [active, c.is_zero(c.index("block", others))], "i1")
-    own = c.index("block", c.program.blocks - 1)
+    this_rank = c.index("block", c.program.blocks - 1)
     for more in f2.span([1 << i for i in f2.bits(others)]):
-        rank = c.build.op("arith.ori", [own, c.number(more)], "i32") if more else own
+        rank = c.build.op("arith.ori", [this_rank, c.number(more)], "i32") if more else this_rank
         c.build.instruction(f"{name}.remote", [c.build.remote(where, rank), amount, tells])
     return True
 

@@ -61,8 +61,8 @@ class _Buffer:
         """The rows by which blocks of a cluster move in their own memory, if those of the result move by `rows`."""
         c, bases = self.c, []
         for i, row in enumerate(rows):
-            there, summed = self.divided[i] if i < len(self.divided) else (0, 0)
-            if summed or there not in (0, row):
+            divided_row, summed = self.divided[i] if i < len(self.divided) else (0, 0)
+            if summed or divided_row not in (0, row):
                 raise Unsupported(
                     "a wgmma product whose operand is divided among the blocks of a cluster in another way than its "
                     "result",
@@ -71,7 +71,7 @@ class _Buffer:
                     hint="blocks that share rows of the left operand, or columns of the right one, have copies: 0 "
                     "there in cga_layout, and along K",
                 )
-            bases.append(row ^ there)
+            bases.append(row ^ divided_row)
         return bases
 
     def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int], rows: Sequence[int]) -> Value:
@@ -116,13 +116,13 @@ def _columns(entries: Sequence[Instruction], layout: LinearLayout) -> int:
     """The columns of the widest instruction whose tile divides the result's layout."""
     shape = tuple(layout.out_dims.values())
     names = list(layout.out_dims)
-    own = layout.sublayout(["register", "lane", "warp"], names).bases
+    bases = layout.sublayout(["register", "lane", "warp"], names).bases
     for n, entry in sorted({x.shape[1]: x for x in entries}.items(), reverse=True):
         tile = entry.results[0].layout
         assert tile is not None
         wanted = tile.transpose_outs(["dim0", "dim1"]).bases
         fits = entry.shape[0] <= shape[0] and n <= shape[1]
-        if fits and all(own[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
+        if fits and all(bases[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
             return n
     return 0
 
@@ -179,8 +179,8 @@ class _Product:
         layout = self.c.layout(a)
         tile = self.entry.operands[0].layout
         assert tile is not None
-        own, wanted = layout.bases["lane"], tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
-        if own != wanted:
+        lanes, wanted = layout.bases["lane"], tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
+        if lanes != wanted:
             width = 32 // ELEMENT_BITS[elem_of(a.type)]
             fitting = f"DotOperandLayout(0, {self.result}, {width})"
             raise other_lanes(self.entry, 0, a, layout, self.c.build.span, fitting)

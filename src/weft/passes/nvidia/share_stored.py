@@ -87,10 +87,10 @@ def _find(block: Block, around: Stored, repeated: list[_Again]) -> None:
     for op in block.ops:
         if isinstance(op, LocalAllocOp) and op.src is not None:
             tile, transposed = _tile(op.src)
-            there = stored.setdefault(tile, [])
-            other = next((x for x in there if _lies_so(op.result.type, *x, transposed)), None)
+            buffers = stored.setdefault(tile, [])
+            other = next((x for x in buffers if _lies_so(op.result.type, *x, transposed)), None)
             if other is None:
-                there.append((op.result, transposed))
+                buffers.append((op.result, transposed))
             else:
                 repeated.append(_Again(op, other[0], other[1] != transposed))
         for region in op.regions:

@@ -67,8 +67,8 @@ def warpgroup_layout(
     a, b, _ = op.operands
     depth = shape_of(a.type)[-1]
     left, right, total = (type_text(element_of(x.type)) for x in (a, b, op.results[0]))
-    found = products(machine, left, right, total, GROUP)
-    if not found:
+    entries = products(machine, left, right, total, GROUP)
+    if not entries:
         return f"it has no {left} times {right} summed in {total}" if _has_groups(machine) else ""
     if len(shape) != 2:
         return "a product with a batch is several of them"
@@ -81,11 +81,11 @@ def warpgroup_layout(
         # it would be transposed in each iteration: mma.sync takes bytes as they lie, in a third of the time
         return "it reads elements of 8 bits along the summed dimension only, and the right operand lies along the other"
     rows, columns = shape
-    m, widest, k = found[0].shape
+    m, widest, k = entries[0].shape
     by_rows = min(warps, max(GROUP, rows // m * GROUP))
     by_columns = warps // by_rows
     n = min(widest, columns // by_columns)
-    entry = next((x for x in found if x.shape[1] == n), None)
+    entry = next((x for x in entries if x.shape[1] == n), None)
     if entry is None or rows % m or depth % k:
         return f"its rows are {m}, its columns 8 to {widest} and its depth {k}, the product is {rows}x{columns}x{depth}"
     layout: DistributedLayout = entry.params["named"]([by_rows, by_columns])

@@ -88,12 +88,12 @@ def _shuffle(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> 
 
 def _vote(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
     """vote.sync, over the whole warp."""
-    held = _whole(run, operands[1], "pred")
+    predicate = _whole(run, operands[1], "pred")
     if "ballot" in name:
         weights = np.uint64(1) << np.arange(run.lanes, dtype=np.uint64)[None, :, None]
-        run.write(operands[0], (held * weights).sum(axis=1, keepdims=True).astype(np.uint32))
+        run.write(operands[0], (predicate * weights).sum(axis=1, keepdims=True).astype(np.uint32))
         return
-    every, some = held.all(axis=1, keepdims=True), held.any(axis=1, keepdims=True)
+    every, some = predicate.all(axis=1, keepdims=True), predicate.any(axis=1, keepdims=True)
     run.write(operands[0], np.asarray({"all": every, "any": some, "uni": every | ~some}[name[2]]))
 
 

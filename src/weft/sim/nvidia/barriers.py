@@ -53,8 +53,8 @@ class Barrier:
         """One who knows this arrives."""
         if known.shape[1] > self.current.shape[1]:
             self.current = _wider(self.current, known.shape[1])
-        own = self.current[:, : known.shape[1]]
-        np.maximum(own, known, out=own)
+        clocks = self.current[:, : known.shape[1]]
+        np.maximum(clocks, known, out=clocks)
 
     def changed(self, phase: int) -> None:
         """To be called after each change: `phase` is what it was before."""
@@ -163,9 +163,9 @@ def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         amount = int(rest[0][row, lane]) if len(rest) > 1 else 0
         place, block = int(address[row, lane]), None
         if kind.endswith(".remote"):
-            own = np.array([int(context.warps[row]) // batch.program.warps])
+            own_block = np.array([int(context.warps[row]) // batch.program.warps])
             ranks = np.clip(np.array([(place >> CLUSTER_BITS) - 1]), 0, batch.program.blocks - 1)
-            place, block = place & (1 << CLUSTER_BITS) - 1, int(batch.block_of_rank(own, ranks)[0])
+            place, block = place & (1 << CLUSTER_BITS) - 1, int(batch.block_of_rank(own_block, ranks)[0])
         try:
             _act(context, op, kind.removesuffix(".remote"), row, lane, place, amount, block)
         except MBarrierError as found:

@@ -248,8 +248,8 @@ class _Copy:
                 self.bring(key)
             else:
                 to = int(self.box.shared.min())
-                what = f"a bulk copy of {self.box.map.bytes} bytes to byte {to} of shared memory"
-                self.batch.flights.append(Flight(what, partial(self.bring, key), self))
+                description = f"a bulk copy of {self.box.map.bytes} bytes to byte {to} of shared memory"
+                self.batch.flights.append(Flight(description, partial(self.bring, key), self))
 
     def bring(self, key: tuple[int, int]) -> None:
         """The bytes arrive, and are counted."""

@@ -61,9 +61,9 @@ def _widened(x: Array) -> Array:
 
 def _from_integer(name: tuple[str, ...], x: Array, to: str) -> Array:
     if not is_float(to):
-        limits, own = _limits(to), np.iinfo(x.dtype)
+        limits, source = _limits(to), np.iinfo(x.dtype)
         if "sat" in name:
-            x = np.clip(x, max(int(limits.min), int(own.min)), min(int(limits.max), int(own.max)))
+            x = np.clip(x, max(int(limits.min), int(source.min)), min(int(limits.max), int(source.max)))
         return _widened(x.astype(limits.dtype))
     if DIRECTIONS.keys() & set(name):
         raise PTXError(f"`{'.'.join(name)}`")

@@ -116,9 +116,9 @@ _EXACT: dict[str, Callable[..., Fraction]] = {
 def _beyond(name: str) -> Callable[..., int]:
     """A function of a result and the operands: 1 where the result is more than the exact value, -1 where less, or 0."""
 
-    def compare(near: float, *given: float) -> int:
+    def compare(near: float, *others: float) -> int:
         try:
-            operands = [Fraction(x) for x in given]
+            operands = [Fraction(x) for x in others]
             exact = operands[0] if name == "sqrt" else _EXACT[name](*operands)
         except (OverflowError, ValueError, ZeroDivisionError):  # of infinity and NaN there is no exact value
             return 0

@@ -164,11 +164,11 @@ class Registers:
     def read(self, operand: Operand, type: str) -> Array:
         """An operand as bits of a type."""
         if isinstance(operand, Register):
-            held = self.registers.get(operand.name)
-            held = self.unset(operand.name) if held is None else held
+            bits = self.registers.get(operand.name)
+            bits = self.unset(operand.name) if bits is None else bits
             if type == "pred":
-                return np.asarray(held == 0 if operand.negated else held != 0)
-            return held.astype(WORDS[type], copy=False)
+                return np.asarray(bits == 0 if operand.negated else bits != 0)
+            return bits.astype(WORDS[type], copy=False)
         if isinstance(operand, Number):
             return _constant(operand, type, self.constants)
         if isinstance(operand, Special):
@@ -176,10 +176,10 @@ class Registers:
         if not isinstance(operand, Group):
             raise PTXError("memory where a register is due")
         size = BITS[type] // len(operand.parts)
-        held = np.zeros((), WORDS[type])
+        bits = np.zeros((), WORDS[type])
         for k, part in enumerate(operand.parts):
-            held = held | self.read(part, f"b{size}").astype(held.dtype) << size * k
-        return held
+            bits = bits | self.read(part, f"b{size}").astype(bits.dtype) << size * k
+        return bits
 
     def write(self, operand: Operand, bits: Array) -> None:
         """Set a register, or those that lie side by side, the first the lowest bits."""
@@ -237,9 +237,9 @@ def source_lanes(name: Name, lane: Array, by: Array, control: Array) -> tuple[Ar
 
 def lane_masks(lane: Array) -> dict[str, Array]:
     """%lanemask_eq and the others."""
-    own = np.uint32(1) << lane.astype(np.uint32)
-    below = own - np.uint32(1)
-    return {"eq": own, "lt": below, "le": own | below, "ge": ~below, "gt": ~(own | below)}
+    bit = np.uint32(1) << lane.astype(np.uint32)
+    below = bit - np.uint32(1)
+    return {"eq": bit, "lt": below, "le": bit | below, "ge": ~below, "gt": ~(bit | below)}
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------

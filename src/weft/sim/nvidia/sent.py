@@ -50,7 +50,7 @@ def _send(context: Context, op: LaneOp, who: tuple[int, int], to: Array, at: Arr
     """What one lane sends, by the block that it goes to and the mbarrier that it counts at."""
     batch, (row, lane) = context.batch, who
     thread = context.thread(row, lane)
-    own = np.full(len(to), int(context.warps[row]) // batch.program.warps)
+    own_block = np.full(len(to), int(context.warps[row]) // batch.program.warps)
     ranks, marks = (to >> CLUSTER_BITS) - 1, (at >> CLUSTER_BITS) - 1
     if (ranks != marks).any():
         text = "st.async to the memory of one block of the cluster, counted at an mbarrier of another"
@@ -64,7 +64,7 @@ def _send(context: Context, op: LaneOp, who: tuple[int, int], to: Array, at: Arr
         text += f"{batch.program.shared_bytes}; the address must be a multiple of what is sent"
         batch.launch.error(OutOfBoundsError(text, op.span, thread=thread, address=first, space="cluster"))
         return
-    blocks = batch.block_of_rank(own, np.clip(ranks, 0, batch.program.blocks - 1))
+    blocks = batch.block_of_rank(own_block, np.clip(ranks, 0, batch.program.blocks - 1))
     for block, mark in sorted(set(zip(blocks.tolist(), at.tolist(), strict=True))):
         try:
             barrier_at(context, row, mark, block)
@@ -81,8 +81,8 @@ def _send(context: Context, op: LaneOp, who: tuple[int, int], to: Array, at: Arr
         if batch.options.copies == "earliest":
             arrive()
         else:
-            what = f"st.async of {place.size} bytes to byte {int(to[chosen].min())} of shared memory"
-            batch.flights.append(Flight(what, arrive))
+            description = f"st.async of {place.size} bytes to byte {int(to[chosen].min())} of shared memory"
+            batch.flights.append(Flight(description, arrive))
 
 
 def _arrive(reach: Reach, key: tuple[int, int], place: Array, raw: Array) -> None:

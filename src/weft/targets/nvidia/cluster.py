@@ -29,12 +29,12 @@ def cluster_barrier_instructions() -> Iterator[Instruction]:
     )
     tell = "setp.lt.u32 p, <thread>, <blocks>; @p mapa.shared::cluster.u32 a, <address>, <thread>; "
     tell += "setp.ne.and.u32 q, <thread>, <rank>, p; @q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a]; "
-    own = "setp.ne.u32 q, <thread>, 0; @q bra DONE; mbarrier.arrive.release.cluster.shared::cta.b64 s, [<address>]; "
+    arrive = "setp.ne.u32 q, <thread>, 0; @q bra DONE; mbarrier.arrive.release.cluster.shared::cta.b64 s, [<address>]; "
     wait = "WAIT: mbarrier.try_wait.acquire.cluster.shared::cta.b64 p, [<address>], s; @!p bra WAIT; "
     yield Instruction(
         name="cluster_barrier.pass",
         since=90,
-        text="{ .reg .pred p, q; .reg .b32 a; .reg .b64 s; " + tell + own + wait + "DONE: }",
+        text="{ .reg .pred p, q; .reg .b32 a; .reg .b64 s; " + tell + arrive + wait + "DONE: }",
         operands=(address, rank, Operand("thread", "i32", 1, "r"), Operand("blocks", "i32", 1, "n")),
         cost=8,
         touches="barrier",

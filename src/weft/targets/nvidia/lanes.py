@@ -16,9 +16,9 @@ ALL = "0xffffffff"
 def _shuffle(kind: str) -> Callable[..., tuple[Array, ...]]:
     def run(a: Array, b: Array) -> tuple[Array, ...]:
         lanes = a.shape[1]
-        own = np.arange(lanes)[None, :, None]
-        wanted = {"idx": b % lanes, "bfly": own ^ b, "up": own - b, "down": own + b}[kind]
-        source = np.where((wanted >= 0) & (wanted < lanes), wanted, own)
+        numbers = np.arange(lanes)[None, :, None]
+        wanted = {"idx": b % lanes, "bfly": numbers ^ b, "up": numbers - b, "down": numbers + b}[kind]
+        source = np.where((wanted >= 0) & (wanted < lanes), wanted, numbers)
         return (np.take_along_axis(a, np.broadcast_to(source, a.shape), axis=1),)
 
     return run

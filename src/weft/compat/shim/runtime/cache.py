@@ -134,10 +134,10 @@ class FileCacheManager(CacheManager):
         try:
             with Folder(self.cache_dir) as folder:
                 paths = json.loads(folder.read(f"__grp__{filename}", MAX_GROUP))["child_paths"]
-            own = {name: path for name, path in paths.items() if path == self._make_path(os.path.basename(path))}
+            present = {name: path for name, path in paths.items() if path == self._make_path(os.path.basename(path))}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        return own if all(self.has_file(os.path.basename(path)) for path in own.values()) else None
+        return present if all(self.has_file(os.path.basename(path)) for path in present.values()) else None
 
     def put_group(self, filename: str, group: dict[str, str]) -> str:
         """Remember a group of files."""

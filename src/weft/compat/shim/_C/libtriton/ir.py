@@ -103,32 +103,32 @@ class Operation(_Known):
 
     def get_str_attr(self, name: str) -> str | None:
         """An attribute that is a text, if it has it."""
-        found = self._attribute(name)
-        return found.data if isinstance(found, StringAttr) else None
+        attribute = self._attribute(name)
+        return attribute.data if isinstance(attribute, StringAttr) else None
 
     def get_flat_symbol_ref_attr(self, name: str) -> str | None:
         """An attribute that is the name of a function, if it has it."""
-        found = self._attribute(name)
-        return found.root_reference.data if isinstance(found, SymbolRefAttr) else None
+        attribute = self._attribute(name)
+        return attribute.root_reference.data if isinstance(attribute, SymbolRefAttr) else None
 
     def get_bool_attr(self, name: str) -> bool | None:
         """An attribute that is true or false, if it has it."""
-        found = self._attribute(name)
-        return bool(found.value.data) if isinstance(found, IntegerAttr) else None
+        attribute = self._attribute(name)
+        return bool(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
 
     def get_int_attr(self, name: str) -> int | None:
         """An attribute that is an integer, if it has it."""
-        found = self._attribute(name)
-        return int(found.value.data) if isinstance(found, IntegerAttr) else None
+        attribute = self._attribute(name)
+        return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
 
     def get_constant_value(self) -> int | float | bool | None:
         """The value of a constant; that of all elements of a tile. None for other operations."""
-        found = self._attribute("value") if self.get_name() == "arith.constant" else None
-        if isinstance(found, DenseIntOrFPElementsAttr):
-            found = next(found.iter_attrs())
-        if isinstance(found, IntegerAttr):
-            return bool(found.value.data) if found.type == i1 else int(found.value.data)
-        return float(found.value.data) if isinstance(found, FloatAttr) else None
+        value = self._attribute("value") if self.get_name() == "arith.constant" else None
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            value = next(value.iter_attrs())
+        if isinstance(value, IntegerAttr):
+            return bool(value.value.data) if value.type == i1 else int(value.value.data)
+        return float(value.value.data) if isinstance(value, FloatAttr) else None
 
 
 class Module(Operation):
@@ -161,10 +161,10 @@ class Context:
 
 
 def _walk(op: xdsl.Operation, function: Callable[[Operation], Any]) -> None:
-    for inner in op.regions:
-        for each in inner.blocks:
-            for one in each.ops:
-                _walk(one, function)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                _walk(inner, function)
     function(Operation(op))
 
 

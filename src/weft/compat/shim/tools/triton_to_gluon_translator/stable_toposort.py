@@ -38,10 +38,10 @@ def stable_toposort(edges: Mapping[int, Collection[int]]) -> list[int]:
 
 def _reached(edges: Mapping[int, Collection[int]], start: int) -> set[int]:
     """The nodes that a path leads to; the node itself among them only if it lies on a circle."""
-    found: set[int] = set()
+    reached: set[int] = set()
     open_ends = [start]
     while open_ends:
-        fresh = set(edges[open_ends.pop()]) - found
-        found |= fresh
+        fresh = set(edges[open_ends.pop()]) - reached
+        reached |= fresh
         open_ends += fresh
-    return found
+    return reached

@@ -123,10 +123,10 @@ def _check(a: Any, b: Any, acc: distributed_type) -> None:
             "b = gl.allocate_shared_memory(..., gl.NVMMASharedLayout.get_default_for(shape, dtype), value)",
         )
     if not isinstance(a, shared_memory_descriptor):
-        own = layout_of(a.type) if isinstance(a, tensor) else None
-        if not isinstance(own, DotOperandLayout) or own.parent != layout or own.operand_index:
+        laid = layout_of(a.type) if isinstance(a, tensor) else None
+        if not isinstance(laid, DotOperandLayout) or laid.parent != layout or laid.operand_index:
             raise LayoutError(
-                f"warpgroup_mma: `a` must be in shared memory or in a DotOperandLayout of `acc`, got {own or a!r}",
+                f"warpgroup_mma: `a` must be in shared memory or in a DotOperandLayout of `acc`, got {laid or a!r}",
                 hint=f"gl.convert_layout(a, gl.DotOperandLayout(0, {layout!r}, k_width))",
             )
     _check_shapes(a, b, acc, layout)

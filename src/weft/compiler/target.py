@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weft import machines
 from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 from weft.base import Unsupported, load
-from weft.machines.vendors import after_joining, part_of, vendors_with
+from weft.machines.vendors import after_joining, vendors_with
 
 __all__ = [
     "TARGETS",
@@ -94,16 +94,17 @@ def _nearest(number: int, vendor: str) -> str:
 def _hint(backend: str, arch: str) -> str:
     """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88)."""
     targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
-    vendor = next(vendors_with("compiler"))
-    rows = part_of("machines", vendor)
-    number = rows.generation_of(f"{backend}:{arch}")
-    nearest = ""
-    if number and backend == "sim":
-        below = machines.closest(vendor, number)
+    vendor, number = machines.meant(f"{backend}:{arch}")
+    compiled = vendor in vendors_with("compiler")
+    below = machines.closest(vendor, number) if compiled else None
+    alike = load("difflib").get_close_matches(f"{backend}:{arch}", (*targets, *simulated), 1, 0.8)
+    nearest = f"did you mean {alike[0]}? " if arch and alike else ""
+    if compiled and backend == "sim":
         nearest = f"the nearest is sim:{below.name}; " if below is not None else ""
-    elif number:
-        meant = rows.name_of(str(number))
-        nearest = f"did you mean {meant}? " if meant in targets else _nearest(number, vendor)
+    elif below is not None and below.generation == number:
+        nearest = f"did you mean {below.name}? "
+    elif compiled:
+        nearest = _nearest(number, vendor)
     return f"{nearest}targets that exist: {', '.join((*targets, *simulated))}; " + (
         "set WEFT_TARGET or use `with weft.target(...)`"
     )
@@ -140,4 +141,4 @@ def as_target(target: Any = None) -> GPUTarget:
 
 def target_of_arch(arch: Any) -> GPUTarget:
     """The target that the option `arch` means: "sm80", "sm_90a", 80. Unsupported where there is none."""
-    return as_target(part_of("machines", next(vendors_with("compiler"))).name_of(str(arch)))
+    return as_target(machines.target_named(str(arch)))

@@ -332,16 +332,19 @@ def _async_copy(c: Context, op: Operation) -> None:
     vector = min([vector, *(size // width for gap in gaps for size in gap)])
     begin = c.offset_of(target) // width
     offsets = [f2.multiply(side.columns, r) for r in order]
-    while vector > 1 and not _dense([x ^ begin for x in offsets], vector, (*side.lanes, *side.warps, *side.blocks)):
+    others = (*side.lanes, *side.warps, *side.blocks)
+    while vector > 1 and not (
+        vector * width in machine.async_copies and _dense([x ^ begin for x in offsets], vector, others)
+    ):
         vector //= 2
     size = vector * width
     tell_width(c, "copy", op, pointer, mask, 8 * width, vector, buffered=vector < together)
-    if size < 4:
+    if size not in machine.async_copies:
         raise narrow_copy(c, size, (pointer, mask, target), neighbours(c, pointer, 8 * width), together)
     starts = list(range(0, len(order), vector))
     parts = ([offsets[i] for i in starts], side.lanes, side.warps, side.blocks)
-    registers, *others = ([x * width for x in part] for part in parts)
-    to = c.plus(place(c, registers, others, gaps, c.offset_of(target)), c[target])
+    registers, *distances = ([x * width for x in part] for part in parts)
+    to = c.plus(place(c, registers, distances, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
     masks = mask_of(c, mask, [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])

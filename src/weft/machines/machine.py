@@ -70,8 +70,9 @@ class Machine:
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
 
-    async_copies: bool = False
-    """Whether threads have bytes copied from global to shared memory while they go on."""
+    async_copies: tuple[int, ...] = ()
+    """How many bytes a thread may have copied at once from global to shared memory while it goes on; of several, the
+    largest last."""
     async_proxy: bool = False
     """Whether a copy engine and matrix units access shared memory by a path of their own, which needs fences."""
     cluster_blocks: int = 1

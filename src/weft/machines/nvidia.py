@@ -46,7 +46,7 @@ def _row(
         lines_at_a_time=60 * KIB if capability == 90 else 0,
         copied_at_a_time=64 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
-        async_copies=ampere,
+        async_copies=(4, 8, 16) if ampere else (),
         async_proxy=hopper,
         cluster_blocks=16 if hopper else 1,
         atomic_adds=_VECTORS if hopper else _PAIRS,

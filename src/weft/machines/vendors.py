@@ -1,6 +1,6 @@
 """The registry of vendors, the only place that names them: in which rooms each has what is its own.
 
-    machines/   its processors, as rows                            `ROWS`
+    machines/   its processors, as rows                            `ROWS`, and where it wants `generation_of`, `name_of`
     targets/    its instructions                                   `INSTRUCTIONS`
     passes/     what only its matrix units and copies need         `PASSES`
     lower/      operations that only it has                        `LOWERING`

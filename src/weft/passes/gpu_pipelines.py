@@ -80,7 +80,7 @@ def gpu_pipeline(
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
-    assign_layouts(module, machine, warps, blocks, stages > 1 and machine.async_copies, remarks)
+    assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)
     adds.after_layouts(module)
     store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave

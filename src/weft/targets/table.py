@@ -48,7 +48,7 @@ def instruction(name: str) -> Instruction:
 def effects_of(name: str) -> Effects:
     """What the instruction of this name does that others have to be ordered with: as its vendor says, if it does."""
     entry, vendor = instruction(name), part_of("targets", _VENDOR_OF[name])
-    effects: Effects = vendor.effects(entry) if vendor is not None else entry.effects()
+    effects: Effects = vendor.effects(entry) if hasattr(vendor, "effects") else entry.effects()
     return effects
 
 

@@ -13,7 +13,8 @@ key). What three vendors would write:
     shuffle              shfl.sync.bfly                    ds_bpermute, DPP              @_Z21sub_group_shuffle_xorfj
     masked_load          @%p ld.global                     a branch around a load        a branch around a load
     barrier              barrier.cta.sync                  s_barrier                     @_Z7barrierj
-    copy                 cp.async, and groups of it        global_load_lds, and vmcnt    nothing: there is none
+    copy                 cp.async                          global_load_lds               nothing: there is none
+    await_copies         groups of cp.async                vmcnt, the copies of groups   nothing
     instruction          inline assembly                   an intrinsic                  a function of that name
 """
 
@@ -25,6 +26,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Value
 from weft.ir.lane import LaneOp, LaneProgram
+from weft.targets.instruction import Instruction
 
 from .operands import Access, Register
 
@@ -86,7 +88,7 @@ class Dialect(Protocol[E]):
         """32 bits from another lane: that of this number, or (`xor`) that whose number differs in these bits."""
 
     def ballot(self, e: E, bit: str) -> str:
-        """An integer of as many bits as there are lanes: the bit of each."""
+        """The bit of each lane: an i32, or an i64 where a warp has 64."""
 
     def elect(self, e: E) -> str:
         """A bit that one lane of the warp has."""
@@ -122,14 +124,20 @@ class Dialect(Protocol[E]):
     def ordered(self, e: E, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None) -> Register:
         """`atomic` of kind `load` or `store`: what is there; of a store nothing."""
 
-    def compare_and_swap(self, e: E, op: LaneOp) -> None:
-        """`compare_and_swap`."""
+    def compare_and_swap(
+        self, e: E, op: LaneOp, address: Register, old: Register, new: Register, mask: Register | None
+    ) -> Register:
+        """What was there before, where `new` is stored if that is `old`; 0 where the mask does not hold."""
 
     def remote(self, e: E, address: str, rank: str) -> str:
         """The address in the shared memory of another block of the cluster."""
 
-    def copy(self, e: E, op: LaneOp) -> None:
-        """`copy_async`, `commit_async`, `wait_async`."""
+    def copy(self, e: E, op: LaneOp, target: Register, source: Register, mask: Register | None) -> None:
+        """One copy of `copy_async`, from global to shared memory: zeros where the mask does not hold."""
+
+    def await_copies(self, e: E, op: LaneOp) -> None:
+        """`commit_async`, `wait_async`: copies are waited for by the groups that they were committed in. A vendor that
+        counts single copies counts those of the groups that may be pending."""
 
     # -- arithmetic ---------------------------------------------------------------------------------------------------
 
@@ -137,7 +145,8 @@ class Dialect(Protocol[E]):
         """One of APPROXIMATE."""
 
     def hidden(self, name: str, a: str, b: str) -> str:
-        """An instruction on 64 bits that LLVM does not see into, as text: `add`, `shl`, `sdiv`, `udiv`."""
+        """An instruction on 64 bits, as text, which LLVM does not rewrite where that can be said: `add`, `shl`, `sdiv`,
+        `udiv`; a divisor is never 0."""
 
     def pair_conversion(self, source: str, target: str) -> Pair[E] | None:
         """How two floats at once are converted, to or from 8 bits; None if they are not."""
@@ -150,8 +159,10 @@ class Dialect(Protocol[E]):
 
     # -- what has no other form ---------------------------------------------------------------------------------------
 
-    def instruction(self, e: E, op: LaneOp) -> None:
-        """`instruction`: an entry of the vendor's table."""
+    def instruction(
+        self, e: E, op: LaneOp, entry: Instruction, given: Sequence[Sequence[Register]]
+    ) -> list[list[Register]]:
+        """One instruction, an entry of the vendor's table: the elements of each operand, and those of each result."""
 
     def wait(self, e: E, op: LaneOp) -> None:
         """`await`: registers that an instruction has still been writing."""

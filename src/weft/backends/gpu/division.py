@@ -11,7 +11,7 @@ from __future__ import annotations
 from weft.ir.lane import LaneOp
 
 from .elementwise import elementwise, scalars, shared
-from .emitter import LLVM, PURE, Emitter, Register, emitter
+from .emitter import LLVM, Emitter, Register, emitter
 
 __all__: list[str] = []
 
@@ -110,6 +110,6 @@ def _short(e: Emitter, x: str, y: str) -> list[str]:
 def _long(e: Emitter, x: str, y: str, signed: bool) -> list[str]:
     """By an instruction that LLVM does not see, or it would ask again whether the operands are short."""
     unsafe, safe = _safe(e, "i64", y, signed)
-    divided = e.ins(f"{e.dialect.hidden('sdiv' if signed else 'udiv', x, safe)} {PURE}")
+    divided = e.ins(e.dialect.hidden("sdiv" if signed else "udiv", x, safe))
     quotient = e.ins(f"mul i64 {divided}, {e.pure(f'select i1 {unsafe}, i64 {y}, i64 1')}")
     return [quotient, e.ins(f"sub i64 {x}, {e.ins(f'mul i64 {quotient}, {y}')}")]

@@ -275,9 +275,22 @@ def _scratch(e: Emitter, op: LaneOp) -> None:
 
 @emitter("compare_and_swap")
 def _compare_and_swap(e: Emitter, op: LaneOp) -> None:
-    e.dialect.compare_and_swap(e, op)
+    addresses, masked = e.env[op.operands[0]], op.attrs.get("masked", False)
+    old, new = (e.wide(v, len(addresses)) for v in op.operands[1:3])
+    masks: Sequence[Register | None] = e.wide(op.operands[3], len(addresses)) if masked else [None] * len(addresses)
+    accesses = zip(addresses, old, new, masks, strict=True)
+    e.env[op.results[0]] = [e.dialect.compare_and_swap(e, op, *access) for access in accesses]
 
 
-@emitter("copy_async", "commit_async", "wait_async")
+@emitter("copy_async")
 def _copy(e: Emitter, op: LaneOp) -> None:
-    e.dialect.copy(e, op)
+    count = max(len(e.env[op.operands[0]]), op.operands[1].count)
+    target, source = (e.wide(v, count) for v in op.operands[:2])
+    masks: Sequence[Register | None] = e.wide(op.operands[2], count) if len(op.operands) > 2 else [None] * count
+    for one in zip(target, source, masks, strict=True):
+        e.dialect.copy(e, op, *one)
+
+
+@emitter("commit_async", "wait_async")
+def _await_copies(e: Emitter, op: LaneOp) -> None:
+    e.dialect.await_copies(e, op)

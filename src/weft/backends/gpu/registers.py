@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.targets.table import first_with, instruction
 
 from .emitter import LLVM, Emitter, Part, Register, Sum, emitter
 
@@ -269,7 +270,18 @@ def _fence(e: Emitter, op: LaneOp) -> None:
 
 @emitter("instruction")
 def _instruction(e: Emitter, op: LaneOp) -> None:
-    e.dialect.instruction(e, op)
+    """As many instructions as the registers of the operands are for; an operand for one takes part in all."""
+    entry = instruction(op.attrs["isa"])
+    if not entry.works_on(e.program.machine):
+        raise e.fail(op, f"the instruction `{entry.name}`", *first_with(entry.name))
+    operands = [(e[v], o.count) for v, o in zip(op.operands, entry.operands, strict=True)]
+    out: list[list[Register]] = [[] for _ in op.results]
+    for i in range(max((len(registers) // count for registers, count in operands), default=1)):
+        given = [r if len(r) == count else r[i * count : (i + 1) * count] for r, count in operands]
+        for registers, made in zip(out, e.dialect.instruction(e, op, entry, given), strict=True):
+            registers += made
+    for value, registers in zip(op.results, out, strict=True):
+        e.env[value] = registers[: value.count]
 
 
 @emitter("await")

@@ -66,7 +66,8 @@ class Arithmetic(Version):
         """As inline assembly; the number of places of a shift is a part of its text."""
         if name == "shl":
             return f'call i64 asm "shl.b64 $0, $1, {b};", "=l,l"(i64 {a})'
-        return f'call i64 asm "{HIDDEN[name]} $0, $1, $2;", "=l,l,{"l" if b[0] == "%" else "n"}"(i64 {a}, i64 {b})'
+        kind, pure = "l" if b[0] == "%" else "n", f" {PURE}" if name in ("sdiv", "udiv") else ""
+        return f'call i64 asm "{HIDDEN[name]} $0, $1, $2;", "=l,l,{kind}"(i64 {a}, i64 {b}){pure}'
 
     def pair_conversion(self, source: str, target: str) -> Pair[Emitter] | None:
         """`cvt` of two numbers, from 8.9 on."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.targets.instruction import Instruction
 
-from ..gpu.emitter import CONVERGENT, Emitter
+from ..gpu.emitter import CONVERGENT, Emitter, Register
 from .arithmetic import Arithmetic
 from .inline import write_assembly
 from .instructions import write_instruction, write_wait
@@ -55,9 +56,12 @@ class PTX(Lanes, Memory, Arithmetic):
         """The PTX of the program, from its LLVM IR."""
         return assembly(text, self.target, self.version, ordered=self.orders_sums, rotated=self.rotates_loops)
 
-    def instruction(self, e: Emitter, op: LaneOp) -> None:
+    def instruction(
+        self, e: Emitter, op: LaneOp, entry: Instruction, given: Sequence[Sequence[Register]]
+    ) -> list[list[Register]]:
         """An entry of `targets.nvidia`."""
-        self.needs(write_instruction(e, op))
+        self.needs(entry.version)
+        return write_instruction(e, op, entry, given)
 
     def wait(self, e: Emitter, op: LaneOp) -> None:
         """`wgmma.wait_group`."""

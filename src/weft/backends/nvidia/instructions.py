@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import Instruction, Operand, instruction
-from weft.targets.table import first_with
 
 from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
 from ..gpu.memory import address_text
@@ -30,39 +29,22 @@ def _asm(name: str) -> tuple[str, str]:
     return text, constraints
 
 
-def write_instruction(e: Emitter, op: LaneOp) -> str:
-    """Write it; the version of PTX that has it."""
-    entry = instruction(op.attrs["isa"])
-    if not entry.works_on(e.program.machine):
-        raise e.fail(op, f"the instruction `{entry.name}`", *first_with(entry.name))
-    repeats = max(
-        (v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True)),
-        default=1,
-    )
-    chunks = [
-        [_chunk(e[v], o.count, i, repeats) for i in range(repeats)]
-        for v, o in zip(op.operands, entry.operands, strict=True)
+def write_instruction(
+    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
+) -> list[list[Register]]:
+    """Write one; the elements of each of its results."""
+    words = iter(_words(e, op, entry, chunks, [LLVM[v.elem] for v in op.operands]))
+    each = [[next(words) for _ in range(operand.words)] for operand in entry.results]
+    return [
+        [x for word in some for x in _elements(e, word, operand, value.elem)]
+        for some, operand, value in zip(each, entry.results, op.results, strict=True)
     ]
-    types = [LLVM[v.elem] for v in op.operands]
-    out: list[list[Register]] = [[] for _ in op.results]
-    for i in range(repeats):
-        words = _one(e, op, entry, [g[i] for g in chunks], types)
-        at = 0
-        for k, operand in enumerate(entry.results):
-            for word in words[at : at + operand.words]:
-                out[k] += _elements(e, word, operand, op.results[k].elem)
-            at += operand.words
-    for value, registers in zip(op.results, out, strict=True):
-        e.env[value] = registers[: value.count]
-    return entry.version
 
 
-def _chunk(registers: list[Register], count: int, index: int, repeats: int) -> list[Register]:
-    """The elements that one of several instructions takes; an operand for one takes part in all."""
-    return registers[:count] if len(registers) == count else registers[index * count : (index + 1) * count]
-
-
-def _one(e: Emitter, op: LaneOp, entry: Instruction, chunks: list[list[Register]], types: list[str]) -> list[str]:
+def _words(
+    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]], types: Sequence[str]
+) -> list[str]:
+    """The PTX registers of its results."""
     text, constraints = _asm(entry.name)
     arguments: list[tuple[str, str]] = []
     results = [WORDS[o.constraint] for o in entry.results for _ in range(o.words)]

@@ -185,32 +185,27 @@ class Memory(Version):
         old = e.asm(text, ",".join([f"={kind}", *kinds, "~{memory}"]), [word], arguments)[0]
         return old if word == LLVM[elem] else e.pure(f"trunc {word} {old} to {LLVM[elem]}")
 
-    def compare_and_swap(self, e: Emitter, op: LaneOp) -> None:
+    def compare_and_swap(
+        self, e: Emitter, op: LaneOp, address: Register, old: Register, new: Register, mask: Register | None
+    ) -> Register:
         """`atom.cas`."""
-        expected, value = op.operands[1], op.operands[2]
-        elem, addresses = value.elem, e.env[op.operands[0]]
+        elem = op.operands[2].elem
         bits, type = ELEMENT_BITS[elem], LLVM[elem]
         if bits < 16:
             raise e.fail(op, f"compare-and-swap of {elem}")
         word = f"i{bits}"
         kind = CONSTRAINTS[word]
-        out: list[Register] = []
-        masked = op.attrs.get("masked", False)
-        masks: Sequence[Register | None] = e.wide(op.operands[3], len(addresses)) if masked else [None] * len(addresses)
-        registers = zip(addresses, *(e.wide(v, len(addresses)) for v in (expected, value)), masks, strict=True)
-        for address, old, new, mask in registers:
-            place, base, offset = address_text(e, address, op.attrs["space"] == "global")
-            kinds = [f"={kind}", "l" if place == "i64" else "r", kind, kind]
-            arguments = [(place, base), (word, _bits(e, old, elem)), (word, _bits(e, new, elem))]
-            predicate = ""
-            if mask is not None:
-                predicate = "@$5 "
-                arguments += [(word, "0"), ("i1", e.name(mask))]
-                kinds += ["0", "b"]
-            text = f"{predicate}atom{_ordered(op, swap=True)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
-            swapped = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
-            out.append(swapped[0] if type == word else e.ins(f"bitcast {word} {swapped[0]} to {type}"))
-        e.env[op.results[0]] = out
+        place, base, offset = address_text(e, address, op.attrs["space"] == "global")
+        kinds = [f"={kind}", "l" if place == "i64" else "r", kind, kind]
+        arguments = [(place, base), (word, _bits(e, old, elem)), (word, _bits(e, new, elem))]
+        predicate = ""
+        if mask is not None:
+            predicate = "@$5 "
+            arguments += [(word, "0"), ("i1", e.name(mask))]
+            kinds += ["0", "b"]
+        text = f"{predicate}atom{_ordered(op, swap=True)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
+        swapped = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
+        return swapped[0] if type == word else e.ins(f"bitcast {word} {swapped[0]} to {type}")
 
     # -- other blocks, and asynchronous copies ------------------------------------------------------------------------
 
@@ -219,14 +214,24 @@ class Memory(Version):
         text = "mapa.shared::cluster.u32 $0, $1, $2;"
         return e.asm(text, "=r,r,r", ["i32"], [("i32", address), ("i32", rank)], effects=False)[0]
 
-    def copy(self, e: Emitter, op: LaneOp) -> None:
+    def copy(self, e: Emitter, op: LaneOp, target: Register, source: Register, mask: Register | None) -> None:
         """`cp.async`."""
-        if op.name == "commit_async":
-            e.asm("cp.async.commit_group;", "~{memory}", (), ())
-        elif op.name == "wait_async":
-            e.asm(f"cp.async.wait_group {int(op.attrs['pending'])};", "~{memory}", (), ())
-        else:
-            _copy_async(e, op)
+        size = op.attrs["bytes"]
+        kind = op.attrs.get("cache") or ("cg" if size == 16 else "ca")
+        _, target_base, offset = address_text(e, target, False)
+        _, source_base, distance = address_text(e, source, True)
+        text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
+        arguments, constraints = [("i32", target_base), ("i64", source_base)], "r,l"
+        if mask is not None:  # by a predicate for zeros a matmul of 128x128x64 in four warps was 6 % slower
+            name = e.name(mask)
+            arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
+            text, constraints = f"{text}, $2", f"{constraints},r"
+        e.asm(f"{text};", f"{constraints},~{{memory}}", (), arguments)
+
+    def await_copies(self, e: Emitter, op: LaneOp) -> None:
+        """Groups of them."""
+        text = "commit_group" if op.name == "commit_async" else f"wait_group {int(op.attrs['pending'])}"
+        e.asm(f"cp.async.{text};", "~{memory}", (), ())
 
 
 def _word_of(elem: str) -> str:
@@ -305,23 +310,3 @@ def _vector_atomic(
 def _bits(e: Emitter, register: Register, elem: str) -> str:
     type, name = LLVM[elem], e.name(register)
     return name if type[0] == "i" else e.pure(f"bitcast {type} {name} to i{ELEMENT_BITS[elem]}")
-
-
-def _copy_async(e: Emitter, op: LaneOp) -> None:
-    size = op.attrs["bytes"]
-    to = e.env[op.operands[0]]
-    count = max(len(to), op.operands[1].count)
-    masked = len(op.operands) > 2
-    masks: Sequence[Register | None] = e.wide(op.operands[2], count) if masked else [None] * count
-    kind = op.attrs.get("cache") or ("cg" if size == 16 else "ca")
-    addresses = zip(e.wide(op.operands[0], count), e.wide(op.operands[1], count), masks, strict=True)
-    for target, source, mask in addresses:
-        _, target_base, offset = address_text(e, target, False)
-        _, source_base, distance = address_text(e, source, True)
-        text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
-        arguments, constraints = [("i32", target_base), ("i64", source_base)], "r,l"
-        if mask is not None:  # by a predicate for zeros a matmul of 128x128x64 in four warps was 6 % slower
-            name = e.name(mask)
-            arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
-            text, constraints = f"{text}, $2", f"{constraints},r"
-        e.asm(f"{text};", f"{constraints},~{{memory}}", (), arguments)

@@ -204,7 +204,8 @@ TILED = [
 def test_no_conversion_needs_more_memory_than_there_is(size: int, bits: int, kib: int) -> None:
     """Where no register is common, lanes or warps take part in turns."""
     for matrix in (False, True):
-        small = Machine("small", matrix_loads=matrix, matrix_stores=matrix, shared_bytes=kib * 1024)
+        loads, stores = "ldmatrix" * matrix, "stmatrix" * matrix
+        small = Machine("small", matrix_loads=loads, matrix_stores=stores, shared_bytes=kib * 1024)
         for a, b in itertools.permutations(TILED, 2):
             plan = plan_conversion(a, b, (size, size), bits, small)
             plan.check()

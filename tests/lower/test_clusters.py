@@ -68,7 +68,8 @@ def machine_for(seed: int, src: LinearLayout, bits: int) -> Machine | None:
     matrix = bool(seed & 2)
     small = max(64, (bits // 8 << src.total_out_log) >> 3)
     whole = machine_of("cuda:90")
-    return replace(whole, name="small", matrix_loads=matrix, matrix_stores=matrix, shared_bytes=small)
+    loads, stores = "ldmatrix" * matrix, "stmatrix" * matrix
+    return replace(whole, name="small", matrix_loads=loads, matrix_stores=stores, shared_bytes=small)
 
 
 @pytest.mark.parametrize("seed", conversions())

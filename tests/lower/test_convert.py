@@ -82,7 +82,8 @@ def test_conversion_in_little_memory(seed: int, matrix: bool) -> None:
     whole = (bits // 8) << src.total_out_log
     for log in (1, 3):
         size, larger = max(64, whole >> log), machine_of("cuda:90")
-        machine = replace(larger, name="small", matrix_loads=matrix, matrix_stores=matrix, shared_bytes=size)
+        loads, stores = "ldmatrix" * matrix, "stmatrix" * matrix
+        machine = replace(larger, name="small", matrix_loads=loads, matrix_stores=stores, shared_bytes=size)
         program = program_of(src, dst, bits, target, machine)
         assert program.shared_bytes <= machine.shared_bytes
         shape = tuple(dst.in_dims[d] for d in DIMS)

@@ -259,6 +259,7 @@ OPERATIONS: dict[str, str] = {
     "(if warps are to take it as one value)",
     "undefined": "registers that hold nothing: whatever depends on them is undefined",
     "zero": "i32: 0, of which no compiler knows that it is; it is found where it stands, not earlier",
+    "clock": "i64: nanoseconds since some moment, of when it stands there",
     # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...);
     # precise: a quotient or root that must be rounded once
     "select": "(condition, a, b)",

@@ -24,7 +24,6 @@ from .context import Context, elem_of, lowering
 __all__: list[str] = []
 
 FENCES = {"cta": "acquire.block", "gpu": "acquire.device", "sys": "acquire.system"}
-CLOCK = {"text": "mov.u64 $0, %globaltimer;", "constraints": "=l", "pure": False, "pack": 1}
 
 
 @lowering("tt.atomic_poll")
@@ -76,5 +75,4 @@ def _loop(c: Context, pointer: Value, expected: Value, timeout: Value | None, el
 
 
 def _clock(c: Context) -> Value:
-    """Nanoseconds."""
-    return c.build.add("assembly", (), [("i64", 1)], dict(CLOCK)).result
+    return c.build.add("clock", (), [("i64", 1)]).result

@@ -65,11 +65,11 @@ class Side:
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
         machine = c.machine
         if begin % ROW or not matrices:  # lanes give rows of matrices, whose elements cannot change places
-            machine = replace(machine, matrix_loads=False, matrix_stores=False)
+            machine = replace(machine, matrix_loads="", matrix_stores="")
         self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         self.homes, self.rank = _homes(self.plan, rank), rank
         if self.homes:  # ldmatrix and stmatrix are for a block's own memory only
-            machine = replace(machine, matrix_loads=False, matrix_stores=False)
+            machine = replace(machine, matrix_loads="", matrix_stores="")
             self.plan = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         offsets = self.plan.place
         low = (1 << offsets.out_log("offset")) - 1

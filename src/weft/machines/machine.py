@@ -47,9 +47,10 @@ class Machine:
     """The width of a bank."""
     vector_bytes: int = 16
     """The most that one lane loads or stores at once."""
-    matrix_loads: bool = False
-    """Whether a warp loads matrices of 8 rows by 16 bytes from shared memory, as operands of products lie in lanes."""
-    matrix_stores: bool = False
+    matrix_loads: str = ""
+    """What its instructions are called by which a warp loads 1, 2 or 4 matrices of 8 rows by 16 bytes from shared
+    memory, as operands of products lie in lanes: "load" where they are load.x4, load.trans.x4 ...; "" without them."""
+    matrix_stores: str = ""
     """The same for stores."""
 
     shared_bytes: int = 48 * KIB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -79,6 +80,10 @@ def _undefined(context: Context, op: LaneOp) -> None:
 
 def _zero(context: Context, op: LaneOp) -> None:
     _set(context, op, np.zeros((1, 1, 1), np.int32))
+
+
+def _clock(context: Context, op: LaneOp) -> None:
+    _set(context, op, np.full((1, 1, 1), time.monotonic_ns(), np.int64), None, not context.batch.launch.counting)
 
 
 def _program_id(context: Context, op: LaneOp) -> None:
@@ -253,6 +258,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "constant": _constant,
     "undefined": _undefined,
     "zero": _zero,
+    "clock": _clock,
     "keep": lambda context, op: None,
     "program_id": _program_id,
     "num_programs": _num_programs,

@@ -127,7 +127,7 @@ def divided(out, x, y, n, flag, BLOCK: tl.constexpr):
         half = (v.to(tl.float32) / 3).to(tl.float16, fp_downcast_rounding="rtz")
         tl.store(out + at + i, v // w + half.to(tl.float32).to(tl.int64))
     tl.atomic_store(flag, 3, sem="release")
-    tl.atomic_poll(flag, 3, sem="acquire")
+    tl.atomic_poll(flag, 3, sem="acquire", timeout_ns=10**9)
     tl.store(flag + 1, tl.atomic_load(flag, sem="acquire"))
 
 

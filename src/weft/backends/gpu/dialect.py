@@ -170,6 +170,9 @@ class Dialect(Protocol[E]):
     def assembly(self, e: E, op: LaneOp) -> None:
         """`assembly`, which the kernel's author wrote."""
 
+    def clock(self, e: E) -> str:
+        """64 bits of nanoseconds since some moment, read each time."""
+
     def zero(self, e: E) -> str:
         """A zero of 32 bits of which nobody knows that it is one."""
 

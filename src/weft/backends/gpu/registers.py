@@ -60,6 +60,11 @@ def _keep(e: Emitter, op: LaneOp) -> None:
     e.dialect.keep(e, [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)])
 
 
+@emitter("clock")
+def _clock(e: Emitter, op: LaneOp) -> None:
+    e.env[op.results[0]] = [e.dialect.clock(e)]
+
+
 @emitter("program_id")
 def _program_id(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]

@@ -11,7 +11,7 @@ from weft.ir.lane import LaneOp
 
 from ..gpu.conversions import convert
 from ..gpu.dialect import Pair, Scalar
-from ..gpu.emitter import LLVM, PURE, Emitter, Register
+from ..gpu.emitter import CONVERGENT, LLVM, PURE, Emitter, Register
 from .version import Version
 
 __all__ = ["Arithmetic"]
@@ -114,6 +114,10 @@ class Arithmetic(Version):
             number = e.ins(f"fcmp ord {float} {name}, 0.0")
             converted = e.ins(f"select i1 {number}, {integer} {converted}, {integer} 0")
         return converted
+
+    def clock(self, e: Emitter) -> str:
+        """The one of all multiprocessors."""
+        return e.asm("mov.u64 $0, %globaltimer;", "=l", ["i64"], (), CONVERGENT)[0]
 
     def zero(self, e: Emitter) -> str:
         """The highest bit of the clock, which takes 150 years to set."""

@@ -243,7 +243,7 @@ def _matrix(
     vector = size + matrices
     more = rearranged(registers[:vector], f2.identity(vector), len(columns), bytes_log, store)
     return Access(
-        f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",
+        f"{machine.matrix_stores if store else machine.matrix_loads}{'.trans' if trans else ''}.x{1 << matrices}",
         registers,
         vector,
         1 << len(rest) - matrices,

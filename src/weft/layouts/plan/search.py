@@ -90,12 +90,12 @@ class Planner:
         self._compare()
 
     def _writer(self) -> _Side:
-        return self._side(self.a, {}, self.machine.matrix_stores, self.masks["register"])
+        return self._side(self.a, {}, bool(self.machine.matrix_stores), self.masks["register"])
 
     def _reader(self) -> _Side:
         registers = zip(self.b["register"], self.b_block["register"], strict=True)
         copies = f2.dependent([x | y << self.size for x, y in registers])
-        matrix = self.machine.matrix_loads and self.scope != "cluster"
+        matrix = bool(self.machine.matrix_loads) and self.scope != "cluster"
         return self._side(self.b, self.b_block, matrix, sum([1 << i for i in copies]))
 
     def _side(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -143,6 +144,7 @@ CALLED = {
         ("copy", _copy, None, (ptr, ptr, i32, i32)),
         ("await", _await, None, (i32,)),
         ("instruction", _instruction, None, (i32, ptr, ptr)),
+        ("clock", time.monotonic_ns, i64, ()),
         ("print", _print, None, (text, i64, ptr)),
         ("give_up", _give_up, None, (text, i32)),
     )

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from weft.machines.vendors import VENDORS
+
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = SOURCE / "weft"
 
@@ -296,7 +298,6 @@ def test_modules_are_loaded_by_name_in_one_place() -> None:
     _fail_on(problems)
 
 
-VENDORS = {"nvidia", "amd", "intel"}
 # Rooms in which vendors are names that users write: `gl.nvidia.hopper`, `triton.backends.nvidia`, layouts by name.
 OF_USERS = ("gluon", "compat", "layouts")
 
@@ -304,7 +305,7 @@ OF_USERS = ("gluon", "compat", "layouts")
 def test_only_a_vendor_imports_what_is_a_vendors(imports: list[Import]) -> None:
     problems = []
     for found in imports:
-        vendors = VENDORS & set(found.module.split(".")[2:])
+        vendors = VENDORS.keys() & set(found.module.split(".")[2:])
         own = vendors & set(found.file.parts)
         if vendors and found.imported_room not in OF_USERS and not own:
             problems.append(f"{found.where}: `{found.module}` is {vendors.pop()}'s")

@@ -182,4 +182,19 @@ KNOWN: dict[str, list[Program]] = {
         )
         for signed in ("neg", "abs")
     ],
+    "mask of a rounded number, the lower half of a pair": [
+        _program(
+            _word(0),
+            _word(1),
+            ("cvt.rn.f32.s32 {d}, {0};", ["b32"], ["%r0"]),
+            ("cvt.rn.f32.s32 {d}, {0};", ["b32"], ["%r1"]),
+            (f"cvt.rn.{of}.f32 {{d}}, {{0}};", ["b16"], ["%r2"]),
+            (f"cvt.rn.{of}.f32 {{d}}, {{0}};", ["b16"], ["%r3"]),
+            (f"and.b16 {{d}}, {{0}}, {mask};", ["b16"], ["%rs0"]),
+            ("mov.b32 {d}, {{{0}, {1}}};", ["b32"], ["%rs2", "%rs1"]),
+            stored=[("b32", 4)],
+        )
+        for of in ("f16", "bf16")
+        for mask in ("0x7FFF", "255", "-16")
+    ],
 }

@@ -5,7 +5,8 @@
 
 A program has a table of words of 32 bits for input: each thread reads words of its own, and words that all threads
 share (a uniform address, which ptxas computes on another datapath). Everything it computes has one meaning by the PTX
-manual: no division by zero, no shift by a register beyond the width, no float that rounds.
+manual: no division by zero, no shift by a register beyond the width, no NaN. In every other program there are floats of
+16 bits, whose signs and masks, pairs and conversions ptxas turns into instructions of pairs.
 
 What LLVM never leaves to ptxas is not drawn, though ptxas has faults there too (docs/ptxas.md lists those that were
 seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, a shift of 64
@@ -21,6 +22,8 @@ from dataclasses import dataclass, field
 THREADS = 128
 WORDS = 16
 """Words of input that a thread reads, at a distance of `THREADS` words, and words that all of them share."""
+FINITE = 8
+"""From this word on, both halves of each word are finite and less than 2, as float16 and as bfloat16."""
 
 LETTER = {"b16": "rs", "b32": "r", "b64": "rd", "pred": "p"}
 IMMEDIATES = {
@@ -99,6 +102,10 @@ class Generator:
         self.registers: dict[str, list[int]] = {kind: [] for kind in LETTER}
         self.extended: set[str] = set()
         """Words that were extended from 8 or 16 bits."""
+        self.type = self.rng.choice(("f16", "bf16"))
+        """That of the program's floats: their bits stay bits, so that no NaN becomes another."""
+        self.floats: dict[str, list[str]] = {"half": [], "pair": [], "f32": []}
+        """Registers that hold them."""
 
     def define(self, text: str, kinds: Sequence[str], *operands: str) -> None:
         """Append a step."""
@@ -244,9 +251,80 @@ def _vector(g: Generator) -> None:
     g.define(f"ld.global.v4.b32 {{{{{names}}}}}, [{base}+{at}];", ["b32"] * 4)
 
 
+def _float(g: Generator, what: str) -> str:
+    """A half, a pair or a float32, read or made of what was read."""
+    rng, held = g.rng, g.floats[what]
+    if held and rng.random() < 0.8:
+        return rng.choice(held[-4:])
+    at = rng.randrange(FINITE, WORDS)
+    if what == "f32":
+        half = f"ld.global.b16 %s0, [%in+{at * THREADS * 4}];"
+        _keep(g, "f32", f"{half} cvt.f32.{g.type} {{d}}, %s0;", "b32")
+    elif what == "pair" or rng.random() < 0.6:
+        base, distance = rng.choice((("%in", THREADS * 4), ("%in", THREADS * 4), ("%uniform", 4)))
+        _keep(g, "pair", f"ld.global.b32 {{d}}, [{base}+{at * distance}];", "b32")
+        if what == "half":
+            g.define("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], g.floats["pair"][-1])
+            held += [f"%rs{n}" for n in g.registers["b16"][-2:]]
+    else:
+        _keep(g, "half", f"ld.global.b16 {{d}}, [%in+{at * THREADS * 4}];", "b16")
+    return held[-1]
+
+
+def _keep(g: Generator, what: str, text: str, kind: str, *operands: str) -> None:
+    """Append a step that makes a float."""
+    g.define(text, [kind], *operands)
+    g.floats[what].append(f"%{LETTER[kind]}{g.registers[kind][-1]}")
+
+
+def _float_steps() -> list[tuple[float, Callable[[Generator], None]]]:
+    """What is done to floats: signs and masks, pairs and their halves, arithmetic without NaN, conversions."""
+    rows: list[tuple[float, Callable[[Generator], None]]] = []
+
+    def row(weight: float, text: str, what: str, *operands: str) -> None:
+        def draw(g: Generator) -> None:
+            given = [_float(g, o) for o in operands]
+            if len(set(given)) == len(given):
+                _keep(g, what, text.replace("TYPE", g.type), "b16" if what == "half" else "b32", *given)
+
+        rows.append((weight, draw))
+
+    for what, two, wide in (("half", "", "b16"), ("pair", "x2", "b32")):
+        for op in ("neg", "abs"):
+            row(0.5, f"{op}.TYPE{two} {{d}}, {{0}};", what, what)
+        for op in ("add.rn", "mul.rn", "min", "max"):
+            row(0.3, f"{op}.TYPE{two} {{d}}, {{0}}, {{1}};", what, what, what)
+        row(0.2, f"fma.rn.TYPE{two} {{d}}, {{0}}, {{1}}, {{2}};", what, what, what, what)
+        for op, bits in (("and", "7FFF"), ("xor", "8000"), ("and", "FFF0")):
+            row(0.3, f"{op}.{wide} {{d}}, {{0}}, 0x{bits * (1 + (two != ''))};", what, what)
+    row(0.1, "and.b32 {d}, {0}, 0xFFFF7FFF;", "pair", "pair")
+    row(0.1, "xor.b32 {d}, {0}, 0x80000000;", "pair", "pair")
+    row(2.5, "mov.b32 {d}, {{{0}, {1}}};", "pair", "half", "half")
+    row(0.3, "mov.b16 {d}, 0xBE00;", "half")
+    row(1.2, "cvt.rn.TYPE.f32 {d}, {0};", "half", "f32")
+    row(0.4, "cvt.rn.TYPEx2.f32 {d}, {0}, {1};", "pair", "f32", "f32")
+    row(0.5, "cvt.f32.TYPE {d}, {0};", "f32", "half")
+    for op in ("neg", "abs"):
+        row(0.2, f"{op}.f32 {{d}}, {{0}};", "f32", "f32")
+    for op in ("add.rn", "mul.rn", "min", "max"):
+        row(0.15, f"{op}.f32 {{d}}, {{0}}, {{1}};", "f32", "f32", "f32")
+
+    def unpacked(g: Generator) -> None:
+        g.define("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], _float(g, "pair"))
+        g.floats["half"] += [f"%rs{n}" for n in g.registers["b16"][-2:]]
+
+    def rounded(g: Generator) -> None:
+        _keep(g, "half", f"cvt.rn.f32.s8 %t0, {{0}}; cvt.rn.{g.type}.f32 {{d}}, %t0;", "b16", g.register("b16"))
+
+    return [*rows, (1.5, unpacked), (0.5, rounded)]
+
+
 TABLE = _table()
 WEIGHTS = [weight for weight, _ in TABLE]
 DRAWS = [draw for _, draw in TABLE]
+FLOATS = _float_steps()
+FLOAT_WEIGHTS = [weight for weight, _ in FLOATS]
+FLOAT_DRAWS = [draw for _, draw in FLOATS]
 
 
 def generate(seed: int) -> Program:
@@ -254,7 +332,12 @@ def generate(seed: int) -> Program:
     g = Generator(seed)
     for _ in range(g.rng.choice((1, 2, 4))):
         g.load("b32")
-    for draw in g.rng.choices(DRAWS, WEIGHTS, k=g.rng.choice((4, 6, 10, 16, 24))):
+    steps = g.rng.choice((4, 6, 10, 16, 24))
+    drawn = g.rng.choices(DRAWS, WEIGHTS, k=steps)
+    if g.rng.random() < 0.5:
+        floats = g.rng.choices(FLOAT_DRAWS, FLOAT_WEIGHTS, k=steps)
+        drawn = [g.rng.choice(two) for two in zip(drawn, floats, strict=True)] if g.rng.random() < 0.3 else floats
+    for draw in drawn:
         draw(g)
     every = [register for step in g.program.steps for register in step.defines]
     last = every[-3:]

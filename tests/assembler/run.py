@@ -27,7 +27,7 @@ from weft.backends.nvidia.assembler_faults import avoid_faults
 from weft.backends.nvidia.driver import api
 from weft.backends.nvidia.ptxas import find_tool
 
-from .programs import IMMEDIATES, THREADS, WORDS, Program, generate, module
+from .programs import FINITE, IMMEDIATES, THREADS, WORDS, Program, generate, module
 
 BATCH = 100
 SLOTS = 64
@@ -46,7 +46,9 @@ def inputs(seed: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     long = np.array([*IMMEDIATES["b32"], 0, 0x8000, 0xFFFF8000, 0x80008000], np.int64).astype(np.uint32)
     any_bits, small = rng.integers(0, 1 << 32, n, np.uint32), rng.integers(0, 9, n)
     kinds = (pairs[0] << 16 | pairs[1], rng.choice(long, n), any_bits, small)
-    return np.choose(rng.integers(0, len(kinds), n), kinds).astype(np.uint32)
+    words = np.choose(rng.integers(0, len(kinds), n), kinds).astype(np.uint32).reshape(WORDS, THREADS)
+    words[FINITE:] &= 0xBFFFBFFF
+    return words.ravel()
 
 
 class Card:

@@ -49,9 +49,8 @@ def avoid_faults(ptx: str, capability: int) -> str:
     >>> print(avoid_faults("\\tabs.s16 \\t%rs2, %rs1;", 90))
         { .reg .b32 %mended; cvt.s32.s16 %mended, %rs1; abs.s32 %mended, %mended; cvt.u16.u32 %rs2, %mended; }
     """
-    for fault in FAULTS:
-        if capability >= fault.first_capability:
-            ptx = fault.rewrite(ptx)
+    for rewrite in dict.fromkeys(f.rewrite for f in FAULTS if capability >= f.first_capability):
+        ptx = rewrite(ptx)
     return ptx
 
 
@@ -247,15 +246,19 @@ SIGN = re.compile(r"(neg|abs)\.b?f16(x2)? \t(%rs?\d+), (%rs?\d+);")
 SHORT_COPY = re.compile(r"mov\.b16 \t(%rs\d+), (%rs\d+);")
 SHORT_MOVE = re.compile(r"\t(?:@(!?%p\d+) +)?([a-z][\w.:]*) +\t?(?:\{([^}]*)\}|(%rs\d+)), (.*);")
 NEVER = re.compile(r"mov\.(?:pred|b1) +\t?(%p\d+), 0;")
+NUMBER = re.compile(r"-?\d+|0[xX][0-9A-Fa-f]+")
+ROUNDED = re.compile(r"cvt\.r[a-z.]*\.b?f16\.f32$")
 
 
-def _negative_half(ptx: str) -> str:
+def _masked_half(ptx: str) -> str:
+    """Signs and masks of halves that are put into a pair: done to the pair, in one or two instructions of 32 bits."""
     pairs = PAIRED.findall(ptx)
     if not pairs:
         return ptx
-    paired = {half for _, low, high in pairs for half in (low, high)}
-    copies = SHORT_COPY.findall(ptx)
-    while more := {source for copy, source in copies if copy in paired} - paired:
+    halves = _Halves(ptx)
+    origins = {half: halves.origin(half) for _, low, high in pairs for half in (low, high)}
+    paired = {source for source, _, _ in origins.values()}
+    while more := {source for copy, source in halves.copies if copy in paired} - paired:
         paired |= more
     paired |= {word for low, high, word in UNPACKED.findall(ptx) if low in paired or high in paired}
 
@@ -266,23 +269,85 @@ def _negative_half(ptx: str) -> str:
         bits = 32 if two else 16
         if how == "neg":
             return f"xor.b{bits} \t{result}, {x}, {'0x80008000' if two else '0x8000'};"
+        if x in halves.rounded:
+            return f"{{ .reg .b16 %mended; xor.b16 %mended, {x}, 0x8000; min.u16 {result}, %mended, {x}; }}"
         return f"and.b{bits} \t{result}, {x}, {'0x7FFF7FFF' if two else '0x7FFF'};"
 
     constants = _short_constants(ptx) if "mov.b16 \t%rs" in ptx else {}
 
     def in_words(m: re.Match[str]) -> str:
         word, low, high = m.groups()
-        low_bits, high_bits = constants.get(low), constants.get(high)
-        if max(low_bits or 0, high_bits or 0) < 1 << 15:
-            return m[0]
-        if low_bits is not None and high_bits is not None:
-            return f"mov.b32 \t{word}, {high_bits << 16 | low_bits};"
-        if high_bits is not None:
-            return f"cvt.u32.u16 \t{word}, {low};\n\tor.b32 \t{word}, {word}, {high_bits << 16};"
-        moved = f"cvt.u32.u16 \t{word}, {high};\n\tshl.b32 \t{word}, {word}, 16;"
-        return f"{moved}\n\tor.b32 \t{word}, {word}, {low_bits};"
+        (low, low_mask, low_sign), (high, high_mask, high_sign) = origins[low], origins[high]
+        made = _pair_with_constants(word, low, high, constants)
+        mask, sign = high_mask << 16 | low_mask, high_sign << 16 | low_sign
+        if mask != 0xFFFFFFFF:
+            made += f"\n\tand.b32 \t{word}, {word}, 0x{mask:X};"
+        if sign:
+            made += f"\n\txor.b32 \t{word}, {word}, 0x{sign:X};"
+        return made
 
     return PAIRED.sub(in_words, SIGN.sub(by_bits, ptx))
+
+
+def _pair_with_constants(word: str, low: str, high: str, constants: dict[str, int]) -> str:
+    """The pair of two halves, without those that are negative constants."""
+    low_bits, high_bits = constants.get(low), constants.get(high)
+    if max(low_bits or 0, high_bits or 0) < 1 << 15:
+        return f"mov.b32 \t{word}, {{{low}, {high}}};"
+    if low_bits is not None and high_bits is not None:
+        return f"mov.b32 \t{word}, {high_bits << 16 | low_bits};"
+    if high_bits is not None:
+        return f"cvt.u32.u16 \t{word}, {low};\n\tor.b32 \t{word}, {word}, {high_bits << 16};"
+    moved = f"cvt.u32.u16 \t{word}, {high};\n\tshl.b32 \t{word}, {word}, 16;"
+    return f"{moved}\n\tor.b32 \t{word}, {word}, {low_bits};"
+
+
+class _Halves:
+    """What the registers of 16 bits are made of."""
+
+    def __init__(self, ptx: str) -> None:
+        self.made: dict[str, list[tuple[str, str]]] = {}
+        for guard, operation, several, one, rest in SHORT_MOVE.findall(ptx):
+            for register in REGISTER.findall(several) or [one]:
+                self.made.setdefault(register, []).append((operation, "" if guard or several else rest))
+        self.copies = SHORT_COPY.findall(ptx)
+        self.rounded = {half for half, made in self.made.items() if any(ROUNDED.match(how) for how, _ in made)}
+        while more := {copy for copy, source in self.copies if source in self.rounded} - self.rounded:
+            self.rounded |= more
+
+    def origin(self, half: str) -> tuple[str, int, int]:
+        """A half x, a mask and a sign such that the given one is (x & mask) ^ sign.
+
+        Followed are signs of floats, and masks of numbers that were rounded; a mask of an integer can stay where it is.
+        """
+        x, mask, sign = half, 0xFFFF, 0
+        origin = x, mask, sign
+        while (step := self._step(x)) is not None:
+            x, kept, flipped, is_sign = step
+            mask, sign = mask & kept, sign ^ (flipped & mask)
+            if is_sign or x in self.rounded:
+                origin = x, mask, sign
+        return origin
+
+    def _step(self, half: str) -> tuple[str, int, int, bool] | None:
+        """The half that one instruction makes this one of, the bits that it keeps and flips, and whether it is one that
+        changes the sign of a float. None where several instructions write either.
+        """
+        made = self.made.get(half, ())
+        if len(made) != 1:
+            return None
+        operation, rest = made[0]
+        x, _, number = rest.partition(", ")
+        if len(self.made.get(x, ())) != 1:
+            return None
+        bits = int(number, 0) & 0xFFFF if NUMBER.fullmatch(number) else None
+        if operation in ("neg.f16", "neg.bf16") or (operation == "xor.b16" and bits == 0x8000):
+            return x, 0xFFFF, 0x8000, True
+        if operation in ("abs.f16", "abs.bf16"):
+            return x, 0x7FFF, 0, True
+        if operation == "and.b16" and bits is not None:
+            return x, bits, 0, bits == 0x7FFF
+        return (x, 0xFFFF, 0, False) if operation == "mov.b16" else None
 
 
 def _short_constants(ptx: str) -> dict[str, int]:
@@ -299,7 +364,7 @@ def _short_constants(ptx: str) -> dict[str, int]:
         source, seen = register, {register}
         while len(numbers := moves.get(source, ())) == 1 and (source := next(iter(numbers))) not in seen:
             seen.add(source)
-        if re.fullmatch(r"-?\d+|0[xX][0-9A-Fa-f]+", source):
+        if NUMBER.fullmatch(source):
             values[register] = int(source, 0) & 0xFFFF
     return values
 
@@ -387,8 +452,18 @@ FAULTS = (
         "mov.b32 {z, _}, v; neg.f16 n, x; mov.b32 p, {n, y}; mov.b32 q, {z, w}; mul.rn.f16x2 r, p, q;",
         "the negation is dropped, likewise that of a negative constant in the place of n, that of a pair that n is a "
         "half of, and an absolute value; in sums, minima and fused products too, and for bf16",
-        "xor.b16 n, x, 0x8000; for a constant c: cvt.u32.u16 t, y; shl.b32 t, t, 16; or.b32 p, t, c;",
-        _negative_half,
+        "mov.b32 p, {x, y}; xor.b32 p, p, 0x8000; for a constant c: cvt.u32.u16 t, y; shl.b32 t, t, 16; "
+        "or.b32 p, t, c;",
+        _masked_half,
+    ),
+    AssemblerFault(
+        "mask of a rounded number, the lower half of a pair",
+        "12.8, 12.9, 13.0",
+        0,
+        "cvt.rn.bf16.f32 x, f; and.b16 m, x, 0x7FFF; mov.b32 p, {m, y};",
+        "the mask is dropped, whatever it is, where y is a rounded number too; for f16 as well",
+        "mov.b32 p, {x, y}; and.b32 p, p, 0xFFFF7FFF;",
+        _masked_half,
     ),
 )
 """What is known, in the order in which it is rewritten."""

@@ -85,7 +85,7 @@ def linear_attention(q, k, v, out, n, D: tl.constexpr, C: tl.constexpr):
 
 @jit
 def two_layers(x, w, u, out, hidden, D: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
-    """relu(x @ w^T) @ u, a part of the hidden layer in each turn."""
+    """relu(x @ w^T) @ u, a part of the hidden layer in each iteration."""
     m, d, k = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D), tl.arange(0, BK)
     value = tl.load(x + m[:, None] * D + d[None, :])
     acc = tl.zeros((BM, D), tl.float32)

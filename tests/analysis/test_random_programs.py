@@ -66,7 +66,7 @@ class Random:
         return self.k.linear((fixed,), lane=tuple(bits[:5]), warp=tuple(bits[5:]))
 
     def slot(self, base: Value, slots: int, index: Value | None) -> Value:
-        """One of the slots: a constant one, or the one whose turn it is."""
+        """One of the slots: a constant one, or the one whose iteration it is."""
         if slots == 1:
             return base
         number = self.k.int(self.rng.randrange(slots))
@@ -119,14 +119,14 @@ class Random:
         del self.buffers[known:]
 
     def loop(self, depth: int, index: Value | None) -> None:
-        def turn(i: Value, total: Value) -> list[Value]:
+        def iteration(i: Value, total: Value) -> list[Value]:
             self.total = total
             self.inside(depth, i)
             return [self.total]
 
         k = self.k
         upper = self.rng.choice((k.arg("n"), k.int(self.rng.randint(0, 4))))
-        (self.total,) = k.loop([k.int(0), upper, k.int(1)], [self.total], turn)
+        (self.total,) = k.loop([k.int(0), upper, k.int(1)], [self.total], iteration)
 
     def branch(self, depth: int, index: Value | None) -> None:
         before = self.total

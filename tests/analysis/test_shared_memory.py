@@ -116,11 +116,11 @@ def looped(slots: int, body: Callable[[Kit, Value, Value], Any]) -> LaneProgram:
     k = Kit("n:i32", warps=4)
     buffer = k.shared(512 * slots)
 
-    def turn(i: Value) -> list[Value]:
+    def iteration(i: Value) -> list[Value]:
         body(k, buffer, i)
         return []
 
-    k.loop([k.int(0), k.arg("n"), k.int(1)], [], turn)
+    k.loop([k.int(0), k.arg("n"), k.int(1)], [], iteration)
     return finished(k)
 
 
@@ -136,7 +136,7 @@ def test_a_loop_needs_one_more_where_it_comes_round() -> None:
 @pytest.mark.parametrize("slots", [2, 3, 4, 6, 8])
 @pytest.mark.parametrize("name", ["arith.remsi", "arith.remui"])
 def test_slots_that_go_round_need_one(slots: int, name: str) -> None:
-    """Slot i % n is written again only after a barrier of the turn between."""
+    """Slot i % n is written again only after a barrier of the iteration between."""
 
     def body(k: Kit, buffer: Value, i: Value) -> None:
         exchange(k, k.add2(buffer, k.mul(k.op(name, [i, k.int(slots)], "i32"), 512)))
@@ -160,7 +160,7 @@ def test_slots_by_data_may_be_any() -> None:
 
 @pytest.mark.parametrize(("stages", "count"), [(2, 2), (3, 1), (4, 1)])
 def test_a_pipeline(stages: int, count: int) -> None:
-    """Copies run ahead; with one slot more than copies under way, one barrier each turn is enough."""
+    """Copies run ahead; with one slot more than copies under way, one barrier each iteration is enough."""
     ahead = min(2, stages)
     k = Kit("x:i32*", "n:i32", warps=4)
     buffer = k.shared(512 * stages)
@@ -176,13 +176,13 @@ def test_a_pipeline(stages: int, count: int) -> None:
         following = k.add2(slot, 1)
         return k.select(k.op("arith.cmpi", [following, k.int(stages)], "i1", predicate=5), k.int(0), following)
 
-    def turn(i: Value, read: Value, write: Value) -> list[Value]:
+    def iteration(i: Value, read: Value, write: Value) -> list[Value]:
         k.add("wait_async", attrs={"pending": ahead - 1})
         k.load("shared", k.add2(k.add2(buffer, k.mul(read, 512)), other(k, 32)), "i32")
         copy(write)
         return [around(read), around(write)]
 
-    k.loop([k.int(0), k.arg("n"), k.int(1)], [k.int(0), k.int(ahead % stages)], turn)
+    k.loop([k.int(0), k.arg("n"), k.int(1)], [k.int(0), k.int(ahead % stages)], iteration)
     assert barriers(finished(k)) == ["block"] * count
 
 
@@ -207,13 +207,13 @@ def test_a_buffer_of_a_loop_lives_for_all_of_it() -> None:
     outer = k.shared(512)
     k.store("shared", k.add2(outer, own(k)), k.int(1))
 
-    def turn(i: Value) -> list[Value]:
+    def iteration(i: Value) -> list[Value]:
         k.load("shared", k.add2(outer, other(k, 32)), "i32")
         exchange(k, k.shared(512))
         exchange(k, k.shared(512))
         return []
 
-    k.loop([k.int(0), k.arg("n"), k.int(1)], [], turn)
+    k.loop([k.int(0), k.arg("n"), k.int(1)], [], iteration)
     program = k.program()
     whole, first, second = lifetimes(program)
     assert whole is not None and first is not None and second is not None

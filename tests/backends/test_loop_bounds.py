@@ -13,7 +13,7 @@ from weft.sim import SimulationError
 
 
 @weft.jit
-def turns(x, start, end, step):
+def iterations(x, start, end, step):
     count = 0
     for i in range(start, end, step):
         count += 1
@@ -23,7 +23,7 @@ def turns(x, start, end, step):
 
 
 @weft.jit
-def turns_by(x, start, end, STEP: tl.constexpr):
+def iterations_by(x, start, end, STEP: tl.constexpr):
     count = 0
     for i in range(start, end, STEP):
         count += 1
@@ -57,7 +57,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", [turns, turns_by])
+@pytest.mark.parametrize("kernel", [iterations, iterations_by])
 @pytest.mark.parametrize("bounds", ENDS, ids=str)
 def test_the_last_turn_is_near_the_greatest_integer(kernel: Any, bounds: tuple[int, int, int]) -> None:
     """The counter went round, and the loop on, for ever."""
@@ -67,13 +67,13 @@ def test_the_last_turn_is_near_the_greatest_integer(kernel: Any, bounds: tuple[i
 @pytest.mark.parametrize("bounds", ENDS, ids=str)
 def test_turns_are_counted_on_a_gpu_where_the_step_is_known_only_there(bounds: tuple[int, int, int]) -> None:
     """What is counted has 64 bits, and does not wrap."""
-    assert ran(turns, *bounds, target="sim:cuda:80") == list(range(*bounds))
+    assert ran(iterations, *bounds, target="sim:cuda:80") == list(range(*bounds))
 
 
 def test_the_simulator_says_that_a_gpu_would_go_on() -> None:
     """A step that is a constant is added to the variable itself."""
     with pytest.raises(SimulationError) as caught:
-        ran(turns_by, LARGEST - 47, LARGEST, 16, target="sim:cuda:80")
+        ran(iterations_by, LARGEST - 47, LARGEST, 16, target="sim:cuda:80")
     assert caught.value.message == (
         "the counter of this loop wraps: after 2147483632 comes 2147483648, which is no int32, so that a GPU goes on"
     )
@@ -88,24 +88,24 @@ def test_counted_in_int64_nothing_wraps(target: str) -> None:
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
 @pytest.mark.parametrize("bounds", [(0, 10, -1), (10, 0, -3), (-(2**31), LARGEST, -1)], ids=str)
 def test_a_step_that_is_negative(bounds: tuple[int, int, int], target: str) -> None:
-    assert ran(turns, *bounds, target=target) == list(range(*bounds))
+    assert ran(iterations, *bounds, target=target) == list(range(*bounds))
 
 
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
 def test_a_step_of_0(target: str) -> None:
-    """No turn, and an error where `debug` asks for it."""
+    """No iteration, and an error where `debug` asks for it."""
     with pytest.raises(weft.DeviceAssertionError) as caught:
-        ran(turns, 0, 10, 0, target=target)
+        ran(iterations, 0, 10, 0, target=target)
     assert caught.value.message == "the step of a range must not be 0"
     assert caught.value.span is not None
     x = np.full(8, -1, np.int32)
-    turns[(1,)](x, 0, 10, 0, target=target)
+    iterations[(1,)](x, 0, 10, 0, target=target)
     assert x.tolist() == [0] + [-1] * 7
 
 
 def test_ordinary_bounds() -> None:
     for bounds in ((0, 10, 3), (5, 5, 2), (7, 3, 4), (-7, 9, 5)):
-        assert ran(turns, *bounds) == ran(turns_by, *bounds) == list(range(*bounds))
+        assert ran(iterations, *bounds) == ran(iterations_by, *bounds) == list(range(*bounds))
 
 
 @weft.jit

@@ -54,13 +54,13 @@ def flow(x, o, n, BLOCK: tl.constexpr):
             c = tl.cumsum(a, 0)
             tl.store(o + BLOCK + i, c)
         tl.store(o + 2 * BLOCK + i, tl.load(o + 2 * BLOCK + i) + a)
-    turns = 0
+    iterations = 0
     while tl.sum(a, 0) > 1.0:
         a = a * 0.5
-        turns += 1
+        iterations += 1
     if most > 1e9:
         return
-    tl.store(o + i, a + total + most + turns)
+    tl.store(o + i, a + total + most + iterations)
     tl.atomic_add(o + 3 * BLOCK + i % 4, a)
 
 

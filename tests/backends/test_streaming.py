@@ -218,7 +218,7 @@ def test_interleaved(processor: str, dtype: Any) -> None:
 
 
 def test_what_is_streamed() -> None:
-    """Runs that go on in the next turn of the loop need sixteen bytes; whole lines stand alone; other pieces do not."""
+    """Runs that go on in the next iteration need sixteen bytes; whole lines stand alone; other pieces do not."""
     x, out = np.zeros(4096, np.float32), np.zeros(4096, np.float32)
     text = streamed(copy, (16,), out, x, 4096, BLOCK=256, processor="host")
     assert "align 16, !nontemporal" in text

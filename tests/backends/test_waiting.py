@@ -1,4 +1,4 @@
-"""Loops that wait for what another program, or another thread, stores: every turn loads anew.
+"""Loops that wait for what another program, or another thread, stores: every iteration loads anew.
 
 The launches are in a child process, where one that waits for ever can be ended.
 """

@@ -112,7 +112,7 @@ def turned(x, y, n, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, B: gl.con
 
 @check("loop", ("rows", "columns"), ("both", "four rows"), ("copies", "rows"))
 def loop(run: Run, a: str, b: str) -> None:
-    """The same memory again and again: no block may be a turn ahead of those that read from it."""
+    """The same memory again and again: no block may be an iteration ahead of those that read from it."""
     x = numbers(0, 64, 64)
     y = np.zeros_like(x)
     run(turned, (1,), x, y, 7, 64, 64, wide(a), tall(b), **options(a))

@@ -39,7 +39,7 @@ def store(desc: Any, x: Any, rows: gl.constexpr, FENCED: gl.constexpr) -> None:
 
 @gluon.jit
 def in_a_loop(desc: Any, x: Any, rows: gl.constexpr, FENCED: gl.constexpr) -> None:
-    """The first turn reads what was there before it, the later ones what the turn before has written."""
+    """The first iteration reads what was there before it, the later ones what the iteration before has written."""
     memory = gl.allocate_shared_memory(desc.dtype, desc.block_shape, desc.layout)
     memory.store(gl.zeros([64, 64], desc.dtype, rows))
     fence_async_shared()

@@ -66,7 +66,7 @@ class Program:
     def convert(self, pairs: bool = False) -> None:
         self.say(f"v = gl.convert_layout(v, {self.layout(pairs)})")
 
-    def turn(self) -> None:
+    def transpose(self) -> None:
         self.shape.reverse()
         self.say("v = gl.permute(v, [1, 0])", lambda v: v.T)
 
@@ -133,7 +133,7 @@ class Program:
         """The whole kernel, of up to ten steps."""
         body = [f"    first: gl.constexpr = {self.layout()}"]
         body += self.offsets("first", self.first) + ["    v = gl.load(x + at)"]
-        steps = (self.convert, self.turn, self.cut, self.combine, self.run_along, self.swap_neighbours)
+        steps = (self.convert, self.transpose, self.cut, self.combine, self.run_along, self.swap_neighbours)
         steps += (self.through_memory, self.pick, self.calculate)  # type: ignore[assignment]
         for _ in range(self.draw.randrange(4, 11)):
             self.draw.choice(steps)()

@@ -2,7 +2,7 @@
 
 `cases(name, by_table)` gives them. With `by_table` every instruction is the table's own text, for the GPU; without,
 those that only order others are the operations of lane programs that mean the same, for the simulator. Every loop has a
-bound: what has not come after so many turns is not waited for, and the results then differ.
+bound: what has not come after so many iterations is not waited for, and the results then differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.targets.nvidia.bulk import REDUCTIONS
 
 __all__ = ["FAMILIES", "cases"]
 
-TURNS = 1 << 7
+ITERATIONS = 1 << 7
 """How often a program asks whether a phase has ended; each question may wait for some milliseconds."""
 SHAPE = (40, 5, 4, 3, 2)
 BOX = (32, 4, 2, 2, 1)
@@ -173,14 +173,14 @@ def together(k: Kit) -> None:
 
 
 def ended(k: Kit, barrier: Value, parity: int) -> Value:
-    """Whether the phase of a parity ends within TURNS questions, as i32."""
+    """Whether the phase of a parity ends within ITERATIONS questions, as i32."""
 
     def ask(_: Value, done: Value) -> list[Value]:
         now = k.instruction("mbarrier.try_wait.parity", [barrier, k.int(parity)], [("i32", 1)]).result
         return [k.op("arith.ori", [done, now], "i32")]
 
     def whole() -> list[Value]:
-        return list(k.loop([k.int(0), k.int(TURNS), k.int(1)], [k.int(0)], ask))
+        return list(k.loop([k.int(0), k.int(ITERATIONS), k.int(1)], [k.int(0)], ask))
 
     first = k.instruction("mbarrier.try_wait.parity", [barrier, k.int(parity)], [("i32", 1)]).result
     found: Value = k.when(k.equal(first, 0), whole, lambda: [first], [("i32", 1)])[0]
@@ -391,7 +391,7 @@ def coordinates(k: Kit, at: Sequence[Value]) -> Value:
 def loaded(
     k: Kit, load: str, at: Value, map: Value, size: int, announce: str, ranks: int = 0, offsets: Sequence[Value] = ()
 ) -> None:
-    """Load a box, wait for it no longer than TURNS, and store its words to y; z says whether it came."""
+    """Load a box, wait for it no longer than ITERATIONS, and store its words to y; z says whether it came."""
     buffer = k.shared(size)
     k.allocations[-1].alignment = 128
     separate = announce == "mbarrier.expect_tx"

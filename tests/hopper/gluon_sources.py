@@ -65,9 +65,9 @@ def pipelined_matmul(a, b, c, K, BK: gl.constexpr, STAGES: gl.constexpr, TRANS: 
         _load(a, b, m, n, i * BK, a_buffers.index(i), b_buffers.index(i), ready.index(i), TRANS, i * BK < K)
     acc = gl.zeros((BM, BN), ACC, layout)
     for k in range(0, K, BK):
-        turn = k // BK
-        slot = turn % STAGES
-        mbarrier.wait(ready.index(slot), (turn // STAGES) & 1)
+        iteration = k // BK
+        slot = iteration % STAGES
+        mbarrier.wait(ready.index(slot), (iteration // STAGES) & 1)
         x = a_buffers.index(slot)
         y = b_buffers.index(slot)
         if TRANS:
@@ -75,7 +75,7 @@ def pipelined_matmul(a, b, c, K, BK: gl.constexpr, STAGES: gl.constexpr, TRANS: 
         else:
             acc = warpgroup_mma(x, y, acc, is_async=True)
         acc = warpgroup_mma_wait(num_outstanding=0, deps=(acc,))
-        ahead = (turn + STAGES - 1) % STAGES
+        ahead = (iteration + STAGES - 1) % STAGES
         later = k + (STAGES - 1) * BK
         _load(a, b, m, n, later, a_buffers.index(ahead), b_buffers.index(ahead), ready.index(ahead), TRANS, later < K)
     out = gl.allocate_shared_memory(c.dtype, c.block_type.shape, c.layout)
@@ -182,11 +182,11 @@ def two_products_under_way(a, b, c, K, BK: gl.constexpr):
     _load(a, b, m, n, 0, x.index(0), y.index(0), bars.index(0), True, True)
     acc = gl.zeros((BM, BN), gl.float32, layout)
     for k in range(0, K, BK):
-        turn = k // BK
-        slot = turn % 3
-        ahead = (turn + 1) % 3
+        iteration = k // BK
+        slot = iteration % 3
+        ahead = (iteration + 1) % 3
         _load(a, b, m, n, k + BK, x.index(ahead), y.index(ahead), bars.index(ahead), True, k + BK < K)
-        mbarrier.wait(bars.index(slot), (turn // 3) & 1)
+        mbarrier.wait(bars.index(slot), (iteration // 3) & 1)
         acc = warpgroup_mma(x.index(slot), y.index(slot).permute((1, 0)), acc, is_async=True)
         acc = warpgroup_mma_wait(num_outstanding=1, deps=(acc,))
     acc = warpgroup_mma_wait(num_outstanding=0, deps=(acc,))
@@ -211,15 +211,15 @@ SOURCES["two_products_under_way"] = Source(
 def _producer(a, b, x, y, ready, empty, first, step, tiles, tiles_n, K, BK: gl.constexpr, STAGES: gl.constexpr):
     BM: gl.constexpr = a.block_type.shape[0]
     BN: gl.constexpr = b.block_type.shape[0]
-    turn = 0
+    iteration = 0
     for tile in range(first, tiles, step):
         m = tile // tiles_n * BM
         n = tile % tiles_n * BN
         for k in range(0, K, BK):
-            slot = turn % STAGES
-            mbarrier.wait(empty.index(slot), ((turn // STAGES) & 1) ^ 1)
+            slot = iteration % STAGES
+            mbarrier.wait(empty.index(slot), ((iteration // STAGES) & 1) ^ 1)
             _load(a, b, m, n, k, x.index(slot), y.index(slot), ready.index(slot), True, True)
-            turn += 1
+            iteration += 1
 
 
 @gluon.jit
@@ -227,16 +227,16 @@ def _consumer(c, x, y, ready, empty, out, first, step, tiles, tiles_n, K, BK: gl
     BM: gl.constexpr = c.block_type.shape[0]
     BN: gl.constexpr = c.block_type.shape[1]
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 16])
-    turn = 0
+    iteration = 0
     for tile in range(first, tiles, step):
         acc = gl.zeros((BM, BN), gl.float32, layout)
         for k in range(0, K, BK):
-            slot = turn % STAGES
-            mbarrier.wait(ready.index(slot), (turn // STAGES) & 1)
+            slot = iteration % STAGES
+            mbarrier.wait(ready.index(slot), (iteration // STAGES) & 1)
             acc = warpgroup_mma(x.index(slot), y.index(slot).permute((1, 0)), acc, is_async=True)
             acc = warpgroup_mma_wait(num_outstanding=0, deps=(acc,))
             mbarrier.arrive(empty.index(slot), count=1)
-            turn += 1
+            iteration += 1
         tma.store_wait(pendings=0)
         out.store(acc.to(c.dtype))
         fence_async_shared()

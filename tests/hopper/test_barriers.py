@@ -17,7 +17,7 @@ TILE = (64, 64)
 
 
 def arguments(name: str, depth: int = 320) -> tuple[Any, dict[str, Any]]:
-    """A grid, and what the kernel takes, enough for its loops to turn several times."""
+    """A grid, and what the kernel takes, enough for its loops to iteration several times."""
     f16 = {n: Described(integers(i, (128, depth), np.float16), TILE) for i, n in enumerate("ab")}
     if name == "specialized_matmul":
         c = Described(aligned((128, 128), np.float16), TILE)
@@ -57,7 +57,7 @@ def inserted(block: Block) -> Iterator[tuple[Block, LaneOp]]:
 
 
 def is_missed(program: LaneProgram, name: str) -> bool:
-    """Whether something is found: with one number of turns or another, for stages that buffers have go round."""
+    """Whether something is found: with one number of iterations or another, for stages that buffers have go round."""
     for depth in (320, 256, 192):
         grid, values = arguments(name, depth)
         try:

@@ -97,7 +97,7 @@ REFUSED = [
     (
         "%0 = tt.trans %m {order = array<i32: 0, 0>} : tensor<8x4xf16> -> tensor<8x4xf16>",
         "tt.trans: the order [0, 0] is not a permutation of the 2 dimensions\n"
-        "hint: array<i32: 1, 0> turns all of them around",
+        "hint: array<i32: 1, 0> reverses them all",
     ),
     (
         "%0, %1 = tt.split %m : tensor<8x4xf16> -> tensor<8xf16>",

@@ -247,7 +247,7 @@ def persistent(x_ptr, out_ptr, tiles, BLOCK: tl.constexpr):
 
 @triton.jit
 def unrolled_rows(x_ptr, out_ptr, first, end, step, BLOCK: tl.constexpr):
-    """Three turns at a time, and those that are left; what a turn carries depends on the turn before."""
+    """Three iterations at a time, and those that are left; what one carries depends on the one before."""
     i = tl.arange(0, BLOCK)
     value = tl.zeros((BLOCK,), tl.float32)
     count = 0

@@ -197,7 +197,7 @@ def extrema(x, greatest, least, places, M: tl.constexpr, N: tl.constexpr, AXIS: 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(1, 2), (1, 4), (2, 8), (4, 16), (64, 1), (8, 128), (128, 64)], ids=str)
 def test_extrema_pass_over_nan(shape: tuple[int, int], axis: int, places: bool) -> None:
-    """A tile whose axis is one vector of registers has no turn before its first element; nor has one with places."""
+    """A tile whose axis is one vector of registers has no iteration before its first element; nor with places."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         x = rng.choice(np.array([-3.0, 1.0, 2.0, -INF, NAN], np.float32), shape)

@@ -47,7 +47,7 @@ CASES = {
     "order": (lambda: vector_width(ROWS, SHAPE, 16, [0, 0]), r"order must have each of .* 0 to 1 once, got \[0, 0\]"),
     "order beyond": (lambda: vector_width(ROWS, SHAPE, 16, [0, 2]), "each of order must be from 0 to 1, got 2"),
     "too wide": (lambda: vector_width(ROWS, SHAPE, 64, most_bits=32), "most_bits is 32, less than an element of 64"),
-    "trans": (lambda: infer.trans_source(A, [0, 1, 2]), r"order must have each of 2 dimensions once, got \[0, 1, 2\]"),
+    "trans": (lambda: infer.trans_result(A, [0, 1, 2]), r"order must have each of 2 dimensions once, got \[0, 1, 2\]"),
     "reshape": (lambda: infer.reshape_result(A, "ab"), "reshape: the shape must be a list of sizes, got 'ab'"),
     "inference": (lambda: infer.join_result(ROWS), "join: expected a LinearLayout, got BlockedLayout"),
     "describe": (lambda: describe(ROWS), "describe needs a LinearLayout"),

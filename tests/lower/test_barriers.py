@@ -23,8 +23,8 @@ def inserted(block: Block) -> Iterator[tuple[Block, LaneOp]]:
             yield from inserted(region)
 
 
-def peeled(op: LaneOp, block: Block, turns: int) -> tuple[Value, ...]:
-    """Turns of a `while` that do not ask its condition, at the end of a block; what the next one begins with."""
+def peeled(op: LaneOp, block: Block, iterations: int) -> tuple[Value, ...]:
+    """Iterations of a `while` that do not ask its condition, at the end of a block; what the next one begins with."""
 
     def assign(arguments: tuple[Value, ...], values: tuple[Value, ...]) -> None:
         between = [Value(v.elem, v.count) for v in values]
@@ -33,7 +33,7 @@ def peeled(op: LaneOp, block: Block, turns: int) -> tuple[Value, ...]:
 
     before, after = op.regions
     values = op.operands
-    for _ in range(turns):
+    for _ in range(iterations):
         assign(before.arguments, values)
         block.ops += before.ops[:-1]
         assign(after.arguments, before.ops[-1].operands[1:])
@@ -43,7 +43,7 @@ def peeled(op: LaneOp, block: Block, turns: int) -> tuple[Value, ...]:
 
 
 @contextmanager
-def loops_of(turns: int, block: Block) -> Iterator[None]:
+def loops_of(iterations: int, block: Block) -> Iterator[None]:
     """All loops go round so often (a `while` at least), whatever the data say: what comes round meets what was."""
     before, operands = list(block.ops), {op: op.operands for op in block.ops}
     block.ops.clear()
@@ -51,12 +51,12 @@ def loops_of(turns: int, block: Block) -> Iterator[None]:
         if op.name == "for":
             lower, _, step = op.operands[:3]
             build = Builder(block)
-            all_of_them = build.op("arith.muli", [step, build.constant(step.elem, turns)], step.elem)
+            all_of_them = build.op("arith.muli", [step, build.constant(step.elem, iterations)], step.elem)
             op.operands = (lower, build.op("arith.addi", [lower, all_of_them], lower.elem), step, *op.operands[3:])
         if op.name == "while":
-            op.operands = peeled(op, block, turns - 1)
+            op.operands = peeled(op, block, iterations - 1)
         block.ops.append(op)
-    inner = [loops_of(turns, region) for op in before for region in op.regions]
+    inner = [loops_of(iterations, region) for op in before for region in op.regions]
     for manager in inner:
         manager.__enter__()
     try:
@@ -75,8 +75,8 @@ def is_caught(kernel: Simulated) -> bool:
         kernel.run()
     except (RaceError, UninitializedError):
         return True
-    for turns in (3, 2, 4):
-        with loops_of(turns, kernel.program.body), suppress(WeftError):  # a loop may wait for what never comes now
+    for iterations in (3, 2, 4):
+        with loops_of(iterations, kernel.program.body), suppress(WeftError):  # a loop may wait for what never comes now
             kernel.run(Options(bounds=False, uninitialized=False, raise_first=False, steps=3000))
         if any(isinstance(e, RaceError) for e in last_run().errors):
             return True

@@ -181,13 +181,13 @@ def added(a, b, c, N: tl.constexpr, LOADED: tl.constexpr):
 
 
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:80", "sim:cuda:90"])
-@pytest.mark.parametrize(("turns", "loaded"), [(1, False), (1, True), (4, True)])
-def test_sums_of_int8_wrap_and_saturate_only_where_that_is_the_same(turns: int, loaded: bool, target: str) -> None:
-    a = np.full((turns, 16, 16), -128, np.int8)
+@pytest.mark.parametrize(("iterations", "loaded"), [(1, False), (1, True), (4, True)])
+def test_sums_of_int8_wrap_and_saturate_only_where_that_is_the_same(iterations: int, loaded: bool, target: str) -> None:
+    a = np.full((iterations, 16, 16), -128, np.int8)
     c = np.full((16, 16), 2**31 - 1 - 16 * 128 * 128, np.int32)
     before = c.astype(np.int64) if loaded else np.zeros((16, 16), np.int64)
-    made = added[(1,)](a, a, c, turns, loaded, target=target)
-    assert np.array_equal(c, (before + turns * 16 * 128 * 128).astype(np.int32))
+    made = added[(1,)](a, a, c, iterations, loaded, target=target)
+    assert np.array_equal(c, (before + iterations * 16 * 128 * 128).astype(np.int32))
     if target != "cpu":
         assert (".satfinite.s32.s8.s8.s32" in made.asm["ptx"]) == (not loaded) and "mma.sync" in made.asm["ptx"]
     entry = INSTRUCTIONS["mma.sync.m16n8k16.s32.s8.s8.s32"]

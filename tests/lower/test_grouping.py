@@ -59,7 +59,7 @@ def conversions(text: str) -> list[Operation]:
 
 
 def test_a_loop_of_conversions_loads_what_the_next_one_stores() -> None:
-    """Through the operations between them, and from one turn of the loop to the next."""
+    """Through the operations between them, and from one iteration of the loop to the next."""
     context = Context(LaneProgram("k", machine_of("cuda:90"), (), Block(()), 4))
     there, back = conversions(LOOP)
     for op in (there, back):

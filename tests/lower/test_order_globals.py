@@ -238,7 +238,7 @@ def where_a_branch_always_says(x, y, n, B: tl.constexpr):
 
 @weft.jit
 def behind_a_loop_of_no_turns(x, y, n, B: tl.constexpr):
-    """The reduction has a barrier in each turn, and there may be none."""
+    """The reduction has a barrier in each iteration, and there may be none."""
     i = tl.arange(0, B)
     tl.store(x + i, i)
     total = 0

@@ -36,12 +36,12 @@ def attention(q, k, v, out, n, HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.cons
 def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     total = tl.zeros((M, N), tl.float32)
-    for turn in range(3):
-        left = tl.load(a + m[:, None] * K * 3 + turn * K + k[None, :])
+    for iteration in range(3):
+        left = tl.load(a + m[:, None] * K * 3 + iteration * K + k[None, :])
         if TURNED:
-            right = tl.trans(tl.load(b + n[:, None] * K * 3 + turn * K + k[None, :]))
+            right = tl.trans(tl.load(b + n[:, None] * K * 3 + iteration * K + k[None, :]))
         else:
-            right = tl.load(b + (turn * K + k[:, None]) * N + n[None, :])
+            right = tl.load(b + (iteration * K + k[:, None]) * N + n[None, :])
         total = tl.dot(left, right, total, input_precision="ieee")
     tl.store(c + m[:, None] * N + n[None, :], total)
 

@@ -12,19 +12,19 @@ from weft.ir.lane import LaneOp
 
 
 @weft.jit
-def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, turns):
+def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, iterations):
     rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     total = tl.zeros((M, N), tl.float32)
-    for turn in range(turns):
-        left = tl.load(a + rows[:, None] * K * turns + turn * K + inner[None, :])
-        right = tl.load(b + (turn * K + inner[:, None]) * N + columns[None, :])
+    for iteration in range(iterations):
+        left = tl.load(a + rows[:, None] * K * iterations + iteration * K + inner[None, :])
+        right = tl.load(b + (iteration * K + inner[:, None]) * N + columns[None, :])
         total = tl.dot(left, right, total)
     tl.store(c + rows[:, None] * N + columns[None, :], total)
 
 
 def loop() -> list[LaneOp]:
     """The operations of the loop, for tiles of 64x64x64."""
-    types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", **dict.fromkeys("MNK", "constexpr"), "turns": "i32"}
+    types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", **dict.fromkeys("MNK", "constexpr"), "iterations": "i32"}
     aligned = {(i,): [["tt.divisibility", 16]] for i in range(3)}
     source = ASTSource(product, types, {"M": 64, "N": 64, "K": 64}, aligned)
     program = lane_program(source, "sim:cuda:80", {})
@@ -58,5 +58,5 @@ def test_the_product_is_right() -> None:
     a, b = rng.integers(-4, 5, (64, 192)).astype(np.float16), rng.integers(-4, 5, (192, 64)).astype(np.float16)
     c = np.zeros((64, 64), np.float32)
     with weft.target("sim:cuda:80"):
-        product[(1,)](a, b, c, M=64, N=64, K=64, turns=3)
+        product[(1,)](a, b, c, M=64, N=64, K=64, iterations=3)
     assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

@@ -22,7 +22,7 @@ from weft import OutOfBoundsError
 GUARD = 64
 """Elements on both sides of the array, which nothing may touch."""
 
-# name: (the turns of a loop over i, offsets); `look` reads an index from memory
+# name: (the iterations of a loop over i, offsets); `look` reads an index from memory
 OFFSETS: dict[str, tuple[int, str]] = {
     "a row": (1, "at + arange(0, 16)"),
     "one element": (1, "at + arange(0, 1)"),
@@ -79,15 +79,15 @@ class Case:
 
     @lru_cache
     def tiles(self) -> list[np.ndarray[Any, Any]]:
-        """The offsets of every turn, from 0."""
-        turns, text = OFFSETS[self.offsets]
+        """The offsets of every iteration, from 0."""
+        iterations, text = OFFSETS[self.offsets]
         names = {"arange": np.arange, "where": np.where, "look": lambda a, o: a[o], "index": index(), "at": 0}
-        return [np.asarray(eval(text, {**names, "i": i})) for i in range(turns)]
+        return [np.asarray(eval(text, {**names, "i": i})) for i in range(iterations)]
 
     @lru_cache
     def kernel(self) -> Any:
         """The kernel k(x, out, index, at, n)."""
-        turns, text = OFFSETS[self.offsets]
+        iterations, text = OFFSETS[self.offsets]
         shape = self.tiles()[0].shape
         strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
         places = [
@@ -97,7 +97,7 @@ class Case:
         lines = [
             "@weft.jit(do_not_specialize=['at', 'n'])",
             "def k(x, out, index, at, n):",
-            f"    for i in range({turns}):",
+            f"    for i in range({iterations}):",
             "        o = " + re.sub(r"\b(arange|where)\(", r"tl.\1(", text),
             f"        keep = {keep}",
             f"        {ACCESSES[self.access]}  # here",

@@ -202,9 +202,9 @@ def test_a_writer_killed_at_each_call(tmp_path: Path, old: tuple[dict[str, Any],
         if ended == 0:
             break
         assert ended == signal.SIGKILL
-    turn = seen.index(new)
-    assert seen == [old] * turn + [new] * (len(seen) - turn)
-    assert turn > 10 and len(seen) - turn > 2
+    olds = seen.index(new)
+    assert seen == [old] * olds + [new] * (len(seen) - olds)
+    assert olds > 10 and len(seen) - olds > 2
 
 
 CALLS = ("open", "read", "write", "fsync", "close", "replace", "mkdir", "lstat", "fstat", "utime", "unlink", "scandir")

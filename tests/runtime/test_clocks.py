@@ -40,10 +40,10 @@ def test_the_clock_counts_nanoseconds(target: str) -> None:
 @weft.jit
 def waits(out, ns):
     end = tl.extra.cuda.globaltimer() + ns
-    turns = 0
+    iterations = 0
     while tl.extra.cuda.globaltimer() < end:
-        turns += 1
-    tl.store(out, turns)
+        iterations += 1
+    tl.store(out, iterations)
 
 
 def test_a_loop_may_wait_for_the_clock() -> None:
@@ -101,9 +101,9 @@ def test_other_assembly_is_refused_on_the_cpu(text: str) -> None:
 
 
 @weft.jit
-def who(threads, sizes, turns):
+def who(threads, sizes, iterations):
     total = 0.0
-    for i in range(turns):
+    for i in range(iterations):
         total = tl.exp(total) * 1e-6
     tl.store(threads + tl.program_id(0), tl.extra.cuda.smid() + (total > 1).to(tl.int32))
     tl.store(sizes, tl.extra.cuda.num_warps())

@@ -111,56 +111,56 @@ LOOPS = {
     "tiles": """
     i = tl.arange(0, 1 << 16)
     total = tl.zeros([1 << 16], tl.float32)
-    for _ in range(turns):
+    for _ in range(iterations):
         total += tl.exp(tl.load(x + i) * 0.5)
     tl.store(x + i, total)
 """,
     "small tiles": """
     i = tl.arange(0, 16)
     total = tl.zeros([16], tl.float32)
-    for _ in range(turns):
+    for _ in range(iterations):
         for k in range(16):
             total = total * 0.5 + tl.load(x + i + k)
     tl.store(x + i, total)
 """,
     "scalars": """
     n = tl.program_id(0).to(tl.int64)
-    for k in range(turns):
+    for k in range(iterations):
         n = (n * 25214903917 + k) ^ (n >> 7)
     tl.store(x, n.to(tl.float32))
 """,
     "a loop in a loop": """
     n = tl.program_id(0).to(tl.int64)
     i = 0
-    while i < turns:
+    while i < iterations:
         i += 1
-        for k in range(turns):
+        for k in range(iterations):
             n = (n * 25214903917 + k) & 0xFFFFFFFFFFFF
     tl.store(x, n.to(tl.float32))
 """,
     "rarely a branch": """
     i = tl.arange(0, 1 << 18)
-    for k in range(turns):
+    for k in range(iterations):
         if k % 100 == 0:
             tl.store(x + i, tl.sqrt(tl.load(x + i)))
 """,
     "each element": """
     i = tl.arange(0, 32)
-    y = tl.map_elementwise(last, tl.load(x + i), i * 0 + turns)
+    y = tl.map_elementwise(last, tl.load(x + i), i * 0 + iterations)
     tl.store(x + i, y)
 """,
 }
 LOOPING = """
 @weft.jit
-def last(v, turns):
-    n = turns * 0
-    while n < turns:
+def last(v, iterations):
+    n = iterations * 0
+    while n < iterations:
         n += 1
         v = v * 1.5 + n
     return v
 
-@weft.jit(do_not_specialize=["turns"])
-def loop(x, turns: tl.int64):
+@weft.jit(do_not_specialize=["iterations"])
+def loop(x, iterations: tl.int64):
 {body}
 x = np.ones(1 << 18, np.float32)
 for _ in range(3):

@@ -1,4 +1,4 @@
-"""`range` with a step that only the launch knows: Python's turns, in both directions, near the ends of the type too."""
+"""`range` with a step that only the launch knows: iterations as in Python, both ways, near the type's ends too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST, LEAST = 2**31 - 1, -(2**31)
 
 
 @weft.jit
-def turns(o, a, b, c):
+def iterations(o, a, b, c):
     n = 0
     s = 0
     i = -5
@@ -56,7 +56,7 @@ def test_turns(target: str) -> None:
         for kind in (np.int32, np.int64) if target == "cpu" else (np.int32,):
             out = np.full(3, -1, kind)
             with weft.target(target):
-                turns[(1,)](out, *bounds)
+                iterations[(1,)](out, *bounds)
             assert out.tolist() == in_python(*bounds), bounds
 
 
@@ -124,11 +124,11 @@ def test_a_pipelined_loop_that_goes_down(target: str) -> None:
 def test_a_step_of_zero(target: str) -> None:
     out = np.full(3, -1, np.int32)
     with weft.target(target):
-        turns[(1,)](out, 0, 5, 0)
+        iterations[(1,)](out, 0, 5, 0)
         assert out.tolist() == [0, 0, -5]
         with pytest.raises(weft.DeviceAssertionError) as caught:
-            turns[(1,)](out, 0, 5, 0, debug=True)
-    line = turns.fn.__code__.co_firstlineno + 5
+            iterations[(1,)](out, 0, 5, 0, debug=True)
+    line = iterations.fn.__code__.co_firstlineno + 5
     assert str(caught.value).splitlines()[0] == (
         f"{__file__}:{line}:14: error: device assertion failed: the step of a range must not be 0"
     )

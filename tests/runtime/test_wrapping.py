@@ -210,7 +210,7 @@ def rows(x, n, S: tl.constexpr, B: tl.constexpr):
 
 
 @weft.jit
-def turns(x, S: tl.constexpr):
+def iterations(x, S: tl.constexpr):
     for i in range(5):
         tl.store(x + (-1 - i) * S, 0.0)
 
@@ -239,8 +239,8 @@ def test_the_whole_text() -> None:
 
 
 def test_the_whole_text_in_a_loop() -> None:
-    first = turns.fn.__code__.co_firstlineno
-    assert text_of(turns, np.zeros(4, np.float32), S=1 << 29) == (
+    first = iterations.fn.__code__.co_firstlineno
+    assert text_of(iterations, np.zeros(4, np.float32), S=1 << 29) == (
         f"k.py:{first + 3}:22: warning: an int32 offset wraps: the exact product is -2684354560, and the smallest "
         "int32 is -2147483648\n"
         f"{first + 3:>5} |         tl.store(x + (-1 - i) * S, 0.0)\n"
@@ -248,7 +248,7 @@ def test_the_whole_text_in_a_loop() -> None:
         f"k.py:{first + 3}:9: note: it is an offset of `x` in this store\n"
         f"{first + 3:>5} |         tl.store(x + (-1 - i) * S, 0.0)\n"
         "      |         ^\n"
-        "note: in program (0, 0, 0) of kernel `turns`, in the last iteration of the loop\n"
+        "note: in program (0, 0, 0) of kernel `iterations`, in the last iteration of the loop\n"
         "hint: widen an operand first: x.to(tl.int64)"
     )
 

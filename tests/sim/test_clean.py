@@ -293,7 +293,7 @@ def same_value_twice() -> Case:
 
 @case
 def two_buffers_in_turn() -> Case:
-    """Two buffers, so that one barrier each turn is enough."""
+    """Two buffers, so that one barrier each iteration is enough."""
     k = Kit("x:i32*", warps=4)
     index = k.thread()
     buffers = k.shared(1024)
@@ -570,7 +570,7 @@ def named_barriers() -> Case:
 
 @case
 def mbarrier_producer_consumer() -> Case:
-    """One warp fills a buffer turn after turn, another one reads it; full and empty barriers."""
+    """One warp fills a buffer iteration after iteration, another one reads it; full and empty barriers."""
     k = Kit("y:i32*", warps=2)
     lane = k.linear((0,), lane=(1, 2, 4, 8, 16))
     warp = k.linear((0,), warp=(1,))
@@ -586,7 +586,7 @@ def mbarrier_producer_consumer() -> Case:
     bounds = [k.int(0), k.int(4), k.int(1)]
 
     def produce() -> list[Value]:
-        def turn(i: Value) -> list[Value]:
+        def iteration(i: Value) -> list[Value]:
             parity = k.op("arith.xori", [k.op("arith.andi", [i, k.int(1)], "i32"), k.int(1)], "i32")
             k.instruction("mbarrier.wait.parity", [empty, parity])
             k.store("shared", place, k.add2(k.mul(i, 100), lane))
@@ -594,11 +594,11 @@ def mbarrier_producer_consumer() -> Case:
             k.instruction("mbarrier.arrive", [full, k.int(1)])
             return []
 
-        k.loop(bounds, [], turn)
+        k.loop(bounds, [], iteration)
         return [k.int(0)]
 
     def consume() -> list[Value]:
-        def turn(i: Value, total: Value) -> list[Value]:
+        def iteration(i: Value, total: Value) -> list[Value]:
             k.instruction("mbarrier.wait.parity", [full, k.op("arith.andi", [i, k.int(1)], "i32")])
             opposite = k.add2(buffer, k.mul(k.op("arith.xori", [lane, k.int(31)], "i32"), 4))
             value = k.load("shared", opposite, "i32")
@@ -606,7 +606,7 @@ def mbarrier_producer_consumer() -> Case:
             k.instruction("mbarrier.arrive", [empty, k.int(1)])
             return [k.op("arith.addi", [total, value], "i32")]
 
-        return list(k.loop(bounds, [k.int(0)], turn))
+        return list(k.loop(bounds, [k.int(0)], iteration))
 
     (value,) = k.when(k.equal(warp, 0), produce, consume, [("i32", 1)])
     k.store("global", k.place("y", k.thread()), value)

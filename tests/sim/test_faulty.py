@@ -271,7 +271,7 @@ def barrier_of_the_warp_only(distance: int) -> Faulty:
 
 @several(1, 33)
 def written_again_while_read(distance: int) -> Faulty:
-    """No barrier between reading and the next turn's writing."""
+    """No barrier between reading and the next iteration's writing."""
     k = Kit(warps=2)
     index = k.thread()
     buffer = k.shared(256)

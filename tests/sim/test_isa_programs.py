@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpu.isa_memory import FAMILIES, TURNS, cases
+from gpu.isa_memory import FAMILIES, ITERATIONS, cases
 from gpu.test_isa import AROUND, GROUPS, MOVES, PLAIN, PRODUCTS, REST
 from weft.backends.nvidia import emit
 from weft.sim import Options, run
@@ -69,4 +69,4 @@ def test_a_question_is_no_deadlock() -> None:
     y = np.full(128, -1, np.int32)
     run(k.program(), 3, {"y": y})
     np.testing.assert_array_equal(y, np.arange(128) // 64)
-    assert TURNS < 1 << 20, "what does not come is not waited for"
+    assert ITERATIONS < 1 << 20, "what does not come is not waited for"

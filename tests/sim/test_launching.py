@@ -188,7 +188,7 @@ def summed(x, out, n, BLOCK: tl.constexpr):
     value = tl.load(x + i, mask=mask, other=0.0)
     running = tl.zeros((BLOCK,), tl.float32)
     for step in range(3):
-        running += value * step  # TURN
+        running += value * step  # ITERATION
     total = tl.sum(running, axis=0)
     tl.store(out + tl.program_id(0), total)  # STORE
 
@@ -218,7 +218,7 @@ def test_variables_at_a_line() -> None:
 def test_every_turn_of_a_loop_is_a_stop() -> None:
     x, out = arrays()
     seen: list[Stop] = []
-    with weft.sim.debug(f"test_launching.py:{line_of('TURN')}", program=None, call=seen.append) as stops:
+    with weft.sim.debug(f"test_launching.py:{line_of('ITERATION')}", program=None, call=seen.append) as stops:
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
     assert seen == list(stops)
     assert [(s.program[0], s.visit, int(s["step"])) for s in stops] == [(p, t, t) for t in range(3) for p in range(2)]
@@ -232,7 +232,7 @@ def test_every_line() -> None:
     with weft.sim.debug() as stops:
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
     lines = [s.line for s in stops]
-    assert len(set(lines)) >= 7 and lines.count(line_of("TURN")) == 3 and lines[-1] == line_of("STORE")
+    assert len(set(lines)) >= 7 and lines.count(line_of("ITERATION")) == 3 and lines[-1] == line_of("STORE")
     assert not weft.sim.last_run().errors and out[0] == 3 * x[:64].sum()
 
 
@@ -284,7 +284,7 @@ def test_a_line_by_its_text() -> None:
     x, out = arrays()
     with weft.sim.debug("running += value") as stops, weft.sim.options(order="backward"):
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
-    assert [s.line for s in stops] == [line_of("TURN")] * 3
+    assert [s.line for s in stops] == [line_of("ITERATION")] * 3
     with weft.sim.debug("no line has this") as stops:
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
     assert not stops

@@ -100,7 +100,7 @@ def turns_of_a_loop(faulty: bool, ahead: int) -> Made:
     slots = ahead + 1 if faulty else ahead + 2
     index, buffer = k.thread(), k.shared(256 * slots)
 
-    def turn(i: Value) -> list[Value]:
+    def iteration(i: Value) -> list[Value]:
         at = k.add2(buffer, k.mul(k.op("arith.remsi", [i, k.int(slots)], "i32"), 256))
         k.at(BAD)
         k.store("shared", k.add2(at, k.mul(index, 4)), i)
@@ -112,7 +112,7 @@ def turns_of_a_loop(faulty: bool, ahead: int) -> Made:
         k.load("shared", k.add2(read, k.mul(k.op("arith.xori", [index, k.int(33)], "i32"), 4)), "i32")
         return []
 
-    k.loop([k.int(0), k.int(9), k.int(1)], [], turn)
+    k.loop([k.int(0), k.int(9), k.int(1)], [], iteration)
     return k, {}, RaceError
 
 
@@ -225,12 +225,12 @@ def barriers_that_some_miss(faulty: bool, warps: int, going: int) -> Made:
 
 
 @family((2, 4), (1, 2, 5))
-def loops_of_different_lengths(faulty: bool, warps: int, turns: int) -> Made:
-    """A barrier in a loop that the last warp leaves one turn earlier."""
+def loops_of_different_lengths(faulty: bool, warps: int, iterations: int) -> Made:
+    """A barrier in a loop that the last warp leaves one iteration earlier."""
     k = Kit(warps=warps)
     warp = k.linear((0,), warp=tuple(1 << i for i in range((warps - 1).bit_length())))
     last = k.equal(warp, warps - 1)
-    upper = k.select(last, k.int(turns - int(faulty)), k.int(turns))
+    upper = k.select(last, k.int(iterations - int(faulty)), k.int(iterations))
     k.at(BAD)
     k.loop([k.int(0), upper, k.int(1)], [], lambda i: k.barrier() or [])
     return k, {}, DeadlockError

@@ -71,8 +71,8 @@ def test_other_widths(case: Case, elem: str) -> None:
     """A scalar, and one other number of lanes for each function, taken in turn."""
     args = samples(case, elem, 40)
     expected = compiled(case.name, elem)(*args)
-    turn = sum(map(ord, case.name)) % 4 + 1
-    for lanes in (0, LANES[elem][turn]):
+    width = sum(map(ord, case.name)) % 4 + 1
+    for lanes in (0, LANES[elem][width]):
         got = Compiled(case.name, elem, lanes)(*args)
         size = np.maximum(np.abs(expected), np.finfo(NUMPY[elem]).tiny)
         with np.errstate(all="ignore"):

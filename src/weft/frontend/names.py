@@ -45,11 +45,6 @@ _INSTEAD = {
 }
 
 
-def is_namedtuple_class(value: Any) -> bool:
-    """Whether `value` is a class made by namedtuple or NamedTuple."""
-    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
-
-
 def _is_allowed(value: Any) -> bool:
     """Whether a kernel may read a global of this value: it cannot change under the compiled code unnoticed."""
     return may_be_captured(value) or isinstance(value, core.base_type)

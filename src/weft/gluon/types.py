@@ -83,10 +83,6 @@ class distributed_type(block_type):
     def with_element_ty(self, scalar_ty: dtype) -> distributed_type:
         return tile_type(scalar_ty, self.shape, self.layout)
 
-    def with_layout(self, layout: DistributedLayout) -> distributed_type:
-        """The type of the same tile in another layout."""
-        return tile_type(self.element_ty, self.shape, layout)
-
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

@@ -80,10 +80,6 @@ class Builder:
         """Go on at the end of `block`."""
         self.block, self.anchor = block, None
 
-    def move_before(self, op: Operation) -> None:
-        """Go on before `op`."""
-        self.block, self.anchor = op.parent, op
-
     @staticmethod
     def new_block(types: Sequence[Attribute]) -> Block:
         """A block with arguments of these types, in no region yet."""
@@ -316,19 +312,6 @@ class Builder:
         return self.create(tt.DotScaledOp, operands, (c.type,), properties).results[0]
 
     # -- control flow ------------------------------------------------------------------------------------------
-
-    def for_(
-        self,
-        lower: SSAValue,
-        upper: SSAValue,
-        step: SSAValue,
-        init: Sequence[SSAValue] = (),
-        attributes: Mapping[str, Attribute] = _NOTHING,
-    ) -> scf.ForOp:
-        """An `scf.for` whose body, given the induction variable and the carried values, is still empty."""
-        types = tuple(v.type for v in init)
-        body = Block(arg_types=(lower.type, *types))
-        return self.create(scf.ForOp, (lower, upper, step, *init), types, {}, attributes, (Region(body),))
 
     def if_(self, condition: SSAValue, result_types: Sequence[Attribute] = (), with_else: bool = True) -> scf.IfOp:
         """An `scf.if` whose branches are still empty."""

@@ -28,7 +28,6 @@ __all__ = [
     "shifted_left",
     "shown",
     "unwrap",
-    "unwrap_all",
     "unwrap_iterable",
     "unwrap_shape",
     "wrap_axis",
@@ -209,11 +208,6 @@ def unwrap(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(unwrap(v) for v in value)
     return value
-
-
-def unwrap_all(values: Iterable[Any]) -> list[Any]:
-    """`unwrap` each."""
-    return [unwrap(v) for v in values]
 
 
 def unwrap_shape(shape: Any) -> list[int]:

@@ -43,5 +43,3 @@ from .tuples import slice as slice
 from .tuples import tuple_type as tuple_type
 
 _publish(globals(), internal=True)
-
-_DtypeClass = dtype

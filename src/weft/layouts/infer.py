@@ -1,14 +1,14 @@
-"""What an operation that changes the shape of a tile makes of its layout, forwards and backwards.
+"""What an operation that changes the shape of a tile makes of its layout, such that it moves nothing.
 
-For each operation, `..._result` gives the layout of its result from that of its source, `..._source` the other way
-round, such that the operation moves nothing: the result is in the registers where the source was, under another name
-(Zhou et al., Linear Layouts, arXiv 2505.23819v5, theorem 9.3: layouts are closed under these operations both ways).
+`..._result` gives the layout of an operation's result from that of its source, `..._source` the other way round: the
+result is in the registers where the source was, under another name (Zhou et al., Linear Layouts, arXiv 2505.23819v5,
+theorem 9.3: layouts are closed under these operations both ways; the way round that nobody asks for is not written).
 
     >>> from weft.layouts import BlockedLayout
     >>> tile = BlockedLayout([1, 2], [4, 8], [2, 1], [1, 0]).to_linear([8, 16])
     >>> trans_result(tile, [1, 0]).bases["register"]
     ((1, 0),)
-    >>> reshape_source(reshape_result(tile, [128]), [8, 16]) == tile
+    >>> reshape_result(reshape_result(tile, [128]), [8, 16]) == tile
     True
 
 A layout maps register, lane, ... to dim0, dim1, ..., in this order; tiles are read row by row, the last dimension the
@@ -27,25 +27,16 @@ from .linear import LinearLayout
 from .zoo.parts import dim_names
 
 __all__ = [
-    "broadcast_result",
     "broadcast_source",
     "expand_dims_result",
     "expand_dims_source",
     "fp4_to_fp_result",
-    "fp4_to_fp_source",
-    "gather_index",
-    "gather_result",
-    "gather_source",
     "join_result",
     "join_source",
     "reduce_result",
-    "reduce_source",
     "reshape_result",
-    "reshape_source",
     "split_result",
-    "split_source",
     "trans_result",
-    "trans_source",
 ]
 
 
@@ -80,14 +71,6 @@ def trans_result(source: LinearLayout, order: Sequence[int]) -> LinearLayout:
     return moved.rename_outs({names[d]: names[i] for i, d in enumerate(order)})
 
 
-def trans_source(result: LinearLayout, order: Sequence[int]) -> LinearLayout:
-    """The layout of x where `trans(x, order)` is to have the layout `result`."""
-    rank = len(_shape(result, "trans"))
-    if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, range(rank))):
-        raise LayoutError(f"trans: the order must have each of {rank} dimensions once, got {order!r}")
-    return trans_result(result, [list(order).index(d) for d in range(rank)])
-
-
 def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout of `reshape(x, shape)`, which keeps the order of elements."""
     before, shape = _shape(source, "reshape"), shape_of(shape, "reshape: the shape")
@@ -98,11 +81,6 @@ def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     names = dim_names(len(shape))
     fastest_first = source.transpose_outs(dim_names(len(before))[::-1])
     return fastest_first.reshape_outs(dict(zip(names[::-1], reversed(shape), strict=True))).transpose_outs(names)
-
-
-def reshape_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
-    """The layout of x, of that shape, where the reshaped x is to have the layout `result`."""
-    return reshape_result(result, shape)
 
 
 # -- dimensions of size 1 ----------------------------------------------------------------------------------------------
@@ -144,30 +122,6 @@ def _checked_broadcast(small: Sequence[int], large: Sequence[int]) -> list[int]:
     return [d for d, (s, n) in enumerate(zip(small, large, strict=True)) if s != n]
 
 
-def broadcast_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
-    """A layout of `broadcast(x, shape)` that needs no data but what each thread has of x.
-
-    Places that hold copies in x hold different elements of the result as far as there are any, registers first, then
-    lanes, warps and blocks; for the rest every thread has more registers. So x[:, None], where x was a slice of a
-    layout, is spread over the threads again.
-    """
-    before = _shape(source, "broadcast")
-    axes = _checked_broadcast(before, shape)
-    names = dim_names(len(before))
-    bases = {dim: [list(basis) for basis in own_bases] for dim, own_bases in source.bases.items()}
-    # The last dimension is the fastest, so it takes the first of the free places.
-    wanted = [(axis, 1 << bit) for axis in reversed(axes) for bit in range(shape[axis].bit_length() - 1)]
-    for own_bases in bases.values():
-        for basis in own_bases:
-            if wanted and not any(basis):
-                axis, value = wanted.pop(0)
-                basis[axis] = value
-    registers = bases.setdefault("register", [])
-    for axis, value in wanted:
-        registers.append([value if d == axis else 0 for d in range(len(before))])
-    return LinearLayout.from_bases(bases, dict(zip(names, shape, strict=True)), require_surjective=False)
-
-
 def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout of x, of that shape, where x broadcast is to have the layout `result`, with copies in registers."""
     after = _shape(result, "broadcast")
@@ -204,31 +158,12 @@ def fp4_to_fp_result(source: LinearLayout, axis: int) -> LinearLayout:
     return (pair * source.transpose_outs([at, *(n for n in names if n != at)])).transpose_outs(names)
 
 
-def fp4_to_fp_source(result: LinearLayout, axis: int) -> LinearLayout:
-    """The layout of x where `fp4_to_fp(x, axis)` is to have the layout `result`; LayoutError where data would move."""
-    shape = _shape(result, "fp4_to_fp")
-    at = _axis(axis, len(shape), "fp4_to_fp")
-    halved = [size // 2 if d == at else size for d, size in enumerate(shape)]
-    if not halved[at]:
-        raise LayoutError(
-            f"fp4_to_fp: its result has two or more elements along dimension {at}, the layout is for {shape}"
-        )
-    pairs = reshape_result(result, [*halved[: at + 1], 2, *halved[at + 1 :]])
-    last = trans_result(pairs, [d for d in range(len(shape) + 1) if d != at + 1] + [at + 1])
-    return _halves(last, "fp4_to_fp")
-
-
 def split_result(source: LinearLayout) -> LinearLayout:
     """The layout of both results of `split(x)`; LayoutError unless a register bit alone tells the halves apart.
 
     Registers that would hold copies are left out.
     """
     return _halves(source, "split").remove_zero_bases("register")
-
-
-def split_source(result: LinearLayout) -> LinearLayout:
-    """The layout of x where both results of `split(x)` are to have the layout `result`."""
-    return join_result(result)
 
 
 def _halves(whole: LinearLayout, operation: str) -> LinearLayout:
@@ -251,7 +186,7 @@ def _halves(whole: LinearLayout, operation: str) -> LinearLayout:
     return _without(smaller, last)
 
 
-# -- reductions and gathers --------------------------------------------------------------------------------------------
+# -- reductions --------------------------------------------------------------------------------------------
 
 
 def reduce_result(source: LinearLayout, axis: int) -> LinearLayout:
@@ -261,38 +196,3 @@ def reduce_result(source: LinearLayout, axis: int) -> LinearLayout:
     """
     shape = _shape(source, "reduce")
     return _without(source, _axis(axis, len(shape), "reduce")).remove_zero_bases("register")
-
-
-def reduce_source(result: LinearLayout, axis: int, size: int) -> LinearLayout:
-    """A layout of x, of that size along the axis, where each thread has all it needs, or shares it with its copies.
-
-    Places that are to hold copies of the result take parts of the axis, so that all threads work.
-    """
-    rank = len(_shape(result, "reduce")) + 1
-    at = _axis(axis, rank, "reduce")
-    wide = expand_dims_result(result, at)
-    return broadcast_result(wide, [size if d == at else s for d, s in enumerate(wide.out_dims.values())])
-
-
-def gather_result(index: LinearLayout) -> LinearLayout:
-    """The layout of `gather(x, index, axis)`: that of the index."""
-    _shape(index, "gather")
-    return index
-
-
-def gather_index(result: LinearLayout) -> LinearLayout:
-    """The layout of the index where `gather(x, index, axis)` is to have the layout `result`."""
-    _shape(result, "gather")
-    return result
-
-
-def gather_source(index: LinearLayout, axis: int, size: int) -> LinearLayout:
-    """A layout of x, of that size along the axis, with which each thread has every element its indices can name."""
-    shape = _shape(index, "gather")
-    at = _axis(axis, len(shape), "gather")
-    rows = _without(index, at).remove_zero_bases("register")
-    wide = expand_dims_result(rows, at)
-    along = LinearLayout.identity_1d(size, "register", f"dim{at}")
-    return (along * wide.transpose_outs([f"dim{at}", *(n for n in wide.out_dims if n != f"dim{at}")])).transpose_outs(
-        dim_names(len(shape))
-    )

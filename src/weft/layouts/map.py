@@ -247,10 +247,6 @@ class LinearMap:
     def __hash__(self) -> int:
         return self._hash
 
-    def equal_ignoring_out_sizes(self, other: LinearMap) -> bool:
-        """Whether the bases are the same; an output may be larger in one than in the other."""
-        return [n for n, _ in self._outs] == [n for n, _ in other._outs] and self.bases == other.bases
-
     def __str__(self) -> str:
         """The text that Triton prints."""
         if not self._ins and not self._outs:

@@ -7,9 +7,9 @@
 
 One less is what Triton's pipelines have where a product is no wgmma. Here it is taken for products by single
 multiplications, which read their operands as they go on, where another block can run with it and few warps do without:
-the barrier, and copies that begin later, cost less than nobody computing. Tiles that a turn takes into registers, and
-stores widened for its product, have one less anyway: copies come after the product, where a barrier lies behind that.
-With a stage less too where that makes room for a block.
+the barrier, and copies that begin later, cost less than nobody computing. Tiles that an iteration takes into registers,
+and stores widened for its product, have one less anyway: copies come after the product, where a barrier lies behind
+that. With a stage less too where that makes room for a block.
 
 One more is taken for products by wgmma that go on into the next iteration, where it costs no block. With as many,
 copies begin when the products of the iteration before are over, and the next ones after the copies: tensor cores wait

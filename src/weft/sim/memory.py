@@ -157,10 +157,6 @@ class GlobalMemory:
         index = np.searchsorted(self._starts, address, side="right") - 1
         return [(self.segments[i], np.flatnonzero(index == i)) for i in np.unique(index)]
 
-    def is_writeable(self, address: Array) -> bool:
-        """Whether all arrays at these addresses may be written."""
-        return all(s.data.flags.writeable for s, _ in self._parts(address))
-
 
 def count_sectors(address: Array, active: Array) -> int:
     """Sectors of global memory that accesses [access, lane] touch, each once for an access."""

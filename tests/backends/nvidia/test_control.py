@@ -95,9 +95,10 @@ def test_addresses_that_move_by_one_distance_have_one_way(by_argument: bool, lat
     loop = re.search(r"\n(body\d+):.*?br i1", emitted.llir, re.DOTALL)
     assert loop is not None and len(re.findall(r"= phi i64", loop[0])) == 1, emitted.llir
     assert emitted.llir.count('asm "shl.b64') == by_argument
-    turn = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.code, re.DOTALL)
-    assert turn is not None, emitted.code
-    assert turn[0].count("ld.global") == 4 and turn[0].count("add.s64") == 5 and "wide" not in turn[0], turn[0]
+    iteration = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.code, re.DOTALL)
+    assert iteration is not None, emitted.code
+    body = iteration[0]
+    assert body.count("ld.global") == 4 and body.count("add.s64") == 5 and "wide" not in body, body
 
 
 def test_halves_are_carried_in_words() -> None:
@@ -360,18 +361,18 @@ def test_a_program_may_end_with_a_branch() -> None:
 def many_whiles(x, out, n, LOOPS: tl.constexpr):
     i = tl.arange(0, 64)
     a = tl.load(x + i)
-    for turn in tl.static_range(LOOPS):
-        j = turn % 4
+    for iteration in tl.static_range(LOOPS):
+        j = iteration % 4
         while j < n:
             a = a * 3 + j
             j += 1
-        while tl.max(a) % 5 > turn % 3:
+        while tl.max(a) % 5 > iteration % 3:
             a = a + 1
     tl.store(out + i, a)
 
 
 def test_many_loops_of_while_are_entered_by_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For LLVM counts their turns in time that grows with them only then; the values are those of any other form."""
+    """Only then does LLVM count their iterations in time that grows with them; the values are those of any form."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 100, 64, np.int32)
     rotations: list[bool] = []
@@ -391,10 +392,10 @@ def test_many_loops_of_while_are_entered_by_a_test(monkeypatch: pytest.MonkeyPat
     for loops in (4, 20):
         a = x.astype(np.int32)
         with np.errstate(over="ignore"):
-            for turn in range(loops):
-                for j in range(turn % 4, 5):
+            for iteration in range(loops):
+                for j in range(iteration % 4, 5):
                     a = a * np.int32(3) + np.int32(j)
-                while np.fmod(a.max(), 5) > turn % 3:
+                while np.fmod(a.max(), 5) > iteration % 3:
                     a = a + np.int32(1)
         np.testing.assert_array_equal(found(loops), a)
         assert rotations[-1] == (loops == 20)

@@ -1,4 +1,4 @@
-"""What a turn of a loop carries and has loaded, in PTX, and a program without loops."""
+"""What an iteration of a loop carries and has loaded, in PTX, and a program without loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ $L__BB0_2:
 
 
 def test_carried_and_loaded() -> None:
-    """The sum and the counter are carried, four words are loaded; what is the same in all turns is no part of it."""
+    """The sum and the counter are carried, four words are loaded; what all iterations share is no part of it."""
     assert held_in_an_iteration(SUM) == 2 + 4
 
 

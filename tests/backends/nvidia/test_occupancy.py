@@ -95,7 +95,7 @@ def test_loads_of_a_loop_come_first_in_a_block_of_one_warp(
     assert calls == [(), ("--minnctapersm=1",)][: 2 if what == "ld" else 1]
 
 
-def turn(words: int, product: str = "") -> str:
+def iteration(words: int, product: str = "") -> str:
     """A loop that loads so many words, of which each is added to a sum that is carried."""
     loads = "".join(f"\tld.global.b32 \t%r{words + i}, [%rd{i}];\n" for i in range(words))
     sums = "".join(f"\tadd.f32 \t%r{i}, %r{i}, %r{words + i};\n" for i in range(words))
@@ -110,7 +110,7 @@ def turn(words: int, product: str = "") -> str:
 def test_blocks_are_given_up_so_that_all_loads_of_a_turn_are_on_their_way(
     monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, int], taken: int, asked: int
 ) -> None:
-    found, calls = assembled(monkeypatch, first, second, threads=128, shared=32, ptx=turn(17))
+    found, calls = assembled(monkeypatch, first, second, threads=128, shared=32, ptx=iteration(17))
     assert found == taken
     assert calls == ([(), (f"--minnctapersm={asked}",)] if asked else [()])
 
@@ -138,7 +138,7 @@ def test_a_block_of_five_is_given_up_not_one_of_four(words: int, registers: int,
 
 
 def test_loops_that_multiply_keep_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    ptx = turn(17, "\tmma.sync.aligned.m16n8k16 {%r1}, {%r2}, {%r3}, {%r1};\n")
+    ptx = iteration(17, "\tmma.sync.aligned.m16n8k16 {%r1}, {%r2}, {%r3}, {%r1};\n")
     assert assembled(monkeypatch, 32, (46, 0), threads=128, shared=32, ptx=ptx) == (32, [()])
 
 

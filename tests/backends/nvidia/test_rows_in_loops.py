@@ -1,4 +1,4 @@
-"""Addresses of rows that a loop reads: what is the same in all turns is computed before it."""
+"""Addresses of rows that a loop reads: what is the same in all iterations is computed before it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
 
 
 def test_a_turn_adds_once_to_the_address_of_each_row() -> None:
-    """Not to the address of the row before: such a chain has to be gone through in each turn."""
+    """Not to the address of the row before: such a chain has to be gone through in each iteration."""
     half, single = weft.MockTensor("fp16"), weft.MockTensor("fp32")
     kernel = product.warmup(half, half, single, 512, 512, 512, 128, 128, 64, grid=(1,), target="cuda:90", num_warps=8)
     ptx = kernel.asm["ptx"]
     back = next(m for m in re.finditer(r"bra\s+(\$\w+)", ptx) if f"{m[1]}:" in ptx[: m.start()])
-    turn = ptx[ptx.index(f"{back[1]}:") : back.start()]
-    added = re.findall(r"add\.s64\s+(%rd\d+), (%rd\d+), (%rd\d+);", turn)
-    assert len(added) == turn.count("cp.async.cg") == 8
+    iteration = ptx[ptx.index(f"{back[1]}:") : back.start()]
+    added = re.findall(r"add\.s64\s+(%rd\d+), (%rd\d+), (%rd\d+);", iteration)
+    assert len(added) == iteration.count("cp.async.cg") == 8
     assert not {result for result, *_ in added} & {operand for _, *operands in added for operand in operands}

@@ -95,7 +95,7 @@ def in_python(program: Program) -> list[int] | str:
     kernel = made(program, lambda f=None, **options: f or (lambda g: g), _Language)
     try:
         kernel(_Pointer(memory), _Pointer(program.source), *program.arguments, **program.constants)
-    except (UnboundLocalError, ValueError, TypeError) as error:  # a number may be a float from the turn before
+    except (UnboundLocalError, ValueError, TypeError) as error:  # a number may be a float from the iteration before
         return str(error)
     return memory
 

@@ -59,11 +59,11 @@ def by_threads(g: GluonGenerator) -> None:
         lines += [*(c.format(j=j) for c in copies), "async_copy.commit_group()"]
     lines += [f"{acc} = gl.zeros([{m}, {n}], gl.float32, {parent})", f"for {i} in range({count}):"]
     ahead = [*(c.format(j=f"({i} + {stages - 1})") for c in copies), "async_copy.commit_group()"]
-    turn = [f"async_copy.wait_group({max(0, stages - 2)})"]
-    turn += [f"{acc} = mma_v2({loads[0].format(i=i)}, {loads[1].format(i=i)}, {acc})"]
-    turn = [*ahead, *turn] if stages == 1 else [*turn, *ahead]
-    lines += [f"    {line}" for line in turn]
-    lines += ["async_copy.wait_group(0)"]  # those that go beyond the last turn
+    iteration = [f"async_copy.wait_group({max(0, stages - 2)})"]
+    iteration += [f"{acc} = mma_v2({loads[0].format(i=i)}, {loads[1].format(i=i)}, {acc})"]
+    iteration = [*ahead, *iteration] if stages == 1 else [*iteration, *ahead]
+    lines += [f"    {line}" for line in iteration]
+    lines += ["async_copy.wait_group(0)"]  # those that go beyond the last iteration
     _result(g, [*lines, f"{acc} * 1.0"], a, b, (m, n, k * steps), parent)
 
 
@@ -103,16 +103,16 @@ def by_engine(g: GluonGenerator) -> None:
     for j in range(stages):
         lines += copies(str(j), str(j), f"{j} < {count}")
     slot = f"{i} % {stages}"
-    turn = [f"mbarrier.wait({bars}.index({slot}), ({i} // {stages}) & 1)"]
+    iteration = [f"mbarrier.wait({bars}.index({slot}), ({i} // {stages}) & 1)"]
     call = f"warpgroup_mma({names[0]}.index({slot}), {names[1]}.index({slot}), {acc}"
     if rng.random() < 0.5:
         held = f"{names[0]}.index({slot}), {names[1]}.index({slot})"
-        turn += [f"{acc} = warpgroup_mma_wait(0, deps=({call}, is_async=True), {held}))[0]"]
+        iteration += [f"{acc} = warpgroup_mma_wait(0, deps=({call}, is_async=True), {held}))[0]"]
     else:
-        turn += [f"{acc} = {call})"]
-    turn += copies(f"({i} + {stages})", slot, f"{i} + {stages} < {count}")
+        iteration += [f"{acc} = {call})"]
+    iteration += copies(f"({i} + {stages})", slot, f"{i} + {stages} < {count}")
     lines += [f"{acc} = gl.zeros([{m}, {n}], gl.float32, {layout})", f"for {i} in range({count}):"]
-    lines += [f"    {line}" for line in turn]
+    lines += [f"    {line}" for line in iteration]
     lines += [f"mbarrier.invalidate({bars}.index({j}))" for j in range(stages)]
     _result(g, [*lines, f"{acc} * 1.0"], a, b, (m, n, k * steps), layout)
 

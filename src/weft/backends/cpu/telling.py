@@ -14,9 +14,6 @@ from weft.base.remarks import LoopNest, RemarkCollector, Site, VectorAccess
 __all__ = ["site_of", "tell_nest", "tile_text", "variable"]
 
 
-SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
-
-
 def site_of(op: Op | None) -> Site:
     """An operation by its name, with its place."""
     return Site(op.name, op.span) if op is not None else Site("what comes before")

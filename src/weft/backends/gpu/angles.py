@@ -50,7 +50,6 @@ _ATAN_TO_1 = (
 )
 _HALF_PI = (1.5707963705062866, -4.371139000186241e-08)
 _SIGN = -(1 << 31)
-_INF_BITS = 0x7F800000
 
 
 def _reduced(x: X) -> tuple[X, X]:

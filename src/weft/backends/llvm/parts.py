@@ -41,7 +41,6 @@ BEGIN, CUT, END = ";{", ";|", ";}"
 """Lines of a function that are no text: the marks of `divisible`, `cut`, and the end of what is divisible."""
 
 NAME = re.compile(r"%[\w.]+")
-TARGET = re.compile(r"label (%[\w.]+)")
 INCOMING = re.compile(r", (%[\w.]+) \]")
 """The block of a pair in a phi."""
 

@@ -128,7 +128,7 @@ def _trans(op: Operation) -> None:
         fail(
             op,
             f"the order {dims(order)} is not a permutation of the {len(shape)} dimensions",
-            f"array<i32: {', '.join(str(i) for i in reversed(range(len(shape))))}> turns all of them around",
+            f"array<i32: {', '.join(str(i) for i in reversed(range(len(shape))))}> reverses them all",
         )
     _elements(op)
     wanted = tuple(shape[i] for i in order)

@@ -143,14 +143,6 @@ class Descriptors(Memory):
     descriptor_atomic_or = partialmethod(_reduce, tt.DescriptorReduceKind.OR)
     descriptor_atomic_xor = partialmethod(_reduce, tt.DescriptorReduceKind.XOR)
 
-    def _has_native_tma(self) -> bool:
-        """Whether the target's descriptors take float16 minima; the CPU's do."""
-        return True
-
-    def _descriptor_atomic_min_max_supported(self, dtype: Any) -> bool:
-        """Whether `atomic_min` and `atomic_max` take this type."""
-        return dtype.name in _ORDERED
-
     def _check_rows(self, desc: Any, x_offsets: Any, name: str) -> tuple[int, int]:
         """Rules of gather and scatter; gives the number of rows and of columns."""
         self._checked(desc)

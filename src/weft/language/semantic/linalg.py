@@ -72,7 +72,7 @@ class LinearAlgebra(Shapes):
                     f"input and other must have equal reduction dimensions: got {_both(lhs, rhs)}, "
                     f"K = {left[-1]} and {right[-2]}"
                 ),
-                "[M, K] times [K, N]: tl.trans turns an operand around",
+                "[M, K] times [K, N]: tl.trans transposes an operand",
             )
 
     def dot(

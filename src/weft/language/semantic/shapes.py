@@ -17,8 +17,6 @@ from .base import SemanticBase, block_shape, shape_text
 
 __all__ = ["Shapes"]
 
-_AXES = ("program_id", "num_programs")
-
 
 class Shapes(SemanticBase):
     """Program ids, ranges, constants; reshape, permute, join and their kind."""

@@ -24,7 +24,6 @@ from ..values import Array, Fragment, full
 
 __all__ = ["Barrier", "barrier_at", "check_overtaken", "mbarrier", "misused", "touch"]
 
-ACTS = ("init", "inval", "arrive", "expect_tx", "arrive.expect_tx")
 COPIES = ("copies.arrive", "copies.arrive.noinc")
 
 

@@ -10,43 +10,35 @@ Functions are made when they are first asked for.
 from __future__ import annotations
 
 import inspect
-from functools import lru_cache
 from typing import Any
+
+from weft.ops.libdevice import BOOLEAN, overloads
 
 from .. import dtypes as dt
 from ..builtins.external import extern_elementwise
 from ..dtypes import dtype
 from ..protocol import builtin_named
-from .libdevice_table import BOOLEAN, OVERLOADS
 
 _LETTERS = {"f": dt.float32, "d": dt.float64, "i": dt.int32, "l": dt.int64, "u": dt.uint32, "U": dt.uint64}
 
 Table = dict[tuple[dtype, ...], tuple[str, dtype]]
 
 
-@lru_cache(maxsize=1)
-def _lines() -> dict[str, str]:
-    """Function name -> its entries."""
-    return {name: entries for name, _, entries in (line.partition(" ") for line in OVERLOADS.strip().splitlines())}
-
-
-def _table(entries: str) -> Table:
-    """`f>f:expf d>d:exp` as the table that `extern_elementwise` takes."""
-    table: Table = {}
-    for entry in entries.split():
-        types, _, symbol = entry.partition(":")
-        arguments, _, result = types.partition(">")
-        table[tuple(_LETTERS[a] for a in arguments)] = (f"__nv_{symbol}", _LETTERS[result])
-    return table
+def _table(name: str) -> Table:
+    """The overloads of a function as the table that `extern_elementwise` takes."""
+    return {
+        tuple(_LETTERS[a] for a in arguments): (symbol, _LETTERS[result])
+        for arguments, result, symbol in overloads()[name]
+    }
 
 
 def names() -> list[str]:
     """All functions of the library."""
-    return list(_lines())
+    return list(overloads())
 
 
-def _make(name: str, entries: str) -> Any:
-    table = _table(entries)
+def _make(name: str) -> Any:
+    table = _table(name)
     count = len(next(iter(table)))
     boolean = name in BOOLEAN
 
@@ -69,12 +61,11 @@ def _make(name: str, entries: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    entries = _lines().get(name)
-    if entries is None:
+    if name not in overloads():
         raise AttributeError(f"libdevice has no function `{name}`")
-    function = globals()[name] = _make(name, entries)
+    function = globals()[name] = _make(name)
     return function
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_lines()})
+    return sorted({*globals(), *overloads()})

@@ -1,18 +1,23 @@
-"""The overloads of libdevice: one line for each function, one entry for each tuple of argument types.
+"""CUDA's library of mathematics: one line for each function, one entry for each tuple of argument types.
 
     exp f>f:expf d>d:exp        # exp(float32) -> float32 is `__nv_expf`, exp(float64) -> float64 is `__nv_exp`
+    add_r* dd>d:dadd_r*         # add_rn, add_rz, add_rd and add_ru: to nearest, to zero, down, up
 
-Letters are types: f and d are float32 and float64, i and l int32 and int64, u and U uint32 and uint64.
+Letters are types: f and d are float32 and float64, i and l int32 and int64, u and U uint32 and uint64. The language
+reads this for what users call (`tl.extra.libdevice`), the back ends for what a symbol means.
+
+>>> overloads()["add_rd"]
+[('dd', 'd', '__nv_dadd_rd'), ('ff', 'f', '__nv_fadd_rd')]
 """
 
 from __future__ import annotations
 
-__all__ = ["BOOLEAN", "OVERLOADS"]
+from functools import lru_cache
 
 BOOLEAN = frozenset(("isnan", "isinf", "finitef", "isfinited"))
-"""Functions whose int32 result is turned into a boolean."""
+"""Functions whose int32 result becomes a boolean."""
 
-OVERLOADS = """
+_OVERLOADS = """
 clz i>i:clz l>i:clzll
 popc i>i:popc l>i:popcll
 byte_perm iii>i:byte_perm
@@ -28,97 +33,34 @@ ceil d>d:ceil f>f:ceilf
 trunc d>d:trunc f>f:truncf
 exp2 f>f:exp2f d>d:exp2
 saturatef f>f:saturatef
-fma_rn fff>f:fmaf_rn ddd>d:fma_rn
-fma_rz fff>f:fmaf_rz ddd>d:fma_rz
-fma_rd fff>f:fmaf_rd ddd>d:fma_rd
-fma_ru fff>f:fmaf_ru ddd>d:fma_ru
+fma_r* fff>f:fmaf_r* ddd>d:fma_r*
 fast_dividef ff>f:fast_fdividef
-div_rn ff>f:fdiv_rn dd>d:ddiv_rn
-div_rz ff>f:fdiv_rz dd>d:ddiv_rz
-div_rd ff>f:fdiv_rd dd>d:ddiv_rd
-div_ru ff>f:fdiv_ru dd>d:ddiv_ru
-rcp_rn f>f:frcp_rn d>d:drcp_rn
-rcp_rz f>f:frcp_rz d>d:drcp_rz
-rcp_rd f>f:frcp_rd d>d:drcp_rd
-rcp_ru f>f:frcp_ru d>d:drcp_ru
-sqrt_rn f>f:fsqrt_rn d>d:dsqrt_rn
-sqrt_rz f>f:fsqrt_rz d>d:dsqrt_rz
-sqrt_rd f>f:fsqrt_rd d>d:dsqrt_rd
-sqrt_ru f>f:fsqrt_ru d>d:dsqrt_ru
+div_r* ff>f:fdiv_r* dd>d:ddiv_r*
+rcp_r* f>f:frcp_r* d>d:drcp_r*
+sqrt_r* f>f:fsqrt_r* d>d:dsqrt_r*
 sqrt f>f:sqrtf d>d:sqrt
-add_rn dd>d:dadd_rn ff>f:fadd_rn
-add_rz dd>d:dadd_rz ff>f:fadd_rz
-add_rd dd>d:dadd_rd ff>f:fadd_rd
-add_ru dd>d:dadd_ru ff>f:fadd_ru
-mul_rn dd>d:dmul_rn ff>f:fmul_rn
-mul_rz dd>d:dmul_rz ff>f:fmul_rz
-mul_rd dd>d:dmul_rd ff>f:fmul_rd
-mul_ru dd>d:dmul_ru ff>f:fmul_ru
-double2float_rn d>f:double2float_rn
-double2float_rz d>f:double2float_rz
-double2float_rd d>f:double2float_rd
-double2float_ru d>f:double2float_ru
-double2int_rn d>i:double2int_rn
-double2int_rz d>i:double2int_rz
-double2int_rd d>i:double2int_rd
-double2int_ru d>i:double2int_ru
-double2uint_rn d>i:double2uint_rn
-double2uint_rz d>i:double2uint_rz
-double2uint_rd d>i:double2uint_rd
-double2uint_ru d>i:double2uint_ru
+add_r* dd>d:dadd_r* ff>f:fadd_r*
+mul_r* dd>d:dmul_r* ff>f:fmul_r*
+double2float_r* d>f:double2float_r*
+double2int_r* d>i:double2int_r*
+double2uint_r* d>i:double2uint_r*
 int2double_rn i>d:int2double_rn
 uint2double_rn u>d:uint2double_rn
-float2int_rn f>i:float2int_rn
-float2int_rz f>i:float2int_rz
-float2int_rd f>i:float2int_rd
-float2int_ru f>i:float2int_ru
-float2uint_rn f>i:float2uint_rn
-float2uint_rz f>i:float2uint_rz
-float2uint_rd f>i:float2uint_rd
-float2uint_ru f>i:float2uint_ru
-int2float_rn i>f:int2float_rn
-int2float_rz i>f:int2float_rz
-int2float_rd i>f:int2float_rd
-int2float_ru i>f:int2float_ru
-uint2float_rn u>f:uint2float_rn
-uint2float_rz u>f:uint2float_rz
-uint2float_rd u>f:uint2float_rd
-uint2float_ru u>f:uint2float_ru
+float2int_r* f>i:float2int_r*
+float2uint_r* f>i:float2uint_r*
+int2float_r* i>f:int2float_r*
+uint2float_r* u>f:uint2float_r*
 hiloint2double ii>d:hiloint2double
 double2loint d>i:double2loint
 double2hiint d>i:double2hiint
-float2ll_rn f>l:float2ll_rn
-float2ll_rz f>l:float2ll_rz
-float2ll_rd f>l:float2ll_rd
-float2ll_ru f>l:float2ll_ru
-float2ull_rn f>l:float2ull_rn
-float2ull_rz f>l:float2ull_rz
-float2ull_rd f>l:float2ull_rd
-float2ull_ru f>l:float2ull_ru
-double2ll_rn d>l:double2ll_rn
-double2ll_rz d>l:double2ll_rz
-double2ll_rd d>l:double2ll_rd
-double2ll_ru d>l:double2ll_ru
-double2ull_rn d>l:double2ull_rn
-double2ull_rz d>l:double2ull_rz
-double2ull_rd d>l:double2ull_rd
-double2ull_ru d>l:double2ull_ru
-ll2float_rn l>f:ll2float_rn
-ll2float_rz l>f:ll2float_rz
-ll2float_rd l>f:ll2float_rd
-ll2float_ru l>f:ll2float_ru
-ull2float_rn U>f:ull2float_rn
-ull2float_rz U>f:ull2float_rz
-ull2float_rd U>f:ull2float_rd
-ull2float_ru U>f:ull2float_ru
-ll2double_rn l>d:ll2double_rn
-ll2double_rz l>d:ll2double_rz
-ll2double_rd l>d:ll2double_rd
-ll2double_ru l>d:ll2double_ru
-ull2double_rn U>d:ull2double_rn
-ull2double_rz U>d:ull2double_rz
-ull2double_rd U>d:ull2double_rd
-ull2double_ru U>d:ull2double_ru
+float2ll_r* f>l:float2ll_r*
+float2ull_r* f>l:float2ull_r*
+double2ll_r* d>l:double2ll_r*
+double2ull_r* d>l:double2ull_r*
+ll2float_r* l>f:ll2float_r*
+ull2float_r* U>f:ull2float_r*
+ll2double_r* l>d:ll2double_r*
+ull2double_r* U>d:ull2double_r*
 int_as_float i>f:int_as_float
 float_as_int f>i:float_as_int
 uint_as_float u>f:uint_as_float
@@ -136,10 +78,7 @@ fast_log10f f>f:fast_log10f
 fast_powf ff>f:fast_powf
 hadd ii>i:hadd uu>u:uhadd
 rhadd ii>i:rhadd uu>u:urhadd
-sub_rn ff>f:fsub_rn dd>d:dsub_rn
-sub_rz ff>f:fsub_rz dd>d:dsub_rz
-sub_rd ff>f:fsub_rd dd>d:dsub_rd
-sub_ru ff>f:fsub_ru dd>d:dsub_ru
+sub_r* ff>f:fsub_r* dd>d:dsub_r*
 rsqrt_rn f>f:frsqrt_rn
 ffs i>i:ffs l>i:ffsll
 rint f>f:rintf d>d:rint
@@ -212,3 +151,15 @@ logb f>f:logbf d>d:logb
 isfinited d>i:isfinited
 fast_tanhf f>f:tanhf
 """
+
+
+@lru_cache(maxsize=1)
+def overloads() -> dict[str, list[tuple[str, str, str]]]:
+    """The overloads of each function: letters of the arguments and of the result, and the symbol."""
+    table: dict[str, list[tuple[str, str, str]]] = {}
+    for line in _OVERLOADS.split("\n")[1:-1]:
+        for text in [line.replace("*", mode) for mode in "nzdu"] if "*" in line else [line]:
+            name, *entries = text.split()
+            pairs = (entry.split(":") for entry in entries)
+            table[name] = [(*types.split(">"), f"__nv_{symbol}") for types, symbol in pairs]  # type: ignore[misc]
+    return table

@@ -1,3 +1,3 @@
 """triton.errors."""
 
-from weft.runtime.errors import TritonError
+from weft.runtime.errors import TritonError as TritonError

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft import frontend
-from weft.runtime.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from weft.runtime.errors import CompilationError as CompilationError
+from weft.runtime.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
+from weft.runtime.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 
 
 def ast_to_ttir(

@@ -1,6 +1,6 @@
 """triton.runtime.interpreter: there is none; the names are for isinstance checks."""
 
-from weft.runtime.errors import InterpreterError
+from weft.runtime.errors import InterpreterError as InterpreterError
 
 
 class InterpretedFunction:

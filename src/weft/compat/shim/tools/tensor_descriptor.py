@@ -1,3 +1,3 @@
 """triton.tools.tensor_descriptor."""
 
-from weft.runtime import TensorDescriptor
+from weft.runtime import TensorDescriptor as TensorDescriptor

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-from weft.ir.enums import MemSyncScope as AtomicScope
+from weft.ir.enums import MemSyncScope as _MemSyncScope
+
+AtomicScope = _MemSyncScope

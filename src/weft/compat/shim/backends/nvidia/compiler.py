@@ -1,3 +1,3 @@
 """triton.backends.nvidia.compiler."""
 
-from ..compiler import CUDABackend
+from ..compiler import CUDABackend as CUDABackend

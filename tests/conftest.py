@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -31,19 +32,17 @@ collect_ignore_glob = ["gluon/kernels/*.py", "gluon/copies_in_layouts.py", "gluo
 """Kernels whose files say `triton`, loaded by gluon/sources.py."""
 
 
-def verified_tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
+def verified_tile_pipeline(module: ModuleOp, **how: Any) -> ModuleOp:
     """What the frontend or a file gives, checked; and what the passes make of it."""
     verify(module)
-    module = tile_pipeline(module, fuse=fuse)
+    module = tile_pipeline(module, **how)
     verify(module)
     return module
 
 
-def verified_cpu_pipeline(
-    module: ModuleOp, *, debug: bool = False, values: bool = False, fuse: bool = True
-) -> tuple[ModuleOp, list[str] | None]:
+def verified_cpu_pipeline(module: ModuleOp, **how: Any) -> tuple[ModuleOp, list[str] | None]:
     """What the CPU back end is given, checked."""
-    module, signature = cpu_pipeline(module, debug=debug, values=values, fuse=fuse)
+    module, signature = cpu_pipeline(module, **how)
     verify(module, "cpu")
     return module, signature
 

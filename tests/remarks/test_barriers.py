@@ -6,6 +6,9 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import gluon
+from weft.gluon import language as gl
+from weft.gluon.language.nvidia.hopper import mbarrier, tma
 from weft.remarks import Barrier
 
 from .telling import compiled, told
@@ -79,3 +82,59 @@ def test_each_has_a_remark(target: str) -> None:
         made = compiled(kernel, target, types, constants)
         barriers = made.remarks.of(Barrier)
         assert made.asm["lane"].count("barrier {") == sum(b.times for b in barriers) > 1
+
+
+@weft.jit
+def released(x, flag, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1)
+    tl.atomic_add(flag, 1, sem="release")
+
+
+def test_before_an_atomic_that_releases() -> None:
+    """One lane says that all have stored."""
+    made = compiled(released, "cuda:90", "*i32 *i32", {"BLOCK": 256}, "x")
+    assert told(made, "barrier") == [
+        "k.py:4:5: barrier: of the block, between the stores before it and an atomic that releases them, "
+        "in global memory"
+    ]
+
+
+@weft.jit
+def scattered(x, index, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + tl.load(index + i), i)
+
+
+def test_before_a_check() -> None:
+    made = compiled(scattered, "cuda:90", "*i32 *i32", {"BLOCK": 256}, debug=True, sanitize_overflow=True)
+    assert told(made, "barrier")[-1] == (
+        "k.py:4:5: barrier: of the block, between a store and the check of what it stored, in global memory"
+    )
+
+
+@gluon.jit
+def copied_in_bulk(source, target, SIZE: gl.constexpr):
+    memory = gl.allocate_shared_memory(gl.float16, [SIZE, SIZE], source.layout)
+    ready = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(ready, count=1)
+    mbarrier.expect(ready, source.block_type.nbytes)
+    tma.async_copy_global_to_shared(source, [0, 0], ready, memory)
+    mbarrier.wait(ready, 0)
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    memory.store(memory.load(layout) + 1)
+    tma.async_copy_shared_to_global(target, [0, 0], memory)
+    tma.store_wait(0)
+
+
+def test_fences_and_bulk_copies() -> None:
+    shape = "tensordesc<fp16[128, 128],NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)>"
+    made = compiled(copied_in_bulk, "cuda:90", f"{shape} {shape}".replace(", ", ","), {"SIZE": 128})
+    assert told(made, "bulk copy") == [
+        "k.py:7:5: bulk copy: load of 128x128xf16 as 2 boxes of 128x64, swizzled by 128 bytes, begun by 2 warps",
+        "k.py:11:5: bulk copy: store of 128x128xf16 as 2 boxes of 128x64, swizzled by 128 bytes, begun by one lane",
+    ]
+    assert told(made, "fence") == [
+        "k.py:5:5: fence: of the asynchronous proxy, between the making of an mbarrier on line 5 and the copy engine",
+        "k.py:11:5: fence: of the asynchronous proxy, between ttg.local_store on line 10 and "
+        "ttng.async_tma_copy_local_to_global on line 11",
+    ]

@@ -28,7 +28,8 @@ def test_nests_and_what_is_kept_between_them() -> None:
     assert told(kernel, "loop nest") == [
         f"k.py:5:24: loop nest: {lanes}, 4 vectors at a time, 32 iterations, for tt.reduce on line 5, "
         "the tile of tt.load on line 4, 2 operations fused",
-        f"k.py:6:5: loop nest: {lanes}, 1 vector at a time, 128 iterations, for tt.store on line 6, 1 operation fused",
+        f"k.py:6:5: loop nest: {lanes}, 1 vector at a time, 128 iterations, for tt.store on line 6, 1 operation fused; "
+        "a version that stores past the caches, where a launch writes more than they hold",
         f"k.py:6:29: loop nest: {lanes}, 4 vectors at a time, 32 iterations, for tt.reduce on line 6, "
         "the tile of math.exp on line 5, 2 operations fused",
     ]
@@ -106,3 +107,55 @@ def test_vectors_are_as_wide_as_told() -> None:
     kernel = made(softmax, "*fp32 *fp32 i32", BLOCK=1024)
     assert {nest.lanes for nest in kernel.remarks.of(weft.remarks.LoopNest)} == {8}
     assert "store <8 x float>" in kernel.asm["llir"] and "<16 x float>" not in kernel.asm["llir"]
+
+
+@weft.jit
+def one_by_one(x, index, counts, sums, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    values = tl.gather(tl.load(x + i), tl.load(index + i), 0)
+    tl.atomic_add(sums + i, tl.cumsum(values, 0))
+    tl.store(counts + tl.arange(0, 16), tl.histogram(tl.load(index + i), 16))
+
+
+def test_what_has_no_lanes() -> None:
+    kernel = made(one_by_one, "*fp32 *i32 *i32 *fp32", SIZE=64)
+    lines = told(kernel, "loop nest")
+    assert (
+        "k.py:4:14: loop nest: over 64: no lanes, as elements are looked up one by one, 1 element at a time, 64 "
+        "iterations, for tt.gather on line 4, 0 operations fused"
+    ) in lines
+    assert (
+        "k.py:6:41: loop nest: over 64: no lanes, as two elements may count in one bin, 1 element at a time, 64 "
+        "iterations, for tt.histogram on line 6, 0 operations fused"
+    ) in lines
+    assert (
+        "k.py:5:29: loop nest: over 64: 8 lanes of 32 bits along dimension 0, 1 vector at a time, 8 iterations, for "
+        "tt.scan on line 5, 0 operations fused"
+    ) in lines
+    assert (
+        "k.py:5:5: vector access: atomic of 64xf32 by 8 lanes: one after the other, as no instruction changes several "
+        "places at once"
+    ) in told(kernel, "vector access")
+
+
+@weft.jit
+def summed(a, b, out, n, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(n):
+        total = tl.dot(tl.load(a + k * SIZE * SIZE + at), tl.load(b + at), total)
+    tl.store(out + at, total)
+
+
+def test_scratch_memory_and_what_is_fetched_ahead() -> None:
+    kernel = made(summed, "*fp32 *fp32 *fp32 i32", SIZE=16)
+    tile = "scratch buffer: 1024 bytes for a tile of 16x16xf32"
+    assert told(kernel, "scratch buffer") == [
+        f"k.py:4:13: {tile} (`total`), at byte 0, in use from line 5 to 7",
+        f"k.py:6:24: {tile}, at byte 1024, in use on line 6",
+        f"k.py:6:59: {tile}, at byte 2048, in use on line 6",
+    ]
+    assert kernel.metadata.scratch_bytes == 3 * 1024
+    assert told(kernel, "in memory")[0] == "k.py:5:14: in memory: 16x16xf32 (`total`) is kept: the loop carries it"
+    ahead = "16x16xf32: while an iteration multiplies, it fetches the cache lines that the next one loads"
+    assert told(kernel, "prefetched")[0] == f"k.py:6:24: prefetched: {ahead}"

@@ -112,6 +112,7 @@ def transposed(x, out, n, A: tl.constexpr):
 def test_few_blocks_at_a_time() -> None:
     made = compiled(transposed, "cuda:90", "*fp16 *fp16 i32", {"A": 64}, "x out")
     assert told(made, "few blocks") == [
-        "few blocks: at most 3 blocks on a multiprocessor: memory is faster when less of it is asked for at a time"
+        "k.py:4:12: few blocks: at most 3 blocks on a multiprocessor: rows begin anywhere, so that the loads of a "
+        "block touch 16256 bytes of cache lines, of which 61440 at a time are best"
     ]
     assert made.asm["lane"].splitlines()[1] == "  at most 3 blocks at a time"

@@ -34,7 +34,7 @@ def make(
     with stage("ttir", timings):
         module = src.make_ir(opts.language, target)
         _refuse_assembly(module)  # first: passes drop it where it is pure and nobody uses it
-        ttir = print_module(tile_pipeline(module, fuse=fuse))
+        ttir = print_module(tile_pipeline(module, fuse=fuse, remarks=remarks))
         stored = stored_params(module)
         wrap = [asdict(offset) for offset in wrapped_offsets(module)]
     if dump is not None:
@@ -43,7 +43,7 @@ def make(
     checked = debug and opts.language.sanitize_overflow
     backend = replace(opts.backend, assume_no_alias=False) if checked else opts.backend  # nothing is taken on trust
     with stage("llir", timings, lambda: ttir):
-        prepared = cpu_pipeline(module, debug=debug, values=checked, fuse=fuse)
+        prepared = cpu_pipeline(module, debug=debug, values=checked, fuse=fuse, remarks=remarks)
         binary = compile_module(*prepared, backend, remarks)
     facts = {
         **binary.metadata,

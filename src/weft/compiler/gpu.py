@@ -63,7 +63,7 @@ def tile_ir(
     language = make_options(given).language
     module: ModuleOp = src.make_ir(language, target)
     if _has_layouts(module):
-        passes_of(target.machine).of_text(module)
+        passes_of(target.machine).of_text(module, remarks)
         return layout_pipeline(module)
     threads = target.machine.threads(language.num_warps)
     return gpu_tile_pipeline(module, threads, language.enable_fp_fusion, remarks)
@@ -135,6 +135,6 @@ def layout_ir(
     verify(module, "gluon")
     for function, chosen in resolve_layouts(module, remarks):
         relay(function, chosen, remarks)
-    passes_of(target.machine).of_author(module)
+    passes_of(target.machine).of_author(module, remarks)
     verify(module, "layout")
     return module

@@ -76,7 +76,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.base import CompilerCrash, Span
-from weft.base.remarks import NO_REMARKS, RemarkCollector
+from weft.base.remarks import NO_REMARKS, RemarkCollector, Site
 from weft.layouts import LinearLayout
 from weft.machines import Machine
 from weft.ops import ELEMENTS
@@ -231,6 +231,8 @@ class LaneProgram:
     """What the kernel's variables have become, in the order of their assignments."""
     remarks: RemarkCollector = NO_REMARKS
     """Where whoever decides something about the program says so."""
+    between: dict[LaneOp, tuple[str, Site, Site]] = field(default_factory=dict)
+    """Of barriers that an operation brings along: the memory, and what each is between."""
 
     @property
     def target(self) -> str:

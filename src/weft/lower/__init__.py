@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from weft.base import Unsupported
-from weft.base.remarks import NO_REMARKS, FewBlocks, RemarkCollector
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import int_value, is_pointer, pointee_of, type_text
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
@@ -105,13 +105,10 @@ def lower(
         context[value] = argument
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
-    program.most_blocks = few_blocks(list(body.ops), context.facts, machine) if program.blocks == 1 else 0
+    program.most_blocks = few_blocks(list(body.ops), context.facts, machine, remarks) if program.blocks < 2 else 0
     context.adds.body(context, list(body.ops), cap)
     finish(program)
     program.most_blocks = program.most_blocks or few_copies(program)
-    if remarks and program.most_blocks:
-        why = "memory is faster when less of it is asked for at a time"
-        remarks.add(FewBlocks(None, f"at most {program.most_blocks} blocks on a multiprocessor", why))
     return program
 
 

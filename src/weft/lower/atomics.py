@@ -19,7 +19,7 @@ from weft.layouts import LinearLayout, f2
 from .context import Context, elem_of, lowering
 from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
-from .telling import tell_width
+from .telling import barrier_between, tell_width
 
 _NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch")
 KINDS = dict(enumerate(_NAMES, 1))
@@ -74,7 +74,8 @@ def _each(
     sem = ORDERS[int_value(op.properties["sem"])]
     scope = SCOPES[int_value(op.properties["scope"])]
     if layout is None and sem in ("release", "acq_rel") and c.has_stored:  # one lane releases what all have stored
-        c.build.barrier("block" if c.program.blocks == 1 else "cluster", inserted=False)
+        threads = "block" if c.program.blocks == 1 else "cluster"
+        barrier_between(c, "global", "the stores before it", "an atomic that releases them", threads)
     if vector > 1:
         attrs = {**attrs, "vector": vector}
     whole = {**attrs, "space": "global", "order": sem, "scope": scope, "masked": active is not None}

@@ -18,6 +18,7 @@ from weft.ir.lane import Block, Value
 from . import elements
 from .context import Context, elem_of, lowering
 from .runs import carried_registers
+from .telling import barrier_between
 
 
 def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
@@ -176,7 +177,12 @@ def _barrier(c: Context, op: Operation) -> None:
     parent = op.parent_op()
     while parent is not None and parent.name not in ("ttg.warp_specialize", "ttg.warp_specialize.partitions"):
         parent = parent.parent_op()
-    c.build.barrier("cluster" if c.program.blocks > 1 and parent is None else "block", inserted=False)
+    scope = "cluster" if c.program.blocks > 1 and parent is None else "block"
+    before = op.prev_op
+    if before is not None and before.name == "tt.store" and before.location is op.location:  # by `check_stores`
+        barrier_between(c, "global", "a store", "the check of what it stored", scope)
+    else:
+        c.build.barrier(scope, inserted=False)
 
 
 @lowering("llvm.intr.assume")

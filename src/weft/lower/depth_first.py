@@ -114,9 +114,8 @@ def _arranged(
     after = run.held(order) + through
     if is_crowded(after + SPARE, program):
         return ops
-    if program.remarks:
-        why = f"a thread would hold {before} words at a time, for one block, and holds {after}, for two"
-        program.remarks.add(InParts(load.span, "what is loaded from here on is used up some registers at a time", why))
+    why = f"a thread would hold {before} words at a time, for one block, and holds {after}, for two"
+    program.remarks.add(InParts(load.span, "what is loaded from here on is used up some registers at a time", why))
     kept = [op for op in ops if op.result in run.left or op.result in shown]
     return run.written(run.depth_first([*order, *run.pieces_of(kept)]), kept)
 

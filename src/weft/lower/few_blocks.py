@@ -27,7 +27,8 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import AxisFacts
-from weft.ir import bit_width, element_of, is_tensor, pointee_of, shape_of
+from weft.base.remarks import FewBlocks, RemarkCollector
+from weft.ir import bit_width, element_of, is_tensor, pointee_of, shape_of, span_of
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, ROWS
@@ -60,7 +61,7 @@ MOST_ARITHMETIC = 4
 COPYING = ("constant", "program_id", "linear", "rename", "pack", "unpack", "select", "load", "store", "return")
 
 
-def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine) -> int:
+def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine, remarks: RemarkCollector) -> int:
     """The blocks that a multiprocessor is to run at a time, at most; 0 for as many as fit."""
     if not machine.lines_at_a_time or any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
         return 0
@@ -75,7 +76,12 @@ def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine) -> 
         return 0
     apart = min(_pieces(op.operands[0], facts)[2] for op in loads)
     part = FEWER if apart < 16 and cost <= LITTLE_COST else 1.0
-    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(part * machine.lines_at_a_time / sum(lines)))
+    most = max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(part * machine.lines_at_a_time / sum(lines)))
+    rows = next(op for op in loads if _lines(op.operands[0], facts))
+    why = f"rows begin anywhere, so that the loads of a block touch {round(sum(lines))} bytes of cache lines"
+    why += f", of which {machine.lines_at_a_time} at a time are best"
+    remarks.add(FewBlocks(span_of(rows), f"at most {most} blocks on a multiprocessor", why))
+    return most
 
 
 def _elements(op: Operation) -> int:
@@ -128,7 +134,11 @@ def few_copies(program: LaneProgram) -> int:
         if op is not store and values & set(op.operands):
             computed, values = computed + 1, values | set(op.results)
     block = moved * program.warps
-    return at_a_time // block if moved in BY_A_WARP and block in COPIED and computed <= MOST_ARITHMETIC else 0
+    if moved not in BY_A_WARP or block not in COPIED or computed > MOST_ARITHMETIC:
+        return 0
+    why = f"a block does nothing but copy {block} bytes, of which {at_a_time} at a time are best"
+    program.remarks.add(FewBlocks(load.span, f"at most {at_a_time // block} blocks on a multiprocessor", why))
+    return at_a_time // block
 
 
 def _is_wide(op: LaneOp) -> bool:

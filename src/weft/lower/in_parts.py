@@ -41,11 +41,10 @@ def hold_less(program: LaneProgram) -> None:
     """Rewrite a program that holds more across a barrier than it has registers; buffers and barriers are placed."""
     chosen = plan(program)
     if chosen is not None and _depth(program, chosen) <= DEEPEST:
-        if program.remarks:
-            done = f"{chosen.again} values are made again behind barriers"
-            done += f", {chosen.words} words of each thread wait in shared memory" if chosen.words else ""
-            why = f"a thread has room for {chosen.spare[0]} words of them across a barrier; {done}"
-            program.remarks.add(InParts(None, "tiles are computed some registers at a time", why))
+        done = f"{chosen.again} values are made again behind barriers"
+        done += f", {chosen.words} words of each thread wait in shared memory" if chosen.words else ""
+        why = f"a thread has room for {chosen.spare[0]} words of them across a barrier; {done}"
+        program.remarks.add(InParts(None, "tiles are computed some registers at a time", why))
         _Writer(program, chosen).write()
 
 

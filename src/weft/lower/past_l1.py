@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from weft.base.remarks import CacheHint
 from weft.ir.lane import LaneOp, LaneProgram
 
 from .granules import WIDE
@@ -32,6 +33,8 @@ def leave_l1(program: LaneProgram) -> None:
     for op in _loads(ops[: walls[0]]):
         if not any(op.attrs.get(hint) for hint in ("cache", "evict", "volatile")):
             op.attrs = {**op.attrs, "evict": "no_allocate"}
+            why = "the row is kept in shared memory from here on, and L1 is left to what all blocks load"
+            program.remarks.add(CacheHint(op.span, "the load leaves nothing in the L1 cache", why))
 
 
 def _loads(ops: Iterable[LaneOp]) -> Iterator[LaneOp]:

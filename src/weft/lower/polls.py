@@ -20,6 +20,7 @@ from weft.layouts import LinearLayout
 
 from .atomics import ORDERS, SCOPES, everywhere, to_all
 from .context import Context, elem_of, lowering
+from .telling import barrier_between
 
 __all__: list[str] = []
 
@@ -46,7 +47,7 @@ def _poll(c: Context, op: Operation) -> None:
         c.restore(outside)
         reached = c.build.add("if", [waits], [("i1", 1)], {"of_warp": True}, [polls, others]).result
     if timeout is None:
-        c.build.barrier("block", inserted=False)
+        barrier_between(c, "global", "a wait for a value in memory", "what follows it")
         c[op.results[0]] = c.number(1, "i1")
     else:
         c[op.results[0]] = to_all(c, reached, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from xdsl.ir import Block, Operation
 
+from weft.base.remarks import Reduced
 from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import f2
@@ -16,6 +17,7 @@ from .elements import evaluate
 from .partials import Partials, Place
 from .row_parts import reduced_in_runs
 from .shapes import settle
+from .telling import tell_combined
 
 __all__ = ["combined"]
 
@@ -40,6 +42,7 @@ def _reduce(c: Context, op: Operation) -> None:
     shape = tile_shape(source)
     bits = max(ELEMENT_BITS[elem_of(x.type)] for x in op.operands)
     plan = plan_reduction(c.layout(source), shape, axis, bits, c.machine)
+    before = len(c.build.block.ops), len(c.program.shared)
     alive, taken = _without_copies(plan)
     in_runs = reduced_in_runs(c, op, lambda a, b: combined(c, body, [a], [b])[0])
     if in_runs is not None:
@@ -62,6 +65,8 @@ def _reduce(c: Context, op: Operation) -> None:
         values = _between_warps(c, body, alive, plan, values, key)
     if plan.blocks:
         values = _between_blocks(c, body, alive, plan, values)
+    each, lanes, warps, blocks = (1 << len(x) for x in (plan.registers, plan.lanes, plan.warps, plan.blocks))
+    tell_combined(c, Reduced, op, axis, (each, lanes, warps, blocks), before)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         ordered = c.build.rename(value, order)

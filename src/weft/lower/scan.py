@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation
 
 from weft.analysis import commutes
+from weft.base.remarks import Scanned
 from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import BlockedLayout, LinearLayout, f2
@@ -26,6 +27,7 @@ from .context import Context, lowering, tile_shape
 from .convert import convert
 from .reduce import combined
 from .shapes import settle
+from .telling import tell_combined
 
 Values = list[Value]
 
@@ -369,6 +371,7 @@ def _scan(c: Context, op: Operation) -> None:
         values = [convert(c, v, layout, plain) for v in values]
         layout, segments = plain, _segments(plain, axis)
     assert segments is not None
+    before = len(c.build.block.ops), len(c.program.shared)
     if segments:
         columns = layout.in_columns("register")
         registers = f2.span([1 << i for i, x in enumerate(columns) if x])
@@ -376,5 +379,9 @@ def _scan(c: Context, op: Operation) -> None:
         scanned = scan.inclusive([c.build.rename(v, registers) for v in values], registers)
         at = {f2.multiply(columns, r): i for i, r in enumerate(registers)}
         values = [c.build.rename(v, [at[x] for x in f2.span(columns)]) for v in scanned]
+    each, lanes, warps = (
+        1 << sum(len(s.bits) for s in segments if s.kind == kind) for kind in ("register", "lane", "warp")
+    )
+    tell_combined(c, Scanned, op, axis, (each, lanes, warps, 1), before)
     for result, value in zip(op.results, values, strict=True):
         settle(c, result, value, layout)

@@ -16,6 +16,7 @@ from weft.base.remarks import (
     AccessWidth,
     Alternative,
     Barrier,
+    Combined,
     Conversion,
     Gathered,
     ProductBy,
@@ -23,7 +24,7 @@ from weft.base.remarks import (
     SharedBuffer,
     Site,
 )
-from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, type_text
+from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, tile_text, type_text
 from weft.ir.gpu import MemDescType, encoding_of, told_layout
 from weft.ir.lane import Allocation, LaneOp, LaneProgram
 from weft.layouts import LinearLayout
@@ -34,8 +35,11 @@ from weft.targets.instruction import Instruction
 from .context import Context, elem_of, tile_shape
 
 __all__ = [
+    "barrier_between",
+    "site_of_access",
     "tell_barriers",
     "tell_buffers",
+    "tell_combined",
     "tell_conversion",
     "tell_gather",
     "tell_product",
@@ -124,6 +128,25 @@ def tell_gather(c: Context, plan: Gather, elem: str) -> None:
         c.program.remarks.add(Gathered(c.build.span, tile, plan.kind, plan.cost.cycles, others))
 
 
+def tell_combined(
+    c: Context,
+    kind: type[Combined],
+    op: Operation,
+    axis: int,
+    sizes: tuple[int, int, int, int],
+    before: tuple[int, int],
+) -> None:
+    """How elements are combined: by each thread, lanes, warps and blocks, so many each; `before` says how many
+    operations and buffers there were."""
+    if c.program.remarks:
+        each, lanes, warps, blocks = sizes
+        made = c.build.block.ops[before[0] :] if lanes > 1 else []
+        shuffles = sum(x.result.count for x in made if x.name == "shuffle")
+        scratch = sum(b.bytes for b in c.program.shared[before[1] :] if b.what != "conversion")
+        what = tile_text(op.operands[0].type), axis, each, lanes, shuffles, warps, blocks, scratch
+        c.program.remarks.add(kind(span_of(op), *what))
+
+
 def tell_shared(c: Context, access: str, layout: LinearLayout, elem: str, how: Access) -> None:
     """By which instructions a tile goes to or from a buffer in shared memory."""
     if c.program.remarks:
@@ -161,31 +184,39 @@ END = Site("the end of the kernel")
 USERS = Site("whoever uses it")
 
 
+def barrier_between(c: Context, memory: str, earlier: str, later: str, scope: str = "block") -> None:
+    """A barrier that the operation which is lowered now cannot do without."""
+    c.build.barrier(scope, inserted=False)
+    c.program.between[c.build.block.ops[-1]] = memory, Site(earlier), Site(later)
+
+
 def tell_barriers(
     program: LaneProgram, sides: Mapping[LaneOp, Sides], buffers: Callable[[LaneOp], Collection[int]] | None
 ) -> None:
     """Say of those that are left which two accesses each is between: of shared memory in the `buffers` of an
     operation, or of global memory."""
-    if not program.remarks or not (program.shared if buffers is not None else sides):
+    if not program.remarks or not (program.shared or program.between if buffers is not None else sides):
         return
     for op in program.body.walk():
         if op.name != "barrier":
             continue
         scope = str(op.attrs["scope"])
-        if op in sides:
+        if op in program.between and buffers is not None:
+            program.remarks.add(Barrier(op.span, scope, *program.between[op]))
+        elif op in sides:
             earlier, later = sides[op]
             both = (earlier, later) if later is not None else (earlier,)
             chosen = [sorted(buffers(x)) for x in both] if buffers is not None else []
             common = [b for b in chosen[0] if b in chosen[-1]] if chosen else []
             purposes = tuple(_purpose(program.shared[(common or c)[0]]) for c in chosen if c)
-            memory, end = "global" if buffers is None else "shared", _site(later) if later is not None else END
-            program.remarks.add(Barrier(op.span, scope, memory, _site(earlier), end, purposes))
+            memory, end = "global" if buffers is None else "shared", site_of_access(later) if later is not None else END
+            program.remarks.add(Barrier(op.span, scope, memory, site_of_access(earlier), end, purposes))
         elif buffers is not None and op.attrs.get("made_barriers"):
             making = Site("the making of an mbarrier", op.span)
             program.remarks.add(Barrier(op.span, scope, "shared", making, USERS))
 
 
-def _site(op: LaneOp) -> Site:
+def site_of_access(op: LaneOp) -> Site:
     """An access as people call it."""
     if op.name == "instruction":
         return Site(str(op.attrs["isa"]), op.span)

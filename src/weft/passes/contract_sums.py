@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, element_of, f32, find, i32_array, int_value, shape_of, tensor_of, tt
+from weft.base.remarks import NO_REMARKS, RemarkCollector, SumAsProduct
+from weft.ir import Builder, element_of, f32, find, i32_array, int_value, shape_of, span_of, tensor_of, tile_text, tt
 
 from .removal import remove
 
@@ -30,12 +31,14 @@ LEAST_SIDE = 16
 """What a product of matrices has in each dimension, as in the language."""
 
 
-def contract_sums(root: Operation) -> bool:
+def contract_sums(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite the sums inside `root` that are products of matrices. Gives whether there was any."""
     changed = False
     for op in find(root, tt.ReduceOp):
         factors = _factors(op)
         if factors is not None:
+            why = f"a product of matrices holds its sums alone, and not {tile_text(op.srcs[0].type)} of products"
+            remarks.add(SumAsProduct(span_of(op), tile_text(op.result[0].type), why))
             _rewrite(op, *factors)
             changed = True
     return changed

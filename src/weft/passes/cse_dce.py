@@ -17,6 +17,7 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import Builder, is_float, is_int, segments, tt
 from weft.ops.table import ROWS
 
@@ -29,9 +30,9 @@ _ISOLATED = (tt.FuncOp,)
 _COMMUTES = frozenset(name for name, row in ROWS.items() if row.commutes)
 
 
-def cse_dce(root: Operation, fuse: bool = True) -> None:
+def cse_dce(root: Operation, fuse: bool = True, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite what `root` (a module, a function) holds; with `fuse`, a product and a sum may be rounded together."""
-    walk = _Walk(fuse)
+    walk = _Walk(fuse, remarks)
     walk.inside(root)
     _sweep(root)
 
@@ -39,7 +40,8 @@ def cse_dce(root: Operation, fuse: bool = True) -> None:
 class _Walk:
     """The walk forward: operations seen, in scopes."""
 
-    def __init__(self, fuse: bool) -> None:
+    def __init__(self, fuse: bool, remarks: RemarkCollector) -> None:
+        self.remarks = remarks
         self.folder = Folder(fuse)
         self._seen: dict[object, Operation] = {}
         self._log: list[object] = []
@@ -103,7 +105,7 @@ class _Walk:
         if op.regions:
             if isinstance(op, scf.IfOp) and _known_branch(op):
                 return True
-            if isinstance(op, scf.ForOp) and enter_known_loop(op):
+            if isinstance(op, scf.ForOp) and enter_known_loop(op, self.remarks):
                 return True
             self.inside(op)
             return False

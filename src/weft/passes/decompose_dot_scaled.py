@@ -21,6 +21,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import Unsupported
+from weft.base.remarks import NO_REMARKS, ProductSplit, RemarkCollector
 from weft.ir import (
     Builder,
     bf16,
@@ -40,7 +41,9 @@ from weft.ir import (
     shape_of,
     span_of,
     tensor_of,
+    tile_text,
     tt,
+    type_text,
 )
 
 from .removal import remove
@@ -57,7 +60,7 @@ _KNOWN = (
 )
 
 
-def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
+def decompose_dot_scaled(root: Operation, *, denormals: bool = True, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite every scaled product inside `root`. Gives whether there was any.
 
     Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
@@ -65,11 +68,11 @@ def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
     """
     products = find(root, tt.DotScaledOp)
     for op in products:
-        _rewrite(op, denormals)
+        _rewrite(op, denormals, remarks)
     return bool(products)
 
 
-def _rewrite(op: tt.DotScaledOp, denormals: bool) -> None:
+def _rewrite(op: tt.DotScaledOp, denormals: bool, remarks: RemarkCollector) -> None:
     kinds = [tt.ScaleDotElemType(int_value(op.properties[n])) for n in ("a_elem_type", "b_elem_type")]
     for kind in kinds:
         if kind not in _KNOWN:
@@ -93,6 +96,9 @@ def _rewrite(op: tt.DotScaledOp, denormals: bool) -> None:
     exponents = [s for s in (op.a_scale, op.b_scale) if s is not None and not is_float(s.type)]
     if exponents and element == bf16 and not denormals:
         sides = [b.cast(arith.ExtFOp, side, f32) for side in sides]
+    names, multiplied = " and ".join(kind.name.lower() for kind in kinds), type_text(element_of(sides[0].type))
+    why = f"operands in {names} are widened, scaled, and multiplied as {multiplied}: no scaled instruction is used"
+    remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
     properties = {"inputPrecision": enum_attr(tt.InputPrecision.IEEE)}
     result = b.create(tt.DotOp, (*sides, op.c), (op.d.type,), properties).d
     result.name_hint = op.d.name_hint

@@ -39,8 +39,8 @@ def gpu_tile_pipeline(
 ) -> ModuleOp:
     """`tile_pipeline`, and what is for blocks of so many threads; with `fuse`, a product and a sum may be rounded
     together, and sums of a loop be added in another order."""
-    tile_pipeline(module, fuse=fuse)
-    if fuse and contract_sums(module):
+    tile_pipeline(module, fuse=fuse, remarks=remarks)
+    if fuse and contract_sums(module, remarks):
         cse_dce(module)
     partial_sums(module, threads, reorder=fuse, remarks=remarks)  # after it: a sum of products is no sum any more
     return module
@@ -68,15 +68,15 @@ def gpu_pipeline(
     values that mean nothing are found where they matter (see `check_values`).
     """
     adds = passes_of(machine)
-    rewrite_descriptors(module, machine.name)
-    decompose_dot_scaled(module)
+    rewrite_descriptors(module, machine.name, remarks if machine.async_proxy else NO_REMARKS)
+    decompose_dot_scaled(module, remarks=remarks)
     if debug and values:
         check_values(module)
         check_stores(module, barriers=True)
     if debug:
         explain_asserts(module)
     split_products(module, machine, remarks)
-    cse_dce(module, fuse)  # the rewrites repeat themselves for each access
+    cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another

@@ -100,9 +100,8 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool
     taken = max(1, prod(shape) // threads) * max(1, bit_width(element_of(carried.type)) // 32)
     if parts is None or taken > left:
         return 0
-    if remarks:
-        why = "each lane adds up its own part, and lanes are combined once, after the loop"
-        remarks.add(SumInParts(span_of(added), tile_text(carried.type), why, (site_of(reduced),)))
+    why = "each lane adds up its own part, and lanes are combined once, after the loop"
+    remarks.add(SumInParts(span_of(added), tile_text(carried.type), why, (site_of(reduced),)))
     element = element_of(carried.type)
     partial_type = tensor_of(shape, element)
     init = loop.operands[3 + index]

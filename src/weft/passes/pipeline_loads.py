@@ -148,8 +148,9 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         few = 0 < room < min(stages, ENOUGH_STAGES)
         if (few or _is_crowded(limit, used, stage_bytes, stages)) and _is_held(loop, chosen):
             most = min(stages, room + 1)
-            tell.copied(candidates, chosen, most, [most - 1] * len(chosen))
-            PipelinedLoop(loop, chosen, most, [most - 1] * len(chosen), machine, by_twos, in_registers=True).rewrite()
+            counts = [most - 1] * len(chosen)
+            tell.copied(candidates, chosen, most, counts, most)
+            PipelinedLoop(loop, chosen, most, counts, machine, by_twos, remarks, in_registers=True).rewrite()
             return
         most = min(stages, room)
         if most > 1:
@@ -157,10 +158,10 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             tiles = [(c.load.result, c.bytes) for c in chosen]
             warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
-            tell.copied(candidates, chosen, most, counts)
-            PipelinedLoop(loop, chosen, most, counts, machine, twice).rewrite()
+            tell.copied(candidates, chosen, most, counts, min(stages, room))
+            PipelinedLoop(loop, chosen, most, counts, machine, twice, remarks).rewrite()
             return
-    tell.copied(candidates, (), 1, ())
+    tell.copied(candidates, (), 1, (), 1)
 
 
 class _Telling:
@@ -182,9 +183,14 @@ class _Telling:
             self.remarks.add(NotPipelined(span_of(load), tile_text(load.result.type), reason))
 
     def copied(
-        self, candidates: Sequence[CopiedLoad], chosen: Sequence[CopiedLoad], stages: int, counts: Sequence[int]
+        self,
+        candidates: Sequence[CopiedLoad],
+        chosen: Sequence[CopiedLoad],
+        stages: int,
+        counts: Sequence[int],
+        fit: int,
     ) -> None:
-        """Some of the loads that may be copied ahead are, into so many buffers each."""
+        """Some of the loads that may be copied ahead are, into so many buffers each; `fit` stages have room."""
         for c in candidates if self.remarks else ():
             if c not in chosen:
                 self.stays(c.load, f"shared memory has no room for 2 buffers of {c.bytes} bytes")
@@ -192,7 +198,9 @@ class _Telling:
             pairs = list(zip(chosen, counts, strict=True))
             copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), n, c.bytes) for c, n in pairs)
             total = sum(c.bytes * n for c, n in pairs)
-            self.remarks.add(Pipelined(span_of(self.loop), stages, self.stages, copies, total))
+            fewer = "more do not fit into shared memory" if stages == fit else "one less makes room for another block"
+            told = (stages, self.stages, copies, total, fewer if stages < self.stages else "")
+            self.remarks.add(Pipelined(span_of(self.loop), *told))
 
 
 def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> int:
@@ -320,7 +328,7 @@ def _source(value: SSAValue) -> SSAValue:
 def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> CopiedLoad | str:
     """What a load of a tile becomes, or why it stays."""
     if not is_multiplied(op.result):
-        return "no product takes its tile"
+        return "it is no operand of a product, and only those are copied ahead"
     if op.other is not None and not _is_zero(op.other):
         return "what it has where the mask is false is not 0, which is all that a copy can give"
     bits = bit_width(element_of(op.result.type))

@@ -19,7 +19,23 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, bit_width, bool_attr, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
+from weft.base.remarks import ProductOverlap, RemarkCollector
+from weft.ir import (
+    Builder,
+    bit_width,
+    bool_attr,
+    element_of,
+    i1,
+    i32,
+    i32_attr,
+    i64,
+    like,
+    segments,
+    shape_of,
+    site_of,
+    span_of,
+    tt,
+)
 from weft.ir.gpu import MemDescType, async_token, memdesc
 from weft.ir.gpu.ttg import (
     AsyncCommitGroupOp,
@@ -87,8 +103,10 @@ class PipelinedLoop:
         counts: Sequence[int],
         machine: Machine,
         by_twos: bool,
+        remarks: RemarkCollector,
         in_registers: bool = False,
     ) -> None:
+        self.remarks = remarks
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
         self.machine, self.by_twos, self.in_registers = machine, by_twos, in_registers
         part = slice_of(loop, [x for c in copied for x in inputs_of(c.load)])
@@ -114,11 +132,19 @@ class PipelinedLoop:
         landed = anchor = self.landed(first, slots)
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
+            how = "the product goes on while operands are stored to the other of two buffers"
             anchor = overlap_stores(self.loop, stored, parity)
         elif max(self.counts) > self.stages and overlaps_two_iterations(self.loop, frozenset()):
+            how = "two iterations' products are under way at a time"
             anchor = overlap_two_iterations(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
+        elif (overlaps := overlap_products(self.loop)) is not None:
+            how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
         else:
-            anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
+            how = "none, as the iteration uses the result, or the operands do not outlast it"
+            anchor = begin_product(self.loop) or anchor
+        if self.by_warpgroups:
+            sites = tuple(site_of(op) for op in self.loop.body.block.ops if isinstance(op, WarpGroupDotOp))
+            self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how, sites))
         if self.in_registers:
             anchor = self.last_read(anchor)
         end = self.loop.body.block.last_op

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import signature_of, tt
 
 from .check_bounds import check_bounds
@@ -31,23 +32,28 @@ from .structure_branches import structure_branches
 from .unroll_loops import unroll_loops
 
 
-def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
+def tile_pipeline(module: ModuleOp, *, fuse: bool = True, remarks: RemarkCollector = NO_REMARKS) -> ModuleOp:
     """One function of one block for each kernel: no calls, no branches between blocks, no block pointers.
 
     With `fuse` (`enable_fp_fusion`), a product and a sum may be rounded together, here and in what follows.
     """
     structure_branches(module)  # first: only a function of one block can be copied into a loop's body
     inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
-    enter_known_loops(module)  # after it: bounds may be arguments of the function
-    unroll_loops(module)  # after it: what has one iteration is no loop
+    enter_known_loops(module, remarks)  # after it: bounds may be arguments of the function
+    unroll_loops(module, remarks)  # after it: what has one iteration is no loop
     if rewrite_block_pointers(module):
-        cse_dce(module, fuse)  # the rewrite repeats itself for each access
+        cse_dce(module, fuse, remarks)  # the rewrite repeats itself for each access
         drop_unchanged(module)  # and only then is it seen which offsets stay the same
     return module
 
 
 def cpu_pipeline(
-    module: ModuleOp, *, debug: bool = False, values: bool = False, fuse: bool = True
+    module: ModuleOp,
+    *,
+    debug: bool = False,
+    values: bool = False,
+    fuse: bool = True,
+    remarks: RemarkCollector = NO_REMARKS,
 ) -> tuple[ModuleOp, list[str] | None]:
     """What `tile_pipeline` gave, for the CPU; also gives the type strings of the kernel's parameters.
 
@@ -60,7 +66,7 @@ def cpu_pipeline(
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_descriptors(module)
-    decompose_dot_scaled(module, denormals=False)
+    decompose_dot_scaled(module, denormals=False, remarks=remarks)
     expand_polls(module)
     if debug:  # after the rewrites: these see every access as a tile of pointers
         if values:
@@ -70,7 +76,7 @@ def cpu_pipeline(
             check_bounds(module)
             check_stores(module)  # after it: what is read again is only what was inside
         explain_asserts(module)
-    cse_dce(module, fuse)  # the rewrites repeat themselves; and what is constant is seen to be
+    cse_dce(module, fuse, remarks)  # the rewrites repeat themselves; and what is constant is seen to be
     drop_unchanged(module)
     scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made
     return module, signature

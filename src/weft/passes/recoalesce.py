@@ -121,7 +121,7 @@ def _tell(
     kind: type[LayoutChanged | LayoutKept],
 ) -> None:
     """Say at the first access of a tile what its layout becomes, or would."""
-    if not remarks:
+    if not remarks or layout.linear == chosen.linear:  # another name for it
         return
     accesses = (op for op in walk(function) if op.name in ("tt.load", "tt.store"))
     op = next(op for op in accesses if encoding_of(op.operands[0].type) == layout)

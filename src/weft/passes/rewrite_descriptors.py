@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, Signedness, TensorT
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base import Span, Unsupported
+from weft.base.remarks import NO_REMARKS, InstructionDeclined, RemarkCollector
 from weft.ir import (
     Builder,
     TensorDescType,
@@ -55,7 +56,7 @@ from .drop_unchanged import drop_unchanged
 from .expand import Expander, Handler
 
 
-def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
+def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do.
 
     `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
@@ -67,6 +68,10 @@ def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
         if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
         or any(isinstance(r.type, TensorDescType) for op in walk(f) for r in op.results)
     ]
+    for op in walk(root) if ops and remarks else ():
+        if op.name.startswith("tt.descriptor_"):
+            why = "descriptors of the Triton language are accessed by each thread, at addresses and with masks"
+            remarks.add(InstructionDeclined(span_of(op), "a bulk copy", why))
     for function in ops:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
         _arguments(function, expander)

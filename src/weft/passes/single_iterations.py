@@ -16,19 +16,20 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from weft.ir import find
+from weft.base.remarks import NO_REMARKS, RemarkCollector, Unrolled
+from weft.ir import find, span_of
 
 from .fold import int_of
 from .removal import put_in_place
 
 
-def enter_known_loops(root: Operation) -> None:
+def enter_known_loops(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the loops inside `root` whose bounds are constants, inner ones first."""
     for op in reversed(find(root, scf.ForOp)):
-        enter_known_loop(op)
+        enter_known_loop(op, remarks)
 
 
-def enter_known_loop(op: scf.ForOp) -> bool:
+def enter_known_loop(op: scf.ForOp, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Put the one iteration of a loop in its place, or its initial values. True if the loop is gone."""
     first, end, step = (int_of(bound) for bound in op.operands[:3])
     parent, body = op.parent, op.regions[0].block
@@ -39,5 +40,7 @@ def enter_known_loop(op: scf.ForOp) -> bool:
             return False
         for argument, value in zip(list(body.args), (op.operands[0], *op.operands[3:]), strict=True):
             argument.replace_all_uses_with(value)
+    if first < end:
+        remarks.add(Unrolled(span_of(op), "the loop", "it has one iteration, which stands in its place"))
     put_in_place(op, body if first < end else None, list(op.operands[3:]))
     return True

@@ -57,17 +57,15 @@ def split_products(root: Operation, machine: Machine, remarks: RemarkCollector =
         element = element_of(op.a.type)
         precision = int_value(op.inputPrecision) if op.inputPrecision is not None else tt.InputPrecision.IEEE
         if element == f32 and precision in PARTS:
-            if remarks:
-                kind = "tf32" if precision == tt.InputPrecision.TF32x3 else "bf16"
-                count = 3 if PARTS[tt.InputPrecision(precision)] == 2 else 6
-                why = f"{count} products of {kind} have nearly all bits of f32, as input_precision asks"
-                remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
+            kind = "tf32" if precision == tt.InputPrecision.TF32x3 else "bf16"
+            count = 3 if PARTS[tt.InputPrecision(precision)] == 2 else 6
+            why = f"{count} products of {kind} have nearly all bits of f32, as input_precision asks"
+            remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
             _in_parts(op, tt.InputPrecision(precision))
             changed = True
         elif is_float(op.a.type) and bit_width(element) == 8 and not _has_instruction(op, machine):
-            if remarks:
-                why = f"{type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
-                remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
+            why = f"{type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
+            remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
             _widened(op)
             changed = True
     return changed

@@ -82,10 +82,9 @@ def _store(op: ConvertLayoutOp, machine: Machine, remarks: RemarkCollector) -> N
     layout = memory_for(shape, bits, [before], after, machine)
     if layout is None or any(not isinstance(use.operation, tt.DotOp) for use in op.result.uses):
         return
-    if remarks:
-        why = f"a lane has {after.in_dims['register']} elements of it, and needs a few at a time"
-        users = tuple(dict.fromkeys(site_of(use.operation) for use in op.result.uses))
-        remarks.add(OperandInMemory(span_of(op), tile_text(op.src.type), why, users))
+    why = f"a lane has {after.in_dims['register']} elements of it, and needs a few at a time"
+    users = tuple(dict.fromkeys(site_of(use.operation) for use in op.result.uses))
+    remarks.add(OperandInMemory(span_of(op), tile_text(op.src.type), why, users))
     memory = (
         Builder.before(op).create(LocalAllocOp, (op.src,), (memdesc(shape, element, layout, mutable=False),)).result
     )

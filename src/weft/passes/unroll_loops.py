@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError
+from weft.base.remarks import NO_REMARKS, RemarkCollector, Unrolled
 from weft.ir import Builder, find, i32_attr, span_of, walk
 
 from .fold import int_of
@@ -36,18 +37,22 @@ MAX_OPERATIONS = 1_000_000
 """How many operations a loop may grow to."""
 
 
-def unroll_loops(root: Operation) -> None:
+def unroll_loops(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Unroll the loops inside `root` that say by how much, inner ones first."""
     for op in reversed(find(root, scf.ForOp)):
         factor = op.attributes.pop(FACTOR, None)
         if isinstance(factor, IntegerAttr) and factor.value.data > 1:
-            _unroll(op, factor.value.data)
+            _unroll(op, factor.value.data, remarks)
 
 
-def _unroll(rest: scf.ForOp, factor: int) -> None:
+def _unroll(rest: scf.ForOp, factor: int, remarks: RemarkCollector) -> None:
     iterations = _known_iterations(rest)
     if iterations is not None and iterations < factor:
+        remarks.add(Unrolled(span_of(rest), "not the loop", f"it has {iterations} iterations, fewer than {factor}"))
         return
+    left = "those that are left" if iterations is None else str(iterations % factor)
+    why = f"{factor} iterations at a time, as loop_unroll_factor asks"
+    remarks.add(Unrolled(span_of(rest), "the loop", why if left == "0" else f"{why}; {left} one at a time"))
     if factor * sum(1 for _ in walk(rest)) > MAX_OPERATIONS:
         raise CompilationError(
             f"unrolled by {factor}, this loop has more than {MAX_OPERATIONS} operations",

@@ -47,10 +47,10 @@ class VendorPasses(Protocol):
     def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
         """Change layout IR in which it is known what is copied ahead."""
 
-    def of_author(self, module: ModuleOp) -> None:
+    def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
         """Change layout IR of a Gluon kernel, whose layouts are known: descriptors that it makes, fences it needs."""
 
-    def of_text(self, module: ModuleOp) -> None:
+    def of_text(self, module: ModuleOp, remarks: RemarkCollector) -> None:
         """Change layout IR that was given as text."""
 
 
@@ -76,7 +76,10 @@ class _Nothing:
     def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
         """Nothing."""
 
-    of_author = of_text = after_layouts
+    def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        """Nothing."""
+
+    of_text = of_author
 
 
 _NOTHING = _Nothing()

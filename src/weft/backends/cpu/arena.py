@@ -25,6 +25,8 @@ class Arena:
         self.f, self.base = f, base
         self.size = 0
         self.live: list[Buffer] = []
+        self.made: list[tuple[Value, int, Buffer]] = []
+        """All buffers: for which tile, and from which operation on."""
         self._names: dict[int, str] = {}
         self._fullest: list[Buffer] = []
 
@@ -53,6 +55,7 @@ class Arena:
         address = self.base if offset == 0 else self.f.entry_value(PTR, f"getelementptr i8, {self.base}, i64 {offset}")
         buffer = Buffer(address, elem, tuple(tuple(w) for w in weights or row_major(value.shape)), offset, size, last)
         self.live.append(buffer)
+        self.made.append((value, now, buffer))
         self._names[id(buffer)] = f"{value.name} {elem}[{', '.join(map(str, value.shape))}]"
         if offset + size > self.size:
             self.size = offset + size

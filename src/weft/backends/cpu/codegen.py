@@ -24,6 +24,7 @@ from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
+from weft.backends.cpu.telling import tell_buffers
 from weft.backends.cpu.waiting import may_wait
 from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import Function, Module
@@ -270,6 +271,7 @@ def emit(
     for value, reg in zip(program.params, body.args, strict=False):
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
+    tell_buffers(arena, program, remarks)
     stops = context.polls or bool(context.prints)
     fence = cpu.is_x86 and module.streams
     _worker(module, program, slots, fence=fence, checks=checks, stops=stops, numbered=numbered)

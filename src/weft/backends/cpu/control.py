@@ -110,6 +110,7 @@ def _for(s: Scheduler, op: Op) -> None:
     scalars = [k for k, v in enumerate(carried) if not v.is_tile]
     for k, v in enumerate(carried):
         if v.is_tile:
+            s.tell_kept(op.results[k], "the loop carries it")
             buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])))
     s.flush()
     start = [scalar(s, inits[k]) for k in scalars]
@@ -157,6 +158,8 @@ def _if(s: Scheduler, op: Op) -> None:
     buffers = {
         k: s.arena.allocate(r, op.index, max(op.last, s.last_use(r))) for k, r in enumerate(op.results) if r.is_tile
     }
+    for k in buffers:
+        s.tell_kept(op.results[k], "either side of the branch gives it")
     scalars = [k for k, r in enumerate(op.results) if not r.is_tile]
     saved = _Saved(s)
 
@@ -194,6 +197,8 @@ def _while(s: Scheduler, op: Op) -> None:
     before, after = op.regions[0][0], op.regions[1][0]
     last = max([op.last, *(s.last_use(r) for r in op.results)])
     buffers = {k: _carried_buffer(s, init, last) for k, init in enumerate(op.args) if init.is_tile}
+    for result in (r for r in op.results if r.is_tile):
+        s.tell_kept(result, "the loop carries it")
     s.flush()
     scalars = [k for k, init in enumerate(op.args) if not init.is_tile]
     starts = [scalar(s, op.args[k]) for k in scalars]

@@ -6,6 +6,7 @@ from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.program import Op
 from weft.backends.cpu.scan import load_elements, store_elements
 from weft.backends.cpu.schedule import Scheduler, anchor
+from weft.backends.cpu.telling import tell_loop
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I8, I32, I64, const
 from weft.backends.llvm.values import Value as Reg
@@ -23,6 +24,7 @@ def _gather(s: Scheduler, op: Op) -> None:
         inner *= size
     data, where = s.materialise(source, row_major(source.shape)), s.materialise(index, row_major(shape))
     result = s.allocate(op.result)
+    tell_loop(s.remarks, op, index, scalar="elements are looked up one by one")
     f = s.f
     with f.loop(const(I64, 0), const(I64, index.numel), const(I64, 1), at_least_once=True) as i:
         at = f.cast("sext", load_elements(f, index, where, i, 1), I64)
@@ -41,6 +43,7 @@ def _histogram(s: Scheduler, op: Op) -> None:
     data = s.materialise(source, row_major(source.shape))
     mask = s.materialise(op.args[1], row_major(source.shape)) if len(op.args) > 1 else None
     result = s.allocate(op.result)
+    tell_loop(s.remarks, op, source, scalar="two elements may count in one bin")
     f, bins = s.f, op.result.numel
     f.do(f"call void @llvm.memset.p0.i64(ptr align 64 {result.address.name}, i8 0, i64 {bins * 4}, i1 false)")
     f.module.declare("llvm.memset.p0.i64", I8.with_elem("void"), [result.address.type, I8, I64, I1])
@@ -68,6 +71,7 @@ def _map_elementwise(s: Scheduler, op: Op) -> None:
         raise Unsupported("map_elementwise with unstructured control flow", "cpu", span=op.span)
     sources = [s.materialise(a, row_major(a.shape)) for a in op.args]
     results = [s.allocate(r) for r in op.results]
+    tell_loop(s.remarks, op, op.args[0], scalar="each element may take a way of its own through the function")
     f = s.f
     saved, loads = dict(s.env), list(s.pending_loads)
     with f.loop(const(I64, 0), const(I64, op.args[0].numel), const(I64, pack), at_least_once=True) as i:

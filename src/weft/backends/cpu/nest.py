@@ -163,6 +163,7 @@ class Nest:
             analysis.deps(value, coords)
             analysis.steps(value, coords)
         self.vector_bits = vector_bits
+        self.versions: list[str] = []  # besides the plain one, for remarks
         self._choose()
 
     # -- planning ---------------------------------------------------------------------------------------------------

@@ -20,8 +20,10 @@ from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
+from weft.backends.cpu.telling import tile_text
 from weft.backends.llvm.values import I32, I64, PTR, VOID, const
 from weft.backends.llvm.values import Value as Reg
+from weft.base.remarks import Prefetched
 
 LINE = 64  # bytes
 MOST = 5  # log2 of the lines that one register block may prefetch for one load
@@ -31,9 +33,9 @@ Between = Callable[[Reg], None]
 
 @dataclass
 class Tile:
-    """A load to be prefetched: its pointers, their coordinates, and the bits that count lines."""
+    """A load to be prefetched, the coordinates of its pointers, and the bits that count lines."""
 
-    pointers: Value
+    load: Op
     coords: Coords
     lines: list[int]
 
@@ -61,7 +63,7 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
             width = log2(max(1, LINE * 8 // element_bits(value.elem)))
             within = consecutive_run(steps)[:width]
             bits = [b for coord in coords for b in coord if b >= 0]
-            tiles.append(Tile(load.args[0], coords, sorted(b for b in bits if b not in within)))
+            tiles.append(Tile(load, coords, sorted(b for b in bits if b not in within)))
     return tiles
 
 
@@ -129,23 +131,25 @@ def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
     for value in _computed_in(loop.block, following):
         del following[value]
     env = _Lazily(s, following)
-    tiles = [t for t in tiles if _computable(s, env, t.pointers, t.coords)]
     width = log2(blocks)
+    few = [t for t in tiles if len(t.lines) - width <= MOST]
+    tiles = [t for t in few if _computable(s, env, t.load.args[0], t.coords)]
+    for t in tiles if s.remarks else ():
+        why = "while an iteration multiplies, it fetches the cache lines that the next one loads"
+        s.remarks.add(Prefetched(t.load.span, tile_text(t.load.result), why))
 
     def emit(block: Reg) -> None:
         f = s.f
         f.module.declare("llvm.prefetch.p0", VOID, [PTR, I32, I32, I32])
         for tile in tiles:
             unrolled = tile.lines[: max(0, len(tile.lines) - width)]
-            if len(unrolled) > MOST:
-                continue
             ev = Evaluator(f, env, ())
             _bind(ev, block, tile.lines[len(unrolled) :])
             for k in range(1 << len(unrolled)):
                 fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(unrolled)}
                 bound = {b: fixed.get(b, b if b in ev.loops else -1) for coord in tile.coords for b in coord if b >= 0}
                 at = tuple(tuple(bound.get(b, b) for b in coord) for coord in tile.coords)
-                address = vector_of(f, ev.pointer(tile.pointers, at), 0)
+                address = vector_of(f, ev.pointer(tile.load.args[0], at), 0)
                 f.do(f"call void @llvm.prefetch.p0({address}, i32 0, i32 2, i32 1)")
 
     return emit

@@ -12,6 +12,7 @@ from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.reduce import emit_region
 from weft.backends.cpu.schedule import Scheduler, anchor
+from weft.backends.cpu.telling import tell_loop
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, const, const_lanes, vec
 from weft.backends.llvm.values import Value as Reg
@@ -47,6 +48,7 @@ def _scan(s: Scheduler, op: Op) -> None:
         else:
             emit.along(base, length, min(width, length), reverse)
 
+    tell_loop(s.remarks, op, op.args[0], min(width, inner if inner > 1 else length), len(shape) - 1)
     with f.loop(const(I64, 0), const(I64, outer), const(I64, 1), at_least_once=True) as i:
         at(i)
     for r, buffer in zip(op.results, results, strict=True):

@@ -41,7 +41,7 @@ from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, const
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported, registry
-from weft.base.remarks import InMemory, NotFused, RemarkCollector
+from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
 from weft.ops.table import ROWS
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
@@ -285,13 +285,13 @@ class Scheduler:
             reduce_bits = list(row_major(shape)[reductions[0].axis])
         self.f.cut()
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
-        if self.remarks:
-            tell_nest(nest, roots, self.program, self.remarks)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
         else:
             emit_pointwise(nest, self.streaming)
+        if self.remarks:
+            tell_nest(nest, roots, self.program, self.remarks)
         for root in roots:
             if isinstance(root, WriteRoot) and root.keep:
                 self.env.setdefault(root.value, root.buffer)
@@ -320,9 +320,12 @@ class Scheduler:
             return []
         if any(r.op is not None and r.op.name in EFFECTS for r in roots):
             return []
-        ahead = [self.fetch_ahead(self, p) for p in self.loaded if p.shape == roots[0].shape]
+        ahead = [(p, self.fetch_ahead(self, p)) for p in self.loaded if p.shape == roots[0].shape]
         self.loaded = [p for p in self.loaded if p.shape != roots[0].shape]
-        return [r for r in ahead if r is not None]
+        for p in (p for p, root in ahead if self.remarks and root is not None and p.op is not None):
+            why = "loops that leave memory alone fetch cache lines for it"
+            self.remarks.add(Prefetched(p.op.span if p.op else None, "what the next program loads here", why))
+        return [root for _, root in ahead if root is not None]
 
     def _gathered_first(
         self, inputs: Sequence[tuple[Value, Coords]], visited: dict[tuple[Value, Coords], None]
@@ -409,7 +412,7 @@ class Scheduler:
                 continue
             if not self.worth_keeping(value) or not self.needed_later(value, ops, written, answers):
                 continue
-            self._tell_kept(value, "it is used again later, and costs more to compute than to read")
+            self.tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
             written.add(value)
@@ -440,7 +443,8 @@ class Scheduler:
                 return held_in
         return None
 
-    def _tell_kept(self, value: Value, why: str) -> None:
+    def tell_kept(self, value: Value, why: str) -> None:
+        """That a tile is written to memory, and why."""
         if self.remarks and value.op is not None:
             self.remarks.add(InMemory(value.op.span, tile_text(value), variable(value), why))
 
@@ -452,7 +456,7 @@ class Scheduler:
         held_in = self.env.get(value)
         if isinstance(held_in, Buffer) and (weights is None or held_in.weights == weights):
             return held_in
-        self._tell_kept(value, why)
+        self.tell_kept(value, why)
         target = self.allocate(value, weights)
         self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, keep=held_in is None)])
         return target

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.evaluate import SHAPE_OPS
 from weft.backends.cpu.nest import Nest, Root, access_form
-from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Steps
 from weft.backends.cpu.roots import WriteRoot
-from weft.base.remarks import LoopNest, RemarkCollector, Site, VectorAccess
+from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
-__all__ = ["site_of", "tell_nest", "tile_text", "variable"]
+__all__ = ["site_of", "tell_buffers", "tell_loop", "tell_nest", "tile_text", "variable"]
+
+SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
 
 
 def site_of(op: Op | None) -> Site:
@@ -36,6 +39,32 @@ def _done_by(root: Root) -> Site:
     return site_of(root.op)
 
 
+def tell_loop(remarks: RemarkCollector, op: Op, tile: Value, lanes: int = 1, along: int = 0, scalar: str = "") -> None:
+    """A loop over a tile that is no nest: by so many lanes along a dimension, or why by none."""
+    if remarks:
+        bits, axes = element_bits(tile.elem), (along,) if lanes > 1 else ()
+        size = tile.shape, (site_of(op),), 0, lanes, bits, axes, 1, max(1, tile.numel // lanes)
+        remarks.add(LoopNest(op.span, *size, scalar=scalar))
+
+
+def tell_buffers(arena: Arena, program: FunctionProgram, remarks: RemarkCollector) -> None:
+    """The buffers of scratch memory, now that it is known for how long each is in use."""
+    places = {op.index: op.span for op in _ops(program.blocks)} if remarks else {}
+    for value, begin, buffer in arena.made if remarks else ():
+        name = f" (`{variable(value)}`)" if variable(value) else ""
+        spans = [places.get(k) for k in (begin, buffer.last)]
+        span = value.op.span if value.op is not None else spans[0]
+        what = f"tile of {'x'.join((*map(str, value.shape), buffer.elem))}{name}"
+        remarks.add(ScratchBuffer(span, buffer.size, buffer.offset, what, *spans))
+
+
+def _ops(blocks: Sequence[Block]) -> Iterator[Op]:
+    for op in (op for block in blocks for op in block.ops):
+        yield op
+        for region in op.regions:
+            yield from _ops(region)
+
+
 def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remarks: RemarkCollector) -> None:
     """Say what a nest does and how, and how each of its loads and stores goes with its lanes."""
     axes = [axis for axis in reversed(range(len(nest.shape))) for _ in range(nest.shape[axis].bit_length() - 1)]
@@ -51,7 +80,10 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
     prices = tuple((" and ".join(map(str, along(lanes))), round(price, 3)) for lanes, price in nest.prices.items())
     lanes, unrolled = 1 << len(nest.lane_bits), 1 << len(nest.unroll)
     size = nest.shape, does, fused, lanes, nest.data_bits, along(nest.lane_bits), unrolled, loops
-    remarks.add(LoopNest(span, *size, tuple(dict.fromkeys(prices))))
+    least = {name: min(p for n, p in prices if n == name) for name, _ in prices}
+    scalar = nest.data_bits > nest.vector_bits // 2 or not nest.count
+    why = f"an element of {nest.data_bits} bits fills a vector of {nest.vector_bits}" if nest.count and scalar else ""
+    remarks.add(LoopNest(span, *size, tuple(least.items()), why, tuple(nest.versions)))
     if not nest.lane_bits:
         return
     for value, coords in nest.visited:
@@ -61,6 +93,10 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
             transposed = id(value) in nest.transposes
             _tell_access("load", op, value, op.args[0], steps, transposed, nest, axes, program, remarks)
     for root in roots:
+        if root.op is not None and root.op.name.startswith("tt.atomic"):
+            tile, fact = (*root.op.results, *root.op.args[1:])[0], "no instruction changes several places at once"
+            how = tile_text(tile), "one after the other", 1 << len(nest.lane_bits), fact
+            remarks.add(VectorAccess(root.op.span, "atomic", *how))
         if root.op is not None and root.op.name == "tt.store":
             for target, coords, _ in root.accesses():
                 if isinstance(target, Value):
@@ -119,12 +155,7 @@ def _factor(pointer: Value, program: FunctionProgram) -> str:
     for v in _computed_of(pointer):
         if v.op is not None and v.op.name == "arith.muli" and v.is_tile:
             for factor in v.op.args:
-                while factor.op is not None and factor.op.name in (
-                    "tt.splat",
-                    "tt.broadcast",
-                    "tt.expand_dims",
-                    "arith.extsi",
-                ):
+                while factor.op is not None and factor.op.name in SPREADING:
                     factor = factor.op.args[0]
                 if factor.op is None and factor in program.params:
                     names.add(program.names[program.params.index(factor)])

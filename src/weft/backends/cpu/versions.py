@@ -73,6 +73,11 @@ def versions(
     def either(conditions: list[Reg], yes: Version, no: Version) -> Sequence[Reg]:
         return nest.f.if_else(reduce(nest.f.and_, conditions), yes, no) if conditions else yes()
 
+    if holds or below:
+        nest.versions.append("without masks and remainders, for tiles that lie wholly inside of theirs")
+    if goes:
+        nest.versions.append("that stores past the caches, where a launch writes more than they hold")
+
     def unmasked() -> Sequence[Reg]:
         return either(goes, lambda: version(stores), lambda: version({}))
 

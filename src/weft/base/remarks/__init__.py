@@ -2,6 +2,7 @@
 
 from ..faces import publish as _publish
 from .barriers import *
+from .combining import *
 from .layouts import *
 from .loops import *
 from .memory import *

@@ -1,4 +1,4 @@
-"""Remarks about order: where threads wait for each other, and for whose sake."""
+"""Remarks about order: where threads wait for each other, or for memory, and for whose sake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from .remark import Remark, Site, with_article
 
-__all__ = ["Barrier"]
+__all__ = ["Barrier", "Fence"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,19 @@ class Barrier(Remark):
         return (
             f"{text} for {later}" if earlier == later else f"{text}: bytes that were for {earlier} are now for {later}"
         )
+
+
+@dataclass(frozen=True)
+class Fence(Remark):
+    """A fence that the compiler put in: matrix units and the copy engine read shared memory by a way of their own,
+    the asynchronous proxy, on which they need not see what threads have written before."""
+
+    kind: ClassVar[str] = "fence"
+    earlier: Site
+    """What writes."""
+    later: Site
+    """What reads, or writes the same bytes again."""
+
+    @property
+    def message(self) -> str:
+        return f"of the asynchronous proxy, between {self.earlier} and {self.later}"

@@ -22,14 +22,20 @@ class Pipelined(Remark):
     copies: tuple[Copy, ...]
     shared_bytes: int
     """Of all buffers together."""
+    fewer: str = ""
+    """Why there are fewer stages than were asked for."""
 
     @property
     def message(self) -> str:
         text = f"{self.stages} stages"
         if self.stages < self.asked:
-            text += f" of {self.asked} asked for, as more do not fit into shared memory"
+            text += f" of {self.asked} asked for, as {self.fewer}"
         copies = "; ".join(map(str, self.copies))
-        return f"{text}, {self.shared_bytes} bytes of shared memory: {copies}"
+        text += f", {self.shared_bytes} bytes of shared memory: {copies}"
+        counts = {copy.buffers for copy in self.copies}
+        if min(counts) < self.stages:
+            text += "; a barrier behind the reads of a buffer does for another buffer"
+        return f"{text}; one more, as two iterations' products are under way" if max(counts) > self.stages else text
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from weft.base.spans import Span
 
 from .remark import Alternative, Remark, Site, with_article
 
-__all__ = ["AccessWidth", "Conversion", "Gathered", "RowAligned", "SharedAccess", "SharedBuffer"]
+__all__ = ["AccessWidth", "BulkCopy", "Conversion", "Gathered", "Placed", "RowAligned", "SharedAccess", "SharedBuffer"]
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,32 @@ class SharedAccess(Remark):
 
 
 @dataclass(frozen=True)
-class SharedBuffer(Remark):
-    """A buffer in shared memory."""
+class BulkCopy(Remark):
+    """A tile that the copy engine moves between global and shared memory, as boxes."""
 
-    kind: ClassVar[str] = "shared buffer"
+    kind: ClassVar[str] = "bulk copy"
+    access: str
+    tile: str
+    boxes: int
+    box: tuple[int, ...]
+    """Elements of each along the tensor's dimensions."""
+    swizzle: int
+    """Bytes of the rows within which the engine changes the order of chunks of 16 bytes; 0 for none."""
+    warps: int
+    """How many warps begin the boxes, each by one lane."""
+
+    @property
+    def message(self) -> str:
+        boxes = f"{self.boxes} box{'es' if self.boxes > 1 else ''} of {'x'.join(map(str, self.box))}"
+        swizzle = f"swizzled by {self.swizzle} bytes" if self.swizzle else "not swizzled"
+        by = f"begun by {self.warps} warps" if self.warps > 1 else "begun by one lane"
+        return f"{self.access} of {self.tile} as {boxes}, {swizzle}, {by}"
+
+
+@dataclass(frozen=True)
+class Placed(Remark):
+    """A buffer: its size, its place, and how long it is in use."""
+
     bytes: int
     offset: int
     purpose: str
@@ -138,6 +160,13 @@ class SharedBuffer(Remark):
         if self.first.line == self.last.line:
             return f"{text}, in use on line {self.first.line}"
         return f"{text}, in use from line {self.first.line} to {self.last.line}"
+
+
+@dataclass(frozen=True)
+class SharedBuffer(Placed):
+    """A buffer in shared memory."""
+
+    kind: ClassVar[str] = "shared buffer"
 
 
 @dataclass(frozen=True)

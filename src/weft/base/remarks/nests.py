@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .memory import Placed
 from .remark import Remark, Site
 
-__all__ = ["InMemory", "LoopNest", "NotFused", "RegisterBlock", "VectorAccess"]
+__all__ = ["InMemory", "LoopNest", "NotFused", "RegisterBlock", "ScratchBuffer", "VectorAccess"]
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,26 @@ class LoopNest(Remark):
     unrolled: int
     """Vectors in the body of the innermost loop."""
     iterations: int
-    considered: tuple[tuple[str, float], ...]
+    considered: tuple[tuple[str, float], ...] = ()
     """Lanes along which dimensions, and the price of that, in loads of one vector for all that is accessed."""
+    scalar: str = ""
+    """Why there are no lanes."""
+    versions: tuple[str, ...] = ()
+    """What further copies of the loops leave out or do otherwise, and when they run."""
 
     @property
     def message(self) -> str:
         over = f"over {'x'.join(map(str, self.shape))}" if self.shape else "over one element"
         lanes = f"{self.lanes} lanes of {self.bits} bits along {_dimensions(self.along)}" if self.along else "no lanes"
-        sizes = f"{self.unrolled} vector{'s' if self.unrolled > 1 else ''} at a time, {self.iterations} iterations"
+        lanes += f", as {self.scalar}" if self.scalar else ""
+        what = "vector" if self.along else "element"
+        sizes = f"{self.unrolled} {what}{'s' if self.unrolled > 1 else ''} at a time, {self.iterations} iteration"
+        sizes += "s" if self.iterations > 1 else ""
         fused = f"{self.fused} operation{'s' if self.fused != 1 else ''} fused"
         text = f"{over}: {lanes}, {sizes}, for {', '.join(map(str, self.does))}, {fused}"
         others = [f"along {name} {price:.1f}" for name, price in self.considered]
-        return f"{text}; prices of lanes: {', '.join(others)}" if len(others) > 1 else text
+        text += f"; prices of lanes: {', '.join(others)}" if len(others) > 1 else ""
+        return "; ".join((text, *(f"a version {version}" for version in self.versions)))
 
 
 def _dimensions(along: tuple[int, ...]) -> str:
@@ -54,7 +63,8 @@ class VectorAccess(Remark):
     access: str
     tile: str
     form: str
-    """whole vectors, one value, transposed, every other element, nearby elements, short runs, element by element."""
+    """whole vectors, one value, transposed, every other element, nearby elements, short runs, element by element,
+    one after the other."""
     lanes: int
     fact: str
     """Why not by whole vectors; empty where it is."""
@@ -65,6 +75,13 @@ class VectorAccess(Remark):
     def message(self) -> str:
         text = f"{self.access} of {self.tile} by {self.lanes} lanes: {self.form}"
         return f"{text}, as {self.fact}" if self.fact else text
+
+
+@dataclass(frozen=True)
+class ScratchBuffer(Placed):
+    """A buffer in the scratch memory of a program, of the thread that runs it."""
+
+    kind: ClassVar[str] = "scratch buffer"
 
 
 @dataclass(frozen=True)

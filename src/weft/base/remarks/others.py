@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from .remark import Remark, Site
 
 __all__ = [
+    "CacheHint",
     "FewBlocks",
     "InParts",
     "LoadsSpread",
     "OperandInMemory",
+    "Prefetched",
+    "ProductOverlap",
     "ProductSplit",
     "ProductsJoined",
     "Rewritten",
     "StoredOnce",
+    "SumAsProduct",
     "SumInParts",
+    "Unrolled",
 ]
 
 
@@ -80,3 +85,33 @@ class FewBlocks(Rewritten):
     """A limit to the blocks that a multiprocessor runs at a time."""
 
     kind = "few blocks"
+
+
+class CacheHint(Rewritten):
+    """A hint for the caches that an access is given, although its author asked for none."""
+
+    kind = "cache hint"
+
+
+class ProductOverlap(Rewritten):
+    """Whether products of a loop go on while its next iteration begins."""
+
+    kind = "product overlap"
+
+
+class SumAsProduct(Rewritten):
+    """A sum of products that is computed as a product of matrices."""
+
+    kind = "sum as product"
+
+
+class Unrolled(Rewritten):
+    """A loop that does several iterations at a time, or whose only iteration stands in its place."""
+
+    kind = "unrolled"
+
+
+class Prefetched(Rewritten):
+    """What is fetched into the cache ahead of the loads that want it."""
+
+    kind = "prefetched"

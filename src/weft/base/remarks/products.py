@@ -1,4 +1,4 @@
-"""Remarks about products: by which instruction, and why not by another."""
+"""Remarks about instructions: of a product, and why it or a copy is not done by another one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ProductBy(Remark):
 
 @dataclass(frozen=True)
 class InstructionDeclined(Remark):
-    """A better matrix instruction of the machine that a product was not given."""
+    """A better instruction of the machine that a product, or a copy, was not given."""
 
     kind: ClassVar[str] = "instruction declined"
     instruction: str

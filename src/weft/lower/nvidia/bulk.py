@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import LayoutError, Note, Span, Unsupported
-from weft.ir import bit_width, int_value, shape_of, span_of
+from weft.base.remarks import BulkCopy
+from weft.ir import bit_width, int_value, shape_of, span_of, type_text
 from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
@@ -105,7 +106,7 @@ class _Transfer:
         if not desc.type.of_images or begin:
             self.boxes = _in_buffer(c, type, self.boxes, begin, width)
         _check_made(c, desc, self.boxes)
-        self.rank = len(coordinates)
+        self.c, self.rank, self.tile = c, len(coordinates), type
         self.map = c[desc]
         self.warps = _warps_for(self.boxes, c.program.warps) if spread else 1
         indices = range(0, len(self.boxes.offsets), self.warps)
@@ -127,6 +128,13 @@ class _Transfer:
         offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in indices], [self.boxes.offsets[b] for b in bits]
         moved = any(offsets) or any(by_warp)
         self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]
+
+    def tell(self, access: str) -> None:
+        """By which boxes the tile is moved."""
+        if self.c.program.remarks:
+            tile = "x".join((*map(str, self.tile.shape), type_text(self.tile.element_type)))
+            boxes = len(self.boxes.offsets), self.boxes.box, self.boxes.swizzle, self.warps
+            self.c.program.remarks.add(BulkCopy(self.c.build.span, access, tile, *boxes))
 
 
 def _warps_for(boxes: Boxes, warps: int) -> int:
@@ -199,6 +207,7 @@ def _begin_load(
     barrier: SSAValue, result: SSAValue, predicate: SSAValue,
 ) -> None:  # fmt: skip
     t = _Transfer(c, desc, coordinates, result, spread=True)
+    t.tell("load")
     active = elected(c, predicate, t.warps, whichever=True)
     operands, name = [t.shared, t.map, t.at, c[barrier]], f"cp.async.bulk.tensor.{t.rank}d.load"
     if offsets:
@@ -228,6 +237,7 @@ def _alike_blocks(buffer: SSAValue) -> int:
 def _store(c: Context, op: Operation) -> None:
     desc, *coordinates, source = op.operands
     t = _Transfer(c, desc, coordinates, source)
+    t.tell("store")
     c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.store", [t.map, t.at, t.shared, elected(c, whichever=True)])
     c.build.instruction("cp.async.bulk.commit_group", [])
 
@@ -237,6 +247,7 @@ def _reduce(c: Context, op: Operation) -> None:
     desc, *coordinates, source = op.operands
     kind = REDUCTIONS[int_value(op.properties["kind"])]
     t = _Transfer(c, desc, coordinates, source)
+    t.tell(kind)
     c.build.instruction(
         f"cp.async.bulk.tensor.{t.rank}d.reduce.{kind}", [t.map, t.at, t.shared, elected(c, whichever=True)]
     )

@@ -12,10 +12,13 @@ those order the fence before the copy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.analysis import touched_buffers
+from weft.base.remarks import Fence, Site
 from weft.ir.lane import Allocation, Block, LaneOp, LaneProgram
+
+from ..telling import site_of_access
 
 __all__ = ["insert_fences"]
 
@@ -28,14 +31,15 @@ def insert_fences(program: LaneProgram) -> None:
     touched = [(op, buffers) for op, how, buffers in touched_buffers(program) if how == "write"]
     places = _places(program.body)
     copies = [(op, buffers) for op, buffers in touched if _is_bulk(op)]
-    wanted = set()
+    wanted: dict[LaneOp, LaneOp] = {}
     for op, buffers in touched:
-        if not _is_bulk(op) and any(
-            _may_follow(places[id(copy)], places[id(op)]) and _share(program.shared, buffers, others)
-            for copy, others in copies
-        ):
-            wanted.add(id(op))
-    _insert(program.body, wanted)
+        for copy, others in copies if not _is_bulk(op) else ():
+            if _may_follow(places[id(copy)], places[id(op)]) and _share(program.shared, buffers, others):
+                wanted.setdefault(op, copy)
+    _insert(program, program.body, wanted)
+    for op in program.body.walk() if program.remarks else ():
+        if op.name == "fence" and op.attrs.get("made_barriers"):
+            program.remarks.add(Fence(op.span, Site("the making of an mbarrier", op.span), Site("the copy engine")))
 
 
 def _is_bulk(op: LaneOp) -> bool:
@@ -86,17 +90,18 @@ def _drop(block: Block) -> None:
             _drop(region)
 
 
-def _insert(block: Block, wanted: set[int]) -> None:
+def _insert(program: LaneProgram, block: Block, wanted: Mapping[LaneOp, LaneOp]) -> None:
     ops: list[LaneOp] = []
     covered = False
     for op in reversed(block.ops):
         for region in op.regions:
-            _insert(region, wanted)
+            _insert(program, region, wanted)
         first = next((x for x in (op, *(y for r in op.regions for y in r.walk())) if _is_fence(x) or _is_bulk(x)), None)
         if first is not None:  # of a loop or a branch, what comes first in it
             covered = _is_fence(first)
-        if id(op) in wanted and not covered:
+        if op in wanted and not covered:
             ops.append(LaneOp("fence", attrs={"kind": "async", "inserted": True}, span=op.span))
+            program.remarks.add(Fence(op.span, site_of_access(op), site_of_access(wanted[op])))
             covered = True
         ops.append(op)
     block.ops[:] = reversed(ops)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, Region
 
 from weft.base import CompilationError, Span, Unsupported
+from weft.base.remarks import Site as Side
 from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
 from weft.targets.table import first_with, has, instruction
@@ -193,6 +194,8 @@ class _Specialized:
         """All warps of the block."""
         attrs = {"scope": "block", "inserted": False, "id": ALL, "warps": self.total}
         self.c.build.add("barrier", (), (), attrs)
+        sides = Side("the kernel's own warps"), Side("its partitions")
+        self.c.program.between[self.c.build.block.ops[-1]] = "shared", *sides
 
     # -- registers ----------------------------------------------------------------------------------------------------
 

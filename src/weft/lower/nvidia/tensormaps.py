@@ -8,6 +8,7 @@ from weft.ir import int_value
 from weft.ir.lane import Value
 
 from ..context import Context
+from ..telling import barrier_between
 from .mbarriers import elected
 from .table import lowering
 
@@ -62,7 +63,7 @@ def _create(c: Context, op: Operation) -> None:
 @lowering("ttng.tensormap_fenceproxy_acquire")
 def _acquire(c: Context, op: Operation) -> None:
     """The first warp has written the map: the others wait for it."""
-    c.build.barrier("block", inserted=False)
+    barrier_between(c, "global", "the making of a tensor map", "its use")
     c.build.instruction("tensormap.acquire", [c[op.operands[0]]])
 
 

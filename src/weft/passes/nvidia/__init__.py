@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
+from weft.ir import walk
 from weft.layouts import DistributedLayout
 from weft.machines import Machine
 
 from ..vendor import AccessOf
 from .create_tensormaps import create_tensormaps
-from .fence_copies import fence_copies
+from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
 from .join_products import join_products
 from .share_stored import share_stored
@@ -45,14 +46,15 @@ class _Passes:
 
     def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
         share_stored(module, machine, remarks)
-        join_products(module, machine, remarks)  # after it: a store that is gone has nothing to be fenced for
+        if join_products(module, machine, remarks):  # after it: a store that is gone has nothing to be fenced for
+            tell_fences(walk(module), remarks)
 
-    def of_author(self, module: ModuleOp) -> None:
+    def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
         create_tensormaps(module)
-        fence_reads(module)
+        fence_reads(module, remarks)
 
-    def of_text(self, module: ModuleOp) -> None:
-        fence_copies(module)
+    def of_text(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        fence_copies(module, remarks)
 
 
 PASSES = _Passes()

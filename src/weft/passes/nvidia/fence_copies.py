@@ -11,18 +11,43 @@ PTX. For layout IR as text only: in a Gluon kernel the author decides.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from collections.abc import Iterable
 
-from weft.ir import Builder, bool_attr, walk
-from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector, Site
+from weft.ir import Builder, bool_attr, site_of, span_of, walk
+from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp, LocalAllocOp, LocalStoreOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 
 
-def fence_copies(module: ModuleOp) -> None:
+def fence_copies(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Put a fence after each wait for copies that has none, in a module with products of warp groups."""
     ops = list(walk(module))
     if not all(any(isinstance(op, kind) for op in ops) for kind in (AsyncCopyGlobalToLocalOp, WarpGroupDotOp)):
         return
     for op in ops:
         if isinstance(op, AsyncWaitOp) and not isinstance(op.next_op, FenceAsyncSharedOp):
-            Builder.after(op).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+            fence = Builder.after(op).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+            tell_fences([fence], remarks)
+
+
+def _stores(op: Operation) -> bool:
+    return isinstance(op, LocalStoreOp | LocalAllocOp) and bool(op.operands)
+
+
+def tell_fences(ops: Iterable[Operation], remarks: RemarkCollector) -> None:
+    """Say between which operations each of the fences among some stands."""
+    for fence in ops if remarks else ():
+        if isinstance(fence, FenceAsyncSharedOp):
+            before, behind = fence.prev_op, fence.next_op
+            while before is not None and not (isinstance(before, AsyncWaitOp) or _stores(before)):
+                before = before.prev_op
+            reader = None
+            while behind is not None and reader is None:
+                reader = next((op for op in walk(behind) if isinstance(op, WarpGroupDotOp)), None)
+                behind = behind.next_op
+            earlier = site_of(before) if before is not None else Site("what threads have stored before")
+            later = site_of(reader) if reader is not None else Site("products of warp groups")
+            remarks.add(Fence(span_of(fence), earlier, later))

@@ -18,7 +18,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import Builder, bool_attr
+from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector
+from weft.ir import Builder, bool_attr, site_of, span_of
 from weft.ir.gpu import ttg, ttng
 
 __all__ = ["fence_reads"]
@@ -31,25 +32,26 @@ VIEWS = (
     ttg.MemDescReinterpretOp,
 )
 
-Unfenced = set[SSAValue | None]
-"""Allocations that threads have written since the last fence; None is some that is not known."""
+Unfenced = dict[SSAValue | None, Operation]
+"""Allocations that threads have written since the last fence, and by what; None is some that is not known."""
 
 
-def fence_reads(module: ModuleOp) -> None:
+def fence_reads(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Put a fence before each asynchronous read of shared memory that threads wrote, if there is none."""
     for op in module.body.block.ops:
         for region in op.regions:
             for block in region.blocks:
-                _Walk().block(block, set())
+                _Walk(remarks).block(block, {})
 
 
 class _Walk:
     """A way through a function, with what is unfenced."""
 
-    def __init__(self) -> None:
+    def __init__(self, remarks: RemarkCollector) -> None:
+        self.remarks = remarks
         self.parameters: dict[SSAValue, SSAValue] = {}
         """What the arguments of partitions are outside of them."""
-        self.told: Unfenced = set()
+        self.told: Unfenced = {}
         """What was unfenced where this partition told others, by an mbarrier, that it has come so far."""
 
     def root(self, memory: SSAValue) -> SSAValue | None:
@@ -75,31 +77,34 @@ class _Walk:
             unfenced.clear()
         elif isinstance(op, ttng.ArriveBarrierOp | ttng.AsyncCopyMbarrierArriveOp):
             self.told |= unfenced
-        elif any(_meet(self.root(memory), unfenced) for memory in _read(op)):
+        elif written := next((by for memory in _read(op) if (by := _meet(self.root(memory), unfenced))), None):
+            if self.remarks:
+                self.remarks.add(Fence(span_of(op), site_of(written), site_of(op)))
             Builder.before(op).create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
             unfenced.clear()
         elif isinstance(op, ttg.WarpSpecializeOp):
             self.partitions(op, unfenced)
         elif op.name == "tt.call":
-            unfenced.add(None)
+            unfenced[None] = op
         elif op.regions:
             self.regions(op, unfenced)
         else:
-            unfenced |= {self.root(memory) for memory in _written(op)}
+            unfenced |= {self.root(memory): op for memory in _written(op)}
 
     def regions(self, op: Operation, unfenced: Unfenced) -> None:
         """A loop goes round, so what its end leaves unfenced is so at its beginning too; of branches one is taken."""
         loops = op.name in ("scf.for", "scf.while")
-        before = set(unfenced)
+        before = dict(unfenced)
         for _ in range(2 if loops else 1):
-            ends = [set(before) for _ in op.regions]
+            ends = [dict(before) for _ in op.regions]
             for region, end in zip(op.regions, ends, strict=True):
                 for block in region.blocks:
                     self.block(block, end)
-            if loops:
-                before.update(*ends)
+            for end in ends if loops else ():
+                before |= end
         unfenced.clear()
-        unfenced.update(*([before] if loops else ends))
+        for end in [before] if loops else ends:
+            unfenced |= end
 
     def partitions(self, op: ttg.WarpSpecializeOp, unfenced: Unfenced) -> None:
         """All partitions run side by side: each may read what another has told it of."""
@@ -107,20 +112,21 @@ class _Walk:
         bodies = [op.defaultRegion.block, *(region.block for region in (holder.regions if holder else ()))]
         for body in bodies[1:]:
             self.parameters.update(zip(body.args, op.explicitCaptures, strict=True))
-        told, self.told = self.told, set()
-        ends: Unfenced = set()
+        told, self.told = self.told, {}
+        ends: Unfenced = {}
         for _ in range(2):
             before = unfenced | self.told
             for body in bodies:
-                end = set(before)
+                end = dict(before)
                 self.block(body, end)
                 ends |= end
         self.told |= told
         unfenced |= ends
 
 
-def _meet(root: SSAValue | None, unfenced: Unfenced) -> bool:
-    return bool(unfenced) and (root is None or root in unfenced or None in unfenced)
+def _meet(root: SSAValue | None, unfenced: Unfenced) -> Operation | None:
+    """What has written memory that is not fenced."""
+    return next(iter(unfenced.values()), None) if root is None else unfenced.get(root, unfenced.get(None))
 
 
 def _read(op: Operation) -> list[SSAValue]:

@@ -56,10 +56,10 @@ ENOUGH_WARPS = 16
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 
-def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> None:
-    """Rewrite a module of layout IR for a machine."""
+def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> bool:
+    """Rewrite a module of layout IR for a machine. Gives whether there are such products."""
     if not find(module, WarpGroupDotOp):
-        return
+        return False
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
@@ -67,11 +67,11 @@ def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector =
             memory = _Memory(function, machine, warps) if rows else None
             for row in rows:
                 if memory is not None and memory.has_room(row):
-                    if remarks:
-                        first, *others = (site_of(op) for op in row.products)
-                        why = "they begin together and are awaited once, as none needs another's result"
-                        remarks.add(ProductsJoined(first.span, f"{len(row.products)} products", why, tuple(others)))
+                    first, *others = (site_of(op) for op in row.products)
+                    why = "they begin together and are awaited once, as none needs another's result"
+                    remarks.add(ProductsJoined(first.span, f"{len(row.products)} products", why, tuple(others)))
                     row.join()
+    return True
 
 
 @dataclass

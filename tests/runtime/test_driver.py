@@ -265,8 +265,12 @@ def test_an_interrupt_is_seen_within_a_second(threads: int) -> None:
 @pytest.mark.parametrize(("platform", "long"), [("linux", "i64"), ("linux", "i32"), ("win32", "i32")])
 def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, long: str) -> None:
     """It is made by the system it runs on; here LLVM only looks whether it is sound."""
-    clock = ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: 0)
-    system = SimpleNamespace(GetTickCount64=clock, SwitchToThread=ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0))
+    clock = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda count: 1)
+    system = SimpleNamespace(
+        QueryPerformanceCounter=clock,
+        QueryPerformanceFrequency=clock,
+        SwitchToThread=ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0),
+    )
     monkeypatch.setattr(ctypes, "WinDLL", lambda name: system, raising=False)
     monkeypatch.setattr(sys, "platform", platform)
     for module in (native, signals):
@@ -274,7 +278,7 @@ def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform:
     text = native._native_ir("amd64", platform == "win32", signals.Signals())
     module = llvm.parse_assembly(text)
     module.verify()
-    assert {"weft_run", "weft_help", "weft_poll", "weft_print"} <= {f.name for f in module.functions}
+    assert {"weft_run", "weft_grid", "weft_help", "weft_poll", "weft_print"} <= {f.name for f in module.functions}
 
 
 def test_usable_cores_is_positive() -> None:

@@ -47,7 +47,7 @@ def _forget() -> None:
 
 @pytest.mark.usefixtures("limit")
 def test_too_much_scratch_memory_is_refused_before_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_num_threads", 4)
+    monkeypatch.setattr(pool.ENGINE, "threads", 4)
     x = np.ones(4096, np.float32)
     out = np.zeros_like(x)
     _forget()
@@ -89,7 +89,7 @@ def test_the_limit_holds_for_threads_added_later() -> None:
     try:
         pool.set_scratch_limit(1 << 20)
         with pytest.raises(OutOfResources, match="1048576 bytes for each of 4 threads"):
-            crew.run(0, 0, 0, 0, 3, 1 << 20)
+            crew.prepare(1 << 20)
         assert not crew._busy.value  # the pool serves the next launch
     finally:
         crew.stop()

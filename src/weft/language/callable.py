@@ -381,6 +381,16 @@ class JITCallable:
         """Where the functions stand that are compiled with it, itself included: file and line of each definition."""
         return [(fn.file_name, fn.starting_line_number) for fn, _ in self._editions]
 
+    @property
+    def compiled_of(self) -> list[JITCallable]:
+        """The functions that are compiled with it, itself included."""
+        return [fn for fn, _ in self._editions]
+
+    @property
+    def watched_values(self) -> list[tuple[Callable[[str, Any], Any], str, Any]]:
+        """What `has_changed` asks: (a dictionary's `get`, name, value at that time), MISSING for a name without one."""
+        return self._watched
+
     def captures(self) -> bool:
         """Whether anything was read that can change while the program runs."""
         return bool(self.used_global_vals or self._used_callees or self._followed or self._editions)

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import Any, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load
 from weft.language.callable import JITCallable
 from weft.language.keys import is_constexpr_value, key_of, key_text
 
@@ -49,13 +49,14 @@ _ALSO_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 class _KernelCache(dict[str, Any]):
     """Compiled kernels by specialisation; clearing it forgets the entries of the warm path too."""
 
-    def __init__(self, entries: dict[Any, Any], elsewhere: dict[str | None, Any]) -> None:
+    def __init__(self, entries: dict[Any, Any], elsewhere: dict[str | None, Any], forget: Callable[[], None]) -> None:
         super().__init__()
-        self._entries, self._elsewhere = entries, elsewhere
+        self._entries, self._elsewhere, self._forget = entries, elsewhere, forget
 
     def clear(self) -> None:
         super().clear()
         self._entries.clear()
+        self._forget()
         for launches in self._elsewhere.values():
             launches.forget()
 
@@ -118,11 +119,12 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         self._entries: dict[Any, Entry] = {}
         self._fallbacks: dict[Any, Entry] = {}
         self._gpu: dict[str | None, Any] = {}
-        self._kernels = _KernelCache(self._entries, self._gpu)
+        self._kernels = _KernelCache(self._entries, self._gpu, self._forget_plans)
         self._key_cache: dict[Any, str] = {}
         self._compile_lock = threading.RLock()
         self._launcher: Callable[..., Any] = self._first_launch
         self._host: Callable[..., Any] | None = None
+        self._prepared: Any = None
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
         self.kernel: Any = None
 
@@ -194,7 +196,20 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             "_w_elsewhere": self._launch_elsewhere,
         }
         self._host = make_binder(self.__name__, self.params, spaces)
+        prepared = load("weft.runtime.prepared")  # with the driver, which whoever launches needs
+        if prepared.supported():
+            self._prepared = prepared.Prepared(self, self._host)
+            self._host = self._prepared.launch
         return self._host
+
+    def launch_by(self, before: Callable[..., Any], now: Callable[..., Any]) -> None:
+        """Take another launcher for arrays of the host in the place of one."""
+        self._host = now
+        self.relaunch(before, now)
+
+    def _forget_plans(self) -> None:
+        if self._prepared is not None:
+            self._prepared.forget()
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile."""

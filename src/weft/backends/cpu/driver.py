@@ -17,11 +17,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter_ns
 from typing import Any
 
 from weft.base import load
 
+from .engine import ALL, Record
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
 from .native import STATE_BYTES, STATE_FORMAT, loader, native
@@ -41,18 +41,6 @@ __all__ = [
 _NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # in the state, as i64 indices
 # struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks
 REPORT_FORMAT = "40x"
-
-WAKE_NS = 30_000
-"""Work below this is not worth waking a worker for: waking costs 5 to 50 us."""
-UNKNOWN_NS = 50_000_000
-"""What a program is taken to cost where nothing is known and there is a thread for each."""
-CHUNK_NS = 5_000_000
-"""The longest a chunk should take: bounds how long the last worker is waited for, and a program without loops keeps
-Ctrl-C waiting."""
-CHUNKS_PER_THREAD = 16
-FIRST_CHUNK = 64
-"""Programs in a chunk while nothing is known about their cost."""
-ALL = (1 << 63) - 1
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
@@ -76,7 +64,12 @@ class LoadedKernel:
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
         self._waits = bool(metadata.get("waits"))
-        self._ns = 0.0  # nanoseconds of one thread for one program, 0 while unknown
+        self.record = Record(self.address, self.scratch_bytes)
+        """What native code knows of it."""
+        self.plain = self._printer is None and not self._checks and not self._waits
+        """Whether a grid of it is run by `weft_grid` alone."""
+        self.table = ctypes.addressof(native().signals.table) if self._asks else 0
+        self.room = scratch.make
 
     def launcher(self, args_format: str) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that runs a grid; `args_format` has a struct code for every value."""
@@ -85,7 +78,7 @@ class LoadedKernel:
         free: list[tuple[Any, Any, int, int]] = []
         call, scratch_bytes, printer = self._call, self.scratch_bytes, self._printer
         printing = id(printer) if printer is not None else 0
-        table = ctypes.addressof(native().signals.table) if self._asks else 0
+        table = self.table
         run_many, fail = self._run_many, self._fail
         take, give = scratch.take, scratch.give
 
@@ -125,30 +118,23 @@ class LoadedKernel:
         if self._waits:
             self._run_waiting(words, args, state, scratch, total)
             return
-        threads, help_ = get_num_threads(), native().help
-        begin = perf_counter_ns()
-        per_program = self._ns
-        if per_program == 0.0 and total <= threads:
-            per_program = float(UNKNOWN_NS)  # a thread for each: they may even wait for each other
-        elif per_program == 0.0:
-            # Nothing is known: the first program tells the order of magnitude.
-            words[_CHUNK] = 1
-            help_(self.address, args, state, scratch, 1)
-            per_program = max(1.0, float(perf_counter_ns() - begin))
-        left = total - words[_NEXT]
-        work = per_program * left
-        used = 1
-        if threads > 1 and left > 1 and work > WAKE_NS:
-            wanted = min(threads - 1, left - 1, int(work // (WAKE_NS / 2)))
-            words[_CHUNK] = _chunk(left, wanted + 1, per_program, self._ns == 0.0)
-            if get_pool(threads).run(self.address, args, state, scratch, wanted, self.scratch_bytes):
-                used = wanted + 1
-        if used == 1:
-            words[_CHUNK] = _chunk(left, 1, per_program, self._ns == 0.0)
-            help_(self.address, args, state, scratch, ALL)
-        if not words[_ERROR]:
-            spent = (perf_counter_ns() - begin) * used / total
-            self._ns = spent if self._ns == 0.0 else 0.75 * self._ns + 0.25 * spent
+        code = native()
+        while True:
+            wanted = code.wanted(self.record.address, total - words[_NEXT])
+            if wanted:
+                self.prepare(self.scratch_bytes)
+            if not code.grid(self.record.address, args, state, scratch, wanted):
+                return
+
+    def prepare(self, scratch_bytes: int) -> None:
+        """Before a grid is run with workers."""
+        get_pool(get_num_threads()).prepare(scratch_bytes)
+
+    def fail(self, told: bytes) -> None:
+        """Raise what is wrong in a launch, from its state and the slots behind it."""
+        words = (_i64 * (len(told) // 8)).from_buffer_copy(told)
+        nx, ny, _ = struct.unpack_from("<3i", told, 24)
+        self._fail(words, nx, ny)
 
     def _run_waiting(self, words: Any, args: int, state: int, mine: int, total: int) -> None:
         """Run programs that may wait for each other, each on a thread of its own where it comes to that."""
@@ -160,7 +146,12 @@ class LoadedKernel:
         if not get_pool(get_num_threads()).run_waiting(
             self.address, args, state, mine, total, self.scratch_bytes, begun
         ):
-            native().help(self.address, args, state, mine, ALL)
+            self._run_here(args, state, mine)
+
+    def _run_here(self, args: int, state: int, mine: int) -> None:
+        """Run what is left of a state on this thread."""
+        while native().grid(self.record.address, args, state, mine, 0):
+            pass
 
     def _fail(self, words: Any, nx: int, ny: int) -> None:
         """Raise what a signal's handler raised, or what the error slot or the report behind the arguments says."""
@@ -184,13 +175,6 @@ class LoadedKernel:
 def _printer(prints: Sequence[Mapping[str, Any]]) -> Any:
     """What writes what a kernel prints; imported for the first kernel that does, with the types of small floats."""
     return load("weft.backends.cpu.printing").Printer(prints)
-
-
-def _chunk(left: int, threads: int, per_program: float, unsure: bool) -> int:
-    """Programs taken at a time: enough chunks to balance, none too long."""
-    chunk = left if threads == 1 else left // (threads * CHUNKS_PER_THREAD)
-    chunk = min(chunk, int(CHUNK_NS / per_program))
-    return max(1, min(chunk, FIRST_CHUNK) if unsure else chunk)
 
 
 def _new_context(size: int) -> tuple[Any, Any, int, int]:

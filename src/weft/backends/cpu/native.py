@@ -20,7 +20,8 @@ import llvmlite.binding as llvm
 from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash
 
-from .signals import INTERVAL_NS, LEAVE, LONG, Signals
+from .engine import ALL, engine_ir
+from .signals import INTERVAL_NS, LEAVE, LONG, MONOTONIC, Signals
 
 __all__ = ["STATE_BYTES", "STATE_FORMAT", "Loader", "Native", "after_fork", "loader", "native", "system_functions"]
 
@@ -41,11 +42,18 @@ EPOCH, ACTIVE, OPEN, WANTED, JOINED, STOP = 384, 448, 456, 464, 472, 480
 FN, ARGS, STATE, SCRATCH, STRIDE = 488, 496, 504, 512, 520
 LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN, NAP_FN = 528, 536, 544, 552, 560, 568
 BUSY = 576
-POOL_BYTES = 640
+ROOM, ROOM_STRIDE = 584, 592  # the workers' scratch memory, and how much each has of it
+SPINNING = 640  # on a line of its own: workers that are awake and look for work
+ASLEEP, TO_WAKE = 648, 656  # workers that wait for a signal; how many of them whoever wakes up has to wake
+POOL_BYTES = 704
 
-SPINS = 6000
-"""Rounds of a busy wait before sleeping, each a pause instruction (15 to 140 cycles): long enough for a worker that
-finishes first to be awake still when the next launch follows at once."""
+SPIN_NS = 40_000
+"""How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
+long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
+SPINS = 16
+"""Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
+WOKEN_AT_ONCE = 2
+"""Workers that a thread wakes, a system call each; those wake as many more, until all that are wanted are awake."""
 
 
 class _Text:
@@ -88,6 +96,14 @@ class _Text:
             f"store {'atomic ' if atomic else ''}{kind} {value}, ptr %s{n}{order}"
         )
 
+    def change(self, offset: int, by: str) -> str:
+        """Count at an offset of the pool, whose lock is held: "add" or "sub" one."""
+        n = next(self._names)
+        return (
+            f"%c{n}.p = getelementptr i8, ptr %pool, i64 {offset}\n  %c{n} = load i64, ptr %c{n}.p\n  "
+            f"%c{n}.n = {by} i64 %c{n}, 1\n  store i64 %c{n}.n, ptr %c{n}.p"
+        )
+
     def lock(self) -> str:
         """Take the pool's lock."""
         return self.call(LOCK_FN, MUTEX)
@@ -102,40 +118,77 @@ class _Text:
 
 
 def _worker(t: _Text) -> str:
-    """A worker: spin for a while, sleep, join the job that is open, until it is told to stop."""
+    """A worker: look for a job for a while, sleep, join the job that is open, until it is told to stop."""
     return f"""define void @weft_worker(ptr %pool) {{
 entry:
+  %spinning.p = getelementptr i8, ptr %pool, i64 {SPINNING}
   br label %idle
 idle:
   %seen = phi i64 [ 0, %entry ], [ %e3, %rest ], [ %e3, %work.done ]
+  %begun = call i64 @weft_time()
+  %s.in = atomicrmw add ptr %spinning.p, i64 1 monotonic
   br label %spin
 spin:
-  %k = phi i64 [ 0, %idle ], [ %k1, %spin.more ]
+  %k = phi i64 [ 0, %idle ], [ %k1, %spin.more ], [ 0, %clock ]
   {t.at("e1", EPOCH, "acquire")}
   %new1 = icmp ne i64 %e1, %seen
   br i1 %new1, label %take, label %spin.more
 spin.more:
   {t.pause}
   %k1 = add i64 %k, 1
-  %enough = icmp uge i64 %k1, {SPINS}
+  %look = icmp uge i64 %k1, {SPINS}
+  br i1 %look, label %clock, label %spin
+clock:
+  %now = call i64 @weft_time()
+  %spent = sub i64 %now, %begun
+  %enough = icmp ugt i64 %spent, {SPIN_NS}
   br i1 %enough, label %take, label %spin
 take:
+  %s.out = atomicrmw sub ptr %spinning.p, i64 1 monotonic
   {t.lock()}
   br label %sleep
 sleep:
   {t.at("stop", STOP)}
   %stopping = icmp ne i64 %stop, 0
-  br i1 %stopping, label %leave, label %look
-look:
+  br i1 %stopping, label %leave, label %look.again
+look.again:
   {t.at("e3", EPOCH, "acquire")}
   %new3 = icmp ne i64 %e3, %seen
   br i1 %new3, label %join, label %wait
 wait:
+  {t.change(ASLEEP, "add")}
   {t.wait(WORK)}
+  {t.change(ASLEEP, "sub")}
   br label %sleep
 join:
+  call void @weft_wake(ptr %pool)
 {_join_job(t)}leave:
   {t.unlock()}
+  ret void
+}}
+"""
+
+
+def _wake(t: _Text) -> str:
+    """Wake some of the workers that are to be woken; the pool's lock is held."""
+    return f"""define void @weft_wake(ptr %pool) {{
+entry:
+  %left.p = getelementptr i8, ptr %pool, i64 {TO_WAKE}
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %tell ]
+  %left = load i64, ptr %left.p
+  %none = icmp sle i64 %left, 0
+  %enough = icmp uge i64 %k, {WOKEN_AT_ONCE}
+  %over = or i1 %none, %enough
+  br i1 %over, label %done, label %tell
+tell:
+  %left1 = sub i64 %left, 1
+  store i64 %left1, ptr %left.p
+  {t.call(SIGNAL_FN, WORK)}
+  %k1 = add i64 %k, 1
+  br label %next
+done:
   ret void
 }}
 """
@@ -210,7 +263,7 @@ entry:
   br i1 %free, label %run, label %no
 run:
   call void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %theirs, i64 %stride)
-  %over = call i32 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {(1 << 63) - 1})
+  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {ALL})
   call void @weft_end(ptr %pool, ptr %state)
   store atomic i64 0, ptr %busy release, align 8
   ret i32 1
@@ -221,13 +274,15 @@ no:
 """Run all of a state with up to %wanted workers; 0, and nothing, when the pool is busy with another thread's launch.
 
 One native call from the first to the last, so that no exception can come between: workers never outlive their job.
+`weft_grid` has the like of it, with measurements.
 """
 
 
 def _begin(t: _Text) -> str:
-    """Offer a job to at most %wanted workers, with %stride bytes of scratch memory for each."""
+    """Offer a job to at most %wanted workers, with %stride bytes of scratch memory for each; wake those it takes."""
     return f"""define void @weft_begin(
     ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %scratch, i64 %stride) {{
+entry:
   {t.lock()}
   {t.put(FN, "%fn", "ptr")}
   {t.put(ARGS, "%args", "ptr")}
@@ -239,10 +294,21 @@ def _begin(t: _Text) -> str:
   {t.put(WANTED, "%wanted")}
   {t.put(JOINED, "0")}
   {t.put(OPEN, "1")}
+  {t.at("spinning", SPINNING, "monotonic")}
+  {t.at("asleep", ASLEEP)}
   {t.at("e", EPOCH)}
   %e1 = add i64 %e, 1
   {t.put(EPOCH, "%e1", atomic="release")}
-  {t.call(BROADCAST_FN, WORK)}
+  %lack = sub i64 %wanted, %spinning
+  %few = icmp slt i64 %lack, %asleep
+  %wake = select i1 %few, i64 %lack, i64 %asleep
+  {t.put(TO_WAKE, "%wake")}
+  %some = icmp sgt i64 %wake, 0
+  br i1 %some, label %tell, label %done
+tell:
+  call void @weft_wake(ptr %pool)
+  br label %done
+done:
   {t.unlock()}
   ret void
 }}
@@ -255,17 +321,30 @@ def _end(t: _Text) -> str:
 entry:
   {t.lock()}
   {t.put(OPEN, "0")}
+  {t.put(TO_WAKE, "0")}
   {t.unlock()}
+  br label %first
+first:
+  {t.at("a0", ACTIVE, "acquire")}
+  %none0 = icmp eq i64 %a0, 0
+  br i1 %none0, label %done, label %begin
+begin:
+  %begun = call i64 @weft_time()
   br label %spin
 spin:
-  %k = phi i64 [ 0, %entry ], [ %k1, %more ]
+  %k = phi i64 [ 0, %begin ], [ %k1, %more ], [ 0, %clock ]
   {t.at("a1", ACTIVE, "acquire")}
   %none = icmp eq i64 %a1, 0
   br i1 %none, label %done, label %more
 more:
   {t.pause}
   %k1 = add i64 %k, 1
-  %enough = icmp uge i64 %k1, {SPINS}
+  %look = icmp uge i64 %k1, {SPINS}
+  br i1 %look, label %clock, label %spin
+clock:
+  %now = call i64 @weft_time()
+  %spent = sub i64 %now, %begun
+  %enough = icmp ugt i64 %spent, {SPIN_NS}
   br i1 %enough, label %block, label %spin
 block:
   {t.lock()}
@@ -334,7 +413,7 @@ def _stop(t: _Text) -> str:
 """
 
 
-_HELP = f"""define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %scratch, i64 %most) {{
+_HELP = f"""define i64 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %scratch, i64 %most) {{
 entry:
   %own = alloca [{STATE_BYTES} x i8], align 8
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %own, ptr align 8 %shared, i64 {STATE_BYTES}, i1 false)
@@ -351,6 +430,7 @@ entry:
   br label %loop
 loop:
   %n = phi i64 [ 0, %entry ], [ %n1, %next ]
+  %ran = phi i64 [ 0, %entry ], [ %ran1, %next ]
   %full = icmp uge i64 %n, %most
   br i1 %full, label %pause, label %claim
 claim:
@@ -365,12 +445,14 @@ run:
   store i64 %end, ptr %own.total
   store i32 0, ptr %own.threads
   call void %fn(ptr %args, ptr %own, ptr %scratch)
-  %polled = call i32 @weft_poll(ptr %own)
+  %polled = call i32 @weft_look(ptr %own)
   %error = load atomic i64, ptr %own.error acquire, align 8
   %bad = icmp ne i64 %error, 0
   br i1 %bad, label %fail, label %next
 next:
   %n1 = add i64 %n, 1
+  %did = sub i64 %end, %first
+  %ran1 = add i64 %ran, %did
   br label %loop
 fail:
   %shared.error = getelementptr i8, ptr %shared, i64 40
@@ -387,23 +469,23 @@ tell:
 cancel:
   %before = atomicrmw or ptr %shared.error, i64 %leave monotonic
   store atomic i64 %total, ptr %shared monotonic, align 8
-  ret i32 1
+  ret i64 %ran
 finished:
-  ret i32 1
+  ret i64 %ran
 pause:
-  ret i32 0
+  ret i64 %ran
 }}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-"""Run at most %most chunks of %shared, through a state of its own; 1 when nothing is left, else 0."""
+"""Run at most %most chunks of %shared, through a state of its own; gives how many programs that were."""
 
 
 def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
     """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
     t = _Text(machine, windows)
-    return "\n".join(
-        (t.declare, signals.ir(), _worker(t), _guest(t), _RUN, _begin(t), _end(t), _nap(t, windows), _stop(t), _HELP)
-    )
+    grid = engine_ir(MONOTONIC, SPINNING, BUSY, ROOM, ROOM_STRIDE)
+    ends = _begin(t), _end(t), _nap(t, windows), _stop(t)
+    return "\n".join((t.declare, signals.ir(), _worker(t), _wake(t), _guest(t), _RUN, *ends, _HELP, grid))
 
 
 def system_functions() -> dict[int, int]:
@@ -480,21 +562,27 @@ class Loader:
         return code
 
 
+_TABLE = ("poll", "print", "time")
+"""What generated code finds in the state's table."""
+
+
 class Native:
     """The functions of `_native_ir`, callable."""
 
     def __init__(self, linker: Loader) -> None:
         windows = sys.platform == "win32"
         self.signals = Signals()
-        names = [f"weft_{name}" for name in ("worker", "guest", "run", "help", "stop", "poll", "print", "time")]
+        names = [f"weft_{name}" for name in ("worker", "guest", "run", "wanted", "grid", "stop", *_TABLE)]
         code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
         self._keep, addresses = linker.load(code, names)
-        worker, guest, run, help_, stop, *table = addresses
+        worker, guest, run, wanted, grid, stop, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
-        self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
+        self.wanted = ctypes.PYFUNCTYPE(_i64, _ptr, _i64)(wanted)
+        self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(grid)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
+        self.addresses = {"wanted": wanted, "grid": grid}
         for place, address in enumerate(table):
             self.signals.table[place] = address
 

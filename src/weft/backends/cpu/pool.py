@@ -1,7 +1,7 @@
 """Worker threads, and the memory they work in.
 
-Workers are Python threads that spend their life in native code: they spin for a moment, then sleep on a condition
-variable, and hold no lock of the interpreter.
+Workers are Python threads that spend their life in native code: they look for work for a moment, then sleep on a
+condition variable, and hold no lock of the interpreter.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from weft.base import LaunchError, OutOfResources
 
 from . import native
+from .engine import ENGINE
 from .host import host_cpu, usable_cores
 from .watch import MOST, Watch
 
@@ -38,26 +39,44 @@ def _aligned(size: int, alignment: int = 64) -> tuple[Any, int]:
 
 
 class _Scratch:
-    """Scratch memory of callers; used last in, first out, so that it stays warm; never cleared."""
+    """Scratch memory of callers; used last in, first out, so that it stays warm; never cleared.
+
+    What is free is in words, (address, size) of each block behind their number, for native code takes and gives too;
+    all do so with the interpreter's lock.
+    """
+
+    MOST = 64
 
     def __init__(self) -> None:
-        self._free: list[tuple[int, int, Any]] = []
+        self.words = (_i64 * (1 + 2 * self.MOST))()
+        self._memory: dict[int, Any] = {}
 
-    def take(self, size: int) -> tuple[int, int, Any]:
-        """(address, size, keeper) of at least `size` bytes."""
-        try:
-            block = self._free.pop()
-        except IndexError:
-            block = (0, 0, None)
-        if block[1] < size:
-            rounded = max(1 << (size - 1).bit_length(), 1 << 14)
-            memory, address = _aligned(rounded)
-            block = (address, rounded, memory)
-        return block
+    def take(self, size: int) -> tuple[int, int]:
+        """(address, size) of at least `size` bytes."""
+        words = self.words
+        if words[0] and words[2 * words[0]] >= size:
+            words[0] -= 1
+            return words[2 * words[0] + 1], words[2 * words[0] + 2]
+        if words[0]:  # too small: it is not worth keeping
+            words[0] -= 1
+            self._memory.pop(words[2 * words[0] + 1], None)
+        rounded = max(1 << (size - 1).bit_length(), 1 << 14)
+        memory, address = _aligned(rounded)
+        self._memory[address] = memory
+        return address, rounded
 
-    def give(self, block: tuple[int, int, Any]) -> None:
-        if len(self._free) < 64:
-            self._free.append(block)
+    def give(self, block: tuple[int, int]) -> None:
+        """Take back a block."""
+        words = self.words
+        if words[0] < self.MOST:
+            words[2 * words[0] + 1], words[2 * words[0] + 2] = block
+            words[0] += 1
+        else:
+            self._memory.pop(block[0], None)
+
+    def make(self, size: int) -> None:
+        """Have a block of at least `size` bytes be the next."""
+        self.give(self.take(size))
 
 
 scratch = _Scratch()
@@ -69,7 +88,8 @@ class Pool:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._native = native.native()
-        self._keep, self._address = _aligned(native.POOL_BYTES)
+        memory, self._address = _aligned(native.POOL_BYTES)
+        _pools.append(memory)
         ctypes.memset(self._address, 0, native.POOL_BYTES)
         for offset, function in native.system_functions().items():
             _i64.from_address(self._address + offset).value = function
@@ -80,7 +100,8 @@ class Pool:
             library = ctypes.CDLL(None)
             for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
                 getattr(library, f"pthread_{init}_init")(_ptr(self._address + offset), None)
-        self._scratch: tuple[int, int, Any] = (0, 0, None)  # bytes for each worker, where they begin, what keeps them
+        self._room = [_i64.from_address(self._address + word) for word in (native.ROOM, native.ROOM_STRIDE)]
+        self._rooms: list[Any] = []  # all that there was: a launch of another thread may be at work in it
         self._threads = [threading.Thread(target=self._work, name=f"weft-{i}", daemon=True) for i in range(workers)]
         for number, thread in enumerate(self._threads):
             try:
@@ -95,21 +116,14 @@ class Pool:
         """The life of a worker; as a method of the pool it keeps the pool's memory."""
         self._native.worker(self._address)
 
-    def run(self, fn: int, args: int, state: int, mine: int, wanted: int, scratch_bytes: int) -> bool:
-        """Run what is left of a state, with `wanted` workers; `mine` is the caller's scratch memory.
-
-        False, and nothing has been done, when the pool is busy with another thread's launch.
-        """
-        if self._busy.value:
-            return False
-        stride, theirs, _keep = self._scratch  # kept by this frame: another launch may ask for more meanwhile
-        if scratch_bytes > stride:
-            stride, theirs, _keep = self._larger(scratch_bytes)
+    def prepare(self, scratch_bytes: int) -> None:
+        """Before a launch with workers: room for the scratch memory of each, and no worker on the caller's core."""
+        if scratch_bytes > self._room[1].value:
+            self._enlarge(scratch_bytes)
         if self._here is not None:
-            thread = self._here()
-            if thread != self._off:
-                self._keep_off(thread)
-        return bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
+            core = self._here()
+            if core != self._off:
+                self._keep_off(core)
 
     def run_waiting(
         self, fn: int, args: int, state: int, mine: int, total: int, size: int, begun: Callable[[], int]
@@ -146,13 +160,14 @@ class Pool:
             raise RuntimeError("no more threads")
         library.pthread_detach(thread)
 
-    def _larger(self, size: int) -> tuple[int, int, Any]:
-        """Room for `size` bytes of scratch memory for each worker, for the launches to come too."""
+    def _enlarge(self, size: int) -> None:
+        """Make room for `size` bytes of scratch memory for each worker, for the launches to come too."""
         check_scratch(size, self.workers + 1)
         rounded = max(1 << (size - 1).bit_length(), 1 << 14)
         memory, address = _aligned(rounded * self.workers)
-        self._scratch = (rounded, address, memory)
-        return self._scratch
+        self._rooms.append(memory)
+        self._room[0].value = address  # first: who reads the old size meanwhile is in a larger room
+        self._room[1].value = rounded
 
     def _keep_off(self, core: int) -> None:
         """Let the workers run on any core but the caller's.
@@ -175,35 +190,42 @@ class Pool:
             thread.join(timeout=max(0.0, until - time.monotonic()))
 
 
+_pools: list[Any] = []
+"""The memory of all pools there ever were, less than a kilobyte each: native code may have found one a moment ago."""
 _hosts: set[Pool] = set()
 """Pools whose memory a guest may still look at: they stay."""
 _pool: Pool | None = None
 _pool_lock = threading.Lock()
-_num_threads: int | None = None
-
 
 def get_num_threads() -> int:
     """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`, or the usable cores."""
-    global _num_threads
-    if _num_threads is None:
+    if not ENGINE.threads:
         text = os.environ.get("WEFT_NUM_THREADS", "0")
         if not text.strip().isdigit():
             raise LaunchError(f"the environment variable WEFT_NUM_THREADS is {text!r}, not a number of threads")
-        _num_threads = int(text) or usable_cores()
-    return _num_threads
+        ENGINE.threads = int(text) or usable_cores()
+    return ENGINE.threads
 
 
 def set_num_threads(count: int | None) -> None:
     """Use `count` threads from the next launch on; None for all usable cores."""
-    global _num_threads, _pool
     if count is None:
         count = usable_cores()
     if count < 1:
         raise LaunchError(f"the number of threads must be at least 1, got {count}")
     with _pool_lock:
-        old, _pool, _num_threads = _pool, None, count
+        old = _retire()
+        ENGINE.threads = count
     if old is not None:
         old.stop()
+
+
+def _retire() -> Pool | None:
+    """Take the pool away from the launches to come."""
+    global _pool
+    ENGINE.words[ENGINE.POOL] = 0
+    old, _pool = _pool, None
+    return old
 
 
 _scratch_limit: int | None = None
@@ -248,21 +270,21 @@ def get_pool(threads: int) -> Pool:
         with _pool_lock:
             if _pool is None:
                 _pool = Pool(threads - 1)
+                ENGINE.words[ENGINE.POOL] = _pool._address
             pool = _pool
     return pool
 
 
 def _after_fork() -> None:
     """In the child of a fork there are no workers, and locks may be in any state: begin anew."""
-    global _pool, _pool_lock
-    _pool = None
+    global _pool_lock
+    _retire()
     _pool_lock = threading.Lock()
     native.after_fork()
 
 
 def _at_exit() -> None:
-    global _pool
-    pool, _pool = _pool, None
+    pool = _retire()
     if pool is not None:
         pool.stop()
 

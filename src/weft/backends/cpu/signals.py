@@ -34,7 +34,7 @@ LEAVE = -(1 << 63)
 
 _MAIN, _LAST, _KEPT = 0, 1, 2  # words: the main thread, the time of the last look, what was raised (three pointers)
 _ptr = ctypes.c_void_p
-_MONOTONIC = 0 if sys.platform == "win32" else time.CLOCK_MONOTONIC
+MONOTONIC = 0 if sys.platform == "win32" else time.CLOCK_MONOTONIC
 LONG = f"i{8 * ctypes.sizeof(ctypes.c_long)}"
 """The type of C that thread identifiers and the parts of a time have."""
 
@@ -86,9 +86,18 @@ def _at(function: Any) -> str:
 def _clock() -> str:
     """Nanoseconds of a clock of the system, by its number; on Windows of the only one that is asked for."""
     if sys.platform == "win32":
+        kernel32, frequency = ctypes.WinDLL("kernel32"), ctypes.c_int64(1)
+        kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         return f"""define i64 @weft_clock(i32 %kind) {{
-  %ms = call i64 {_at(ctypes.WinDLL("kernel32").GetTickCount64)}()
-  %ns = mul i64 %ms, 1000000
+  %count.p = alloca i64, align 8
+  call i32 {_at(kernel32.QueryPerformanceCounter)}(ptr %count.p)
+  %count = load i64, ptr %count.p
+  %seconds = udiv i64 %count, {frequency.value}
+  %part = urem i64 %count, {frequency.value}
+  %whole = mul i64 %seconds, 1000000000
+  %scaled = mul i64 %part, 1000000000
+  %rest = udiv i64 %scaled, {frequency.value}
+  %ns = add i64 %whole, %rest
   ret i64 %ns
 }}
 """
@@ -112,7 +121,7 @@ def _clock() -> str:
 def _time() -> str:
     """Nanoseconds of the clock that never goes back: what kernels take for a GPU's timer."""
     return f"""define i64 @weft_time() {{
-  %now = call i64 @weft_clock(i32 {_MONOTONIC})
+  %now = call i64 @weft_clock(i32 {MONOTONIC})
   ret i64 %now
 }}
 """
@@ -138,10 +147,14 @@ def _keep(drop: str, keep: str) -> str:
 
 
 def _poll(main: str, last: str) -> str:
-    """Whether to leave the program: 1, or 0."""
+    """Whether to leave the program: 1, or 0. `weft_poll` lets another thread have the processor before it looks."""
     return f"""define i32 @weft_poll(ptr %state) {{
-entry:
   call i32 {_yield()}()
+  %leave = call i32 @weft_look(ptr %state)
+  ret i32 %leave
+}}
+define i32 @weft_look(ptr %state) {{
+entry:
   %error.p = getelementptr i8, ptr %state, i64 40
   %error = load atomic i64, ptr %error.p monotonic, align 8
   %stopped = icmp slt i64 %error, 0
@@ -152,7 +165,7 @@ who:
   %is = icmp eq {LONG} %thread, %main
   br i1 %is, label %when, label %stay
 when:
-  %now = call i64 @weft_clock(i32 {_MONOTONIC})
+  %now = call i64 @weft_clock(i32 {MONOTONIC})
   %last = load i64, ptr {last}
   %passed = sub i64 %now, %last
   %soon = icmp ult i64 %passed, {INTERVAL_NS}

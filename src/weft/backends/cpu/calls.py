@@ -1,0 +1,132 @@
+"""A launch in native code, from Python's call on: for arguments of which all is known but their values.
+
+    launch = function(book, keep)                      # a built-in function, launch(grid, *arguments, **keywords)
+
+It compares the arguments with what `Plan`s say, takes addresses and numbers out of them, asks for the grid, and runs
+it: half a microsecond where the same in Python takes four. Where no plan fits, it calls the `GENERAL` function of its
+book with what it was given, so that everything that is rare or wrong is said and done in one place, in Python.
+
+A plan is a row of words: a header, and what it holds of each kind, one after the other.
+
+    header   ARGUMENTS, KEYWORDS   how many arguments by position (the grid is the first), and the names of the others
+             KERNEL, RECORD ...    what to give back, what to run
+    checks   one for each argument: what it has to be, and the slot of the launch that it fills
+    pairs    arrays that must not overlap
+    watched  (dictionary, name, value): what the kernel was compiled from is still what it was
+    empty    lists that must be: hooks
+    names    (name, place, default): of the dictionary that a grid which is a function is asked with
+    slots    as they are where no argument fills them
+
+Arrays of NumPy are read where NumPy's C interface has their fields; tensors are asked by DLPack's exchange functions,
+without an object between. All this is CPython's and is not done elsewhere: see `supported`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from weft.base import load
+
+from .native import loader
+
+MOST_SLOTS, MOST_ARRAYS = 64, 16
+
+
+class Book:
+    """Words of a launching function."""
+
+    GENERAL, FIRST = range(2)
+    SIZE = 2
+
+
+class Plan:
+    """Words of a plan's header; `NEXT` is another plan, `OWNER` keeps everything that the plan points to."""
+
+    (
+        NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, EMPTY, NAMES, SLOTS,
+        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED,
+    ) = range(20)  # fmt: skip
+    SIZE = 20
+
+
+class Check:
+    """Words of a check: the argument's place (or -1, and the object), what it has to be, and its slot (or -1)."""
+
+    KIND, PLACE, OBJECT, WANT, SLOT, ALIGNED, ARRAY, ELEMENT, BYTES, WRITTEN, LOW, HIGH = range(12)
+    SIZE = 12
+
+
+class Kind:
+    """What an argument has to be: the object WANT or its equal; an int from LOW to HIGH that is not ELEMENT; a float,
+    of ELEMENT bits; a bool; an array of NumPy; a tensor, which the function LOW describes.
+    """
+
+    SAME, INT, FLOAT, BOOL, ARRAY, TENSOR = range(6)
+
+
+_ptr = ctypes.c_void_p
+NDARRAY = {"data": 16, "nd": 24, "dims": 32, "strides": 40, "descr": 56, "flags": 64}
+"""Where an ndarray has its fields, by NumPy's C interface."""
+WRITEABLE = 0x0400
+TYPE = 8
+"""Where an object has its class."""
+
+
+def supported() -> bool:
+    """Whether objects are laid out here as this file takes them to be; other Pythons than CPython differ."""
+    if sys.implementation.name != "cpython" or sys.platform == "win32" or ctypes.sizeof(_ptr) != 8:
+        return False
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or hasattr(sys, "gettotalrefcount"):
+        return False
+    word, half = ctypes.c_uint64.from_address, ctypes.c_int32.from_address
+    probe = np.zeros((3, 5), np.int16)[1:, ::2]
+    place = id(probe)
+    probe.flags.writeable = False
+    return (
+        word(place + TYPE).value == id(np.ndarray)
+        and word(place + NDARRAY["data"]).value == probe.__array_interface__["data"][0]
+        and half(place + NDARRAY["nd"]).value == 2
+        and [word(word(place + NDARRAY["dims"]).value + 8 * k).value for k in (0, 1)] == [2, 3]
+        and [word(word(place + NDARRAY["strides"]).value + 8 * k).value for k in (0, 1)] == [10, 4]
+        and word(place + NDARRAY["descr"]).value == id(probe.dtype)
+        and not half(place + NDARRAY["flags"]).value & WRITEABLE
+        and bool(half(id(np.zeros(1)) + NDARRAY["flags"]).value & WRITEABLE)
+    )
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("function", _ptr), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+_FASTCALL, _KEYWORDS = 0x0080, 0x0002
+_method: _MethodDef | None = None
+
+
+def function(book: bytearray, keep: list[Any]) -> Callable[..., Any]:
+    """The function of a book (`Book.SIZE` words); it keeps the book, and what `keep` holds."""
+    global _method
+    if _method is None:
+        _method = _MethodDef(b"launch", _native(), _FASTCALL | _KEYWORDS, None)
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, _ptr, ctypes.py_object, _ptr)(("PyCFunction_NewEx", ctypes.pythonapi))
+    made: Callable[..., Any] = new(ctypes.addressof(_method), (book, keep), None)
+    return made
+
+
+_keep_loaded: list[Any] = []
+
+
+def _native() -> int:
+    """The address of the native function, compiled when first asked for."""
+    text = load("weft.backends.cpu.calls_code").text()  # with what writes LLVM IR, which few processes need
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+    module = llvm.parse_assembly(text)
+    module.verify()
+    tracker, (address,) = loader().load(machine.emit_object(module), ["weft_call"])
+    _keep_loaded.append(tracker)
+    return address

@@ -30,8 +30,8 @@ from .binder import asked_grid, grid_of
 from .launch import descriptor_rank, runtime_leaves
 from .specialize import COARSE
 
-AFTER = 4
-"""Launches until the first plan: a program that launches a kernel once or twice gains nothing."""
+AFTER = 32
+"""Launches until the first plan: the native function takes ten milliseconds to make, once in a process."""
 MOST_PLANS = 4
 """Plans of a kernel, looked at one after the other; the oldest goes."""
 
@@ -196,7 +196,7 @@ class _Writer:
             triples += [(fn.__dict__, "edition", fn.__dict__.get("edition", MISSING)) for fn in kernels]
             for get, name, value in self._kernel.watched_values:
                 where = getattr(get, "__self__", None)
-                if type(where) is not dict:
+                if type(where) is not dict or get(name, MISSING) is not value:  # compared by what it is, not which
                     changed = self._kernel.has_changed
                     break
                 triples.append((where, name, value))

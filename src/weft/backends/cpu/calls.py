@@ -124,7 +124,7 @@ _keep_loaded: list[Any] = []
 def _native() -> int:
     """The address of the native function, compiled when first asked for."""
     text = load("weft.backends.cpu.calls_code").text()  # with what writes LLVM IR, which few processes need
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
     module = llvm.parse_assembly(text)
     module.verify()
     tracker, (address,) = loader().load(machine.emit_object(module), ["weft_call"])

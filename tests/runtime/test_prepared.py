@@ -1,0 +1,357 @@
+"""Launches in native code do what the general way does, and leave to it whatever is not as it was."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import knobs
+from weft.backends.cpu import driver
+from weft.base import CapturedGlobalError, DeviceAssertionError, LaunchError
+from weft.runtime import prepared
+
+WIDTH = tl.constexpr(3)
+
+
+def kernel() -> Any:
+    @weft.jit
+    def scaled(x, out, n, factor, flag=True, BLOCK: tl.constexpr = 64):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        y = tl.load(x + offsets, mask=mask) * factor + WIDTH
+        if flag:
+            y += tl.program_id(1) + tl.num_programs(2)
+        tl.store(out + offsets, y, mask=mask)
+
+    return scaled
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if not prepared.supported():
+        pytest.skip("launches are not prepared on this Python")
+    monkeypatch.setattr(prepared, "AFTER", 1)
+    yield
+    driver.set_num_threads(None)
+
+
+class Watched:
+    """A kernel whose launches by the general way are counted."""
+
+    def __init__(self, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kernel, self.general = made, 0
+        self._patch = monkeypatch
+
+    def prepare(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Any:
+        """Launch twice: the second time natively."""
+        self.kernel[grid](*args, **kwargs)
+        way = self.kernel._prepared
+        before = way._general
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.general += 1
+            return before(*args, **kwargs)
+
+        self._patch.setattr(way, "_general", counted)
+        done = self.kernel[grid](*args, **kwargs)
+        assert self.general == 0, "the launch was not prepared"
+        return done
+
+    def is_native(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> bool:
+        before = self.general
+        self.kernel[grid](*args, **kwargs)
+        return self.general == before
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(kernel(), monkeypatch)
+
+
+def arrays(n: int = 64, dtype: Any = np.float32) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return np.arange(n).astype(dtype), np.zeros(n, dtype)
+
+
+def test_a_launch_like_the_last_is_native(watched: Watched) -> None:
+    x, out = arrays()
+    done = watched.prepare(x, out, 64, 2.0)
+    assert (out == 2 * x + 4).all()
+    other, result = arrays()
+    assert watched.is_native(other + 1, result, 48, -1.5)
+    assert (result[:48] == -1.5 * (x[:48] + 1) + 4).all() and not result[48:].any()
+    assert done is watched.kernel[(1,)](x, out, 64, 2.0), "it gives the compiled kernel"
+
+
+def test_grids_of_all_kinds(watched: Watched) -> None:
+    x, out = arrays(256)
+    watched.prepare(x, out, 256, 1.0)
+    for grid in ((4,), (4, 1), (4, 1, 1), 4, lambda meta: (weft.cdiv(meta["n"], meta["BLOCK"]),), lambda meta: 4):
+        out[:] = 0
+        assert watched.is_native(x, out, 256, 1.0, grid=grid)
+        assert (out == x + 4).all(), grid
+    assert watched.is_native(x, out, 256, 1.0, grid=lambda meta: [4])
+    out[:] = 0
+    assert watched.is_native(x, out, 256, 1.0, grid=(4, 0)) and not out.any()
+    watched.kernel[(4, 1, 5)](x, out, 256, 1.0)
+    assert (out == x + 8).all()
+    seen = []
+    watched.kernel[lambda meta: seen.append(meta) or (1,)](x, out, 256, 1.0)
+    assert list(seen[0]) == ["x", "out", "n", "factor", "flag", "BLOCK"]
+    assert seen[0]["x"] is x and seen[0]["flag"] is True and seen[0]["BLOCK"] == 64
+
+
+@pytest.mark.parametrize(
+    ("grid", "told"),
+    [
+        ((-1,), "grid size -1 on axis 0 is negative"),
+        ((1, 70000), "grid size 70000 on axis 1 exceeds 65535, the most on that axis"),
+        (("4",), "grid sizes are integers, got '4' of type str on axis 0"),
+        ((), r"a grid has 1 to 3 dimensions, got 0: \(\)"),
+        (lambda meta: (-1,), "grid size -1 on axis 0 is negative"),
+        (lambda meta: None, "a grid is a tuple of 1 to 3 integers or a function that returns one, got a NoneType"),
+        (lambda: (1,), "the grid is a function that cannot be called with the arguments of the launch"),
+    ],
+)
+def test_wrong_grids_are_told(watched: Watched, grid: Any, told: str) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    with pytest.raises(LaunchError, match="^" + told):
+        watched.kernel[grid](x, out, 64, 1.0)
+    assert watched.is_native(x, out, 64, 1.0)
+
+
+def test_what_a_grid_raises_comes_through_once(watched: Watched) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    asked = []
+
+    def grid(meta: dict[str, Any]) -> Any:
+        asked.append(meta)
+        return meta["N"]
+
+    with pytest.raises(KeyError) as caught:
+        watched.kernel[grid](x, out, 64, 1.0)
+    assert len(asked) == 1
+    assert caught.value.__notes__ == [
+        "hint: the grid is a function that asks for 'N'; it can ask for x, out, n, factor, flag, BLOCK"
+    ]
+
+
+CHANGES: dict[str, Callable[[Any, Any], tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "another type": lambda x, out: ((x.astype(np.float64), out, 64, 1.0), {}),
+    "another address": lambda x, out: ((np.append(x, x)[1:65], out, 64, 1.0), {}),
+    "a number that is 1": lambda x, out: ((x, out, 1, 1.0), {}),
+    "a number that is no multiple": lambda x, out: ((x, out, 63, 1.0), {}),
+    "a long number": lambda x, out: ((x, out, 1 << 40, 1.0), {}),
+    "an int": lambda x, out: ((x, out, 64, 2), {}),
+    "a number of NumPy": lambda x, out: ((x, out, np.int32(64), 1.0), {}),
+    "a subclass": lambda x, out: ((x.view(np.recarray), out, 64, 1.0), {}),
+    "a bool": lambda x, out: ((x, out, 64, 1.0, 1), {}),
+    "a constant": lambda x, out: ((x, out, 64, 1.0), {"BLOCK": 32}),
+    "an option": lambda x, out: ((x, out, 64, 1.0), {"num_warps": 2}),
+    "another order": lambda x, out: ((x, out), {"factor": 1.0, "n": 64}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_another_key_is_not_taken(watched: Watched, change: str) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    args, more = CHANGES[change](x, out)
+    watched.kernel._prepared._calls = 1 << 20  # no more plans
+    assert not watched.is_native(*args, **more)
+    named = {**dict(zip(("x", "out", "n", "factor"), args, strict=False)), **more}
+    first = np.asarray(named["x"]) * named["factor"] + 4
+    count = min(int(named["n"]), named.get("BLOCK", 64))
+    assert (out[:count] == first[:count]).all()
+
+
+@pytest.mark.parametrize("value", [7, "seven", 2.5, True, None, tl.float32])
+def test_constants_are_told_by_value(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    @weft.jit
+    def tell(out, which: tl.constexpr):
+        tl.store(out, 1 if which == 1000 else 2)
+
+    watched = Watched(tell, monkeypatch)
+    out = np.zeros(1, np.int32)
+    watched.prepare(out, int("1000"))
+    assert watched.is_native(out, int("1000")) and out[0] == 1
+    assert not watched.is_native(out, value) and out[0] == 2
+    for same in (1000.0, True + 999, 1 << 70):
+        watched.kernel[(1,)](out, same)
+        assert out[0] == (1 if same == 1000 else 2)
+
+
+def test_arrays_that_overlap_go_the_other_way(watched: Watched) -> None:
+    @weft.jit
+    def shifted(x, y, out, n, BLOCK: tl.constexpr):
+        offsets = tl.arange(0, BLOCK)
+        mask = offsets < n
+        total = tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask)
+        tl.store(out + offsets, total, mask=mask)
+
+    watched.kernel = shifted
+    memory = np.zeros(400, np.float32)
+    x, y, out = memory[:64], memory[128:192], memory[256:320]
+    watched.prepare(x, y, out, 64, BLOCK=64)
+    assert watched.is_native(x, y, x, 64, BLOCK=64)  # the very same is no harm
+    memory[:] = np.arange(400)
+    expected = memory[:64] + memory[128:192]
+    watched.kernel[(1,)](memory[:64], memory[128:192], memory[16:80], 64, BLOCK=64)
+    assert watched.general == 1 and (memory[16:80] == expected).all()
+    backward = memory[256:320][::-1]
+    watched.kernel[(1,)](x, y, backward[60:], 4, BLOCK=64)  # begins elsewhere, and ends apart
+    assert (memory[256:260][::-1] != 0).all()
+
+
+def test_read_only_arrays_are_refused(watched: Watched) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    x.flags.writeable = False
+    assert watched.is_native(x, out, 64, 1.0)
+    out.flags.writeable = False
+    with pytest.raises(LaunchError, match="argument `out` is read-only, and the kernel stores to it"):
+        watched.kernel[(1,)](x, out, 64, 1.0)
+
+
+def test_hooks_are_called_from_when_they_are_there(watched: Watched) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    seen = []
+    for hooks in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+
+        def hook(metadata: Any) -> None:
+            seen.append(metadata)
+
+        hooks.add(hook)
+        watched.kernel[(1,)](x, out, 64, 1.0)
+        hooks.remove(hook)
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook = seen.append
+        watched.kernel[(1,)](x, out, 64, 1.0)
+    watched.kernel.add_pre_run_hook(lambda *args, **kwargs: seen.append(args))
+    watched.kernel[(1,)](x, out, 64, 1.0)
+    assert len(seen) == 4
+    watched.kernel.pre_run_hooks.clear()
+    assert watched.is_native(x, out, 64, 1.0) and len(seen) == 4
+
+
+def test_debug_is_looked_at_in_each_launch(watched: Watched) -> None:
+    x, out = arrays()
+    plain = watched.prepare(x, out, 64, 1.0)
+    with knobs.runtime.scope():
+        knobs.runtime.debug = True
+        assert watched.kernel[(1,)](x, out, 64, 1.0) is not plain
+    assert watched.kernel[(1,)](x, out, 64, 1.0) is plain
+
+
+def test_what_a_kernel_captures_is_looked_at(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "WIDTH", tl.constexpr(4))
+        with pytest.raises(CapturedGlobalError):
+            watched.kernel[(1,)](x, out, 64, 1.0)
+    assert watched.is_native(x, out, 64, 1.0)
+    watched.kernel._unsafe_update_src(watched.kernel.src.replace("* factor", "* 5 * factor"))
+    watched.kernel[(1,)](x, out, 64, 1.0)
+    assert (out == 5 * x + 4).all()
+
+
+def test_variables_around_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    width = tl.constexpr(2)
+
+    def change(value: int) -> None:
+        nonlocal width
+        width = tl.constexpr(value)
+
+    @weft.jit
+    def inner(out):
+        tl.store(out, width)
+
+    watched = Watched(inner, monkeypatch)
+    out = np.zeros(1, np.int32)
+    watched.prepare(out)
+    change(3)
+    with pytest.raises(CapturedGlobalError):
+        inner[(1,)](out)
+
+
+def test_clearing_the_cache_forgets_plans(watched: Watched) -> None:
+    x, out = arrays()
+    first = watched.prepare(x, out, 64, 1.0)
+    watched.kernel.cache.clear()
+    again = watched.kernel[(1,)](x, out, 64, 1.0)
+    assert again is not first and watched.general == 1
+
+
+def test_failing_assertions_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit(debug=True)
+    def check(x, BLOCK: tl.constexpr):
+        tl.device_assert(BLOCK > 0)
+        tl.store(x + tl.program_id(0), 1)
+
+    x = np.zeros(4, np.int32)
+    for _ in range(4):
+        check[(4,)](x, BLOCK=16)
+    with pytest.raises(DeviceAssertionError):
+        check[(4,)](x[:2], BLOCK=16)
+
+
+def test_tensors(watched: Watched) -> None:
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this PyTorch has no exchange functions")
+    x, out = torch.arange(64.0), torch.zeros(64)
+    watched.prepare(x, out, 64, 2.0)
+    assert torch.equal(out, 2 * x + 4)
+    assert watched.is_native(torch.nn.Parameter(x).data, out, 64, 1.0)
+    watched.kernel._prepared._calls = 1 << 20
+    for odd in (x.double(), x.to(torch.bfloat16), torch.cat([x, x])[1:65], torch.nn.Parameter(x)):
+        assert not watched.is_native(odd, out, 64, 1.0)
+        assert torch.equal(out, odd.float() + 4)
+    with pytest.raises(LaunchError):
+        watched.kernel[(1,)](torch.empty(64, device="meta"), out, 64, 1.0)
+    copy = torch._lazy_clone(x)
+    assert watched.is_native(x, copy, 64, 1.0)
+    assert torch.equal(copy, torch.arange(64.0) + 4) and torch.equal(x, torch.arange(64.0)), "a copy is made in time"
+
+
+def test_many_threads_launch_at_once(watched: Watched) -> None:
+    x, out = arrays(4096)
+    watched.prepare(x, out, 4096, 1.0, grid=(64,))
+    wrong = []
+
+    def work(factor: float) -> None:
+        mine = np.zeros(4096, np.float32)
+        for _ in range(200):
+            watched.kernel[(64,)](x, mine, 4096, factor)
+            if not (mine == x * factor + 4).all():
+                wrong.append(factor)
+
+    threads = [threading.Thread(target=work, args=(float(k),)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and watched.general == 0
+
+
+def test_a_kernel_can_go_and_its_launcher_stay(watched: Watched) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, 64, 1.0)
+    launch = watched.kernel[(1,)]
+    gone = weakref.ref(watched.kernel._prepared)
+    watched.kernel = None
+    gc.collect()
+    out[:] = 0
+    launch(x, out, 64, 1.0)
+    assert (out == x + 4).all() and gone() is not None

@@ -571,7 +571,7 @@ def test_without_sanitize_overflow_accesses_are_not_checked() -> None:
     assert not plain.metadata.checked
     assert [a["message"] for a in plain.metadata.asserts] == ["index out of bounds"]
     every = looked_up.warmup(x, out, 32, B=32, grid=(1,), debug=True)
-    assert len(every.metadata.asserts) == 4
+    assert len(every.metadata.asserts) == 5
     looked_up[(1,)](x, out, 32, B=32, debug=True, sanitize_overflow=False)
     assert (out == 1).all()
     x[3] = 1 << 60

@@ -63,6 +63,7 @@ class Evaluator:
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
+        self.loop: Callable[[Op, Coords], None] | None = None  # emits a fused loop, and has its results known
         self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
         self.zips: dict[
             int, int
@@ -171,11 +172,43 @@ class Evaluator:
             return shape_op(self, op, value, coords)
         if op.name == "tt.load":
             return self.load(op, coords)
+        if op.name == "scf.for" and self.loop is not None:
+            self.loop(op, coords)
+            form = self._known((value, coords, self.lane_bits))
+            assert form is not None
+            return form
+        if op.name == "scf.if":
+            return self._either(op, value, coords)
         if op.name in DIVISIONS:
             form = self._divided(op, value, coords)
             if form is not None:
                 return form
         return self.elementwise(op, [self.eval(a, coords) for a in op.args])
+
+    def _either(self, op: Op, value: Value, coords: Coords) -> Form:
+        """What a branch in a fused loop gives: both sides are computed, unless it is known which is taken."""
+        sides = [region[0].ops[-1].args[value.index] for region in op.regions]
+        taken = self.scalar(op.args[0])
+        if taken.name in ("true", "false"):
+            return self.eval(sides[taken.name == "false"], coords)
+        yes, no = (vector_of(self.f, self.eval(side, coords), self.lanes) for side in sides)
+        chosen = self.f.select(taken, yes, no)
+        return Varying(chosen) if self.lanes else Uniform(chosen)
+
+    def scalar_op(self, op: Op) -> Reg:
+        """What an operation on scalars gives."""
+        if op.name == "arith.constant":
+            return const_of(op.result.elem, op.attrs["value"])
+        if op.name == "tt.addptr":
+            pointer, offset = self.scalar(op.args[0]), self.scalar(op.args[1])
+            return self.f.gep(memory_type(op.args[0].pointee), pointer, self.elementwise_offset(offset))
+        if op.name == "tt.bitcast" and op.result.elem == "ptr":
+            return self.scalar(op.args[0])
+        if op.name not in EMITTERS and op.name not in AFFINE_OPS:
+            raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
+        form = self.elementwise(op, [Uniform(self.scalar(a)) for a in op.args])
+        assert isinstance(form, Uniform)
+        return form.value
 
     def _divided(self, op: Op, value: Value, coords: Coords) -> Form | None:
         """A remainder or quotient with the form of its dividend: one that does not wrap, or aligned runs of lanes."""

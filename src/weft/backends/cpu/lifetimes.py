@@ -18,10 +18,10 @@ def last_uses(program: FunctionProgram, lazy: Callable[[Op], bool]) -> dict[Valu
     def visit(blocks: Sequence[Block]) -> None:  # users first
         for block in reversed(blocks):
             for op in reversed(block.ops):
-                for region in op.regions:
-                    visit(region)
                 for result in op.results:
                     last[result] = _last_use(program, lazy, last, result)
+                for region in op.regions:
+                    visit(region)
             for argument in block.args:
                 last[argument] = _last_use(program, lazy, last, argument)
 
@@ -34,9 +34,12 @@ def _last_use(program: FunctionProgram, lazy: Callable[[Op], bool], last: dict[V
     latest = 0
     for user in value.users:
         latest = max(latest, _end(program, user, value.block))
-        if lazy(user):
-            for result in user.results:
-                latest = max(latest, _end_of_index(program, result.block, value.block, last.get(result, 0)))
+        reader: Op | None = user
+        while reader is not None:  # a loop that is lazy reads what its body does
+            if lazy(reader):
+                for result in reader.results:
+                    latest = max(latest, _end_of_index(program, result.block, value.block, last.get(result, 0)))
+            reader = reader.block.parent if reader.block is not value.block else None
     return latest
 
 

@@ -140,6 +140,11 @@ def access_form(steps: Steps, lanes: Sequence[int], bits: int, may_transpose: bo
     return GATHER * scale, "element by element"
 
 
+def no_loops(nest: Nest, ev: Evaluator, op: Op, coords: Coords) -> None:
+    """What a nest that is only asked about does with a fused loop."""
+    raise RuntimeError(f"{op!r} in a nest without loops")
+
+
 class Nest:
     """One loop nest about to be emitted."""
 
@@ -152,6 +157,7 @@ class Nest:
         analysis: Analysis,
         vector_bits: int,
         reduce_bits: Sequence[int] = (),
+        emit_loop: Callable[[Nest, Evaluator, Op, Coords], None] = no_loops,
     ) -> None:
         self.f, self.env, self.roots, self.shape, self.analysis = f, env, roots, shape, analysis
         self.count = sum(log2(s) for s in shape)
@@ -164,6 +170,7 @@ class Nest:
             analysis.steps(value, coords)
         self.vector_bits = vector_bits
         self.versions: list[str] = []  # besides the plain one, for remarks
+        self.emit_loop = emit_loop
         self._choose()
 
     # -- planning ---------------------------------------------------------------------------------------------------
@@ -266,7 +273,7 @@ class Nest:
         rest = [b for b in range(self.count) if b not in self.lane_bits]
         rank = {b: i for i, b in enumerate([*self.lane_bits, *rest])}
         for value, coords in self.visited:
-            if value in self.env or value.op is None or value.op.name != "tt.load":
+            if value in self.env or value.op is None or value.op.name != "tt.load" or value.is_inside:
                 continue
             bits = [s for coord in coords for s in coord]
             run = consecutive_run(self.analysis.steps(value.op.args[0], coords))[:width]
@@ -315,6 +322,7 @@ class Nest:
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.transposes, self.zips
         ev.aligned = self.aligned
+        ev.loop = lambda op, coords: self.emit_loop(self, ev, op, coords)
         return ev
 
     def aligned(self, op: Op, coords: Coords, lanes: Sequence[int]) -> bool:
@@ -356,7 +364,9 @@ class Nest:
         for copy in self.copies():
             for value, coords in self.visited:  # operands first
                 at = substitute(coords, copy)
-                if id(value) not in self.transposes and self.analysis.deps(value, at) <= ready:
+                if value.is_inside or id(value) in self.transposes:
+                    continue
+                if self.analysis.deps(value, at) <= ready:
                     ev.eval(value, at)
 
     def evaluate_in_order(self, ev: Evaluator) -> None:
@@ -364,7 +374,8 @@ class Nest:
         if len(self.visited) > DEEP:
             for copy in self.copies():
                 for value, coords in self.visited:
-                    ev.eval(value, substitute(coords, copy))
+                    if not value.is_inside:
+                        ev.eval(value, substitute(coords, copy))
 
     def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
         """All roots at all copies: first evaluate everything, then write."""

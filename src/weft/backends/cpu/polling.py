@@ -54,22 +54,28 @@ class Polling:
         work = sum(self._work[block] for region in op.regions for block in region)
         if op.name == "scf.while" and reads_its_condition(op):
             work = max(work, BUDGET // PATIENCE)
-        left = self._spend(f, work)
+        self._look(f, self._spend(f, const(I64, work)))
 
+    def after(self, f: Function, op: Op, work: Callable[[], Reg]) -> None:
+        """After a fused loop, which is a part of a nest: count what it did, look where it is time."""
+        if op in self._looking:
+            self._look(f, self._spend(f, work()))
+
+    def end_side(self, f: Function, block: Block) -> None:
+        """At the end of a side of a branch: count what it did, where that is much and some loop around looks."""
+        if self._work[block] > SIDE and self._is_in_loop(block):
+            self._spend(f, const(I64, self._work[block]))
+
+    def _look(self, f: Function, left: Reg) -> None:
         def look() -> None:
             f.store(const(I64, BUDGET), self._variable(f), 8)
             self._poll(f)
 
         f.when(f.icmp("slt", left, const(I64, 0)), look)
 
-    def end_side(self, f: Function, block: Block) -> None:
-        """At the end of a side of a branch: count what it did, where that is much and some loop around looks."""
-        if self._work[block] > SIDE and self._is_in_loop(block):
-            self._spend(f, self._work[block])
-
-    def _spend(self, f: Function, work: int) -> Reg:
+    def _spend(self, f: Function, work: Reg) -> Reg:
         counter = self._variable(f)
-        left = f.sub(f.load(I64, counter, 8), const(I64, work))
+        left = f.sub(f.load(I64, counter, 8), work)
         f.store(left, counter, 8)
         return left
 

@@ -65,6 +65,11 @@ class Value:
         return self.shape != ()
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it is made by a loop that is evaluated where what the loop gives is read."""
+        return self.block is not None and self.block.parent is not None and self.block.parent.fused
+
+    @property
     def numel(self) -> int:
         """How many elements it has."""
         n = 1
@@ -92,6 +97,7 @@ class Op:
         "args",
         "attrs",
         "block",
+        "fused",
         "index",
         "last",
         "name",
@@ -107,6 +113,8 @@ class Op:
     ) -> None:
         self.name, self.args, self.attrs, self.block, self.index = name, args, attrs, block, index
         self.last = index  # the index of the last op nested within
+        self.fused = False
+        """Whether it is a loop, or a branch in one, that is evaluated where what it gives is read (see `loops`)."""
         self.results: list[Value] = []
         self.regions: list[list[Block]] = []
         self.successors: list[tuple[Block, list[Value]]] = []

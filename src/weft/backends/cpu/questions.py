@@ -29,6 +29,10 @@ def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coord
     name = op.name
     if name in ("arith.constant", "tt.make_range"):
         return []
+    if name == "scf.for":
+        return [(v, coords) for v in (*op.args[3:], *op.regions[0][0].ops[-1].args)]
+    if name == "scf.if":
+        return [(region[0].ops[-1].args[value.index], coords) for region in op.regions]
     if name == "tt.splat":
         return [(op.args[0], ())]
     if name == "tt.expand_dims":
@@ -57,9 +61,9 @@ MOVES = ("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split")
 class Analysis:
     """What a nest would touch, found without emitting anything."""
 
-    def __init__(self, env: dict[Value, Reg | Buffer], divisors: dict[Value, int] | None = None) -> None:
+    def __init__(self, env: dict[Value, Reg | Buffer], known: dict[Value, Bounds] | None = None) -> None:
         self.env = env
-        self.divisors = divisors or {}  # of parameters, as the launch promises them
+        self.known = known or {}  # of parameters, as the launch promises it, and of counters of loops
         self._steps: dict[tuple[Value, Coords], Steps] = {}
         self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
         self._exact: dict[tuple[Value, Coords], tuple[Steps, dict[tuple[Value, Coords, bool], Steps]] | None] = {}
@@ -258,7 +262,7 @@ class Analysis:
         value, coords = item
         op, bits = value.op, element_bits(value.elem)
         if op is None:
-            return any_of(bits, two_part(self.divisors.get(value, 1)))
+            return self.known.get(value) or any_of(bits)
         if op.name == "arith.constant":
             return _constant(op, bits)
         if value in self.env and value.is_tile:
@@ -292,7 +296,7 @@ class Analysis:
     def _find_bounds(self, value: Value) -> Bounds:
         op, bits = value.op, element_bits(value.elem)
         if op is None:
-            return any_of(bits)
+            return self.known.get(value) or any_of(bits)
         if op.name == "arith.constant":
             return _constant(op, bits)
         if op.name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs"):

@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.aliases import Aliases, offset_key
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, live_bits, log2, row_major
-from weft.backends.cpu.elementwise import EMITTERS, const_of, memory_type
+from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import SHAPE_OPS, Evaluator
-from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.lifetimes import last_uses
+from weft.backends.cpu.loops import LoopEmitter, fuse_loops, known_integers, scalars_from_outside
 from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root, in_order
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
@@ -73,7 +72,9 @@ def is_lazy(op: Op) -> bool:
     """Whether an operation on tiles is evaluated only where it is needed."""
     if not op.results or not op.results[0].is_tile:
         return False
-    return op.name in SHAPE_OPS or op.name in EMITTERS or (op.name == "tt.load" and not op.is_volatile)
+    if op.name == "tt.load":
+        return not op.is_volatile
+    return op.fused or op.name in SHAPE_OPS or op.name in EMITTERS
 
 
 @dataclass
@@ -100,13 +101,10 @@ class Scheduler:
         self.pending_loads: list[Op] = []
         self.aliases = Aliases(program.params, context.assume_no_alias)
         self._cost: dict[Value, int] = {}
-        self._last = last_uses(program, is_lazy)
         self._index_like: set[Value] = set()
-        self.divisors = {
-            p: int(attrs["tt.divisibility"])
-            for p, attrs in zip(program.params, program.arg_attrs, strict=True)
-            if p.elem != "ptr" and "tt.divisibility" in attrs
-        }
+        self.known = known_integers(program)
+        fuse_loops(program, self.known, is_lazy)
+        self._last = last_uses(program, is_lazy)
         self.trip_counts: list[Reg] = []
         self.loops: list[Loop] = []
         self.loaded: list[Value] = []  # pointers of tiles loaded so far, outside of loops
@@ -131,6 +129,8 @@ class Scheduler:
             self._appraise(op)
             if op.name == "tt.load":
                 self.pending_loads.append(op)
+            if op.fused:
+                self.require(scalars_from_outside(op))
             return
         handler = ANCHORS.get(op.name)
         if handler is not None:
@@ -144,23 +144,7 @@ class Scheduler:
     def scalar_op(self, op: Op) -> None:
         """An operation on scalars."""
         self.require(op.args)
-        ev = Evaluator(self.f, self.env, ())
-        if op.name == "arith.constant":
-            self.env[op.result] = const_of(op.result.elem, op.attrs["value"])
-            return
-        if op.name == "tt.addptr":
-            pointer, offset = ev.scalar(op.args[0]), ev.scalar(op.args[1])
-            wide = ev.elementwise_offset(offset)
-            self.env[op.result] = self.f.gep(memory_type(op.args[0].pointee), pointer, wide)
-            return
-        if op.name == "tt.bitcast" and op.result.elem == "ptr":
-            self.env[op.result] = ev.scalar(op.args[0])
-            return
-        if op.name not in EMITTERS and op.name not in AFFINE_OPS:
-            raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
-        form = ev.elementwise(op, [Uniform(ev.scalar(a)) for a in op.args])
-        assert isinstance(form, Uniform)
-        self.env[op.result] = form.value
+        self.env[op.result] = Evaluator(self.f, self.env, ()).scalar_op(op)
 
     def require(self, values: Sequence[Value]) -> None:
         """Make sure that scalars computed by a nest still open are there."""
@@ -195,6 +179,9 @@ class Scheduler:
         if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
             return "atomics and assertions have loops of their own"
         analysis = self.analysis()
+        both = (*self.open, root)
+        if any(isinstance(r, StoreRoot) for r in both) and any(self._has_loop(r, analysis) for r in both):
+            return "a loop that is in one of them loads from other places"
         reduces = isinstance(root, ReduceRoot) or any(isinstance(r, ReduceRoot) for r in self.open)
         if reduces and any(in_order(r, analysis) for r in (*self.open, root)):
             return "one may store twice to one address, which keeps its order"
@@ -220,6 +207,10 @@ class Scheduler:
                 if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
                     return "it may store what is still to be loaded"
         return ""
+
+    def _has_loop(self, root: Root, analysis: Analysis) -> bool:
+        """Whether a fused loop is evaluated for a root."""
+        return any(v.op is not None and v.op.fused and v not in self.env for v, _ in analysis.walk(root.inputs()))
 
     def _reads(self, walked: dict[tuple[Value, Coords], None], produced: set[Value]) -> bool:
         """Whether something visited is, or is made of, what the open nest is about to give."""
@@ -284,7 +275,8 @@ class Scheduler:
         if reductions:
             reduce_bits = list(row_major(shape)[reductions[0].axis])
         self.f.cut()
-        nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
+        emit_loop = LoopEmitter(self.context.polling).emit
+        nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits, emit_loop)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
@@ -307,7 +299,11 @@ class Scheduler:
 
     def _fetch_ahead(self, visited: dict[tuple[Value, Coords], None], roots: list[Root]) -> list[Root]:
         """In a nest that leaves memory alone, prefetches of what the next program will load where this one did."""
-        loads = [(v.op, c) for v, c in visited if v not in self.env and v.op is not None and v.op.name == "tt.load"]
+        loads = [
+            (v.op, c)
+            for v, c in visited
+            if v not in self.env and v.op is not None and v.op.name == "tt.load" and not v.is_inside
+        ]
         if self.loops or roots[0].shape == ():
             return []
         if loads:
@@ -358,7 +354,7 @@ class Scheduler:
         stores = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
         places: dict[Value, Coords] = {}
         for value, coords in visited:
-            if value in self.env or value.op is None:
+            if value in self.env or value.op is None or value.is_inside:
                 continue
             broadcast = len(live_bits(coords)) < count
             elsewhere = value in places and places[value] != coords
@@ -517,8 +513,8 @@ class Scheduler:
     def _appraise(self, op: Op) -> None:
         """Note the cost and the kind of a lazy operation's results; its operands have been seen."""
         op_cost = LOAD_COST if op.name == "tt.load" else self.own_cost(op.results[0])
-        cost = min(1000, op_cost + sum(self.cost(a) for a in op.args if a.is_tile))
-        index = op.name != "tt.load" and op.results[0].elem[0] in "ip"
+        cost = 1000 if op.fused else min(1000, op_cost + sum(self.cost(a) for a in op.args if a.is_tile))
+        index = not op.fused and op.name != "tt.load" and op.results[0].elem[0] in "ip"
         if index:
             for a in op.args:
                 index = index and self.index_like(a)
@@ -576,6 +572,8 @@ class Scheduler:
             if user not in now:
                 if is_lazy(user):
                     yield from user.results
+                elif user.name == "scf.yield" and user.block.parent is not None and user.block.parent.fused:
+                    yield from user.block.parent.results
                 elif user.last >= self.position:
                     yield None
 
@@ -592,7 +590,7 @@ class Scheduler:
 
     def analysis(self) -> Analysis:
         """Questions about what a nest would touch, given what is known now."""
-        return Analysis(self.env, self.divisors)
+        return Analysis(self.env, self.known)
 
     def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""

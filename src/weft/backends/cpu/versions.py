@@ -18,14 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major
+from weft.backends.cpu.corners import Condition, Conditions, conjuncts, ordered, substitute_live
 from weft.backends.cpu.evaluate import Evaluator
-from weft.backends.cpu.forms import int_const, vector_of
+from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Value, element_bits
-from weft.backends.cpu.questions import REMAINDERS, Widened, consecutive_run, operands_at
-from weft.backends.llvm.emit import Function
+from weft.backends.cpu.questions import REMAINDERS, consecutive_run, operands_at
 from weft.backends.llvm.values import I64, const
 from weft.backends.llvm.values import Value as Reg
 
@@ -35,8 +34,6 @@ MAX_TWICE = 160  # operations in a body that is emitted in two versions
 LINE = 64  # bytes of a cache line
 
 Version = Callable[[], Sequence[Reg]]
-Condition = tuple[str, Value, Coords, Coords]
-"""("holds", a mask, a place, -) or ("sle" or "ule", an integer, where it must be at most what it is, there)."""
 
 
 def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
@@ -96,14 +93,14 @@ def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
     conditions_of: dict[Value, list[Condition]] = {}
     refused: set[Value] = set()
     for mask, coords in nest.visited:
-        if mask in asked and mask not in refused:
-            parts = _monotone(nest, mask, coords)
+        if mask in asked and mask not in refused and not mask.is_inside:
+            parts = conjuncts(nest.analysis, nest.env, mask, coords)
             if parts is None:
                 refused.add(mask)
                 conditions_of.pop(mask, None)
             else:
                 conditions_of.setdefault(mask, []).extend(parts)
-    emit = _Conditions(nest.f, nest.env)
+    emit = Conditions(Evaluator(nest.f, nest.env, ()))
     for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):
         emit.add(condition)
     return set(conditions_of), emit.regs
@@ -113,25 +110,25 @@ def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
     """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
     places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
     refused: set[Value] = set()
-    emit = _Conditions(nest.f, nest.env)
-    ordered: list[Condition] = []
+    emit = Conditions(Evaluator(nest.f, nest.env, ()))
+    orders: list[Condition] = []
     for value, coords in nest.visited:
         op = value.op
-        if op is None or value in nest.env or op.name not in REMAINDERS or value in refused:
+        if op is None or value in nest.env or op.name not in REMAINDERS or value in refused or value.is_inside:
             continue
         dividend, divided_by = operands_at(op, value, coords)
-        order = None if nest.aligned(op, coords, nest.lane_bits) else _ordered(nest, *dividend, "si" in op.name)
+        order = None if nest.aligned(op, coords, nest.lane_bits) else ordered(nest.analysis, *dividend, "si" in op.name)
         still = not nest.analysis.deps(*divided_by)
         moving = nest.analysis.exact_steps(*dividend, [])
         if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
             refused.add(value)
             places_of.pop(value, None)
             continue
-        ordered += order
+        orders += order
         places_of.setdefault(value, []).append((*dividend, *divided_by))
     if not places_of:
         return set(), []
-    for condition in dict.fromkeys(ordered):
+    for condition in dict.fromkeys(orders):
         emit.add(condition)
     f = nest.f
     for value, places in places_of.items():
@@ -144,62 +141,6 @@ def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
                 first = emit.scalar(x, substitute_live(at, -1))
                 emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
     return set(places_of), emit.regs
-
-
-def _ordered(nest: Nest, value: Value, coords: Coords, signed: bool) -> list[Condition] | None:
-    """Conditions under which an integer, and what it was widened from, does not wrap around within the tile: that
-    its least element is below its greatest. None where its steps are not known.
-    """
-    needs: list[Widened] = []
-    steps = nest.analysis.exact_steps(value, coords, needs)
-    if steps is None:
-        return None
-    result: list[Condition] = []
-    for v, at, moves, sign in [*needs, (value, coords, steps, signed)]:
-        if not moves:
-            continue
-        if sum(abs(s or 0) for s in moves.values()) >= 1 << (element_bits(v.elem) - 1):
-            return None
-        low = tuple(tuple(c if c < 0 else -1 if (moves.get(c) or 0) >= 0 else -2 for c in coord) for coord in at)
-        high = tuple(tuple(c if c < 0 else -2 if (moves.get(c) or 0) >= 0 else -1 for c in coord) for coord in at)
-        result.append(("sle" if sign else "ule", v, low, high))
-    return result
-
-
-def _monotone(nest: Nest, mask: Value, coords: Coords) -> list[Condition] | None:
-    """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold, and
-    what must be so for there to be such a point.
-    """
-    op = mask.op
-    if not mask.is_tile or op is None or mask in nest.env:
-        return None
-    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
-        ((inner, at),) = operands_at(op, mask, coords)
-        return _monotone(nest, inner, at)
-    if op.name == "arith.andi":
-        parts: list[Condition] = []
-        for inner, at in operands_at(op, mask, coords):
-            conditions = _monotone(nest, inner, at)
-            if conditions is None:
-                return None
-            parts += conditions
-        return parts
-    if op.name in ("tt.splat", "arith.constant"):
-        return [("holds", mask, coords, coords)]
-    if op.name != "arith.cmpi" or op.attrs["predicate"] in (0, 1):
-        return None
-    less = op.attrs["predicate"] in (2, 3, 6, 7)  # a < b in some form, otherwise a > b
-    low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
-    ordered = [_ordered(nest, v, coords, op.attrs["predicate"] < 6) for v in (low, high)]
-    if ordered[0] is None or ordered[1] is None:
-        return None
-    rising, falling = (list((nest.analysis.exact_steps(v, coords, []) or {}).values()) for v in (low, high))
-    gaps = [-(s or 0) for s in rising] + [s or 0 for s in falling]  # how the room between them changes
-    if all(g <= 0 for g in gaps):
-        return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -2), coords)]
-    if all(g >= 0 for g in gaps):
-        return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -1), coords)]
-    return None
 
 
 def _streamed(
@@ -242,29 +183,3 @@ def _streamed(
         return stores, []
     large = streaming(written)
     return (stores, [large, *conditions]) if large is not None else ({}, [])
-
-
-class _Conditions:
-    """Conditions at single points of a tile, emitted as scalars; those known to hold are left out."""
-
-    def __init__(self, f: Function, env: dict[Value, Reg | Buffer]) -> None:
-        self.f, self.points = f, Evaluator(f, env, ())
-        self.regs: list[Reg] = []
-
-    def scalar(self, value: Value, at: Coords) -> Reg:
-        return vector_of(self.f, self.points.eval(value, at), 0)
-
-    def add(self, condition: Condition) -> None:
-        kind, value, first, second = condition
-        if kind == "holds":
-            self.regs.append(self.scalar(value, first))
-            return
-        low, high = self.scalar(value, first), self.scalar(value, second)
-        x, y = int_const(low), int_const(high)
-        if x is None or y is None or x > y or (kind == "ule" and x < 0 <= y):
-            self.regs.append(self.f.icmp(kind, low, high))
-
-
-def substitute_live(coords: Coords, source: int) -> Coords:
-    """The coordinates with every live bit replaced by a constant: the first point of a nest, or the last."""
-    return tuple(tuple(source if s >= 0 else s for s in coord) for coord in coords)

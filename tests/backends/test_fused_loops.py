@@ -38,7 +38,8 @@ def moments(x, out, rows, n: tl.constexpr, X: tl.constexpr, R: tl.constexpr):
             new_weight = weight + 1
             new_mean = mean + delta / new_weight
             new_m2 = m2 + delta * (value - new_mean)
-        mean, m2, weight = tl.where(mask, new_mean, mean), tl.where(mask, new_m2, m2), tl.where(mask, new_weight, weight)
+        mean, m2 = tl.where(mask, new_mean, mean), tl.where(mask, new_m2, m2)
+        weight = tl.where(mask, new_weight, weight)
     total = tl.sum(weight, 1)
     middle = tl.sum(mean * weight, 1) / total
     around = tl.sum(m2 + weight * (mean - middle[:, None]) * (mean - middle[:, None]), 1)

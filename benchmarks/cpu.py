@@ -341,6 +341,57 @@ def warm_call() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def scaling() -> Iterator[Row]:
+    """How many times faster all threads are than one, beside how many times faster PyTorch's are."""
+    threads = get_num_threads()
+    x, y, out, result = normal(4096, 4096), normal(2048, 2048), zeros(4096, 4096), zeros(2048, 2048)
+    weight, bias, mean, rstd = normal(4096, seed=1), normal(4096, seed=2), zeros(4096), zeros(4096)
+    a, b, c, d, w, v = (tensor(array) for array in (x, y, zeros(4096, 4096), zeros(2048, 2048), weight, bias))
+    works: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
+        ("softmax 4096x4096", lambda: kernels.softmax(x, out), lambda: torch.softmax(a, 1, out=c)),
+        (
+            "layer norm 4096x4096",
+            lambda: kernels.layer_norm(x, weight, bias, out, mean, rstd),
+            lambda: torch.nn.functional.layer_norm(a, (4096,), w, v, 1e-5),
+        ),
+        ("matmul fp32, 2048", lambda: kernels.matmul(y, y, result), lambda: torch.mm(b, b, out=d)),
+    ]
+    for name, ours, theirs in works:
+        times = []
+        for count in (1, threads):
+            set_num_threads(count)
+            torch.set_num_threads(count)
+            times.append(interleaved([ours, theirs]))
+        (single, other_single), (together, other_together) = times
+        mine, other = single.median / together.median, other_single.median / other_together.median
+        note = f"{mine:.2f} times one thread with {threads}, against {other:.2f}"
+        spread = max(timing.spread for pair in times for timing in pair)
+        yield Row(
+            f"scaling of {name}", 0.85, "1.0x", mine / other, "x", together.median, other_together.median, spread, note
+        )
+
+
+def python_threads() -> Iterator[Row]:
+    """Calls from several Python threads at once, each with arrays of its own, beside calls from one."""
+    count = 4
+    x = torch.randn(100_000)
+    outs = [torch.empty_like(x) for _ in range(count)]
+    grid = (weft.cdiv(x.numel(), 1024),)
+
+    def ours(out: torch.Tensor) -> object:
+        return small_problems.kernels.gelu[grid](x, out, x.numel(), BLOCK=1024)
+
+    def theirs(out: torch.Tensor) -> object:
+        return torch._C._nn.gelu(x, out=out)
+
+    rates = [small_problems.calls_per_second(work, outs) for work in (ours, theirs)]
+    note = f"{rates[0]:,.0f} calls a second from {count} threads, against {rates[1]:,.0f}"
+    yield Row(
+        f"gelu of 100,000 from {count} threads", 1.0, "1.5x", rates[0] / rates[1], "x", 1 / rates[0], 1 / rates[1],
+        note=note,
+    )  # fmt: skip
+
+
 def small() -> Iterator[Row]:
     """Twenty small problems, each a line, and what they come to together."""
     ratios, ours, theirs = [], [], []
@@ -370,6 +421,8 @@ GROUPS = {
     "first launch": first_launch,
     "warm call": warm_call,
     "small problems": small,
+    "scaling": scaling,
+    "Python threads": python_threads,
 }
 
 

@@ -9,6 +9,7 @@ them, that is taken; where it has none (norms), or one that computes and copies,
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -243,3 +244,28 @@ def in_turns(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[flo
                 work()
                 times.append(clock() - begin)
     return [statistics.median(times) for times in samples]
+
+
+def calls_per_second(
+    work: Callable[[torch.Tensor], object], outs: Sequence[torch.Tensor], seconds: float = 1.0
+) -> float:
+    """Calls a second of all threads together, one for each output; the median of some turns."""
+    rates = []
+    for _ in range(5):
+        counts = [0] * len(outs)
+        until = time.perf_counter() + seconds / 5
+
+        def call(k: int, counts: list[int] = counts, until: float = until) -> None:
+            while time.perf_counter() < until:
+                work(outs[k])
+                counts[k] += 1
+
+        threads = [threading.Thread(target=call, args=(k,)) for k in range(len(outs))]
+        begin = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        rates.append(sum(counts) / (time.perf_counter() - begin))
+        time.sleep(SETTLE)
+    return statistics.median(rates)

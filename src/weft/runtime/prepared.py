@@ -63,7 +63,7 @@ class Prepared:
         self._book = bytearray(8 * Book.SIZE)
         self._keep: list[Any] = [self._watched]
         self._plans: list[tuple[Any, ...]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._calls = 0
         self._put(Book.GENERAL, id(self._keep[0]))
         self.launch: Callable[..., Any] = self._keep[0]
@@ -91,6 +91,8 @@ class Prepared:
             try:
                 plan = _Writer(self._kernel, compiled).plan(args, kwargs)
             except _NoPlan:
+                if not self._plans and calls_ >= 2 * AFTER:  # and most likely there never will be one
+                    self._kernel.launch_by(self.launch, self._general)
                 return compiled
             with self._lock:
                 self._set([plan, *self._plans[: MOST_PLANS - 1]])

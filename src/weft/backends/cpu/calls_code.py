@@ -149,9 +149,11 @@ def _write_integer(module: Module) -> None:
 
 
 def _write_match(module: Module) -> None:
-    """weft_match(plan, args, count, names, slots, spans): whether the arguments are as a plan says; fills the slots."""
+    """weft_match(plan, args, count, names, slots, spans): 1: all is as a plan says, and the slots are filled; 0: it is
+    not; 2: so has Python said, and while it ran the plans may have changed.
+    """
     params = [("plan", PTR), ("args", PTR), ("count", I64), ("names", PTR), ("slots", PTR), ("spans", PTR)]
-    f = module.function("weft_match", I1, params, linkage="internal")
+    f = module.function("weft_match", I32, params, linkage="internal")
     w = _Writer(f)
     plan, args, count, names, slots, spans = f.args
     number = f.alloca(I64, 1, 8)
@@ -191,15 +193,14 @@ def _write_match(module: Module) -> None:
     answer = w.call("PyObject_CallNoArgs", PTR, changed)
     w.if_(w.is_null(answer), "raised")
     w.do("Py_DecRef", answer)
-    w.unless(w.eq(answer, _object(False)), "no")
-    f.br(yes)
+    f.ret(f.select(w.eq(answer, _object(False)), const(I32, 1), const(I32, 2)))
     f.start(yes)
-    f.ret(const(I1, 1))
+    f.ret(const(I32, 1))
     f.start("raised")
     w.do("PyErr_Clear")
-    f.br("no")
+    f.ret(const(I32, 2))
     f.start("no")
-    f.ret(const(I1, 0))
+    f.ret(const(I32, 0))
 
 
 def _match_names(w: _Writer, wanted: Value, names: Value) -> None:
@@ -496,7 +497,8 @@ def _write_run(module: Module) -> None:
     wanted = w.call_at(_at(codes["wanted"]), I64, record, left)
     alone, helped = f.new_label("alone"), f.new_label("helped")
     f.cond_br(f.icmp("sgt", wanted, _i64(0)), helped, alone)
-    f.start(helped)  # Python starts workers, makes room for them, and looks where they may run
+    f.start(helped)
+    w.if_(f.icmp("ne", w.call_at(_at(codes["ready"]), I32, needed), const(I32, 0)), alone)
     _tell(w, w.word(plan, Plan.PREPARE, PTR), needed, "unprepared")
     f.br(alone)
     f.start(alone)
@@ -583,16 +585,19 @@ def _write_call(module: Module) -> None:
     f.start("look")
     plan = f.load(PTR, current)
     w.if_(w.is_null(plan), "general")
-    w.if_(f.call("weft_match", I1, [plan, args, count, names, slots, spans]), "fits")
+    owner = w.word(plan, Plan.OWNER, PTR)
+    w.do("Py_IncRef", owner)  # what is asked may be Python's, which another thread may use to replace the plan
+    answer = f.call("weft_match", I32, [plan, args, count, names, slots, spans])
+    w.if_(w.eq(answer, const(I32, 1)), "fits")
     f.store(w.word(plan, Plan.NEXT, PTR), current)
-    f.br("look")
+    w.do("Py_DecRef", owner)
+    f.cond_br(w.eq(answer, const(I32, 0)), "look", "general")
 
     f.start("fits")
     for offset in (0, 32, 40, 48, 56):
         f.store(_i64(0), f.gep(I8, state, _i64(offset)))
     f.store(w.word(plan, Plan.TABLE), f.gep(I8, state, _i64(64)))
-    owner, kernel = w.word(plan, Plan.OWNER, PTR), w.word(plan, Plan.KERNEL, PTR)
-    w.do("Py_IncRef", owner)
+    kernel = w.word(plan, Plan.KERNEL, PTR)
     w.do("Py_IncRef", kernel)
     asked = f.call("weft_ask", I32, [plan, f.load(PTR, args), args, state])
     w.if_(w.eq(asked, const(I32, 2)), "odd")

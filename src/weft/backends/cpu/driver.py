@@ -128,6 +128,8 @@ class LoadedKernel:
 
     def prepare(self, scratch_bytes: int) -> None:
         """Before a grid is run with workers."""
+        if native().ready(scratch_bytes):
+            return
         get_pool(get_num_threads()).prepare(scratch_bytes)
 
     def fail(self, told: bytes) -> None:

@@ -2,6 +2,7 @@
 
     record = Record(address of the kernel, bytes of scratch memory)     # what is known of a kernel: a program's cost
     weft_wanted(record, programs)        -> workers that pay, 0 where the caller alone is done as soon
+    weft_ready(bytes of scratch memory)  -> 1: there are workers, with room, on cores that they may use (`Pool.prepare`)
     weft_grid(record, args, state, scratch, wanted)                     -> 1: a program's cost is known now, ask again
 
 A worker that sleeps costs its caller a system call, and begins tens of microseconds later; one that has just ended
@@ -19,6 +20,7 @@ waiting and waking are not in it; one measurement out of proportion (the system 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 
 UNKNOWN_NS = 50_000_000
 """What a program is taken to cost where nothing is known and there is a thread for each."""
@@ -34,6 +36,8 @@ QUICK_NS = 3_000
 """Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""
 SAMPLED = 16
 BURST_NS = 50_000
+LOOK_NS = 10_000_000
+"""For how long workers may run where they were told to: then it is asked again which cores the process may use."""
 OUTLIER = 4.0
 """A measurement counts as no more than so many times what was known."""
 
@@ -90,8 +94,12 @@ def _double(value: float) -> str:
     return f"{value:.1f}"
 
 
-def engine_ir(clock: int, spinning: int, busy: int, room: int, stride: int) -> str:
-    """`weft_wanted` and `weft_grid`; `clock` is the number of the system's clock, the others offsets in the pool."""
+def engine_ir(clock: int, offsets: Mapping[str, int], core: int) -> str:
+    """`weft_wanted`, `weft_ready` and `weft_grid`; `clock` is the number of the system's clock, `offsets` are those of
+    the pool, and `core` is the address of what tells the core of its caller, or 0.
+    """
+    spinning, busy, room, stride = (offsets[name] for name in ("spinning", "busy", "room", "stride"))
+    here = f"call i32 inttoptr (i64 {core} to ptr)()" if core else "add i32 -1, 0"
 
     def word(k: int) -> str:
         return f"inttoptr (i64 {ctypes.addressof(ENGINE.words) + 8 * k} to ptr)"
@@ -148,7 +156,7 @@ awake:
   %cold = phi i64 [ 0, %much ], [ %w2, %asleep ]
   %pool = load ptr, ptr {word(Engine.POOL)}
   %there = icmp ne ptr %pool, null
-  br i1 %there, label %look, label %answer
+  br i1 %there, label %look, label %choose
 look:
   %spinning.p = getelementptr i8, ptr %pool, i64 {spinning}
   %spinning = load atomic i64, ptr %spinning.p monotonic, align 8
@@ -159,7 +167,10 @@ look:
   %parts.i = fptosi double %parts to i64
   %h0 = call i64 @llvm.smin.i64(i64 %spinning, i64 %parts.i)
   %h1 = call i64 @llvm.smin.i64(i64 %h0, i64 %most)
-  %better = call i64 @llvm.smax.i64(i64 %h1, i64 %cold)
+  %h2 = call i64 @llvm.smax.i64(i64 %h1, i64 %cold)
+  br label %choose
+choose:
+  %better = phi i64 [ %cold, %awake ], [ %h2, %look ]
   %some = icmp sgt i64 %better, 0
   br i1 %some, label %answer, label %burst
 burst:
@@ -173,10 +184,37 @@ when:
   %one = zext i1 %soon to i64
   br label %answer
 answer:
-  %wanted = phi i64 [ %cold, %awake ], [ %better, %look ], [ 0, %burst ], [ %one, %when ]
+  %wanted = phi i64 [ %better, %choose ], [ 0, %burst ], [ %one, %when ]
   ret i64 %wanted
 none:
   ret i64 0
+}}
+
+define i32 @weft_ready(i64 %needed) {{
+entry:
+  %pool = load ptr, ptr {word(Engine.POOL)}
+  %there = icmp ne ptr %pool, null
+  br i1 %there, label %look, label %no
+look:
+  %stride.p = getelementptr i8, ptr %pool, i64 {stride}
+  %off.p = getelementptr i8, ptr %pool, i64 {offsets["off"]}
+  %looked.p = getelementptr i8, ptr %pool, i64 {offsets["looked"]}
+  %stride = load i64, ptr %stride.p
+  %off = load i64, ptr %off.p
+  %looked = load i64, ptr %looked.p
+  %room = icmp sge i64 %stride, %needed
+  %here = {here}
+  %core = sext i32 %here to i64
+  %away = icmp eq i64 %core, %off
+  %now = call i64 @weft_clock(i32 {clock})
+  %passed = sub i64 %now, %looked
+  %lately = icmp ult i64 %passed, {LOOK_NS}
+  %both = and i1 %room, %away
+  %all = and i1 %both, %lately
+  %answer = zext i1 %all to i32
+  ret i32 %answer
+no:
+  ret i32 0
 }}
 
 define void @weft_measured(ptr %record, i64 %spent, i64 %ran) {{

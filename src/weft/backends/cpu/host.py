@@ -21,11 +21,46 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/cpu.max") as file:
+    return max(1, min(cores, round(cpu_quota())))
+
+
+def cpu_quota(root: str = "/") -> float:
+    """Processors that the control groups of this process leave it, those around its own included; at most a million.
+
+    Both versions of control groups; inside of a container their paths may be those of the host, which are not there,
+    so the root is asked too. `root` is where /proc and /sys are.
+    """
+    quotas = [1e6]
+    places: list[tuple[str, str]] = [("/sys/fs/cgroup", ""), ("/sys/fs/cgroup/cpu", "")]
+    with contextlib.suppress(OSError), open(os.path.join(root, "proc/self/cgroup")) as file:
+        for line in file:
+            _, controllers, path = line.rstrip("\n").split(":", 2)
+            if not controllers:
+                places.append(("/sys/fs/cgroup", path))
+            elif "cpu" in controllers.split(","):
+                places += [(f"/sys/fs/cgroup/{name}", path) for name in ("cpu", controllers)]
+    for base, path in places:
+        while True:
+            quotas += _quota_in(root + base + path)
+            if not path.strip("/"):
+                break
+            path = os.path.dirname(path.rstrip("/"))
+    return min(quotas)
+
+
+def _quota_in(folder: str) -> list[float]:
+    """The processors of one control group, where it has a limit."""
+    with contextlib.suppress(OSError, ValueError), open(f"{folder}/cpu.max") as file:
         quota, period = file.read().split()
-        if quota != "max":
-            cores = min(cores, max(1, round(int(quota) / int(period))))
-    return max(1, cores)
+        return [] if quota == "max" else [int(quota) / int(period)]
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open(f"{folder}/cpu.cfs_quota_us") as quota_file,
+        open(f"{folder}/cpu.cfs_period_us") as period_file,
+    ):
+        allowed = int(quota_file.read())
+        return [] if allowed < 0 else [allowed / int(period_file.read())]
+    return []
 
 
 def host_cpu() -> CPU:

@@ -45,7 +45,8 @@ BUSY = 576
 ROOM, ROOM_STRIDE = 584, 592  # the workers' scratch memory, and how much each has of it
 SPINNING = 640  # on a line of its own: workers that are awake and look for work
 ASLEEP, TO_WAKE = 648, 656  # workers that wait for a signal; how many of them whoever wakes up has to wake
-POOL_BYTES = 704
+KEPT_OFF, LOOKED = 704, 712  # the core that no worker may run on, and when that was decided; read by callers only
+POOL_BYTES = 768
 
 SPIN_NS = 40_000
 """How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
@@ -483,7 +484,9 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
     """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
     t = _Text(machine, windows)
-    grid = engine_ir(MONOTONIC, SPINNING, BUSY, ROOM, ROOM_STRIDE)
+    offsets = {"spinning": SPINNING, "busy": BUSY, "room": ROOM, "stride": ROOM_STRIDE}
+    offsets |= {"off": KEPT_OFF, "looked": LOOKED}
+    grid = engine_ir(MONOTONIC, offsets, core_function())
     ends = _begin(t), _end(t), _nap(t, windows), _stop(t)
     return "\n".join((t.declare, signals.ir(), _worker(t), _wake(t), _guest(t), _RUN, *ends, _HELP, grid))
 
@@ -511,6 +514,12 @@ def system_functions() -> dict[int, int]:
             BROADCAST_FN: "pthread_cond_broadcast",
         }
     return {offset: ctypes.cast(getattr(library, name), _ptr).value or 0 for offset, name in names.items()}
+
+
+def core_function() -> int:
+    """The address of the system's function that tells the core on which its caller runs; 0 where there is none."""
+    here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+    return 0 if here is None else ctypes.cast(here, _ptr).value or 0
 
 
 LOADING_BYTES = 1 << 20
@@ -572,17 +581,18 @@ class Native:
     def __init__(self, linker: Loader) -> None:
         windows = sys.platform == "win32"
         self.signals = Signals()
-        names = [f"weft_{name}" for name in ("worker", "guest", "run", "wanted", "grid", "stop", *_TABLE)]
+        names = [f"weft_{name}" for name in ("worker", "guest", "run", "wanted", "ready", "grid", "stop", *_TABLE)]
         code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
         self._keep, addresses = linker.load(code, names)
-        worker, guest, run, wanted, grid, stop, *table = addresses
+        worker, guest, run, wanted, ready, grid, stop, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
         self.wanted = ctypes.PYFUNCTYPE(_i64, _ptr, _i64)(wanted)
+        self.ready = ctypes.PYFUNCTYPE(ctypes.c_int32, _i64)(ready)
         self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(grid)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
-        self.addresses = {"wanted": wanted, "grid": grid}
+        self.addresses = {"wanted": wanted, "ready": ready, "grid": grid}
         for place, address in enumerate(table):
             self.signals.table[place] = address
 

@@ -94,8 +94,10 @@ class Pool:
         for offset, function in native.system_functions().items():
             _i64.from_address(self._address + offset).value = function
         self._busy = _i64.from_address(self._address + native.BUSY)
-        self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
-        self._off = -1  # the core that no worker may run on
+        self._kept_off = _i64.from_address(self._address + native.KEPT_OFF)
+        self._kept_off.value = -1
+        self._looked = _i64.from_address(self._address + native.LOOKED)
+        self._allowed: set[int] = set()
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
             for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
@@ -117,13 +119,13 @@ class Pool:
         self._native.worker(self._address)
 
     def prepare(self, scratch_bytes: int) -> None:
-        """Before a launch with workers: room for the scratch memory of each, and no worker on the caller's core."""
+        """Before a launch with workers, unless `weft_ready`: room for the scratch memory of each, cores to run on."""
         if scratch_bytes > self._room[1].value:
             self._enlarge(scratch_bytes)
-        if self._here is not None:
-            core = self._here()
-            if core != self._off:
-                self._keep_off(core)
+        self._looked.value = time.monotonic_ns()
+        if hasattr(os, "sched_getaffinity"):
+            with contextlib.suppress(OSError):  # then as the system has it
+                self._place(os.sched_getaffinity(0))
 
     def run_waiting(
         self, fn: int, args: int, state: int, mine: int, total: int, size: int, begun: Callable[[], int]
@@ -169,18 +171,21 @@ class Pool:
         self._room[0].value = address  # first: who reads the old size meanwhile is in a larger room
         self._room[1].value = rounded
 
-    def _keep_off(self, core: int) -> None:
-        """Let the workers run on any core but the caller's.
+    def _place(self, allowed: set[int]) -> None:
+        """Let the workers run on the cores that the caller may use now, but for the one that it runs on.
 
         Linux wakes a thread where it slept or where its waker runs if no other core seems idle, and the halted cores
         of a virtual machine do not seem so: for milliseconds worker and caller would share one core while others have
         nothing to do.
         """
-        self._off = core
-        with contextlib.suppress(OSError):  # then as the system has it
-            others = os.sched_getaffinity(0) - {core}
-            for thread in self._threads if others else ():
-                os.sched_setaffinity(thread.native_id or 0, others)
+        core = ctypes.CDLL(None).sched_getcpu() if native.core_function() else -1
+        if core == self._kept_off.value and allowed == self._allowed:
+            return
+        self._kept_off.value, self._allowed = core, allowed
+        for thread in self._threads:
+            os.sched_setaffinity(thread.native_id or 0, allowed - {core} or allowed)
+        if not _asked_for and self.workers >= len(allowed):
+            ENGINE.threads = len(allowed)
 
     def stop(self) -> None:
         """End the worker threads, as soon as they have done their part of the job that is running."""
@@ -190,6 +195,8 @@ class Pool:
             thread.join(timeout=max(0.0, until - time.monotonic()))
 
 
+_asked_for = False
+"""Whether somebody has said how many threads there are to be; else as many as the process may use cores."""
 _pools: list[Any] = []
 """The memory of all pools there ever were, less than a kilobyte each: native code may have found one a moment ago."""
 _hosts: set[Pool] = set()
@@ -198,24 +205,36 @@ _pool: Pool | None = None
 _pool_lock = threading.Lock()
 
 def get_num_threads() -> int:
-    """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`, or the usable cores."""
+    """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`; or `OMP_NUM_THREADS`, with which programs say
+    what all their libraries may use, if there are as many cores; or the usable cores.
+    """
+    global _asked_for
     if not ENGINE.threads:
         text = os.environ.get("WEFT_NUM_THREADS", "0")
         if not text.strip().isdigit():
             raise LaunchError(f"the environment variable WEFT_NUM_THREADS is {text!r}, not a number of threads")
-        ENGINE.threads = int(text) or usable_cores()
+        _asked_for = bool(int(text))
+        ENGINE.threads = int(text) or _default_threads()
     return ENGINE.threads
 
 
+def _default_threads() -> int:
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list has a number for each nested level
+    cores = usable_cores()
+    return min(int(first), cores) if first.isdigit() and int(first) else cores
+
+
 def set_num_threads(count: int | None) -> None:
-    """Use `count` threads from the next launch on; None for all usable cores."""
+    """Use `count` threads from the next launch on; None for as many as without WEFT_NUM_THREADS."""
+    global _asked_for
+    asked_for = count is not None
     if count is None:
-        count = usable_cores()
+        count = _default_threads()
     if count < 1:
         raise LaunchError(f"the number of threads must be at least 1, got {count}")
     with _pool_lock:
         old = _retire()
-        ENGINE.threads = count
+        ENGINE.threads, _asked_for = count, asked_for
     if old is not None:
         old.stop()
 

@@ -1,0 +1,214 @@
+"""Weft's threads beside those of others: how many there are, where they run, and that they leave the cores alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft.backends.cpu import driver, host, native
+from weft.backends.cpu.engine import ENGINE, Record
+
+from .test_driver import build
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    yield
+    driver.set_num_threads(None)
+
+
+@pytest.mark.parametrize(
+    ("weft", "openmp", "threads"),
+    [
+        (None, None, 6),
+        (None, "2", 2),
+        (None, "3,2", 3),
+        (None, "64", 6),
+        (None, "", 6),
+        (None, "many", 6),
+        (None, "0", 6),
+        ("4", "2", 4),
+        ("9", None, 9),
+        ("0", "2", 2),
+    ],
+)
+def test_how_many_threads(monkeypatch: pytest.MonkeyPatch, weft: str | None, openmp: str | None, threads: int) -> None:
+    monkeypatch.setattr("weft.backends.cpu.pool.usable_cores", lambda: 6)
+    for name, value in (("WEFT_NUM_THREADS", weft), ("OMP_NUM_THREADS", openmp)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    driver.set_num_threads(1)
+    ENGINE.threads = 0  # as in a new process
+    assert driver.get_num_threads() == threads
+
+
+def limits(root: Path, files: dict[str, str]) -> float:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return host.cpu_quota(str(root))
+
+
+def test_no_control_groups(tmp_path: Path) -> None:
+    assert limits(tmp_path, {}) == 1e6
+
+
+def test_quotas_of_version_2(tmp_path: Path) -> None:
+    files = {"proc/self/cgroup": "0::/user/app\n", "sys/fs/cgroup/user/app/cpu.max": "max 100000\n"}
+    assert limits(tmp_path, files) == 1e6
+    assert limits(tmp_path, {"sys/fs/cgroup/user/cpu.max": "250000 100000\n"}) == 2.5, "of a group around"
+    assert limits(tmp_path, {"sys/fs/cgroup/user/app/cpu.max": "150000 100000\n"}) == 1.5, "the least counts"
+
+
+def test_quotas_in_a_container(tmp_path: Path) -> None:
+    """Its own group is the root of what it sees, and what the system calls its path is not there."""
+    files = {"proc/self/cgroup": "0::/docker/0123\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"}
+    assert limits(tmp_path, files) == 3.0
+
+
+@pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct"])
+def test_quotas_of_version_1(tmp_path: Path, controllers: str) -> None:
+    folder = f"sys/fs/cgroup/{controllers}/job"
+    files = {
+        "proc/self/cgroup": f"5:memory:/other\n4:{controllers}:/job\n0::/\n",
+        f"{folder}/cpu.cfs_quota_us": "-1\n",
+        f"{folder}/cpu.cfs_period_us": "50000\n",
+    }
+    assert limits(tmp_path, files) == 1e6
+    assert limits(tmp_path, {f"{folder}/cpu.cfs_quota_us": "100000\n"}) == 2.0
+
+
+def test_quotas_and_affinity_limit_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "cpu_quota", lambda: 1.2)
+    assert host.usable_cores() == 1
+    monkeypatch.setattr(host, "cpu_quota", lambda: 1e6)
+    assert 1 <= host.usable_cores() <= len(os.sched_getaffinity(0))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinities")
+def test_an_affinity_is_respected_from_when_it_is_set() -> None:
+    script = textwrap.dedent(
+        """
+        import os, time
+        import numpy as np
+        from runtime.test_driver import build, driver, pool_module
+        cores = os.sched_getaffinity(0)
+        launch = build().launcher("Qqq")
+        out = np.zeros(1000, np.int32)
+        for _ in range(4):
+            launch(1000, 1, 1, out.ctypes.data, 20_000, -1)
+        assert driver.get_num_threads() == len(cores)
+        pool = pool_module._pool
+        one = min(cores)
+        os.sched_setaffinity(0, {one})
+        time.sleep(0.02)
+        for _ in range(4):
+            launch(1000, 1, 1, out.ctypes.data, 20_000, -1)
+        assert (out == 8).all()
+        assert driver.get_num_threads() == 1
+        assert {os.sched_getaffinity(thread.native_id) == {one} for thread in pool._threads} == {True}
+        """
+    )
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    tests = Path(__file__).parent.parent
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tests.parent / "src"), str(tests)])
+    done = subprocess.run([sys.executable, "-c", script], env=environment, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_nobody_waits_busily_for_long() -> None:
+    """Neither workers after a launch nor a caller that waits for them take time of a processor that they do not use."""
+    assert native.SPIN_NS <= 50_000
+    driver.set_num_threads(3)
+    launch = build().launcher("Qqq")
+    out = np.zeros(300, np.int32)
+    for _ in range(3):
+        launch(300, 1, 1, out.ctypes.data, 50_000, -1)
+    time.sleep(0.01)
+    begin = time.process_time()
+    for _ in range(20):
+        time.sleep(0.01)
+    assert time.process_time() - begin < 0.02
+
+
+def wanted(record: Record, programs: int) -> int:
+    return int(native.native().wanted(record.address, programs))
+
+
+@pytest.fixture
+def costs():
+    words = list(ENGINE.words)
+    driver.set_num_threads(16)
+    ENGINE.words[ENGINE.LAST] = 0
+    ENGINE.set_costs(wake=20_000, tell=2_000, hot=1_000)
+    yield
+    ENGINE.words[:] = words
+
+
+@pytest.mark.usefixtures("costs")
+def test_what_pays() -> None:
+    record = Record(0, 0)
+    assert wanted(record, 100) == 0, "nothing is known: the first program is measured"
+    assert wanted(record, 16) == 15, "a thread for each"
+    record.ns = 100.0
+    assert wanted(record, 1) == 0
+    assert wanted(record, 20) == 0, "2 us are the caller's"
+    assert wanted(record, 240) == 0, "24 us are not worth 20 of waiting and 4 of waking"
+    some = [wanted(record, programs) for programs in (400, 1_000, 3_000, 10_000)]
+    assert some == [2, 5, 10, 15], "some workers where all are too many"
+    record.ns = 1e6
+    assert wanted(record, 3) == 2, "no more workers than programs"
+
+
+@pytest.mark.usefixtures("costs")
+def test_in_a_burst_a_worker_is_woken_for_less() -> None:
+    record = Record(0, 0)
+    record.ns = 100.0
+    assert wanted(record, 150) == 0
+    ENGINE.words[ENGINE.LAST] = time.monotonic_ns()
+    assert wanted(record, 150) == 1
+
+
+def test_an_outlier_counts_little() -> None:
+    """A program that the system interrupted is measured as a thousand times too long."""
+    driver.set_num_threads(1)
+    kernel = build()
+    launch = kernel.launcher("Qqq")
+    out = np.zeros(64, np.int32)
+    for _ in range(3):
+        launch(64, 1, 1, out.ctypes.data, 2_000, -1)
+    before = kernel.record.ns
+    launch(64, 1, 1, out.ctypes.data, 2_000_000, -1)
+    assert kernel.record.ns < 2 * before
+
+
+def test_callers_at_once_share_the_workers() -> None:
+    """One of them has the workers, the others run alone meanwhile; all programs run once."""
+    driver.set_num_threads(2)
+    launch = build().launcher("Qqq")
+    outs = [np.zeros(2000, np.int32) for _ in range(6)]
+    begin = threading.Barrier(len(outs))
+
+    def work(out: np.ndarray) -> None:
+        begin.wait()
+        for _ in range(30):
+            launch(2000, 1, 1, out.ctypes.data, 100, -1)
+
+    threads = [threading.Thread(target=work, args=(out,)) for out in outs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert all((out == 30).all() for out in outs)

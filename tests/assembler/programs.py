@@ -9,8 +9,9 @@ manual: no division by zero, no shift by a register beyond the width, no NaN. In
 16 bits, whose signs and masks, pairs and conversions ptxas turns into instructions of pairs.
 
 What LLVM never leaves to ptxas is not drawn, though ptxas has faults there too (docs/ptxas.md lists those that were
-seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, a shift of 64
-bits up and down by 32, a selection of several signs at once.
+seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, the absolute
+value of 64 bits that were extended from fewer, a product with -1, a shift of 64 bits up and down by 32, a selection of
+several signs at once.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Generator:
         self.program = Program(seed)
         self.registers: dict[str, list[int]] = {kind: [] for kind in LETTER}
         self.extended: set[str] = set()
-        """Words that were extended from 8 or 16 bits."""
+        """Words that were extended from 8 or 16 bits, and words of 64 bits from fewer."""
         self.type = self.rng.choice(("f16", "bf16"))
         """That of the program's floats: their bits stay bits, so that no NaN becomes another."""
         self.floats: dict[str, list[str]] = {"half": [], "pair": [], "f32": []}
@@ -155,12 +156,15 @@ def _table() -> list[tuple[float, Callable[[Generator], None]]]:
         def draw(g: Generator) -> None:
             given = [g.operand(o[:-1]) if o.endswith("?") else g.register(o) if o in LETTER else o for o in operands]
             registers = [o for o in given if o.startswith("%")]
-            halves = text.startswith("mov.b32 {{") and given[0] in g.extended
-            if halves or len(set(registers)) < len(registers) or not registers:
+            halves = text.startswith(("mov.b32 {{", "abs.s64")) and given[0] in g.extended
+            negated = text.startswith("mul.lo") and "-1" in given
+            if halves or negated or len(set(registers)) < len(registers) or not registers:
                 return
             g.define(text, defines, *given)
             if text.startswith(("cvt.u32.u16", "cvt.u32.u8")):
                 g.extended.add(f"%r{g.registers['b32'][-1]}")
+            if text.startswith("cvt.u64."):
+                g.extended.add(f"%rd{g.registers['b64'][-1]}")
 
         rows.append((weight, draw))
 

@@ -48,6 +48,7 @@ def inputs(seed: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     kinds = (pairs[0] << 16 | pairs[1], rng.choice(long, n), any_bits, small)
     words = np.choose(rng.integers(0, len(kinds), n), kinds).astype(np.uint32).reshape(WORDS, THREADS)
     words[FINITE:] &= 0xBFFFBFFF
+    words[0, FINITE:WORDS] &= 0xBFFFBFFF  # those that all threads share
     return words.ravel()
 
 

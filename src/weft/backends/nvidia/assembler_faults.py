@@ -261,10 +261,11 @@ def _masked_half(ptx: str) -> str:
     while more := {source for copy, source in halves.copies if copy in paired} - paired:
         paired |= more
     paired |= {word for low, high, word in UNPACKED.findall(ptx) if low in paired or high in paired}
+    words = {word for word, _, _ in pairs}
 
     def by_bits(m: re.Match[str]) -> str:
         how, two, result, x = m.groups()
-        if result not in paired:
+        if result not in paired and x not in words:
             return m[0]
         bits = 32 if two else 16
         if how == "neg":

@@ -56,16 +56,16 @@ def from_a_number(x, start, out, BLOCK: tl.constexpr):
 def test_as_wide_as_can_be(target: str) -> None:
     made = compiled(copy, target, "*fp32 *fp32 i32", {"BLOCK": 1024}, "x out n")
     assert told(made, "access width") == [
-        "k.py:4:5: access width: store of 1024xf32 with 16 bytes at a time, the most there are",
-        "k.py:4:23: access width: load of 1024xf32 with 16 bytes at a time, the most there are",
+        "k.py:4:5: access width: store of 1024xf32, 16 bytes at a time, the most there are",
+        "k.py:4:23: access width: load of 1024xf32, 16 bytes at a time, the most there are",
     ]
 
 
 def test_a_stride_that_is_known_to_be_nothing() -> None:
     made = compiled(columns, "cuda:80", "*fp32 *fp32 i32", {"ROWS": 32, "COLUMNS": 32}, "x out s")
     assert told(made, "access width") == [
-        "k.py:5:5: access width: store of 32x32xf32 with 16 bytes at a time, the most there are",
-        "k.py:5:37: access width: load of 32x32xf32 with 4 bytes at a time of 16: "
+        "k.py:5:5: access width: store of 32x32xf32, 16 bytes at a time, the most there are",
+        "k.py:5:37: access width: load of 32x32xf32, 4 bytes at a time of at most 16: "
         "neighbours along dimension 1 are `s` elements apart, which is not known to be 1",
     ]
 
@@ -73,7 +73,7 @@ def test_a_stride_that_is_known_to_be_nothing() -> None:
 def test_a_stride_that_is_a_number() -> None:
     made = compiled(every, "cuda:80", "*fp32 *fp32", {"STEP": 3, "START": 0, "BLOCK": 1024}, "x out")
     assert told(made, "access width")[1] == (
-        "k.py:4:23: access width: load of 1024xf32 with 4 bytes at a time of 16: "
+        "k.py:4:23: access width: load of 1024xf32, 4 bytes at a time of at most 16: "
         "neighbours in the tile are 3 elements apart"
     )
 
@@ -81,7 +81,7 @@ def test_a_stride_that_is_a_number() -> None:
 def test_addresses_that_are_loaded() -> None:
     made = compiled(gathered, "cuda:80", "*fp32 *i32 *fp32", {"BLOCK": 1024}, "x index out")
     assert told(made, "access width")[-1] == (
-        "k.py:5:23: access width: load of 1024xf32 with 4 bytes at a time of 16: `at`, a value loaded from memory, "
+        "k.py:5:23: access width: load of 1024xf32, 4 bytes at a time of at most 16: `at`, a value loaded from memory, "
         "does not step by 1 between neighbours in the tile, as far as is known (line 4)"
     )
 
@@ -89,7 +89,8 @@ def test_addresses_that_are_loaded() -> None:
 def test_more_threads_than_elements() -> None:
     made = compiled(copy, "cuda:80", "*fp32 *fp32 i32", {"BLOCK": 2}, "x out n")
     assert told(made, "access width")[1] == (
-        "k.py:4:23: access width: load of 2xf32 with 4 bytes at a time of 16: the tile has 1 element for each thread"
+        "k.py:4:23: access width: load of 2xf32, 4 bytes at a time of at most 16: the tile has 1 element for each "
+        "thread"
     )
 
 
@@ -105,8 +106,8 @@ def in_a_layout(x, out, SIZE: gl.constexpr):
 def test_a_layout_of_short_runs() -> None:
     made = compiled(in_a_layout, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out")
     assert told(made, "access width")[0] == (
-        "k.py:7:5: access width: store of 64x64xf32 with 8 bytes at a time of 16: the layout gives a thread 2 elements "
-        "in a row, #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
+        "k.py:7:5: access width: store of 64x64xf32, 8 bytes at a time of at most 16: the layout gives a thread 2 "
+        "elements in a row, #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
         "order = [1, 0]}>"
     )
 
@@ -123,12 +124,12 @@ def by_columns(x, out, SIZE: gl.constexpr):
 def test_a_layout_whose_registers_are_in_another_order() -> None:
     made = compiled(by_columns, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out")
     assert told(made, "access width")[0] == (
-        "k.py:7:5: access width: store of 64x64xf32 with 4 bytes at a time of 16: its author's #ttg.blocked<{"
+        "k.py:7:5: access width: store of 64x64xf32, 4 bytes at a time of at most 16: its author's #ttg.blocked<{"
         "sizePerThread = [2, 2], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}> has 2 in a row, in "
         "registers that are apart; relayout=True would take them together"
     )
     made = compiled(by_columns, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out", relayout=True)
-    assert "with 8 bytes at a time of 16: the layout gives a thread 2 elements" in told(made, "access width")[0]
+    assert ", 8 bytes at a time of at most 16: the layout gives a thread 2 elements" in told(made, "access width")[0]
 
 
 @weft.jit
@@ -142,11 +143,11 @@ def test_atomics() -> None:
     """Sums of up to 16 bytes from sm_90 on; 2 of f16 before; else one at a time."""
     made = compiled(added_up, "cuda:90", "*fp32 *fp32", {"BLOCK": 1024}, "x out")
     assert told(made, "access width")[0] == (
-        "k.py:4:5: access width: atomic of 1024xf32 with 16 bytes at a time, the most there are"
+        "k.py:4:5: access width: atomic of 1024xf32, 16 bytes at a time, the most there are"
     )
     made = compiled(added_up, "cuda:80", "*fp32 *fp32", {"BLOCK": 1024}, "x out")
     assert told(made, "access width")[0] == (
-        "k.py:4:5: access width: atomic of 1024xf32 with 4 bytes at a time, the most there are"
+        "k.py:4:5: access width: atomic of 1024xf32, 4 bytes at a time, the most there are"
     )
 
 
@@ -160,7 +161,7 @@ def scaled_rows(x, weight, out, stride, n, BLOCK: tl.constexpr):
 
 def test_rows_that_begin_anywhere() -> None:
     made = compiled(scaled_rows, "cuda:80", "*fp32 *fp32 *fp32 i32 i32", {"BLOCK": 1024}, "x weight out")
-    aligned = "by aligned vectors of 16 bytes, wherever it begins and ends"
+    aligned = "by aligned vectors of 16 bytes, wherever the row begins"
     assert told(made, "row aligned") == [
         f"k.py:5:13: row aligned: load of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
         f"k.py:5:48: row aligned: load of 1024xf32 {aligned}, shifted in registers: "
@@ -185,7 +186,7 @@ def in_a_loop(x, out, n, step, S: tl.constexpr):
 
 def test_values_that_a_loop_counts_or_carries() -> None:
     made = compiled(in_a_loop, "cuda:90", "*fp32 *fp32 i32 i32", {"S": 32}, "x out")
-    narrow = "32x32xf32 with 4 bytes at a time of 16:"
+    narrow = "32x32xf32, 4 bytes at a time of at most 16:"
     assert told(made, "access width") == [
         f"k.py:8:18: access width: load of {narrow} `k` is not known to be a multiple of 4 (line 7)",
         f"k.py:9:18: access width: load of {narrow} `step` is not known to be a multiple of 4",

@@ -187,6 +187,7 @@ class Allocation:
     span: Span | None = None
     what: str = ""
     lines: tuple[Span, Span] | None = None
+    tile: str = ""
 
 
 @dataclass(frozen=True)

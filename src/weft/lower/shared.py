@@ -25,7 +25,7 @@ from .convert import convert
 from .halves import from_halves, to_halves
 from .memory import access_order, mask_of, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
-from .telling import tell_shared, tell_width
+from .telling import memory_text, tell_shared, tell_width
 from .unfit import narrow_copy
 
 __all__ = ["Side", "for_memory", "load_tile", "memory_of", "store_tile"]
@@ -225,6 +225,7 @@ def _local_alloc(c: Context, op: Operation) -> None:
     result = op.results[0]
     type, memory, width = memory_of(result)
     base = c.allocate(type.bytes, "local_alloc", _alignment(type, memory))
+    c.program.shared[-1].tile = memory_text(type)
     c[result] = base
     if op.operands:
         source = op.operands[0]

@@ -36,6 +36,7 @@ from .context import Context, elem_of, tile_shape
 
 __all__ = [
     "barrier_between",
+    "memory_text",
     "site_of_access",
     "tell_barriers",
     "tell_buffers",
@@ -174,9 +175,15 @@ def tell_buffers(program: LaneProgram) -> None:
             program.remarks.add(SharedBuffer(*facts, *(buffer.lines or ())))
 
 
+def memory_text(type: MemDescType) -> str:
+    """The shape and elements of a buffer: 3x64x64xf16."""
+    return "x".join((*map(str, type.shape), type_text(type.element_type)))
+
+
 def _purpose(buffer: Allocation) -> str:
     """What a buffer was made for, as people call it."""
-    return "tile" if buffer.what in ("", "local_alloc") else buffer.what
+    name = "tile" if buffer.what in ("", "local_alloc") else buffer.what
+    return f"{name} of {buffer.tile}" if buffer.tile else name
 
 
 Sides = tuple[LaneOp, LaneOp | None]

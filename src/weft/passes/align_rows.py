@@ -36,7 +36,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.analysis import AxisFacts, commutes, limit_of_run
-from weft.base.remarks import NO_REMARKS, RemarkCollector, RowAligned
+from weft.base.remarks import NO_REMARKS, LayoutChanged, RemarkCollector, RowAligned
 from weft.ir import (
     Builder,
     bit_width,
@@ -67,6 +67,7 @@ from .recoalesce import (
     is_blind,
     masks_of,
     replace_layout,
+    tell_layout,
     users_of_rows,
     vector_of,
 )
@@ -278,6 +279,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
     piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
     rotated = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
+    tell_layout(function, layout, rotated, remarks, LayoutChanged)
     replace_layout(function, layout, rotated)
     for op in slice:
         op.detach()

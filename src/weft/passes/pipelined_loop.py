@@ -19,12 +19,13 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.base.remarks import ProductOverlap, RemarkCollector
+from weft.base.remarks import ProductOverlap, RemarkCollector, Site
 from weft.ir import (
     Builder,
     bit_width,
     bool_attr,
     element_of,
+    find,
     i1,
     i32,
     i32_attr,
@@ -32,7 +33,6 @@ from weft.ir import (
     like,
     segments,
     shape_of,
-    site_of,
     span_of,
     tt,
 )
@@ -143,7 +143,7 @@ class PipelinedLoop:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
             anchor = begin_product(self.loop) or anchor
         if self.by_warpgroups:
-            sites = tuple(site_of(op) for op in self.loop.body.block.ops if isinstance(op, WarpGroupDotOp))
+            sites = tuple(Site("a product", span_of(op)) for op in find(self.loop, WarpGroupDotOp))
             self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how, sites))
         if self.in_registers:
             anchor = self.last_read(anchor)

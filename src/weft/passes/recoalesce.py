@@ -58,6 +58,7 @@ __all__ = [
     "recoalesce",
     "relay",
     "replace_layout",
+    "tell_layout",
     "users_of_rows",
     "vector_of",
 ]
@@ -87,7 +88,7 @@ def relay(
     for layout in layouts:
         better = _better(layout, users.get(layout, ()))
         if better is not None:
-            _tell(function, layout, better, remarks, LayoutKept if keeps_layouts else LayoutChanged)
+            tell_layout(function, layout, better, remarks, LayoutKept if keeps_layouts else LayoutChanged)
             if not keeps_layouts:
                 replace_layout(function, layout, better)
                 users = users_of_rows(function)
@@ -113,7 +114,7 @@ def layouts_of(function: Operation) -> list[LayoutAttr]:
     return list(dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None))
 
 
-def _tell(
+def tell_layout(
     function: Operation,
     layout: LayoutAttr,
     chosen: LayoutAttr,

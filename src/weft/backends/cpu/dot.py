@@ -26,7 +26,7 @@ from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Type, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
-from weft.base.remarks import RegisterBlock
+from weft.base.remarks import InstructionDeclined, RegisterBlock
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,10 @@ def _dot(s: Scheduler, op: Op) -> None:
         shape = (*op.result.shape, a.shape[-1])
         block = p.packed, p.instruction, p.lanes, p.rows, p.vectors
         s.remarks.add(RegisterBlock(op.span, shape, a.elem, *block))
+        better = {"bf16": ("vdpbf16ps", "avx512bf16"), "i8": ("vpdpwssd", "avx512vnni")}.get(a.elem)
+        if better is not None and p.pair == 1:
+            why = f"it needs {better[1]}, vectors of 512 bits, 16 columns and a depth of 2"
+            s.remarks.add(InstructionDeclined(op.span, better[0], why))
     out = op.result.elem
     panel = p.lanes * p.vectors
     s.flush()

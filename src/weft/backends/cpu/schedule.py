@@ -319,7 +319,7 @@ class Scheduler:
         ahead = [(p, self.fetch_ahead(self, p)) for p in self.loaded if p.shape == roots[0].shape]
         self.loaded = [p for p in self.loaded if p.shape != roots[0].shape]
         for p in (p for p, root in ahead if self.remarks and root is not None and p.op is not None):
-            why = "loops that leave memory alone fetch cache lines for it"
+            why = "its cache lines are fetched by loops that otherwise only compute"
             self.remarks.add(Prefetched(p.op.span if p.op else None, "what the next program loads here", why))
         return [root for _, root in ahead if root is not None]
 

@@ -15,6 +15,7 @@ from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, Ve
 __all__ = ["site_of", "tell_buffers", "tell_loop", "tell_nest", "tile_text", "variable"]
 
 SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
+ENDS = ("scf.yield", "scf.condition", "tt.return")
 
 
 def site_of(op: Op | None) -> Site:
@@ -49,10 +50,11 @@ def tell_loop(remarks: RemarkCollector, op: Op, tile: Value, lanes: int = 1, alo
 
 def tell_buffers(arena: Arena, program: FunctionProgram, remarks: RemarkCollector) -> None:
     """The buffers of scratch memory, now that it is known for how long each is in use."""
-    places = {op.index: op.span for op in _ops(program.blocks)} if remarks else {}
+    places = {op.index: op.span for op in _ops(program.blocks) if op.name not in ENDS} if remarks else {}
     for value, begin, buffer in arena.made if remarks else ():
         name = f" (`{variable(value)}`)" if variable(value) else ""
-        spans = [places.get(k) for k in (begin, buffer.last)]
+        used = [span for k in range(begin, buffer.last + 1) if (span := places.get(k)) is not None]
+        spans = [by(used, key=lambda span: span.line, default=None) for by in (min, max)]
         span = value.op.span if value.op is not None else spans[0]
         what = f"tile of {'x'.join((*map(str, value.shape), buffer.elem))}{name}"
         remarks.add(ScratchBuffer(span, buffer.size, buffer.offset, what, *spans))
@@ -123,7 +125,7 @@ def _tell_access(
         step, axis = steps.get(nest.lane_bits[at], 0), axes[nest.lane_bits[at]]
         distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
         if step is None:
-            name = _factor(pointer, program)
+            name = _factor(pointer, axis, program)
             far = "at addresses that are loaded" if _is_loaded(pointer) else "a distance apart that is not known"
             far = f"`{name}` elements apart, which is known only at a launch" if name else far
         else:
@@ -141,6 +143,9 @@ def _computed_of(value: Value) -> list[Value]:
             values[v] = None
             if v.op is not None and v.op.name != "tt.load":
                 todo += v.op.args
+            elif v.op is None and v.block is not None and v.block.parent is not None:  # what a loop begins with
+                loop, number = v.block.parent, v.block.args.index(v)
+                todo += loop.args[number + 2 : number + 3] if loop.name == "scf.for" and number else []
     return list(values)
 
 
@@ -149,11 +154,11 @@ def _is_loaded(pointer: Value) -> bool:
     return any(v.op is not None and v.op.name == "tt.load" for v in _computed_of(pointer))
 
 
-def _factor(pointer: Value, program: FunctionProgram) -> str:
-    """The name of the argument by which indices are multiplied in an address; empty if there is none, or several."""
+def _factor(pointer: Value, axis: int, program: FunctionProgram) -> str:
+    """The name of the argument by which indices along an axis are multiplied; empty if there is none, or several."""
     names: set[str] = set()
     for v in _computed_of(pointer):
-        if v.op is not None and v.op.name == "arith.muli" and v.is_tile:
+        if v.op is not None and v.op.name == "arith.muli" and (v.shape[axis : axis + 1] or (1,))[0] > 1:
             for factor in v.op.args:
                 while factor.op is not None and factor.op.name in SPREADING:
                     factor = factor.op.args[0]

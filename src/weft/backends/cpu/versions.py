@@ -71,9 +71,10 @@ def versions(
         return nest.f.if_else(reduce(nest.f.and_, conditions), yes, no) if conditions else yes()
 
     if holds or below:
-        nest.versions.append("without masks and remainders, for tiles that lie wholly inside of theirs")
+        left_out = " and ".join(["masks"] * bool(masks) + ["remainders"] * bool(identities))
+        nest.versions.append(f"without {left_out}, for tiles that lie wholly within their bounds")
     if goes:
-        nest.versions.append("that stores past the caches, where a launch writes more than they hold")
+        nest.versions.append("that stores past the caches, for launches that write more than they hold")
 
     def unmasked() -> Sequence[Reg]:
         return either(goes, lambda: version(stores), lambda: version({}))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from weft.base.spans import Span
 
-from .remark import Alternative, Remark, Site, with_article
+from .remark import Alternative, Remark, Site, in_cycles, with_article
 
 __all__ = ["AccessWidth", "BulkCopy", "Conversion", "Gathered", "Placed", "RowAligned", "SharedAccess", "SharedBuffer"]
 
@@ -35,10 +35,11 @@ class AccessWidth(Remark):
 
     @property
     def message(self) -> str:
-        text = f"{self.access} of {self.tile} with {self.bytes} bytes at a time"
+        unit = "byte" if self.bytes == 1 else "bytes"
+        text = f"{self.access} of {self.tile}, {self.bytes} {unit} at a time"
         if self.limit == "widest":
             return f"{text}, the most there are"
-        return f"{text} of {self.most}: {self.fact}{_elsewhere(self.span, self.value_span)}"
+        return f"{text} of at most {self.most}: {self.fact}{_elsewhere(self.span, self.value_span)}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Conversion(Remark):
     @property
     def message(self) -> str:
         wanted = ", ".join(map(str, self.wanted_by)) or "nobody"
-        text = f"{self.tile} of {self.made_by}, wanted otherwise by {wanted}: by {self.plan}, {self.cycles:.0f} cycles"
+        way = {"nothing": "nothing moves", "registers": "within each thread"}.get(self.plan, f"by {self.plan}")
+        text = f"{self.tile} of {self.made_by}, wanted otherwise by {wanted}: {way}, {in_cycles(self.cycles)}"
         text += f", {self.scratch_bytes} bytes of shared memory" if self.scratch_bytes else ""
         others = [str(a) for a in self.considered if a.what != self.plan]
         return f"{text}; not {', '.join(others)}" if others else text
@@ -85,7 +87,7 @@ class Gathered(Remark):
     @property
     def message(self) -> str:
         others = [str(a) for a in self.considered if a.what != self.plan]
-        text = f"of {self.tile}: by {self.plan}, {self.cycles:.0f} cycles"
+        text = f"of {self.tile}: by {self.plan}, {in_cycles(self.cycles)}"
         return f"{text}; not {', '.join(others)}" if others else text
 
 
@@ -187,7 +189,7 @@ class RowAligned(Remark):
 
     @property
     def message(self) -> str:
-        text = f"{self.access} of {self.tile} by aligned vectors of {self.bytes} bytes, wherever it begins and ends"
+        text = f"{self.access} of {self.tile} by aligned vectors of {self.bytes} bytes, wherever the row begins"
         text += ", shifted in registers" if self.shifted else ""
         return text + (f": {self.fact}{_elsewhere(self.span, self.value_span)}" if self.fact else "")
 

@@ -63,7 +63,7 @@ class Alternative:
     note: str = ""
 
     def __str__(self) -> str:
-        price = f"{self.cycles:.0f} cycles" if self.cycles is not None else "not possible"
+        price = in_cycles(self.cycles) if self.cycles is not None else "not possible"
         return f"{self.what} ({price}{': ' + self.note if self.note and self.cycles is None else ''})"
 
 
@@ -211,6 +211,11 @@ class _NoRemarks(RemarkCollector):
 
 
 NO_REMARKS: RemarkCollector = _NoRemarks()
+
+
+def in_cycles(cycles: float) -> str:
+    """`1 cycle`, `71 cycles`."""
+    return f"{cycles:.0f} cycle{'s' if f'{cycles:.0f}' != '1' else ''}"
 
 
 def with_article(noun: str) -> str:

@@ -8,12 +8,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import LayoutError, Note, Span, Unsupported
 from weft.base.remarks import BulkCopy
-from weft.ir import bit_width, int_value, shape_of, span_of, type_text
+from weft.ir import bit_width, int_value, shape_of, span_of
 from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 
 from ..context import Context
+from ..telling import memory_text
 from .boxes import Boxes, boxes_of, boxes_within, columns_of
 from .mbarriers import elected, holds
 from .table import lowering
@@ -132,7 +133,7 @@ class _Transfer:
     def tell(self, access: str) -> None:
         """By which boxes the tile is moved."""
         if self.c.program.remarks:
-            tile = "x".join((*map(str, self.tile.shape), type_text(self.tile.element_type)))
+            tile = memory_text(self.tile)
             boxes = len(self.boxes.offsets), self.boxes.box, self.boxes.swizzle, self.warps
             self.c.program.remarks.add(BulkCopy(self.c.build.span, access, tile, *boxes))
 

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector, Site
-from weft.ir import Builder, bool_attr, site_of, span_of, walk
+from weft.ir import Builder, bool_attr, span_of, walk
 from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp, LocalAllocOp, LocalStoreOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 
@@ -31,6 +31,13 @@ def fence_copies(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> Non
         if isinstance(op, AsyncWaitOp) and not isinstance(op.next_op, FenceAsyncSharedOp):
             fence = Builder.after(op).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
             tell_fences([fence], remarks)
+
+
+def plainly(op: Operation) -> Site:
+    """An operation in plain words, with its place."""
+    words = {"ttg.async_wait": "asynchronous copies", "ttng.warp_group_dot": "a product of warp groups"}
+    bulk = "a bulk copy" if op.name.startswith("ttng.async_tma") else "a store"
+    return Site(words.get(op.name, bulk), span_of(op))
 
 
 def _stores(op: Operation) -> bool:
@@ -48,6 +55,6 @@ def tell_fences(ops: Iterable[Operation], remarks: RemarkCollector) -> None:
             while behind is not None and reader is None:
                 reader = next((op for op in walk(behind) if isinstance(op, WarpGroupDotOp)), None)
                 behind = behind.next_op
-            earlier = site_of(before) if before is not None else Site("what threads have stored before")
-            later = site_of(reader) if reader is not None else Site("products of warp groups")
+            earlier = plainly(before) if before is not None else Site("what threads have stored before")
+            later = plainly(reader) if reader is not None else Site("products of warp groups")
             remarks.add(Fence(span_of(fence), earlier, later))

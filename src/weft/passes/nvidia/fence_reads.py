@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector
-from weft.ir import Builder, bool_attr, site_of, span_of
+from weft.ir import Builder, bool_attr, span_of
 from weft.ir.gpu import ttg, ttng
+
+from .fence_copies import plainly
 
 __all__ = ["fence_reads"]
 
@@ -79,7 +81,7 @@ class _Walk:
             self.told |= unfenced
         elif written := next((by for memory in _read(op) if (by := _meet(self.root(memory), unfenced))), None):
             if self.remarks:
-                self.remarks.add(Fence(span_of(op), site_of(written), site_of(op)))
+                self.remarks.add(Fence(span_of(op), plainly(written), plainly(op)))
             Builder.before(op).create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
             unfenced.clear()
         elif isinstance(op, ttg.WarpSpecializeOp):

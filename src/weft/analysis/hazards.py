@@ -74,7 +74,7 @@ class Hazards:
             pairs = zip(first.regions, first.attrs["warps"], strict=True)
             self.parts = [Hazards(replace(program, body=region, warps=warps)) for region, warps in pairs]
             return
-        self.touches = {op: touches for op in program.body.walk() if (touches := tuple(touches_of(op)))}
+        self.touches = {op: touches for op in program.body.walk() if (touches := touches_of(op))}
         values = {v for touches in self.touches.values() for t in touches for v in (t.address, t.mask) if v is not None}
         self.numbers = LaneNumbers(program, values)
         self.footprints = Footprints(program, origins(program)) if self.touches else None
@@ -172,7 +172,7 @@ class _Walk:
     def __init__(
         self,
         program: LaneProgram,
-        touches: Mapping[LaneOp, tuple[Touch, ...]],
+        touches: Mapping[LaneOp, Sequence[Touch]],
         numbers: LaneNumbers,
         footprints: Footprints,
         on_hazard: OnHazard,

@@ -232,10 +232,10 @@ def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
 def _slice(program: LaneProgram, wanted: Iterable[Value]) -> set[Value]:
     """All values that these depend on, themselves included."""
     sources: dict[Value, list[Value]] = {}
-    for value, operands in edges(program):
-        sources.setdefault(value, []).extend(operands)
     slice: set[Value] = set()
     rest = list(wanted)
+    for value, operands in edges(program) if rest else ():
+        sources.setdefault(value, []).extend(operands)
     while rest:
         value = rest.pop()
         if value not in slice:

@@ -60,9 +60,9 @@ class Numbered:
         for op in block.ops:
             start = self.number
             self.number += 1
-            for kind in WAITS:
-                if _waits_for_all(op, kind):
-                    self.waits[kind].append(start)
+            kind = _awaits_all(op)
+            if kind in self.waits:
+                self.waits[kind].append(start)
             for region in op.regions:
                 self._walk(region)
             self.extent[op] = (start, self.number - 1)
@@ -71,9 +71,10 @@ class Numbered:
         return self.origins.get(value, frozenset())
 
 
-def _waits_for_all(op: LaneOp, kind: str) -> bool:
+def _awaits_all(op: LaneOp) -> str:
+    """The kind of accesses that an operation waits for all of; "" for none."""
     waits = waits_of(op)
-    return waits is not None and waits[0] == kind and waits[1]
+    return waits[0] if waits is not None and waits[1] else ""
 
 
 def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Lifetime | None]:
@@ -141,7 +142,9 @@ def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict
     awaited: dict[str, int] = {}
     for op in reversed(block.ops):
         at = numbered.extent[op][0]
-        awaited = awaited | {kind: at for kind in WAITS if _waits_for_all(op, kind)}
+        kind = _awaits_all(op)
+        if kind in WAITS:
+            awaited = {**awaited, kind: at}
         yield op, awaited
         for region in op.regions:
             yield from _with_waits(region, numbered)

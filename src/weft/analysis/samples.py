@@ -251,7 +251,13 @@ def _moved(samples: Known, change: Callable[[Numbers], Numbers]) -> Known:
 @_rule("tt.splat", "tt.broadcast")
 def _broadcast(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Known:
     shape = samples.sampled(value)
-    return _moved(samples.of(op.operands[0], signed), lambda numbers: np.broadcast_to(numbers, shape))
+
+    def spread(numbers: Numbers) -> Numbers:  # `np.broadcast_to` takes longer than to copy a few
+        copies = np.empty(shape, numbers.dtype)
+        copies[...] = numbers
+        return copies
+
+    return _moved(samples.of(op.operands[0], signed), spread)
 
 
 @_rule("tt.expand_dims")

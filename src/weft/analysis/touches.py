@@ -6,7 +6,7 @@ granule is touched by two different threads; whether those are always of one war
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,21 +42,20 @@ class Touch:
     """Whether it may be in the memory of another block of the cluster."""
 
 
-def touches_of(op: LaneOp) -> Iterator[Touch]:
+def touches_of(op: LaneOp) -> Sequence[Touch]:
     """The accesses of shared memory that an operation makes."""
     if op.name in ("load", "store", "atomic", "compare_and_swap"):
         if op.attrs["space"] == "global":
-            return
+            return ()
         value = op.results[0] if op.name == "load" else op.operands[1]
         width = max(8, ELEMENT_BITS[value.elem]) // 8 * int(op.attrs.get("vector", 1))
         at = {"load": 1, "compare_and_swap": 3}.get(op.name, 2)
         mask = op.operands[at] if op.attrs.get("masked") and len(op.operands) > at else None
         how = {"load": "read", "store": "write"}.get(op.name, "atomic")
-        yield Touch(op.operands[0], width, how, mask, far=op.attrs["space"] == "cluster")
-    elif op.name == "copy_async":
-        yield Touch(op.operands[0], int(op.attrs["bytes"]), "write", later="copy")
-    elif op.name == "instruction":
-        yield from _of_instruction(op)
+        return (Touch(op.operands[0], width, how, mask, far=op.attrs["space"] == "cluster"),)
+    if op.name == "copy_async":
+        return (Touch(op.operands[0], int(op.attrs["bytes"]), "write", later="copy"),)
+    return tuple(_of_instruction(op)) if op.name == "instruction" else ()
 
 
 def _of_instruction(op: LaneOp) -> Iterator[Touch]:
@@ -231,17 +230,19 @@ class Footprints:
         warps, lanes = self.program.warps, self.program.lanes
         shape = (warps, lanes, address.shape[2])
         each = max(1, touch.width // self.granule)
-        cells = np.broadcast_to(address // self.granule, shape)[..., None] + np.arange(each)
+        cells = np.zeros((*shape, each), np.int64) + (address // self.granule)[..., None] + np.arange(each)
         thread = np.arange(warps * lanes).reshape(warps, lanes, 1, 1)
-        first = np.broadcast_to(thread - thread % lanes if touch.together else thread, cells.shape)
-        last = first + (lanes - 1 if touch.together else 0)
+        first = np.zeros(cells.shape, np.int64) + (thread - thread % lanes if touch.together else thread)
         if mask is not None:
             chosen = np.broadcast_to(mask != 0, shape)
-            cells, first, last = cells[chosen], first[chosen], last[chosen]
-        cells, first, last = cells.ravel(), first.ravel(), last.ravel()
+            cells, first = cells[chosen], first[chosen]
+        cells, first = cells.ravel(), first.ravel()
         order = np.argsort(cells, kind="stable")
-        cells, first, last = cells[order], first[order], last[order]
-        starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])) if len(cells) else np.zeros(0, np.int64)
-        if not len(starts):
+        cells, first = cells[order], first[order]
+        last = first + (lanes - 1 if touch.together else 0)
+        if not len(cells):
             return Footprint(cells, first, last, lanes)
+        begins = np.ones(len(cells), bool)
+        np.not_equal(cells[1:], cells[:-1], out=begins[1:])
+        starts = np.flatnonzero(begins)
         return Footprint(cells[starts], np.minimum.reduceat(first, starts), np.maximum.reduceat(last, starts), lanes)

@@ -30,7 +30,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import SSAValues
 
-from weft.ir import Builder, i1
+from weft.ir import Builder, find, i1
 
 from .returns import poison
 
@@ -47,6 +47,8 @@ class _Link(NamedTuple):
 
 def cut_chains(entry: Block) -> None:
     """Cut the long chains in a block and in all that is nested in it."""
+    if len(find(entry, scf.IfOp)) <= LONGEST:
+        return
     blocks: list[tuple[Block, list[_Link]]] = [(entry, [])]
     while blocks:
         block, chain = blocks.pop()

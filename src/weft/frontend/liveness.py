@@ -18,7 +18,7 @@ A name is only said to be dead if no path reads it: branches that are chosen at 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 __all__ = ["Liveness"]
@@ -82,11 +82,13 @@ class Liveness:
         return self._bits.setdefault(name, len(self._bits))
 
     def _reads(self, *nodes: ast.AST | None) -> int:
+        return self._loads(part for node in nodes if node is not None for part in ast.walk(node))
+
+    def _loads(self, parts: Iterable[ast.AST]) -> int:
         bits = 0
-        for node in nodes:
-            for part in ast.walk(node) if node is not None else ():
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                    bits |= 1 << self._bit(part.id)
+        for part in parts:
+            if type(part) is ast.Name and type(part.ctx) is ast.Load:
+                bits |= 1 << self._bit(part.id)
         return bits
 
     def _sets(self, *nodes: ast.AST | None) -> int:
@@ -120,7 +122,9 @@ class Liveness:
         return bits
 
     def _simple(self, node: ast.stmt) -> tuple[int, int]:
-        reads, sets = self._reads(node), self._named(node)
+        parts = list(ast.walk(node))
+        reads = self._loads(parts)
+        sets = self._named(node) if any(type(part) is ast.NamedExpr for part in parts) else 0
         if isinstance(node, ast.Assign):
             sets |= self._sets(*node.targets)
         elif isinstance(node, ast.AugAssign):

@@ -351,7 +351,7 @@ class Builder:
     ) -> LaneOp:
         """Any operation; `results` are (elem, count)."""
         op = LaneOp(name, tuple(operands), (), attrs or {}, tuple(regions), self.span)
-        op.results = tuple(Value(elem, count, op) for elem, count in results)
+        op.results = tuple([Value(elem, count, op) for elem, count in results])
         self.block.ops.append(op)
         return op
 
@@ -361,7 +361,7 @@ class Builder:
 
     def op(self, name: str, operands: Sequence[Value], elem: str, **attrs: Any) -> Value:
         """An element-wise operation; the result has as many registers as the largest operand."""
-        return self.add(name, operands, [(elem, max(v.count for v in operands))], attrs).result
+        return self.add(name, operands, [(elem, max([v.count for v in operands]))], attrs).result
 
     def linear(
         self,
@@ -528,12 +528,12 @@ def verify(program: LaneProgram) -> None:
 
     def check(b: Block) -> None:
         for op in b.ops:
-            if op.name not in OPERATIONS and not is_elementwise(op.name):
+            of_elements = is_elementwise(op.name)
+            if not of_elements and op.name not in OPERATIONS:
                 fail(op, "there is no such operation")
-            for v in op.operands:
-                if v not in defined:
-                    fail(op, f"operand {v} is used before it is made")
-            if is_elementwise(op.name):
+            if not defined.issuperset(op.operands):
+                fail(op, f"operand {next(v for v in op.operands if v not in defined)} is used before it is made")
+            if of_elements:
                 counts = {v.count for v in op.operands} - {1}
                 if len(counts) > 1:
                     fail(op, f"operands have {sorted(counts)} registers")

@@ -88,11 +88,9 @@ def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
 
 def expand_dims_result(source: LinearLayout, axis: int) -> LinearLayout:
     """The layout of `expand_dims(x, axis)`: a new dimension of size 1."""
-    rank = len(_shape(source, "expand_dims"))
-    at = _axis(axis, rank + 1, "expand_dims")
-    renamed = source.rename_outs({f"dim{d}": f"dim{d + 1}" for d in range(at, rank)})
-    unit = LinearLayout.from_bases({}, {f"dim{at}": 1})
-    return (renamed * unit).transpose_outs(dim_names(rank + 1))
+    shape = _shape(source, "expand_dims")
+    shape.insert(_axis(axis, len(shape) + 1, "expand_dims"), 1)
+    return source.reshape_outs(dict(zip(dim_names(len(shape)), shape, strict=True)))
 
 
 def expand_dims_source(result: LinearLayout, axis: int) -> LinearLayout:

@@ -11,7 +11,7 @@ from xdsl.ir import Block as XBlock
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported, registry
 from weft.base.remarks import Conversion
-from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of, type_text
+from weft.ir import element_of, int_value, is_pointer, is_tensor, shape_of, span_of, type_text
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
@@ -31,11 +31,14 @@ lowering = registry(LOWERINGS)
 """Registers the lowering of some operations: `@lowering("tt.load")`."""
 
 
+_IN_SHARED = (AsyncTokenType, MemDescType)
+
+
 def elem_of(type: Attribute) -> str:
     """The lane program's element type for a value of some type; pointers are i64."""
-    if isinstance(type, (AsyncTokenType, MemDescType)):
+    if type.__class__ in _IN_SHARED:
         return "i32"  # an address in shared memory; of a token nothing is left
-    if isinstance(type, TensorDescType):
+    if type.__class__ is TensorDescType:
         return "i64"  # where the tensor map lies
     element = element_of(type)
     return "i64" if is_pointer(element) else type_text(element)
@@ -143,10 +146,12 @@ class Context:
         return fragment_of_result
 
     def _same_operation(self, op: Operation, operands: Sequence[Value]) -> Value:
-        attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
-        attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
+        predicate = op.properties.get("predicate")
+        attrs = {"predicate": int_value(predicate)} if predicate is not None else {}
         name, _, flag = (ROWS[op.name].lane or op.name).partition(" ")
-        return self.build.op(name, operands, elem_of(op.results[0].type), **attrs, **({flag: True} if flag else {}))
+        if flag:
+            attrs[flag] = True
+        return self.build.op(name, operands, elem_of(op.results[0].type), **attrs)
 
     def _both_halves(self, op: Operation) -> None:
         """A product in twice the bits."""
@@ -178,10 +183,12 @@ class Context:
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
         self.fragments[value] = fragment
         if self.elements is None and not self.offset_of(value):
-            elem = type_text(value.type.element_type) if isinstance(value.type, MemDescType) else ""
-            variable = variable_of(value, fragment, elem)
-            if variable is not None:
-                self.program.variables.append(variable)
+            type = value.type
+            if value.name_hint or type.__class__ is MemDescType:
+                elem = type_text(type.element_type) if type.__class__ is MemDescType else ""
+                variable = variable_of(value, fragment, elem)
+                if variable is not None:
+                    self.program.variables.append(variable)
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""

@@ -32,6 +32,8 @@ ORDERS: tuple[Callable[[Allocation, Lifetime], tuple[int, ...]], ...] = (
 
 def place(program: LaneProgram) -> None:
     """Set every buffer's offset. OutOfResources, with a table of the buffers, where a block cannot have so much."""
+    if not program.shared:
+        return
     numbered = Numbered(program)
     buffers, lives = program.shared, _alone(program, lifetimes(program, numbered))
     used = [(i, life) for i, life in enumerate(lives) if life is not None]

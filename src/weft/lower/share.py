@@ -40,8 +40,8 @@ def _is_pure(op: LaneOp) -> bool:
 
 
 def _key(op: LaneOp) -> Hashable:
-    attrs = tuple((k, repr(v) if isinstance(v, float) else v) for k, v in sorted(op.attrs.items()))
-    results = tuple((r.elem, r.count) for r in op.results)
+    attrs = tuple([(k, repr(v) if isinstance(v, float) else v) for k, v in sorted(op.attrs.items())])
+    results = tuple([(r.elem, r.count) for r in op.results])
     return op.name, tuple(map(id, op.operands)), attrs, results
 
 
@@ -49,7 +49,7 @@ def _share(block: Block, available: Known, instead: dict[Value, Value]) -> None:
     """Leave out what is known; what the block adds to that is not known behind it."""
     kept, added = [], []
     for op in block.ops:
-        if any(x in instead for x in op.operands):
+        if not instead.keys().isdisjoint(op.operands):
             op.operands = tuple(instead.get(x, x) for x in op.operands)
         if _is_pure(op):
             key = _key(op)

@@ -48,7 +48,7 @@ def own_shape(shape: Sequence[int], division: Bases) -> list[int]:
 def divided(layout: NamedLayout, division: Bases) -> NamedLayout:
     """A layout of a block's part as one of the whole tile."""
     changed: Any = layout  # all that passes choose have this field
-    divided: NamedLayout = replace(changed, cga_layout=division)
+    divided: NamedLayout = replace(changed, cga_layout=division) if division != changed.cga_layout else layout
     return divided
 
 

@@ -61,9 +61,12 @@ class _Walk:
         operands = tuple([id(v) for v in op.operands])
         if len(operands) == 2 and operands[0] > operands[1] and op.name in _COMMUTES:
             operands = operands[::-1]
-        properties = tuple(sorted([(k, self._number(v)) for k, v in op.properties.items()]))
-        attributes = tuple(sorted([(k, self._number(v)) for k, v in op.attributes.items()])) if op.attributes else ()
-        return op.name, operands, properties, attributes, tuple([self._number(r.type) for r in op.results])
+        types = tuple([self._number(r.type) for r in op.results])
+        return op.name, operands, self._numbers(op.properties), self._numbers(op.attributes), types
+
+    def _numbers(self, named: dict[str, Attribute]) -> tuple[tuple[str, int], ...]:
+        """The same for properties, or attributes, that are equal."""
+        return tuple(sorted([(name, self._number(attribute)) for name, attribute in named.items()])) if named else ()
 
     def inside(self, op: Operation) -> None:
         """Walk the regions of `op`."""
@@ -109,15 +112,14 @@ class _Walk:
                 return True
             self.inside(op)
             return False
+        kind = type(op)
+        if kind is tt.LoadOp or kind is tt.StoreOp:
+            return _known_mask(op)  # type: ignore[arg-type]
         if len(op.results) == 1:
             value = self.folder.fold(op)
             if value is not None:
                 _replace(op, value)
                 return True
-        elif isinstance(op, tt.StoreOp | tt.LoadOp):
-            return _known_mask(op)
-        if isinstance(op, tt.LoadOp):
-            return _known_mask(op)
         if not shareable(op):
             return False
         key = self._key(op)

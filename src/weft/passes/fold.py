@@ -54,7 +54,7 @@ HINTS = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
 def constant_of(value: SSAValue) -> int | float | None:
     """The number that a value is known to be (for a tile: every element of it), or None."""
     owner = value.owner
-    return splat_value(owner.properties["value"]) if isinstance(owner, arith.ConstantOp) else None
+    return splat_value(owner.properties["value"]) if type(owner) is arith.ConstantOp else None
 
 
 def int_of(value: SSAValue) -> int | None:
@@ -275,9 +275,9 @@ def _uniform(folder: Folder, op: Operation) -> SSAValue | None:
     owner = x.owner
     if isinstance(owner, Block):
         return None
-    if isinstance(owner, tt.SplatOp):
+    if type(owner) is tt.SplatOp:
         return Builder.before(op).create(tt.SplatOp, (owner.operands[0],), (result,)).result  # with its layout
-    if isinstance(owner, arith.ConstantOp) and (is_int(result) or is_float(result)):
+    if type(owner) is arith.ConstantOp and (is_int(result) or is_float(result)):
         value = constant_of(x)
         return None if value is None else folder.constant(op, value)
     return None
@@ -293,7 +293,7 @@ def _splat(folder: Folder, op: Operation) -> SSAValue | None:
 def _unsplat(folder: Folder, op: Operation) -> SSAValue | None:
     x = op.operands[0]
     owner = x.owner
-    if isinstance(owner, tt.SplatOp):
+    if type(owner) is tt.SplatOp:
         return owner.operands[0]
     value = constant_of(x)
     return None if value is None or value != value else folder.constant(op, value)

@@ -75,17 +75,17 @@ def recoalesce(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS, *, keeps
     """Lay out anew what can be, in each function of a module of layout IR; with `keeps_layouts`, say what can."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
-            relay(function, layouts_of(function), remarks, keeps_layouts=keeps_layouts)
+            relay(function, None, remarks, keeps_layouts=keeps_layouts)
 
 
 def relay(
-    function: Operation, layouts: Iterable[LayoutAttr], remarks: RemarkCollector, *, keeps_layouts: bool = False
+    function: Operation, layouts: Iterable[LayoutAttr] | None, remarks: RemarkCollector, *, keeps_layouts: bool = False
 ) -> None:
-    """Lay out anew, of a function, the tiles of these layouts, where that can be done and is better."""
+    """Lay out anew, of a function, the tiles of these layouts (None: of all), where that can be done and is better."""
     if keeps_layouts and not remarks:
         return
     users = users_of_rows(function)
-    for layout in layouts:
+    for layout in list(users) if layouts is None else layouts:
         better = _better(layout, users.get(layout, ()))
         if better is not None:
             tell_layout(function, layout, better, remarks, LayoutKept if keeps_layouts else LayoutChanged)
@@ -103,9 +103,11 @@ def users_of_rows(function: Operation) -> dict[LayoutAttr, Users]:
     users: dict[LayoutAttr, list[tuple[Operation, list[SSAValue]]]] = {}
     for op in walk(function):
         tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
-        for layout in dict.fromkeys([encoding_of(v.type) for v in tiles]):
-            if layout is not None and len(layout.data.shape) == 1:
-                users.setdefault(layout, []).append((op, tiles))
+        for layout in {id(e): e for v in tiles if (e := encoding_of(v.type)) is not None}.values():
+            if len(layout.data.shape) == 1:
+                of_layout = users.setdefault(layout, [])
+                if not of_layout or of_layout[-1][0] is not op:  # equal encodings need not be one object
+                    of_layout.append((op, tiles))
     return {**users}
 
 

@@ -48,9 +48,8 @@ def rewrite_block_pointers(root: Operation) -> bool:
 
 def _block_of(type: Attribute) -> TensorType[Attribute] | None:
     """The block that a type points to; None where it is no block pointer."""
-    if isinstance(type, tt.PtrType) and isinstance(type.pointee, TensorType):
-        return type.pointee
-    return None
+    pointee = type.pointee if type.__class__ is tt.PtrType else None
+    return pointee if isinstance(pointee, TensorType) else None
 
 
 def _part_types(type: Attribute) -> Sequence[Attribute] | None:

@@ -66,7 +66,7 @@ def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkColl
         f
         for f in functions
         if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
-        or any(isinstance(r.type, TensorDescType) for op in walk(f) for r in op.results)
+        or any(r.type.__class__ is TensorDescType for op in walk(f) for r in op.results)
     ]
     for op in walk(root) if ops and remarks else ():
         if op.name.startswith("tt.descriptor_"):

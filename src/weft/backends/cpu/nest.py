@@ -158,13 +158,15 @@ class Nest:
         vector_bits: int,
         reduce_bits: Sequence[int] = (),
         emit_loop: Callable[[Nest, Evaluator, Op, Coords], None] = no_loops,
+        visited: dict[tuple[Value, Coords], None] | None = None,
     ) -> None:
+        """`visited` is what `analysis.walk` finds for the inputs of the roots, where that is known."""
         self.f, self.env, self.roots, self.shape, self.analysis = f, env, roots, shape, analysis
         self.count = sum(log2(s) for s in shape)
         self.coords = row_major(shape)
         self.reduce_bits = tuple(reduce_bits)
         self.inputs = [i for r in roots for i in r.inputs()]
-        self.visited = analysis.walk(self.inputs)
+        self.visited = analysis.walk(self.inputs) if visited is None else visited
         for value, coords in self.visited:  # operands first: no question about a value asks many more
             analysis.deps(value, coords)
             analysis.steps(value, coords)
@@ -360,14 +362,17 @@ class Nest:
 
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""
-        ready = available | set(self.lane_bits)
+        settled = available | {*self.lane_bits, *self.unroll}  # in a copy of the body unrolled bits are known
+        ready = [  # operands first
+            (value, coords)
+            for value, coords in self.visited
+            if not value.is_inside
+            and id(value) not in self.transposes
+            and self.analysis.deps(value, coords) <= settled
+        ]
         for copy in self.copies():
-            for value, coords in self.visited:  # operands first
-                at = substitute(coords, copy)
-                if value.is_inside or id(value) in self.transposes:
-                    continue
-                if self.analysis.deps(value, at) <= ready:
-                    ev.eval(value, at)
+            for value, coords in ready:
+                ev.eval(value, substitute(coords, copy))
 
     def evaluate_in_order(self, ev: Evaluator) -> None:
         """In a long chain of operations, evaluate operands first, so that pulling never nests deeply."""

@@ -32,7 +32,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 
 from weft.base import Span
-from weft.ir import argument_name, span_of
+from weft.ir import argument_name, element_of, shape_of, span_of
 from weft.ir.types import PtrType
 from weft.ops import ELEMENTS
 
@@ -50,19 +50,16 @@ def element_bits(elem: str) -> int:
 class Value:
     """A scalar or a tile in the program."""
 
-    __slots__ = ("block", "elem", "index", "op", "pointee", "shape", "users")
+    __slots__ = ("block", "elem", "index", "is_tile", "op", "pointee", "shape", "users")
 
     def __init__(
         self, shape: tuple[int, ...], elem: str, pointee: str, op: Op | None, index: int, block: Block | None
     ) -> None:
         self.shape, self.elem, self.pointee = shape, elem, pointee
+        self.is_tile = shape != ()
+        """Whether it is a tile, not a scalar."""
         self.op, self.index, self.block = op, index, block
         self.users: list[Op] = []
-
-    @property
-    def is_tile(self) -> bool:
-        """Whether it is a tile, not a scalar."""
-        return self.shape != ()
 
     @property
     def is_inside(self) -> bool:
@@ -207,23 +204,19 @@ def python_attr(attr: Attribute) -> Any:
 class _Reader:
     def __init__(self) -> None:
         self.values: dict[SSAValue, Value] = {}
-        self.types: dict[Attribute, tuple[tuple[int, ...], str, str]] = {}
+        self.types: dict[int, tuple[Attribute, tuple[int, ...], str, str]] = {}
+        """By identity, with the types, so that no other gets the number; their values would be hashed each time."""
         self.count = 0
 
-    def describe(self, type: Attribute) -> tuple[tuple[int, ...], str, str]:
-        description = self.types.get(type)
+    def describe(self, type: Attribute) -> tuple[Attribute, tuple[int, ...], str, str]:
+        description = self.types.get(id(type))
         if description is None:
-            if isinstance(type, TensorType):
-                elem, pointee = element_name(type.get_element_type())
-                description = (tuple(type.get_shape()), elem, pointee)
-            else:
-                elem, pointee = element_name(type)
-                description = ((), elem, pointee)
-            self.types[type] = description
+            elem, pointee = element_name(element_of(type))
+            description = self.types[id(type)] = (type, shape_of(type), elem, pointee)
         return description
 
     def value(self, ssa: SSAValue, op: Op | None, index: int, block: Block | None) -> Value:
-        shape, elem, pointee = self.describe(ssa.type)
+        _, shape, elem, pointee = self.describe(ssa.type)
         result = Value(shape, elem, pointee, op, index, block)
         self.values[ssa] = result
         return result

@@ -74,19 +74,17 @@ class Analysis:
         """Every (tile, coords) that evaluation will visit, operands first."""
         order: dict[tuple[Value, Coords], None] = {}
         visiting: set[tuple[Value, Coords]] = set()
-        stack = [(item, False) for item in reversed(list(inputs))]
+        stack = [(item, False) for item in reversed(list(inputs)) if item[0].is_tile]
         while stack:
             item, finished = stack.pop()
             if finished:
                 order[item] = None
-                continue
-            if item in visiting or not item[0].is_tile:
-                continue
-            visiting.add(item)
-            stack.append((item, True))
-            value, coords = item
-            if value not in self.env and value.op is not None:
-                stack.extend((i, False) for i in operands_at(value.op, value, coords))
+            elif item not in visiting:
+                visiting.add(item)
+                stack.append((item, True))
+                value, coords = item
+                if value not in self.env and value.op is not None:
+                    stack += [(i, False) for i in operands_at(value.op, value, coords) if i[0].is_tile]
         return order
 
     def deps(self, value: Value, coords: Coords) -> frozenset[int]:

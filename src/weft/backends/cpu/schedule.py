@@ -258,7 +258,7 @@ class Scheduler:
                 self.materialise(crowded, why=f"{MOST_GATHERED} loads from loaded addresses are enough for one nest")
                 continue
             transposed = (
-                Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).transpose_first
+                Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, visited=visited).transpose_first
                 if len(visited) > MOST_TRANSPOSED
                 else []
             )
@@ -268,15 +268,17 @@ class Scheduler:
                 break
             for value, weights in transposed:
                 self.materialise(value, weights, why="it is transposed, and the nest is too long to be unrolled")
-        roots = roots + self._side_writes(roots, visited, count, shape, ops)
-        roots += self._fetch_ahead(visited, roots)
+        more = self._side_writes(roots, visited, count, shape, ops)
+        more += self._fetch_ahead(visited, roots + more)
+        roots = roots + more
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]
         reduce_bits: list[int] = []
         if reductions:
             reduce_bits = list(row_major(shape)[reductions[0].axis])
         self.f.cut()
         emit_loop = LoopEmitter(self.context.polling).emit
-        nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits, emit_loop)
+        rest = None if more else visited
+        nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits, emit_loop, rest)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.backends.llvm.values import vec
-from weft.ir.lane import LaneProgram, Parameter, verify
+from weft.ir.lane import LaneProgram, Parameter
 from weft.ops import ELEMENTS
 
 from . import (
@@ -126,8 +126,7 @@ def emit_llvm(
     *,
     lines: bool = True,
 ) -> str:
-    """LLVM IR as text; with `lines`, it says where in the source it is from."""
-    verify(program)
+    """LLVM IR as text, of a program that the lowering checked; with `lines`, it says where in the source it is from."""
     e = Emitter(program, dialect, fp_fusion)
     attributes = f"nounwind convergent {dialect.attributes(program, maxnreg or program.registers)}"
     first = next((op.span for op in program.body.walk() if op.span is not None), None)

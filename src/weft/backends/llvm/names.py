@@ -24,7 +24,6 @@ an index which is computed in n steps takes n^2 of them: 300 steps, each a quoti
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 __all__ = ["further_names"]
 
@@ -40,6 +39,8 @@ INTEGER = re.compile(
     r"|(?:tail )?call (?P<called>i\d+) @llvm\.[us](?:min|max)\.i\d+\(i\d+ [^,]+, i\d+ [^\s,)]+\)"
     r")"
 )
+CANDIDATE = re.compile(r" = (?:add|sub|mul|shl|lshr|and|or|udiv|urem|[sz]ext|trunc|select|(?:tail )?call i\d+ @llvm)")
+"""What every line has that `INTEGER` takes."""
 NAME = re.compile(r"%[^\s,)]+")
 
 
@@ -51,16 +52,15 @@ def further_names(text: str) -> str | None:
     ['  %named.1 = freeze i32 %x48', '  %x49 = sub nsw i32 %named.1, %a']
     >>> further_names("\\n".join(chain[:48]))
     """
-    lines = text.splitlines()
-    if len(lines) <= DEEPEST:
+    if len(CANDIDATE.findall(text)) <= DEEPEST:
         return None
     out: list[str] = []
     types: dict[str, str] = {}
-    depths: Counter[str] = Counter()
-    sums: Counter[str] = Counter()
+    depths: dict[str, int] = {}
+    sums: dict[str, int] = {}
     named: dict[str, str] = {}
     count = 0
-    for line in lines:
+    for line in text.splitlines():
         match = INTEGER.match(line) if " = " in line else None
         if match is None:
             if line[:1] not in (" ", ""):  # another block, which the names may not reach
@@ -72,20 +72,20 @@ def further_names(text: str) -> str | None:
             continue
         begin, end = match.end("result"), match.end()
         type, instead = match["type"] or match["cast"] or match["chosen"] or match["called"], dict[str, str]()
-        terms = dict.fromkeys(NAME.findall(line, begin, end))
+        terms, is_in_sum = dict.fromkeys(NAME.findall(line, begin, end)), match["kind"] == "add"
         for term in terms:
-            is_deep, is_in_sum = depths[term] >= DEEPEST, match["kind"] == "add"
-            is_common = is_in_sum and sums[term] >= RUN and (sums[term] % RUN == 0 or term not in named)
+            is_deep, before = depths.get(term, 0) >= DEEPEST, sums.get(term, 0)
+            is_common = is_in_sum and before >= RUN and (before % RUN == 0 or term not in named)
             if is_deep or is_common:
                 count += 1
                 named[term] = f"%named.{count}"
                 out.append(f"  {named[term]} = freeze {types.get(term, type)} {term}")
             if is_deep or (is_in_sum and term in named):
                 instead[term] = named[term]
-            sums[term] += is_in_sum
+            sums[term] = before + is_in_sum
         if instead:
             line = line[:begin] + NAME.sub(lambda name: instead.get(name[0], name[0]), line[begin:end]) + line[end:]
-        depths[match["result"]] = 1 + max((depths[x] for x in terms if x not in instead), default=0)
+        depths[match["result"]] = 1 + max([depths.get(x, 0) for x in terms if x not in instead], default=0)
         types[match["result"]] = type
         out.append(line)
     return "\n".join(out) if count else None

@@ -25,7 +25,8 @@ def check_cga(owner: str, value: Any, rank: int) -> Bases:
     """A `cga_layout` in canonical form; None is the cluster of one block."""
     bases = checks.bases(owner, "cga_layout", () if value is None else value, rank)
     try:
-        _cga_linear(bases, rank)
+        if bases:
+            _cga_linear(bases, rank)
     except LayoutError as error:
         raise LayoutError(
             f"{owner}: cga_layout {[list(b) for b in bases]} leaves parts of the tile without a block; {error.message}",

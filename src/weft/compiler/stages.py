@@ -9,7 +9,6 @@ and xDSL) is imported when the store has no answer.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import platform
@@ -134,17 +133,8 @@ def too_deep(src: Source) -> Iterator[None]:
 
 
 def cpu_stages() -> Any:
-    """The module that makes code for the CPU, imported when the cache has none.
-
-    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth.
-    """
-    if "weft.compiler.cpu_stages" in sys.modules or not gc.isenabled():
-        return load("weft.compiler.cpu_stages")
-    gc.disable()
-    try:
-        return load("weft.compiler.cpu_stages")
-    finally:
-        gc.enable()
+    """The module that makes code for the CPU, imported when the cache has none."""
+    return load("weft.compiler.cpu_stages")
 
 
 def compile(

@@ -37,6 +37,7 @@ from weft.machines import Machine
 from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import Choices
 from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result
+from .removal import remade
 from .tile_groups import MOVED_VIEWS, VIEWS, carried
 from .vendor import passes_of
 
@@ -106,18 +107,10 @@ class _Assigner:
         op = value.owner
         assert isinstance(op, Operation)
         operands = [self.get(x, self.source(op, x, layout)) for x in op.operands]
-        types, properties = [self.type_of(old, layout) for old in op.results], dict(op.properties)
-        number = properties.get("value")
+        copy = remade(op, operands, [self.type_of(old, layout) for old in op.results])
+        number = copy.properties.get("value")
         if isinstance(number, DenseIntOrFPElementsAttr):  # it has the type too
-            properties["value"] = DenseIntOrFPElementsAttr(types[0], number.data)  # type: ignore[arg-type]
-        copy = type(op).create(
-            operands=operands,
-            result_types=types,
-            properties=properties,
-            attributes=dict(op.attributes),
-            regions=[region.clone() for region in op.regions],
-            location=op.location,
-        )
+            copy.properties["value"] = DenseIntOrFPElementsAttr(copy.results[0].type, number.data)  # type: ignore[arg-type]
         for old, result in zip(op.results, copy.results, strict=True):
             result.name_hint = old.name_hint
         self.after(op, copy)

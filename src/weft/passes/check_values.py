@@ -32,7 +32,7 @@ from weft.ir.findings import Source
 from weft.ops.table import ELEMENTWISE, PACKING
 
 from .doubtful import doubt_of, source_of
-from .removal import remove
+from .removal import remade, remove
 
 __all__ = ["check_values"]
 
@@ -288,14 +288,8 @@ class _Flow:
             if region.blocks:
                 self._leave(op, region, carried)
         types = [t for k in carried for t in (like(op.results[k].type, i32), like(op.results[k].type, i64))]
-        new = type(op).create(
-            operands=[*op.operands, *(part for shadow in added for part in shadow)],
-            result_types=[*(r.type for r in op.results), *types],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-            location=op.location,
-            regions=[op.detach_region(region) for region in list(op.regions)],
-        )
+        shadows = [part for shadow in added for part in shadow]
+        new = remade(op, [*op.operands, *shadows], [*(r.type for r in op.results), *types])
         Builder.before(op).insert(new)
         for old, result in zip(op.results, new.results, strict=False):
             result.name_hint = old.name_hint

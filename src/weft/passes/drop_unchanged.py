@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from .removal import remove
+from .removal import remade, remove
 
 
 def drop_unchanged(root: Operation) -> None:
@@ -53,14 +53,7 @@ def _outside(value: SSAValue, op: Operation) -> bool:
 
 def _remake(op: Operation, operands: Sequence[SSAValue], kept: Sequence[int]) -> None:
     """Replace `op` by one with these operands and only these of its results."""
-    new = type(op).create(
-        operands=operands,
-        result_types=[op.results[i].type for i in kept],
-        properties=op.properties,
-        attributes=op.attributes,
-        location=op.location,
-        regions=[op.detach_region(region) for region in list(op.regions)],
-    )
+    new = remade(op, operands, [op.results[i].type for i in kept])
     block = op.parent
     if block is None:
         return

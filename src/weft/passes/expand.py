@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from weft.base import CompilationError
 from weft.ir import Builder, segments, span_of, type_text
 
-from .removal import remove
+from .removal import remade, remove
 
 Handler = Callable[["Expander", Operation, Builder], None]
 
@@ -144,14 +144,7 @@ class Expander:
         for result in op.results:
             types = self.part_types(result.type)
             result_types.extend([result.type] if types is None else types)
-        new = type(op).create(
-            operands=self._spread(op.operands, op),
-            result_types=result_types,
-            properties=op.properties,
-            attributes=op.attributes,
-            location=op.location,
-            regions=[op.detach_region(region) for region in list(op.regions)],
-        )
+        new = remade(op, self._spread(op.operands, op), result_types)
         block = op.parent
         if block is None:
             raise ValueError("the operation has no place")

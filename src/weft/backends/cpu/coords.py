@@ -86,7 +86,7 @@ def live_bits(coords: Coords) -> set[int]:
 
 def substitute(coords: Coords, mapping: Mapping[int, int]) -> Coords:
     """Replace sources."""
-    return tuple(tuple(mapping.get(s, s) for s in coord) for coord in coords)
+    return tuple([tuple([mapping.get(s, s) for s in coord]) for coord in coords]) if mapping else coords
 
 
 def unpin(coords: Coords, bits: Iterable[int]) -> Coords:

@@ -363,15 +363,10 @@ class Nest:
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""
         settled = available | {*self.lane_bits, *self.unroll}  # in a copy of the body unrolled bits are known
-        ready = [  # operands first
-            (value, coords)
-            for value, coords in self.visited
-            if not value.is_inside
-            and id(value) not in self.transposes
-            and self.analysis.deps(value, coords) <= settled
-        ]
+        deps, transposes = self.analysis.deps, self.transposes
+        ready = [x for x in self.visited if not (x[0].is_inside or id(x[0]) in transposes) and deps(*x) <= settled]
         for copy in self.copies():
-            for value, coords in ready:
+            for value, coords in ready:  # operands first
                 ev.eval(value, substitute(coords, copy))
 
     def evaluate_in_order(self, ev: Evaluator) -> None:

@@ -14,11 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
 from typing import Protocol
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.irdl import VarOperandDef, VarResultDef
 
 from ..attrs import enum_attr, int_value, str_attr, unit_attr
 from .spelling import quote, symbol_text
@@ -85,24 +83,8 @@ class Piece(Protocol):
         ...
 
 
-@cache
-def _place(kind: type[Operation], name: str) -> tuple[bool, int, int] | None:
-    """Whether a name stands for a result, for which and of how many; None where that depends on the operation."""
-    definition = kind.get_irdl_definition()  # type: ignore[attr-defined]
-    for is_result, listed in enumerate((definition.operands, definition.results)):
-        names = [n for n, _ in listed]
-        if name in names and not any(isinstance(d, VarOperandDef | VarResultDef) for _, d in listed):
-            return bool(is_result), names.index(name), len(names)
-    return None
-
-
 def _group(op: Operation, name: str) -> Sequence[SSAValue]:
-    place = _place(type(op), name)
-    if place is not None:
-        values = op.results if place[0] else op.operands
-        if len(values) == place[2]:
-            return (values[place[1]],)
-    group = getattr(op, name)  # which takes xDSL's long way
+    group = getattr(op, name)
     if group is None:
         return ()
     return (group,) if isinstance(group, SSAValue) else group

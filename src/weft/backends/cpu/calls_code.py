@@ -514,9 +514,7 @@ def _write_run(module: Module) -> None:
 
     f.when(f.emit(I1, f"xor {kept}, true"), leave)
     more = w.call_at(_at(codes["grid"]), I32, record, slots, state, f.load(PTR, mine), wanted)
-    f.when(
-        f.icmp("ne", f.load(PTR, thread), _NULL), lambda: w.do("PyEval_RestoreThread", f.load(PTR, thread))
-    )
+    f.when(f.icmp("ne", f.load(PTR, thread), _NULL), lambda: w.do("PyEval_RestoreThread", f.load(PTR, thread)))
     f.store(_NULL, thread)
     w.if_(f.icmp("ne", more, const(I32, 0)), again)
     over = f.variable(const(I1, 1))
@@ -616,4 +614,3 @@ def _write_call(module: Module) -> None:
     f.br("general")
     f.start("general")
     f.ret(w.call("PyObject_Vectorcall", PTR, w.word(book, Book.GENERAL, PTR), args, count, names))
-

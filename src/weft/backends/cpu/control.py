@@ -63,14 +63,17 @@ def scalar(s: Scheduler, value: Value) -> Reg:
     return reg
 
 
-def _carried_buffer(s: Scheduler, init: Value, last: int) -> Buffer:
-    buffer = s.arena.allocate(init, s.position, last)
+def _carried_buffer(s: Scheduler, init: Value, last: int, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
+    buffer = s.arena.allocate(init, s.position, last, weights=weights)
     s.write_into(init, buffer)
     return buffer
 
 
-def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
-    """Write each value into its buffer as if all at once: some values read the buffers' old contents."""
+def _assign(s: Scheduler, end: Op, pairs: list[tuple[Value, Buffer]]) -> None:
+    """Write each value that a block ends with into its buffer as if all at once: some values read the buffers' old
+    contents.
+    """
+    s.ending = end
     todo = [(v, b) for v, b in pairs if s.env.get(v) is not b and (v.op is None or v.op.name != "ub.poison")]
     targets = {id(b) for _, b in todo}
     ready: list[tuple[Value, Buffer]] = []
@@ -92,6 +95,7 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
     for value, buffer in ready:
         s.write_into(value, buffer)
     s.flush()
+    s.ending = None
 
 
 def _known(value: Reg) -> int | None:
@@ -111,7 +115,7 @@ def _for(s: Scheduler, op: Op) -> None:
     for k, v in enumerate(carried):
         if v.is_tile:
             s.tell_kept(op.results[k], "the loop carries it")
-            buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])))
+            buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])), s.orders.get(op))
     s.flush()
     start = [scalar(s, inits[k]) for k in scalars]
     saved = _Saved(s)
@@ -136,7 +140,7 @@ def _for(s: Scheduler, op: Op) -> None:
             end = block.ops[-1]
             s.position = end.index
             result = [scalar(s, end.args[k]) for k in scalars]
-            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_iteration(f, op)
         s.loops.pop()
         return result
@@ -170,7 +174,7 @@ def _if(s: Scheduler, op: Op) -> None:
             end = block.ops[-1]
             s.position = end.index
             result = [scalar(s, end.args[k]) for k in scalars]
-            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_side(s.f, block)
         saved.restore()
         return result
@@ -242,7 +246,7 @@ def _while(s: Scheduler, op: Op) -> None:
             end = after.ops[-1]
             s.position = end.index
             again = [scalar(s, end.args[k]) for k in scalars]
-            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_iteration(f, op)
     latch = f.block
     f.br(head)
@@ -298,7 +302,7 @@ def _in_block(s: Scheduler, block: Block, tiles: dict[int, Buffer]) -> list[Reg]
         if load.result not in s.env and s.needed_later(load.result, set()):
             s.materialise(load.result)
     for target, args in end.successors:
-        _assign(s, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
+        _assign(s, end, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
     return [scalar(s, a) for a in end.args if not a.is_tile]
 
 

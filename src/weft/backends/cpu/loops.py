@@ -50,6 +50,7 @@ NOWHERE = Buffer(Reg(PTR, "null"), "", ())  # where a tile lies that is not comp
 RUN = 6  # bits along which loads are consecutive: the lanes of a vector and four copies of it
 
 Lazy = Callable[[Op], bool]
+Weights = tuple[tuple[int, ...], ...]
 
 
 # -- what is known of integers ----------------------------------------------------------------------------------------
@@ -96,23 +97,70 @@ def _loops(blocks: Sequence[Block]) -> Iterator[Op]:
 # -- which loops are fused --------------------------------------------------------------------------------------------
 
 
-def fuse_loops(program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy) -> None:
-    """Mark the loops that are evaluated where what they give is read."""
+def fuse_loops(program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy) -> dict[Op, Weights]:
+    """Mark the loops that are evaluated where what they give is read; of others, tells in which order the elements of
+    what they carry lie in memory if not row by row.
+    """
+    orders: dict[Op, Weights] = {}
     loops = list(_loops(program.blocks))
     if not loops:
-        return
+        return orders
     at_hand = {r: NOWHERE for op in _all_ops(program.blocks) if not lazy(op) for r in op.results if r.is_tile}
     analysis = Analysis(dict(at_hand), known)
     for op in loops:
         inside = _body(op, lazy)
-        if inside is None or not _only_reduced(op, lazy):
-            continue
-        branches = [o for o in inside if o.name == "scf.if"]
-        for marked in (op, *branches):
-            marked.fused = True
-        if not _place_by_place(op, analysis):
+        if inside is not None and _only_reduced(op, lazy):
+            branches = [o for o in inside if o.name == "scf.if"]
+            for marked in (op, *branches):
+                marked.fused = True
+            if _place_by_place(op, analysis):
+                continue
             for marked in (op, *branches):
                 marked.fused = False
+        order = _order(op, analysis, lazy)
+        if order is not None:
+            orders[op] = order
+    return orders
+
+
+def _order(op: Op, analysis: Analysis, lazy: Lazy) -> Weights | None:
+    """Where each bit of the coordinates of carried tiles lies, if all that is loaded for them is consecutive along
+    other bits than those of a row.
+    """
+    block = op.regions[0][0]
+    shapes = {v.shape for v in block.args[1:]}
+    if len(shapes) != 1 or len(shape := shapes.pop()) < 2 or any(v.elem == "ptr" for v in block.args[1:]):
+        return None
+    if not all(_only_elements(v, lazy) for v in (*block.args[1:], *op.results)):
+        return None
+    start = row_major(shape)
+    runs = set[tuple[int, ...]]()
+    for value, coords in analysis.walk([(v, start) for v in block.ops[-1].args]):
+        if value.op is not None and value.op.name == "tt.load" and value not in analysis.env:
+            steps = analysis.steps(value.op.args[0], coords)
+            if any(step != 0 for step in steps.values()):
+                runs.add(consecutive_run(steps))
+    if len(runs) != 1 or not (run := runs.pop()) or run[0] == 0:
+        return None
+    bits = [*run, *(b for b in range(sum(map(log2, shape))) if b not in run)]
+    place = {b: i for i, b in enumerate(bits)}
+    return tuple(tuple(place[b] for b in coord) for coord in start)
+
+
+def _only_elements(first: Value, lazy: Lazy) -> bool:
+    """Whether a tile is read element by element: by stores, reductions and what a loop goes on with."""
+    todo, seen = [first], set[Value]()
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for user in value.users:
+            if lazy(user):
+                todo += user.results
+            elif user.name not in ("tt.store", "tt.reduce", "scf.yield"):
+                return False
+    return True
 
 
 def _body(op: Op, lazy: Lazy) -> list[Op] | None:

@@ -204,6 +204,7 @@ _hosts: set[Pool] = set()
 _pool: Pool | None = None
 _pool_lock = threading.Lock()
 
+
 def get_num_threads() -> int:
     """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`; or `OMP_NUM_THREADS`, with which programs say
     what all their libraries may use, if there are as many cores; or the usable cores.

@@ -98,12 +98,13 @@ class Scheduler:
         self.position = 0
         self.open: list[Root] = []
         self.opened = 0  # the position of the first of them
+        self.ending: Op | None = None  # the end of a block, while what it gives is written where that belongs
         self.pending_loads: list[Op] = []
         self.aliases = Aliases(program.params, context.assume_no_alias)
         self._cost: dict[Value, int] = {}
         self._index_like: set[Value] = set()
         self.known = known_integers(program)
-        fuse_loops(program, self.known, is_lazy)
+        self.orders = fuse_loops(program, self.known, is_lazy)
         self._last = last_uses(program, is_lazy)
         self.trip_counts: list[Reg] = []
         self.loops: list[Loop] = []
@@ -401,6 +402,7 @@ class Scheduler:
     ) -> list[Root]:
         writes: list[Root] = []
         written = {r.value for r in roots if isinstance(r, WriteRoot) and r.keep}
+        done = ops if self.ending is None else ops | {self.ending}
         answers: dict[Value, bool] = {}  # users are asked about first
         for value, coords in reversed(visited):
             if value in self.env or value in written or value.op is None or not is_lazy(value.op):
@@ -408,7 +410,7 @@ class Scheduler:
             bits = [s for coord in coords for s in coord]
             if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
                 continue
-            if not self.worth_keeping(value) or not self.needed_later(value, ops, written, answers):
+            if not self.worth_keeping(value) or not self.needed_later(value, done, written, answers):
                 continue
             self.tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)

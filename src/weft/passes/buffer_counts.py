@@ -24,7 +24,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import find, tt
-from weft.ir.gpu.ttng import WarpGroupDotOp
+from weft.ir.gpu.products import shared_products
 
 from .buffered_tiles import is_product_operand
 from .overlap_products import overlaps_two_iterations
@@ -49,7 +49,7 @@ def buffer_counts(
     With `by_twos` the loop stores operands of its product (overlap_products.py). `warps` says how many run at a time
     with so many bytes of buffers, `room` how many buffers there may be.
     """
-    products = find(loop.body.block, WarpGroupDotOp)
+    products = shared_products(loop.body.block)
     sizes = [size for _, size in tiles]
     if any(is_single(op.a.type) for op in find(loop.body.block, tt.DotOp)):
         counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)

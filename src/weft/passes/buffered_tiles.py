@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
+from weft.ir.gpu.products import SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
 from weft.layouts import BlockedLayout, LinearLayout, NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
@@ -28,7 +29,6 @@ from .store_operands import is_single, memory_for
 
 __all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_product_operand", "is_thin", "read_instead"]
 
-PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
 PASSED_ON = (
     *("tt.trans", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
     *("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.join", "tt.split"),
@@ -46,7 +46,7 @@ def is_multiplied(value: SSAValue) -> bool:
         seen.add(x)
         for use in x.uses:
             op = use.operation
-            if op.name in PRODUCTS and use.index < 2:
+            if isinstance(op, tt.DotOp | SharedProductOp) and use.index < 2:
                 return True
             if op.name in PASSED_ON or op.name in ELEMENTWISE:
                 todo += op.results

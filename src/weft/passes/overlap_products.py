@@ -56,10 +56,10 @@ from collections.abc import Sequence, Set
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, find, i32_attr, is_tensor
+from weft.ir import Builder, is_tensor
 from weft.ir.gpu import MemDescType, memdesc
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
 
 from .removal import remove
 
@@ -81,7 +81,7 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
     """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
     any.
     """
-    products = find(loop.body.block, WarpGroupDotOp)
+    products = shared_products(loop.body.block)
     if not products or any(op.parent is not loop.body.block for op in products):
         return None
     if all(_goes_on(loop, op) for op in products):
@@ -91,25 +91,25 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
     return None
 
 
-def _all_overlap(loop: scf.ForOp, products: Sequence[WarpGroupDotOp]) -> Operation:
+def _all_overlap(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Operation:
     """Each product goes on until those of the next iteration have begun."""
     end = loop.body.block.last_op
     assert end is not None
     for op in products:
-        op.properties["isAsync"] = bool_attr(True)
+        op.begin()
     results: list[SSAValue] = [op.d for op in products]
-    wait = _wait(Builder.after(products[-1]), results, len(products))
+    wait = _wait(products[0], Builder.after(products[-1]), results, len(products))
     for old, new in zip(results, wait.results, strict=True):
         for i, value in enumerate(end.operands):
             if value is old:
                 end.operands[i] = new
-    _await_after(loop, [i for i, x in enumerate(end.operands) if x in wait.results])
+    _await_after(loop, products[0], [i for i, x in enumerate(end.operands) if x in wait.results])
     return wait
 
 
 def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
     """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
-    products = find(loop.body.block, WarpGroupDotOp)
+    products = shared_products(loop.body.block)
     return bool(products) and all(
         _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b))
         for op in products
@@ -127,28 +127,29 @@ def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
 
 def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
     """Let products go on for two iterations: those of two iterations ago are awaited at `first`. The last product."""
-    products = [op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp)]
+    products = [op for op in loop.body.block.ops if isinstance(op, SharedProductOp)]
     totals = [op.c for op in products]
-    wait = _wait(Builder.before(first), totals, len(products))
+    wait = _wait(products[0], Builder.before(first), totals, len(products))
     for op, old, new in zip(products, totals, wait.results, strict=True):
-        op.properties["isAsync"] = bool_attr(True)
+        op.begin()
         old.replace_uses_with_if(new, lambda use, op=op: use.operation is op)  # type: ignore[misc]
     end = loop.body.block.last_op
     assert end is not None
-    _await_after(loop, [i for i, x in enumerate(end.operands) if x in [op.d for op in products]])
+    _await_after(loop, products[0], [i for i, x in enumerate(end.operands) if x in [op.d for op in products]])
     return products[-1]
 
 
-def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> Operation:
+def _last_overlaps(loop: scf.ForOp, first: SharedProductOp, last: SharedProductOp) -> Operation:
     """The last product goes on until the first one of the next iteration is over."""
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
-    first.properties["isAsync"] = last.properties["isAsync"] = bool_attr(True)
+    first.begin()
+    last.begin()
     values: list[SSAValue] = [first.d, total]
-    wait = _wait(Builder.after(first), values, 0)
+    wait = _wait(first, Builder.after(first), values, 0)
     for old, new in zip(values, wait.results, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation is not wait)
-    _await_after(loop, [use.index])
+    _await_after(loop, first, [use.index])
     return wait
 
 
@@ -156,7 +157,7 @@ def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
     """The operands that a loop's only product takes from the iteration's own stores; none where it cannot go on
     then.
     """
-    products = find(loop.body.block, WarpGroupDotOp)
+    products = shared_products(loop.body.block)
     if len(products) != 1 or not _is_carried(loop, products[0]):
         return []
     stored = []
@@ -175,7 +176,7 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
     """Let the product go on while the next iteration stores its operands, to the other one of two buffers; the
     product.
     """
-    (product,) = (op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp))
+    (product,) = (op for op in loop.body.block.ops if isinstance(op, SharedProductOp))
     for op in stored:
         type = op.result.type
         assert isinstance(type, MemDescType) and op.src is not None
@@ -187,29 +188,29 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
         b.create(LocalStoreOp, (op.src, tile), ())
         op.result.replace_all_uses_with(tile)
         remove(op)
-    product.properties["isAsync"] = bool_attr(True)
+    product.begin()
     total = product.c
-    wait = _wait(Builder.before(product), [total], 0)
+    wait = _wait(product, Builder.before(product), [total], 0)
     total.replace_uses_with_if(wait.results[0], lambda use: use.operation is product)
     end = loop.body.block.last_op
     assert end is not None
-    _await_after(loop, [i for i, x in enumerate(end.operands) if x is product.d])
+    _await_after(loop, product, [i for i, x in enumerate(end.operands) if x is product.d])
     return product
 
 
 def begin_product(loop: scf.ForOp) -> Operation | None:
     """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
-    products = find(loop.body.block, WarpGroupDotOp)
+    products = shared_products(loop.body.block)
     if len(products) != 1 or products[0].parent is not loop.body.block or is_tensor(products[0].a.type):
         return None
     (product,) = products
-    product.properties["isAsync"] = bool_attr(True)
-    wait = _wait(Builder.after(product), [product.d], 0)
+    product.begin()
+    wait = _wait(product, Builder.after(product), [product.d], 0)
     product.d.replace_uses_with_if(wait.results[0], lambda use: use.operation is not wait)
     return product
 
 
-def _waits_for_first(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> bool:
+def _waits_for_first(loop: scf.ForOp, first: SharedProductOp, last: SharedProductOp) -> bool:
     """Whether the last product's result is only handed on, and not used in the next iteration before the first one."""
     body = loop.body.block
     uses = list(last.d.uses)
@@ -230,27 +231,27 @@ def _in_body(op: Operation, loop: scf.ForOp) -> Operation:
     return op
 
 
-def _await_after(loop: scf.ForOp, which: Sequence[int]) -> None:
+def _await_after(loop: scf.ForOp, product: SharedProductOp, which: Sequence[int]) -> None:
     """After the loop its results are over."""
     handed: list[SSAValue] = [loop.results[i] for i in which]
-    over = _wait(Builder.after(loop), handed, 0)
+    over = _wait(product, Builder.after(loop), handed, 0)
     for old, new in zip(handed, over.results, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation is not over)
 
 
-def _wait(b: Builder, values: Sequence[SSAValue], pending: int) -> WarpGroupDotWaitOp:
-    wait = b.create(WarpGroupDotWaitOp, values, [v.type for v in values], {"pendings": i32_attr(pending)})
+def _wait(product: SharedProductOp, b: Builder, values: Sequence[SSAValue], pending: int) -> Operation:
+    wait = product.wait(b, values, pending)
     for old, new in zip(values, wait.results, strict=True):
         new.name_hint = old.name_hint
     return wait
 
 
-def _goes_on(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
+def _goes_on(loop: scf.ForOp, op: SharedProductOp) -> bool:
     """Whether a product adds to what the loop carries, and its operands outlast the iteration."""
     return _is_carried(loop, op) and all(_outlasts(loop, x) for x in (op.a, op.b))
 
 
-def _is_carried(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
+def _is_carried(loop: scf.ForOp, op: SharedProductOp) -> bool:
     """Whether a product adds to what the loop carries, and nothing else uses it."""
     body, total = loop.body.block, op.c
     end = body.last_op
@@ -278,12 +279,13 @@ def hoist_operands(loop: scf.ForOp) -> None:
     for op in list(loop.body.block.ops):
         if not isinstance(op, LocalAllocOp) or op.src is None or not _is_outside(op.src, loop):
             continue
-        if any(not isinstance(u.operation, WarpGroupDotOp) for u in op.result.uses):
+        products = [u.operation for u in op.result.uses if isinstance(u.operation, SharedProductOp)]
+        if not products or len(products) < len(list(op.result.uses)):
             continue
         op.detach()  # type: ignore[no-untyped-call]
         b = Builder.before(loop)
         b.insert(op)
-        b.create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        products[0].fence(b)
 
 
 def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
@@ -298,5 +300,5 @@ def drop_fences(loop: scf.ForOp) -> None:
     if any(isinstance(op, LocalAllocOp) for op in ops):
         return
     for op in ops:
-        if isinstance(op, FenceAsyncSharedOp):
+        if isinstance(op, OperandFenceOp):
             remove(op)

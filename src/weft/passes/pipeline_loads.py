@@ -66,8 +66,8 @@ from weft.ir import (
     walk,
 )
 from weft.ir.gpu import MemDescType, layout_of, name_of
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp
-from weft.ir.gpu.ttng import WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
@@ -90,10 +90,7 @@ SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
 STAYS_ZERO = frozenset(("tt.splat", "tt.broadcast", *(name for name, row in ROWS.items() if row.keeps_zero)))
-OF_THE_BLOCK = (
-    *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
-    *("ttng.warp_group_dot", "ttng.fence_async_shared"),
-)
+OF_THE_BLOCK = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans")
 
 
 def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
@@ -223,7 +220,7 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
     body, registers = loop.body.block, 0
     for op in walk(body):
-        if isinstance(op, WarpGroupDotOp):
+        if isinstance(op, SharedProductOp):
             return False
         if isinstance(op, tt.DotOp):
             registers += _registers(op.d)
@@ -281,6 +278,7 @@ def _has_effects(op: Operation) -> bool:
         volatile = op.properties.get("isVolatile")
         return volatile is not None and bool(splat_value(volatile))
     is_ordinary = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
+    is_ordinary = is_ordinary or isinstance(op, OperandFenceOp | SharedProductOp)
     return not is_ordinary or op.name in EFFECTS
 
 

@@ -23,7 +23,6 @@ from weft.base.remarks import ProductOverlap, RemarkCollector, Site
 from weft.ir import (
     Builder,
     bit_width,
-    bool_attr,
     element_of,
     find,
     i1,
@@ -37,6 +36,7 @@ from weft.ir import (
     tt,
 )
 from weft.ir.gpu import MemDescType, async_token, memdesc
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import (
     AsyncCommitGroupOp,
     AsyncCopyGlobalToLocalOp,
@@ -46,7 +46,6 @@ from weft.ir.gpu.ttg import (
     MemDescIndexOp,
     MemDescTransOp,
 )
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.machines import Machine
 
@@ -113,7 +112,7 @@ class PipelinedLoop:
         assert part is not None  # each of them has one
         self.slice: Slice = part
         self.buffers: list[SSAValue] = []
-        self.by_warpgroups = any(isinstance(op, WarpGroupDotOp) for op in loop.body.block.ops)
+        self.product = next((op for op in loop.body.block.ops if isinstance(op, SharedProductOp)), None)
 
     def rewrite(self) -> None:
         """The loop, with copies before, in and after it."""
@@ -253,10 +252,10 @@ class PipelinedLoop:
         tiles = [b.create(MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
         for c, tile in zip(self.copied, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
-        if not self.by_warpgroups or self.is_fenced():
+        if self.product is None or self.is_fenced():
             return wait
         drop_fences(self.loop)
-        return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        return self.product.fence(Builder.after(wait))
 
     def last_read(self, landed: Operation) -> Operation:
         """Where the iteration has all of its slot in registers."""
@@ -273,8 +272,8 @@ class PipelinedLoop:
     def is_fenced(self) -> bool:
         """Whether operands that the loop stores are fenced before its first product, and what was copied with them."""
         for op in self.loop.body.block.ops:
-            if isinstance(op, FenceAsyncSharedOp | WarpGroupDotOp):
-                return isinstance(op, FenceAsyncSharedOp) and any(
+            if isinstance(op, OperandFenceOp | SharedProductOp):
+                return isinstance(op, OperandFenceOp) and any(
                     isinstance(x, LocalAllocOp) for x in self.loop.body.block.ops
                 )
         return False

@@ -9,6 +9,9 @@ are not here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -21,16 +24,17 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from weft.ir import element_of, int_value, shape_of, type_text
+from weft.ir import Builder, bool_attr, element_of, i32_attr, int_value, shape_of, type_text
 
 from ..effects import PureOp, ReadWriteOp
 from .memory import MemDescType
+from .products import OperandFenceOp, SharedProductOp
 
 # -- products ------------------------------------------------------------------------------------------------------
 
 
 @irdl_op_definition
-class WarpGroupDotOp(ReadWriteOp):
+class WarpGroupDotOp(SharedProductOp):
     """c + a * b by wgmma; `a` is a tile or in shared memory, `b` in shared memory; with `isAsync` it is only begun:
 
     %d = ttng.warp_group_dot %a, %b, %c, %use {inputPrecision = 0 : i32} : !ttg.memdesc<...> * !ttg.memdesc<...> -> ...
@@ -47,6 +51,17 @@ class WarpGroupDotOp(ReadWriteOp):
     maxNumImpreciseAcc = opt_prop_def()
     isAsync = opt_prop_def()
     d = result_def()
+
+    def begin(self) -> None:
+        self.properties["isAsync"] = bool_attr(True)
+
+    @staticmethod
+    def wait(b: Builder, values: Sequence[SSAValue], pending: int) -> Operation:
+        return b.create(WarpGroupDotWaitOp, values, [v.type for v in values], {"pendings": i32_attr(pending)})
+
+    @staticmethod
+    def fence(b: Builder) -> Operation:
+        return b.create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
 
     @property
     def imprecise(self) -> int:
@@ -77,7 +92,7 @@ class WarpGroupDotWaitOp(ReadWriteOp):
 
 
 @irdl_op_definition
-class FenceAsyncSharedOp(ReadWriteOp):
+class FenceAsyncSharedOp(OperandFenceOp):
     """What was written to shared memory is seen by wgmma and TMA:  ttng.fence_async_shared {bCluster = false}"""
 
     name = "ttng.fence_async_shared"

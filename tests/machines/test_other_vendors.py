@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from weft.machines.vendors import VENDORS
@@ -17,58 +16,51 @@ ACME = Path(__file__).with_name("acme")
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, ADDING = ROOT / "src" / "weft", ROOT / "docs" / "adding.md"
 WORDS = re.compile(
-    r"(?i)ptx|nvvm|nvptx|cubin|sass\b|wgmma|mbarrier|[ls][dt]matrix|\bcp\.async|setmaxnreg|mma\.sync|prmt|shfl|nvidia|"
-    r"amdgcn|waitcnt|ds_(read|write)|mfma|\bamd\b|spirv|\bspir_|dpas|\bintel\b|\bsm_\d"
+    r"(?i)ptx|nvvm|cubin|sass(?![a-z])|wgmma|mbarrier|[ls][dt]matrix|cp\.async|setmaxnreg|mma\.sync|prmt|shfl|nvidia|cuda|"
+    r"tcgen|tmem|hopper|blackwell|ampere|warp_?group|globaltimer|smid|__nv_|mov\.|ttng|(?<![a-z])(?:tma|sm_)(?![a-z])|"
+    r"amdgcn|waitcnt|ds_(?:read|write)|mfma|rocm|gfx|__ocml|(?<![a-z])(?:amdg?|hip|[cr]dna)(?![a-z])|"
+    r"spirv|(?<![a-z])spir_|dpas|intel|oneapi|(?<![a-z])xpu(?![a-z])|(?<![a-z])(?:nv|w)?mma(?![a-z])"
 )
-SEEN = {
-    "layouts": "names of layouts that users write",
-    "view": "names of layouts that users write",
-    "gluon": "names of Gluon's",
-    "compat": "names of Triton's",
-    "ir/gpu": "operations and attributes of Triton's layout IR, in its text",
-    "compiler/options.py": "options of a launch, by Triton's names",
-    "runtime/knobs.py": "settings, by Triton's names",
-    "runtime/settings.py": "settings, by Triton's names",
-    "runtime/compiling.py": "keys of `asm`, which can be dumped",
-    "runtime/simulate.py": "keys of `asm`",
-    "runtime/testing.py": "a program of the user's that is asked for clocks",
-    "machines/vendors.py": "the registry",
-}
-"""Files and rooms outside of vendors' folders that have words of a vendor, because users see them."""
+"""What PTX, GCN and SPIR-V, processors, vendors and their libraries are called."""
+SEEN = Path(__file__).with_name("words.txt")
+"""Words of a vendor that users see, by file."""
 SENTENCE = 4
 """Words from which on a text is a message."""
-PUBLIC = "PTXASError"
-"""An error of Triton's that users catch."""
 
 
-def words(file: Path) -> Iterator[str]:
-    """What of a file's code is a vendor's: names and texts, not what is said in docstrings and messages."""
+def words(file: Path) -> set[str]:
+    """What of a file's code is a vendor's: in names and texts, not in what is said in docstrings and messages."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    seen: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
-            found = node.value if len(node.value.split()) < SENTENCE else ""
+        if isinstance(node, ast.Constant):
+            is_text = isinstance(node.value, str) and id(node) not in said and len(node.value.split()) < SENTENCE
+            seen.add(str(node.value) if is_text else "")
         else:
-            found = getattr(node, "attr", "") or getattr(node, "id", "") or getattr(node, "name", "") or ""
-        if isinstance(found, str) and WORDS.search(found.replace(PUBLIC, "")):
-            yield f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}: {found[:60]!r}"
+            seen.update(str(getattr(node, field, "")) for field in ("attr", "id", "name", "arg"))
+    return {word.lower() for text in seen for word in WORDS.findall(text)}
+
+
+def listed() -> dict[str, set[str]]:
+    """What words.txt says: the words of each file."""
+    lines = (line.partition("#") for line in SEEN.read_text(encoding="utf-8").splitlines())
+    parts = [(before.split(), reason.strip()) for before, _, reason in lines if before.strip()]
+    assert all(reason for _, reason in parts)
+    return {name: set(found) for (name, *found), _ in parts}
 
 
 def test_no_word_of_a_vendor_stands_outside_its_folders() -> None:
-    found, used = [], set()
+    found = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        parts = file.relative_to(SOURCE).with_suffix("").parts
-        if VENDORS.keys() & set(parts):
-            continue
-        name = str(file.relative_to(SOURCE))
-        exception = next((x for x in SEEN if name == x or name.startswith(f"{x}/")), None)
-        here = list(words(file))
-        if here and exception is not None:
-            used.add(exception)
-        elif here:
-            found += here
-    assert found == []
-    assert used == set(SEEN), "exceptions that are none any more"
+        name = file.relative_to(SOURCE)
+        if not VENDORS.keys() & set(name.with_suffix("").parts) and (here := words(file)):
+            found[str(name)] = here
+    seen = listed()
+    new = {name: here - seen.get(name, set()) for name, here in found.items()}
+    assert {name: here for name, here in new.items() if here} == {}, "a vendor's words outside its folders"
+    gone = {name: here - found.get(name, set()) for name, here in seen.items()}
+    assert {name: here for name, here in gone.items() if here} == {}, "words that are listed and none any more"
 
 
 def run(tmp_path: Path, *checks: str) -> None:

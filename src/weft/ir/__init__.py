@@ -55,7 +55,7 @@ __getattr__ = lazy_face(
         "extra": "AssumeOp BarrierOp",
         "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
-        "special_registers": "CLOCKS FIXED_REGISTERS register_of",
+        "special_registers": "CLOCKS FIXED_REGISTERS NANOSECONDS register_of",
         "telling": "site_of span_of_value tile_text",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (

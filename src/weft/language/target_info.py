@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from weft import machines
+
 from .constants import constexpr, unwrap
 from .protocol import TRITON_BUILTIN
 
@@ -65,8 +67,8 @@ def compiling_for(target: str) -> Iterator[None]:
 def _parsed(name: str) -> Target:
     """`cuda:90` as its parts."""
     backend, _, arch = name.removeprefix("sim:").partition(":")
-    number = "".join(c for c in arch if c.isdigit())
-    return Target(backend, int(number) if backend == "cuda" and number else arch, 32)
+    number = arch.removesuffix("a")
+    return Target(backend, int(number) if number.isdigit() else arch, machines.machine_of(name).lanes if arch else 32)
 
 
 def _question(fn: Callable[..., Any]) -> Any:

@@ -31,7 +31,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
-from weft.layouts import DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
+from weft.layouts import LinearLayout, SliceLayout, infer
 from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
@@ -39,7 +39,6 @@ from .layout_choices import Choices
 from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result
 from .removal import remade
 from .tile_groups import MOVED_VIEWS, VIEWS, carried
-from .vendor import passes_of
 
 __all__ = ["assign_layouts"]
 
@@ -164,8 +163,8 @@ class _Assigner:
         if op.name in ("scf.for", "scf.if", "scf.while"):
             self.control(op)
             return
-        if op in self.choices.products and is_of_warpgroups(self.choices.products[op]):
-            self.warpgroup(op)
+        if op in self.choices.products and self.choices.adds.is_result(self.choices.products[op]):
+            self.product_in_memory(op)
             return
         wanted, native = self.layouts(op)
         for i, (operand, layout) in enumerate(zip(op.operands, wanted, strict=True)):
@@ -218,16 +217,15 @@ class _Assigner:
         total = self.choices.products[op]
         return [*self.choices.operands[op], total], total
 
-    def warpgroup(self, op: Operation) -> None:
+    def product_in_memory(self, op: Operation) -> None:
         """Operands in shared memory, but for a left one that has come out of a product."""
         parent, access, machine = self.choices.products[op], self.choices.accesses.get, self.choices.machine
-        adds = passes_of(machine)
+        adds = self.choices.adds
         assert not isinstance(parent, LinearLayout)
         a, b, total = op.operands
-        bits = bit_width(element_of(a.type))
-        layout = self.choices.known(a)
-        if layout is not None and is_of_warpgroups(layout) and bits == 16:
-            left = self.get(a, DotOperandLayout(0, parent, 2))
+        known, wanted = self.choices.known(a), adds.left_in_registers(parent, bit_width(element_of(a.type)))
+        if known is not None and adds.is_result(known) and wanted is not None:
+            left = self.get(a, wanted)
         else:
             left = adds.in_memory(op, self.get(a, self.own(a)), 0, self.division(op, 0), machine, access)
         right = adds.in_memory(op, self.get(b, self.own(b)), 1, self.division(op, 1), machine, access)
@@ -268,11 +266,6 @@ class _Assigner:
             return None
         member = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
         return self.choices.of(member)
-
-
-def is_of_warpgroups(layout: AnyLayout) -> bool:
-    """Whether a layout is that of wgmma's result."""
-    return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
 
 def assign_layouts(

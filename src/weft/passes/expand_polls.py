@@ -16,14 +16,14 @@ from __future__ import annotations
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, find, i1, i32_attr, i64, str_attr, tt
+from weft.ir import NANOSECONDS, Builder, bool_attr, find, i1, i32_attr, i64, str_attr, tt
 
 from .removal import remove
 
 __all__ = ["expand_polls"]
 
 CLOCK = {
-    "asm_string": str_attr("mov.u64 $0, %globaltimer;"),
+    "asm_string": str_attr(NANOSECONDS),
     "constraints": str_attr("=l"),
     "pure": bool_attr(False),
     "packed_element": i32_attr(1),

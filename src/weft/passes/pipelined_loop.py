@@ -36,7 +36,7 @@ from weft.ir import (
     tt,
 )
 from weft.ir.gpu import MemDescType, async_token, memdesc
-from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.gpu.ttg import (
     AsyncCommitGroupOp,
     AsyncCopyGlobalToLocalOp,
@@ -141,8 +141,8 @@ class PipelinedLoop:
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
             anchor = begin_product(self.loop) or anchor
-        if self.by_warpgroups:
-            sites = tuple(Site("a product", span_of(op)) for op in find(self.loop, WarpGroupDotOp))
+        if self.product is not None:
+            sites = tuple(Site("a product", span_of(op)) for op in shared_products(self.loop.body.block))
             self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how, sites))
         if self.in_registers:
             anchor = self.last_read(anchor)

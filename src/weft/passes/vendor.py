@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
-from weft.layouts import BlockedLayout, DistributedLayout
+from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout
 from weft.machines import Machine, part
 
 AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
@@ -31,6 +31,12 @@ class VendorPasses(Protocol):
     ) -> DistributedLayout | str:
         """The layout of the result where a product can be made of that instruction, else why it cannot, in words: none
         for a machine that has no such instruction. `shape` is a block's part."""
+
+    def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
+        """Whether a layout is that of such a product's result."""
+
+    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
+        """The layout of a left operand that has come out of such a product; None where it has to be stored."""
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
@@ -61,6 +67,12 @@ class _Nothing:
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
     ) -> DistributedLayout | str:
         return ""
+
+    def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
+        return False
+
+    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
+        return None
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

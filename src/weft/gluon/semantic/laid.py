@@ -20,6 +20,7 @@ from weft.language.dtypes import dtype
 from weft.language.semantic import TritonSemantic, block_shape, shape_text
 from weft.language.tensors import tensor
 from weft.layouts import AutoLayout, DistributedLayout, DistributedLinearLayout, SliceLayout, plan_conversion
+from weft.machines import DEFAULT
 
 from ..mismatch import check_threads, layouts_differ, not_trivial
 from ..types import described, distributed_type, layout_of, tile_type, unresolved
@@ -30,7 +31,7 @@ __all__ = ["Laid"]
 class Laid(TritonSemantic):
     """Operations on tiles in registers."""
 
-    def __init__(self, builder: ir.Builder, options: CompileOptions | None = None, target: Any = "cuda:80") -> None:
+    def __init__(self, builder: ir.Builder, options: CompileOptions | None = None, target: Any = DEFAULT.name) -> None:
         super().__init__(builder, options, target)
         self.warps = self.options.num_warps
         """The warps that run what is being traced: those of the kernel, or of a partition of it."""

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
 from weft.ir import walk
-from weft.layouts import DistributedLayout
+from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout
 from weft.machines import Machine
 
 from ..vendor import AccessOf
@@ -32,6 +32,12 @@ class _Passes:
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
     ) -> DistributedLayout | str:
         return warpgroup_layout(op, shape, machine, warps, access)
+
+    def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
+        return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
+
+    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
+        return DotOperandLayout(0, result, 2) if bits == 16 else None
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

@@ -19,7 +19,7 @@ from weft.language.semantic import block_shape, shape_text
 
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
-from ...barriers import known_number
+from ..barriers import known_number
 
 __all__ = ["async_copy_global_to_shared", "async_load", "commit_group", "mbarrier_arrive", "wait_group"]
 

@@ -14,8 +14,8 @@ from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
 from ... import barriers
-from ...barriers import allocate_mbarrier, init, invalidate, wait
 from ...layouts import MBarrierLayout
+from ..barriers import allocate_mbarrier, init, invalidate, wait
 
 __all__ = ["MBarrierLayout", "allocate_mbarrier", "arrive", "init", "invalidate", "wait"]
 

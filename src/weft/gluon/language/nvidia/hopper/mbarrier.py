@@ -10,8 +10,8 @@ from __future__ import annotations
 from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
-from ...barriers import allocate_mbarrier, arrive, expect, init, invalidate, wait
 from ...layouts import MBarrierLayout
+from ..barriers import allocate_mbarrier, arrive, expect, init, invalidate, wait
 from . import cluster
 
 __all__ = [

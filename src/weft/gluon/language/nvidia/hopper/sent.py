@@ -13,7 +13,7 @@ from weft.language.protocol import GIVEN, builtin
 
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
-from ...barriers import barrier_handle
+from ..barriers import barrier_handle
 
 __all__ = ["async_store"]
 

@@ -30,7 +30,7 @@ from ....descriptors import (
 )
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
-from ...barriers import known_number, listed
+from ..barriers import known_number, listed
 
 __all__ = [
     "async_atomic_add",

@@ -23,7 +23,7 @@ from ....memory import shared_memory_descriptor
 from ....operands import check_precision
 from ....semantic import GluonSemantic
 from ....types import distributed_type, layout_of
-from ...barriers import known_number, listed
+from ..barriers import known_number, listed
 
 __all__ = [
     "fence_async_shared",

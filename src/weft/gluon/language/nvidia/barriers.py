@@ -11,10 +11,10 @@ from weft.language import dtypes as dt
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 
-from ..memory import shared_memory_descriptor
-from ..semantic import GluonSemantic
-from ..types import blocks_of
-from .layouts import MBarrierLayout
+from ...memory import shared_memory_descriptor
+from ...semantic import GluonSemantic
+from ...types import blocks_of
+from ..layouts import MBarrierLayout
 
 __all__ = [
     "allocate_mbarrier",

@@ -13,7 +13,7 @@ from typing import Any
 from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
-from ... import barriers
+from .. import barriers
 from ...layouts import MBarrierLayout
 from ..barriers import allocate_mbarrier, init, invalidate, wait
 

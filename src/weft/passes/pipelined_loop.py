@@ -24,7 +24,6 @@ from weft.ir import (
     Builder,
     bit_width,
     element_of,
-    find,
     i1,
     i32,
     i32_attr,

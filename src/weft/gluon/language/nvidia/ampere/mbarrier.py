@@ -13,8 +13,8 @@ from typing import Any
 from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
-from .. import barriers
 from ...layouts import MBarrierLayout
+from .. import barriers
 from ..barriers import allocate_mbarrier, init, invalidate, wait
 
 __all__ = ["MBarrierLayout", "allocate_mbarrier", "arrive", "init", "invalidate", "wait"]

@@ -159,3 +159,21 @@ def test_scratch_memory_and_what_is_fetched_ahead() -> None:
     assert told(kernel, "in memory")[0] == "k.py:5:14: in memory: 16x16xf32 (`total`) is kept: the loop carries it"
     ahead = "16x16xf32: while an iteration multiplies, it fetches the cache lines that the next one loads"
     assert told(kernel, "prefetched")[0] == f"k.py:6:24: prefetched: {ahead}"
+
+
+@weft.jit
+def row_sum(x, out, n, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    total = tl.zeros((SIZE,), tl.float32)
+    for first in range(0, n, SIZE):
+        total += tl.load(x + (first + i), mask=first + i < n, other=0.0)
+    tl.store(out, tl.sum(total, 0))
+
+
+def test_loops_that_are_fused() -> None:
+    kernel = made(row_sum, "*fp32 *fp32 i32", SIZE=1024)
+    assert told(kernel, "loop fused") == [
+        "k.py:5:18: loop fused: the loop: it runs where a reduction reads what it gives, and the tiles that it carries "
+        "stay in registers"
+    ]
+    assert told(kernel, "in memory") == told(kernel, "scratch buffer") == []

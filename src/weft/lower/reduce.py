@@ -65,8 +65,8 @@ def _reduce(c: Context, op: Operation) -> None:
         values = _between_warps(c, body, alive, plan, values, key)
     if plan.blocks:
         values = _between_blocks(c, body, alive, plan, values)
-    each, lanes, warps, blocks = (1 << len(x) for x in (plan.registers, plan.lanes, plan.warps, plan.blocks))
-    tell_combined(c, Reduced, op, axis, (each, lanes, warps, blocks), before)
+    sizes = [1 << len(x) for x in (plan.registers, plan.lanes, plan.warps, plan.blocks)]
+    tell_combined(c, Reduced, op, axis, sizes, before)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         ordered = c.build.rename(value, order)

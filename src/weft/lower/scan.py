@@ -379,9 +379,7 @@ def _scan(c: Context, op: Operation) -> None:
         scanned = scan.inclusive([c.build.rename(v, registers) for v in values], registers)
         at = {f2.multiply(columns, r): i for i, r in enumerate(registers)}
         values = [c.build.rename(v, [at[x] for x in f2.span(columns)]) for v in scanned]
-    each, lanes, warps = (
-        1 << sum(len(s.bits) for s in segments if s.kind == kind) for kind in ("register", "lane", "warp")
-    )
-    tell_combined(c, Scanned, op, axis, (each, lanes, warps, 1), before)
+    sizes = [1 << sum(len(s.bits) for s in segments if s.kind == kind) for kind in ("register", "lane", "warp", "")]
+    tell_combined(c, Scanned, op, axis, sizes, before)
     for result, value in zip(op.results, values, strict=True):
         settle(c, result, value, layout)

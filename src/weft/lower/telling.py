@@ -6,7 +6,7 @@ Each function is called where the decision is made and has nothing to do unless 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
@@ -115,9 +115,8 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
         by = site_of(source) if isinstance(source, Operation) else Site("what the loop carries")
         wanted = tuple(dict.fromkeys(map(site_of, users)))[:4]
         tile = "x".join([*map(str, plan.src.out_dims.values()), elem])
-        others = tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
         cycles, scratch, subject = plan.cost.cycles, plan.cost.scratch_bytes, (c.build.span, tile, *layouts, by, wanted)
-        remark = c.conversions[key] = Conversion(*subject, plan.kind, cycles, scratch, others)
+        remark = c.conversions[key] = Conversion(*subject, plan.kind, cycles, scratch, _considered(plan))
     c.program.remarks.add(remark)
 
 
@@ -125,17 +124,15 @@ def tell_gather(c: Context, plan: Gather, elem: str) -> None:
     """How elements are looked up in a tile."""
     if c.program.remarks:
         tile = "x".join([*map(str, plan.source.out_dims.values()), elem])
-        others = tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
-        c.program.remarks.add(Gathered(c.build.span, tile, plan.kind, plan.cost.cycles, others))
+        c.program.remarks.add(Gathered(c.build.span, tile, plan.kind, plan.cost.cycles, _considered(plan)))
+
+
+def _considered(plan: Plan | Gather) -> tuple[Alternative, ...]:
+    return tuple(Alternative(k, None if p == math.inf else p, note) for k, p, note in plan.considered)
 
 
 def tell_combined(
-    c: Context,
-    kind: type[Combined],
-    op: Operation,
-    axis: int,
-    sizes: tuple[int, int, int, int],
-    before: tuple[int, int],
+    c: Context, kind: type[Combined], op: Operation, axis: int, sizes: Sequence[int], before: tuple[int, int]
 ) -> None:
     """How elements are combined: by each thread, lanes, warps and blocks, so many each; `before` says how many
     operations and buffers there were."""

@@ -50,7 +50,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import AxisFacts, limit_of_run
-from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, RemarkCollector
+from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, ProductOverlap, RemarkCollector
 from weft.ir import (
     bit_width,
     element_of,
@@ -147,7 +147,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             most = min(stages, room + 1)
             counts = [most - 1] * len(chosen)
             tell.copied(candidates, chosen, most, counts, most)
-            PipelinedLoop(loop, chosen, most, counts, machine, by_twos, remarks, in_registers=True).rewrite()
+            tell.overlap(PipelinedLoop(loop, chosen, most, counts, machine, by_twos, in_registers=True).rewrite())
             return
         most = min(stages, room)
         if most > 1:
@@ -156,9 +156,12 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
-            PipelinedLoop(loop, chosen, most, counts, machine, twice, remarks).rewrite()
+            tell.overlap(PipelinedLoop(loop, chosen, most, counts, machine, twice).rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)
+
+
+Loads = Sequence[CopiedLoad]
 
 
 class _Telling:
@@ -173,6 +176,11 @@ class _Telling:
         if self.remarks and loads:
             site = site_of(because) if because is not None else None
             self.remarks.add(NotPipelined(span_of(self.loop), "the loop", reason, site))
+
+    def overlap(self, how: str) -> None:
+        """How far products go on, if there are any that may."""
+        if how:
+            self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how))
 
     def stays(self, load: tt.LoadOp, reason: str) -> None:
         """A load is not copied ahead."""

@@ -19,23 +19,9 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.base.remarks import ProductOverlap, RemarkCollector, Site
-from weft.ir import (
-    Builder,
-    bit_width,
-    element_of,
-    i1,
-    i32,
-    i32_attr,
-    i64,
-    like,
-    segments,
-    shape_of,
-    span_of,
-    tt,
-)
+from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
 from weft.ir.gpu import MemDescType, async_token, memdesc
-from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import (
     AsyncCommitGroupOp,
     AsyncCopyGlobalToLocalOp,
@@ -101,10 +87,8 @@ class PipelinedLoop:
         counts: Sequence[int],
         machine: Machine,
         by_twos: bool,
-        remarks: RemarkCollector,
         in_registers: bool = False,
     ) -> None:
-        self.remarks = remarks
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
         self.machine, self.by_twos, self.in_registers = machine, by_twos, in_registers
         part = slice_of(loop, [x for c in copied for x in inputs_of(c.load)])
@@ -113,8 +97,8 @@ class PipelinedLoop:
         self.buffers: list[SSAValue] = []
         self.product = next((op for op in loop.body.block.ops if isinstance(op, SharedProductOp)), None)
 
-    def rewrite(self) -> None:
-        """The loop, with copies before, in and after it."""
+    def rewrite(self) -> str:
+        """The loop, with copies before, in and after it. Gives how far products of shared operands go on."""
         b = Builder.before(self.loop)
         for c, count in zip(self.copied, self.counts, strict=True):
             self.buffers.append(b.create(LocalAllocOp, (), (c.memory(count),)).result)
@@ -140,9 +124,6 @@ class PipelinedLoop:
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
             anchor = begin_product(self.loop) or anchor
-        if self.product is not None:
-            sites = tuple(Site("a product", span_of(op)) for op in shared_products(self.loop.body.block))
-            self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how, sites))
         if self.in_registers:
             anchor = self.last_read(anchor)
         end = self.loop.body.block.last_op
@@ -154,6 +135,7 @@ class PipelinedLoop:
         else:
             self.iteration(Builder.after(anchor), slots, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
+        return how if self.product is not None else ""
 
     def begin(
         self,

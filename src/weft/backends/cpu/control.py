@@ -114,7 +114,8 @@ def _for(s: Scheduler, op: Op) -> None:
     scalars = [k for k, v in enumerate(carried) if not v.is_tile]
     for k, v in enumerate(carried):
         if v.is_tile:
-            s.tell_kept(op.results[k], "the loop carries it")
+            how = ", as its loads lie in memory and not row by row" if op in s.orders else ""
+            s.tell_kept(op.results[k], f"the loop carries it{how}")
             buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])), s.orders.get(op))
     s.flush()
     start = [scalar(s, inits[k]) for k in scalars]

@@ -38,6 +38,7 @@ from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element
 from weft.backends.cpu.questions import Analysis, consecutive_run
 from weft.backends.llvm.values import I1, I64, PTR, const
 from weft.backends.llvm.values import Value as Reg
+from weft.base.remarks import LoopFused, RemarkCollector
 from weft.ops.bounds import Bounds, any_of, two_part
 from weft.ops.table import ROWS
 
@@ -82,22 +83,25 @@ def constant(value: Value) -> int | None:
     return data if isinstance(data, int) else None
 
 
-def _all_ops(blocks: Sequence[Block]) -> Iterator[Op]:
+def all_ops(blocks: Sequence[Block]) -> Iterator[Op]:
+    """All operations, those in loops and branches included."""
     for block in blocks:
         for op in block.ops:
             yield op
             for region in op.regions:
-                yield from _all_ops(region)
+                yield from all_ops(region)
 
 
 def _loops(blocks: Sequence[Block]) -> Iterator[Op]:
-    return (op for op in _all_ops(blocks) if op.name == "scf.for")
+    return (op for op in all_ops(blocks) if op.name == "scf.for")
 
 
 # -- which loops are fused --------------------------------------------------------------------------------------------
 
 
-def fuse_loops(program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy) -> dict[Op, Weights]:
+def fuse_loops(
+    program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy, remarks: RemarkCollector
+) -> dict[Op, Weights]:
     """Mark the loops that are evaluated where what they give is read; of others, tells in which order the elements of
     what they carry lie in memory if not row by row.
     """
@@ -105,7 +109,7 @@ def fuse_loops(program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy)
     loops = list(_loops(program.blocks))
     if not loops:
         return orders
-    at_hand = {r: NOWHERE for op in _all_ops(program.blocks) if not lazy(op) for r in op.results if r.is_tile}
+    at_hand = {r: NOWHERE for op in all_ops(program.blocks) if not lazy(op) for r in op.results if r.is_tile}
     analysis = Analysis(dict(at_hand), known)
     for op in loops:
         inside = _body(op, lazy)
@@ -114,6 +118,8 @@ def fuse_loops(program: FunctionProgram, known: dict[Value, Bounds], lazy: Lazy)
             for marked in (op, *branches):
                 marked.fused = True
             if _place_by_place(op, analysis):
+                why = "it runs where a reduction reads what it gives, and the tiles that it carries stay in registers"
+                remarks.add(LoopFused(op.span, "the loop", why))
                 continue
             for marked in (op, *branches):
                 marked.fused = False

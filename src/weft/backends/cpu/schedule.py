@@ -104,7 +104,7 @@ class Scheduler:
         self._cost: dict[Value, int] = {}
         self._index_like: set[Value] = set()
         self.known = known_integers(program)
-        self.orders = fuse_loops(program, self.known, is_lazy)
+        self.orders = fuse_loops(program, self.known, is_lazy, self.remarks)
         self._last = last_uses(program, is_lazy)
         self.trip_counts: list[Reg] = []
         self.loops: list[Loop] = []

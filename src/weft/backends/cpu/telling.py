@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.evaluate import SHAPE_OPS
+from weft.backends.cpu.loops import all_ops
 from weft.backends.cpu.nest import Nest, Root, access_form
-from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
-from weft.backends.cpu.questions import Steps
+from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
@@ -50,7 +50,7 @@ def tell_loop(remarks: RemarkCollector, op: Op, tile: Value, lanes: int = 1, alo
 
 def tell_buffers(arena: Arena, program: FunctionProgram, remarks: RemarkCollector) -> None:
     """The buffers of scratch memory, now that it is known for how long each is in use."""
-    places = {op.index: op.span for op in _ops(program.blocks) if op.name not in ENDS} if remarks else {}
+    places = {op.index: op.span for op in all_ops(program.blocks) if op.name not in ENDS} if remarks else {}
     for value, begin, buffer in arena.made if remarks else ():
         name = f" (`{variable(value)}`)" if variable(value) else ""
         used = [span for k in range(begin, buffer.last + 1) if (span := places.get(k)) is not None]
@@ -58,13 +58,6 @@ def tell_buffers(arena: Arena, program: FunctionProgram, remarks: RemarkCollecto
         span = value.op.span if value.op is not None else spans[0]
         what = f"tile of {'x'.join((*map(str, value.shape), buffer.elem))}{name}"
         remarks.add(ScratchBuffer(span, buffer.size, buffer.offset, what, *spans))
-
-
-def _ops(blocks: Sequence[Block]) -> Iterator[Op]:
-    for op in (op for block in blocks for op in block.ops):
-        yield op
-        for region in op.regions:
-            yield from _ops(region)
 
 
 def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remarks: RemarkCollector) -> None:
@@ -88,50 +81,38 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
     remarks.add(LoopNest(span, *size, tuple(least.items()), why, tuple(nest.versions)))
     if not nest.lane_bits:
         return
+    accesses = []
     for value, coords in nest.visited:
         op = value.op
         if op is not None and op.name == "tt.load" and value not in nest.env:
-            steps = nest.analysis.steps(op.args[0], coords)
-            transposed = id(value) in nest.transposes
-            _tell_access("load", op, value, op.args[0], steps, transposed, nest, axes, program, remarks)
+            accesses.append((op, value, op.args[0], coords, id(value) in nest.transposes))
     for root in roots:
-        if root.op is not None and root.op.name.startswith("tt.atomic"):
-            tile, fact = (*root.op.results, *root.op.args[1:])[0], "no instruction changes several places at once"
-            how = tile_text(tile), "one after the other", 1 << len(nest.lane_bits), fact
-            remarks.add(VectorAccess(root.op.span, "atomic", *how))
-        if root.op is not None and root.op.name == "tt.store":
-            for target, coords, _ in root.accesses():
-                if isinstance(target, Value):
-                    steps = nest.analysis.steps(target, coords)
-                    _tell_access("store", root.op, root.op.args[1], target, steps, False, nest, axes, program, remarks)
+        op = root.op
+        if op is not None and op.name.startswith("tt.atomic"):
+            tile, fact = (*op.results, *op.args[1:])[0], "no instruction changes several places at once"
+            remarks.add(VectorAccess(op.span, "atomic", tile_text(tile), "one after the other", lanes, fact))
+        if op is not None and op.name == "tt.store":
+            stored = ((target, coords) for target, coords, _ in root.accesses() if isinstance(target, Value))
+            accesses += [(op, op.args[1], target, coords, False) for target, coords in stored]
+    for op, tile, pointer, coords, transposed in accesses:
+        steps, fact, name = nest.analysis.steps(pointer, coords), "", ""
+        form = access_form(steps, nest.lane_bits, element_bits(tile.elem), transposed)[1]
+        if form not in ("whole vectors", "one value"):
+            at = next(i for i, b in enumerate(nest.lane_bits) if steps.get(b, 0) != 1 << i)
+            step, axis = steps.get(nest.lane_bits[at], 0), axes[nest.lane_bits[at]]
+            name = _factor(pointer, axis, program) if step is None else ""
+            distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
+            fact = f"{distance} along dimension {axis} are {_apart(step, name, pointer)}"
+        remarks.add(VectorAccess(op.span, op.name[3:], tile_text(tile), form, lanes, fact, name))
 
 
-def _tell_access(
-    access: str,
-    op: Op,
-    tile: Value,
-    pointer: Value,
-    steps: Steps,
-    transposed: bool,
-    nest: Nest,
-    axes: Sequence[int],
-    program: FunctionProgram,
-    remarks: RemarkCollector,
-) -> None:
-    form = access_form(steps, nest.lane_bits, element_bits(tile.elem), transposed)[1]
-    fact, name = "", ""
-    if form not in ("whole vectors", "one value"):
-        at = next(i for i, b in enumerate(nest.lane_bits) if steps.get(b, 0) != 1 << i)
-        step, axis = steps.get(nest.lane_bits[at], 0), axes[nest.lane_bits[at]]
-        distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
-        if step is None:
-            name = _factor(pointer, axis, program)
-            far = "at addresses that are loaded" if _is_loaded(pointer) else "a distance apart that is not known"
-            far = f"`{name}` elements apart, which is known only at a launch" if name else far
-        else:
-            far = f"{step} elements apart" if step else "at one address"
-        fact = f"{distance} along dimension {axis} are {far}"
-    remarks.add(VectorAccess(op.span, access, tile_text(tile), form, 1 << len(nest.lane_bits), fact, name))
+def _apart(step: int | None, name: str, pointer: Value) -> str:
+    """How far neighbours are from each other."""
+    if step is not None:
+        return f"{step} elements apart" if step else "at one address"
+    if name:
+        return f"`{name}` elements apart, which is known only at a launch"
+    return "at addresses that are loaded" if _is_loaded(pointer) else "a distance apart that is not known"
 
 
 def _computed_of(value: Value) -> list[Value]:

@@ -92,13 +92,11 @@ class InMemory(Remark):
     tile: str
     variable: str
     why: str
-    because: Site | None = None
 
     @property
     def message(self) -> str:
         name = f" (`{self.variable}`)" if self.variable else ""
-        text = f"{self.tile}{name} is kept: {self.why}"
-        return f"{text} ({self.because})" if self.because is not None else text
+        return f"{self.tile}{name} is kept: {self.why}"
 
 
 @dataclass(frozen=True)

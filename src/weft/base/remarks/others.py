@@ -11,6 +11,7 @@ __all__ = [
     "FewBlocks",
     "InParts",
     "LoadsSpread",
+    "LoopFused",
     "OperandInMemory",
     "Prefetched",
     "ProductOverlap",
@@ -115,3 +116,9 @@ class Prefetched(Rewritten):
     """What is fetched into the cache ahead of the loads that want it."""
 
     kind = "prefetched"
+
+
+class LoopFused(Rewritten):
+    """A loop of the kernel that becomes a part of the loops over the tile that it gives."""
+
+    kind = "loop fused"

@@ -109,7 +109,8 @@ class Remark:
 
     def as_dict(self) -> dict[str, Any]:
         """The remark as plain data for JSON; `kind` says which it is."""
-        return {"kind": self.kind, **{name: _plain(value) for name, value in vars(self).items()}}
+        plain: dict[str, Any] = Remarks((self,)).as_dicts()[0]
+        return plain
 
 
 R = TypeVar("R", bound=Remark)
@@ -139,7 +140,8 @@ class Remarks(tuple[Remark, ...]):
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """All as plain data."""
-        return [remark.as_dict() for remark in self]
+        plain: list[dict[str, Any]] = json.loads(self.to_json())
+        return plain
 
     def to_json(self, indent: int | None = None) -> str:
         """All as JSON, a list of objects."""
@@ -244,14 +246,6 @@ def _parts(value: Any) -> dict[str, Any]:
 def _stored_parts(value: Any) -> Any:
     """The same, a place as one text that begins as no other does."""
     return f"{PLACE}{value.file}{PLACE}{value.line}{PLACE}{value.col}" if isinstance(value, Span) else vars(value)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(x) for x in value]
-    if isinstance(value, Span | Site | Wish | Alternative | Copy):
-        return {name: _plain(x) for name, x in _parts(value).items()}
-    return value
 
 
 def _value(plain: Any) -> Any:

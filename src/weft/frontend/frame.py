@@ -211,22 +211,9 @@ class Frame(Traced):
 
     # -- diagnostics -------------------------------------------------------------------------------------------
 
-    def error(
-        self,
-        message: str,
-        node: ast.AST | None = None,
-        *,
-        kind: type[CompilationError] = CompilationError,
-        like: type[Exception] = ValueError,
-        notes: Sequence[Note] = (),
-        hint: str | None = None,
-    ) -> CompilationError:
-        """An error at a node (at the current one), to be raised; `like` is what Python would raise in its place."""
-        types = [getattr(v, "type", None) for v in self.scope.values()]
-        ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
-        hint = ways[0] if ways else hint or way_out(self, message, node)
-        error = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
-        return error.likened(like)
+    def way_out(self, message: str, node: ast.AST | None) -> str | None:
+        """What can be done about an error at a node; None where nobody knows."""
+        return way_out(self, message, node)
 
     # -- calls of jit functions --------------------------------------------------------------------------------
 

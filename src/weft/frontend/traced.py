@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 
 from weft.base import CompilationError, CompileOptions, Note, Span
 from weft.ir import Builder
+from weft.language import core
 from weft.language.callable import JITCallable
 
 from .liveness import Liveness
@@ -115,6 +116,14 @@ class Traced:
         hint: str | None = None,
     ) -> CompilationError:
         """An error at a node (at the current one), to be raised; `like` is what Python would raise in its place."""
+        types = [getattr(v, "type", None) for v in self.scope.values()]
+        ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
+        hint = ways[0] if ways else hint or self.way_out(message, node)
+        error = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
+        return error.likened(like)
+
+    def way_out(self, message: str, node: ast.AST | None) -> str | None:
+        """What can be done about an error at a node; None where nobody knows."""
         raise NotImplementedError
 
     # -- places --------------------------------------------------------------------------------------------------

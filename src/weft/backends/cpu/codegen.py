@@ -288,8 +288,8 @@ def emit(
         "polls": context.polls,
         **({"clocks": True} if context.clocks else {}),
         "waits": may_wait(program.blocks),
-        "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
-        "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
+        "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.aliases.pairs)],
+        "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.aliases.pairs.items()) if strict],
     }
     return module.text(), metadata
 

@@ -448,9 +448,7 @@ class Scheduler:
         if self.remarks and value.op is not None:
             self.remarks.add(InMemory(value.op.span, tile_text(value), variable(value), why))
 
-    def materialise(
-        self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None, why: str = "it is taken from memory"
-    ) -> Buffer:
+    def materialise(self, value: Value, weights: Coords | None = None, why: str = "it is taken from memory") -> Buffer:
         """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""
         self.flush()
         held_in = self.env.get(value)
@@ -489,7 +487,7 @@ class Scheduler:
             index = self._assertions[op] = self.context.add_assert(op)
         self.f.when(broken, lambda: self.context.report(self.f, index))
 
-    def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
+    def allocate(self, value: Value, weights: Coords | None = None) -> Buffer:
         """A scratch buffer that lives until the last use of `value`, or until it is written if there is none. What the
         open nest reads is still in use.
         """
@@ -586,11 +584,6 @@ class Scheduler:
         return self._last.get(value, 0)
 
     # -- memory -----------------------------------------------------------------------------------------------------
-
-    @property
-    def alias_pairs(self) -> dict[tuple[int, int], bool]:
-        """See `Aliases.pairs`."""
-        return self.aliases.pairs
 
     def analysis(self) -> Analysis:
         """Questions about what a nest would touch, given what is known now."""

@@ -20,8 +20,8 @@ One warp doubles 128 floats. Each lane has four that lie side by side, 16 bytes,
     >>> x, out = Value("i64", 1), Value("i64", 1)
     >>> build = Builder(Block((x, out)))
     >>> def of_lane(base):
-    ...     own = build.linear((0,), lane=(16, 32, 64, 128, 256))
-    ...     return build.op("arith.addi", [base, build.op("arith.extui", [own], "i64")], "i64")
+    ...     offset = build.linear((0,), lane=(16, 32, 64, 128, 256))
+    ...     return build.op("arith.addi", [base, build.op("arith.extui", [offset], "i64")], "i64")
     >>> four = build.load("global", of_lane(x), "f32", vector=4)
     >>> twice = build.op("arith.addf", [four, four], "f32")
     >>> build.store("global", of_lane(out), twice, vector=4)

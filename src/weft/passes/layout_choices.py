@@ -20,7 +20,7 @@ the most weight. Where an operation wants another one than its group has, `assig
 
 A tile that can be computed anywhere (a range, a constant, what is made of them) is *free*: it has no layout of its own
 and is in no group. Whoever wants it gets one made, in any layout, and nothing moves. The same holds of views
-(`broadcast`, `expand_dims`, `splat`).
+(`broadcast`, `expand_dims`, `splat`). Groups are kept by tile_groups.py; row_loads.py knows the small loads.
 
 Example
 -------
@@ -284,8 +284,8 @@ class Choices(TileGroups):
     def known(self, value: SSAValue) -> AnyLayout | None:
         """The layout of a tile, as far as it is known while others are chosen; None for one that is free.
 
-        None as well where nothing speaks for any: what a row or column has for want of better is nothing for the tile
-        that it is spread over to go by; it is the other way round.
+        None as well if no operation asked for a layout: the default layout of a row must not decide the layout of the
+        tile that it is broadcast to; the tile decides.
         """
         if self.is_free(value) or not is_tensor(value.type):
             return None

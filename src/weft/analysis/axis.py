@@ -72,14 +72,14 @@ class AxisFacts:
     """The facts of values, computed when asked for and kept."""
 
     def __init__(self) -> None:
-        self._known: dict[SSAValue, Facts] = {}
+        self._facts: dict[SSAValue, Facts] = {}
         self._open: set[SSAValue] = set()
         self._cut = 0
         """How often the facts of a value were asked for while they were being found."""
 
     def of(self, value: SSAValue) -> Facts:
         """The facts of a value."""
-        facts = self._known.get(value)
+        facts = self._facts.get(value)
         if facts is None:
             if value in self._open:  # around a loop
                 self._cut += 1
@@ -92,11 +92,11 @@ class AxisFacts:
             facts = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
             self._open.discard(value)
             if cut == self._cut or not self._open:
-                self._known[value] = facts
+                self._facts[value] = facts
         return facts
 
     def _is_unknown(self, value: OpResult) -> bool:
-        return value not in self._known and value not in self._open and _rule_of(value.op) is not None
+        return value not in self._facts and value not in self._open and _rule_of(value.op) is not None
 
     def _argument(self, value: BlockArgument) -> Facts:
         block = value.block
@@ -135,7 +135,7 @@ class AxisFacts:
         last = block.last_op
         for _ in range(8):
             trial = AxisFacts()
-            trial._known = {**self._known, value: guess}
+            trial._facts = {**self._facts, value: guess}
             after = trial.of(last.operands[index]) if last is not None else guess
             joined = guess | after
             if joined == guess:

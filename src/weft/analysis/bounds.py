@@ -33,12 +33,12 @@ class IntegerBounds:
 
     def __init__(self, wrapping: bool = True) -> None:
         self.wrapping = wrapping
-        self._known: dict[SSAValue, Bounds] = {}
+        self._bounds: dict[SSAValue, Bounds] = {}
         self._trail: list[SSAValue] = []
 
     def of(self, value: SSAValue, depth: int = 0) -> Bounds:
         """What is known of an integer, or of all integers of a tile, read as signed."""
-        bounds = self._known.get(value)
+        bounds = self._bounds.get(value)
         if bounds is not None:
             return bounds
         if depth > _DEPTH or not is_int(value.type):
@@ -47,7 +47,7 @@ class IntegerBounds:
         return self._keep(value, computed)
 
     def _keep(self, value: SSAValue, bounds: Bounds) -> Bounds:
-        self._known[value] = bounds
+        self._bounds[value] = bounds
         self._trail.append(value)
         return bounds
 
@@ -89,5 +89,5 @@ class IntegerBounds:
         if self.of(last.operands[value.index - 1], depth + 1).low >= 0:
             return assumed
         while len(self._trail) > mark:
-            self._known.pop(self._trail.pop(), None)
+            self._bounds.pop(self._trail.pop(), None)
         return every

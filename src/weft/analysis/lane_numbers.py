@@ -49,7 +49,7 @@ class LaneNumbers:
         self.partial: set[Value] = set()
         """Those of which only the remainder by MODULUS is known (and that they are not negative)."""
         self.needed = _slice(program, wanted)
-        self._found: dict[tuple[object, ...], tuple[list[Array | None], Array | None, bool]] = {}
+        self._results: dict[tuple[object, ...], tuple[list[Array | None], Array | None, bool]] = {}
         """What operations gave for the very arrays that are kept beside it: iterations of loops repeat themselves."""
 
     def forget(self) -> None:
@@ -79,9 +79,9 @@ class LaneNumbers:
         operands = [self.known.get(v) for v in op.operands]
         partial = [v for v in op.operands if v in self.partial] if self.partial else []
         key = (op, *map(id, operands), *partial)
-        if key not in self._found:
-            self._found[key] = (operands, *self._evaluated(op, operands, bool(partial)))
-        _, numbers, in_part = self._found[key]
+        if key not in self._results:
+            self._results[key] = (operands, *self._evaluated(op, operands, bool(partial)))
+        _, numbers, in_part = self._results[key]
         self.set(result, numbers, in_part)
 
     def _evaluated(self, op: LaneOp, operands: list[Array | None], partial: bool) -> tuple[Array | None, bool]:

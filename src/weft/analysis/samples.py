@@ -76,22 +76,22 @@ class Samples:
     def __init__(self, places: Places = some_places, *, last: bool = False) -> None:
         self.places = places
         self.last = last
-        self._known: dict[tuple[SSAValue, bool], Known] = {}
+        self._samples: dict[tuple[SSAValue, bool], Known] = {}
         self._depth = 0
 
     def of(self, value: SSAValue, signed: bool = True) -> Known:
         """What is known of a value; `signed` says how its bits are read."""
         key = value, signed
-        samples = self._known.get(key)
+        samples = self._samples.get(key)
         if samples is None:
-            self._known[key] = _NOTHING  # around a loop
+            self._samples[key] = _NOTHING  # around a loop
             self._depth += 1
             if self._depth == DEEP and isinstance(value, OpResult):
-                for first in operands_first(value, lambda x: (x, signed) not in self._known and x.op.name in _RULES):
+                for first in operands_first(value, lambda x: (x, signed) not in self._samples and x.op.name in _RULES):
                     self.of(first, signed)
             samples = self._argument(value) if isinstance(value, BlockArgument) else self._result(value, signed)
             self._depth -= 1
-            self._known[key] = samples
+            self._samples[key] = samples
         return samples
 
     def reached(self, op: Operation) -> bool:

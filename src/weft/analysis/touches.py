@@ -178,7 +178,7 @@ class Footprints:
         widths = [t.width for op in program.body.walk() for t in touches_of(op) if _may_be_exact(t)]
         offsets = [a.offset or 0 for a in program.shared]
         self.granule = min([LARGEST, *widths, *(o & -o for o in offsets if o)])
-        self._found: dict[object, Footprint] = {}
+        self._footprints: dict[object, Footprint] = {}
         self._met: dict[tuple[Footprint, Footprint], str] = {}
 
     def of(self, touch: Touch, numbers: LaneNumbers) -> Footprint:
@@ -209,10 +209,10 @@ class Footprints:
         return meets
 
     def _kept(self, key: object, make: object) -> Footprint:
-        kept = self._found.get(key)
+        kept = self._footprints.get(key)
         if kept is None:
             assert callable(make)
-            kept = self._found[key] = make()
+            kept = self._footprints[key] = make()
         return kept
 
     def _anywhere(self, places: frozenset[int]) -> Footprint:

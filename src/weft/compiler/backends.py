@@ -183,7 +183,7 @@ class Backend(Protocol):
     """What `make` gives beside facts, in order: keys of `asm`, such as llir and ptx."""
     driver: Driver
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Its own options of a launch, checked; code depends on them, and they are facts of the kernel."""
 
     def begin(self, machine: Machine) -> None:
@@ -193,7 +193,7 @@ class Backend(Protocol):
         self,
         program: LaneProgram,
         language: CompileOptions,
-        given: Mapping[str, Any],
+        options: Mapping[str, Any],
         timings: dict[str, float],
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """(facts, texts) of a program: `name`, `shared`, `threads` ... as `backends.gpu.Emitted.metadata` has them."""
@@ -210,10 +210,10 @@ class Backend(Protocol):
 
 def backend_of(machine: Machine) -> Backend:
     """What makes code for a machine. Unsupported where nobody does."""
-    found = part("compiler", machine)
-    if found is None:
+    vendor_backend = part("compiler", machine)
+    if vendor_backend is None:
         raise Unsupported("compiling", machine.name)
-    backend: Backend = found.BACKEND
+    backend: Backend = vendor_backend.BACKEND
     return backend
 
 

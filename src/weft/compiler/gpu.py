@@ -46,21 +46,21 @@ def lane_program(
     """
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
-    chosen, given = as_target(target.removeprefix("sim:")), given_for_gpu(options)
+    chosen, gpu_options = as_target(target.removeprefix("sim:")), given_for_gpu(options)
     remarks = RemarkCollector()
-    module = tile_ir(src, chosen, given, remarks)
+    module = tile_ir(src, chosen, gpu_options, remarks)
     if told is not None:
         told([asdict(offset) for offset in wrapped_offsets(module)])
-    return lowered(module, chosen.machine, make_options(given).language, remarks)
+    return lowered(module, chosen.machine, make_options(gpu_options).language, remarks)
 
 
 def tile_ir(
-    src: Source, target: GPUTarget, given: Mapping[str, Any], remarks: RemarkCollector = NO_REMARKS
+    src: Source, target: GPUTarget, options: Mapping[str, Any], remarks: RemarkCollector = NO_REMARKS
 ) -> ModuleOp:
     """Tile IR; for a Gluon kernel, or layout IR as text, layout IR. The options are those of `given_for_gpu`."""
     if src.ext == "ttgir":
-        return layout_ir(src, target, given, remarks)
-    language = make_options(given).language
+        return layout_ir(src, target, options, remarks)
+    language = make_options(options).language
     module: ModuleOp = src.make_ir(language, target)
     if _has_layouts(module):
         passes_of(target.machine).of_text(module, remarks)
@@ -87,8 +87,8 @@ def laid_out(
         return layout_pipeline(module, remarks, relayout=language.relayout, debug=debug, values=values)
     _check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
-    how = {"fuse": language.enable_fp_fusion, "debug": debug, "values": values}
-    return gpu_pipeline(module, machine, warps, stages, blocks, **how, remarks=remarks)
+    checks = {"fuse": language.enable_fp_fusion, "debug": debug, "values": values}
+    return gpu_pipeline(module, machine, warps, stages, blocks, **checks, remarks=remarks)
 
 
 def _has_layouts(module: ModuleOp) -> bool:
@@ -114,10 +114,10 @@ def _check_cluster(blocks: int, machine: Machine) -> None:
 
 def gluon_options(options: Mapping[str, Any], target: GPUTarget) -> CompileOptions:
     """The options that a Gluon kernel is traced with."""
-    given = dict(options)
+    vendor_options = dict(options)
     if target.machine.async_proxy:  # products of warp groups
-        given.setdefault("max_num_imprecise_acc_default", 2**30)
-    return make_options(given).language
+        vendor_options.setdefault("max_num_imprecise_acc_default", 2**30)
+    return make_options(vendor_options).language
 
 
 def layout_ir(

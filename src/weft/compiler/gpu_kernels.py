@@ -43,11 +43,11 @@ class GPUKernel(CompiledKernel):
         return {**super().__getstate__(), "_store": None}
 
 
-def _trace_unfollowed(src: Source, target: GPUTarget, given: Mapping[str, Any], language: CompileOptions) -> None:
+def _trace_unfollowed(src: Source, target: GPUTarget, options: Mapping[str, Any], language: CompileOptions) -> None:
     """See `sources`; a Gluon kernel is traced with the options that it is made with."""
     if getattr(src, "unfollowed", None):
         gluon = load("weft.compiler.gpu") if src.ext == "ttgir" else None
-        wanted = language if gluon is None else gluon.gluon_options(given, target)
+        wanted = language if gluon is None else gluon.gluon_options(options, target)
         trace_unfollowed(src, wanted, target)
 
 
@@ -68,17 +68,17 @@ def compile_for(
 ) -> GPUKernel:
     """See `weft.compiler.compile`."""
     timings: dict[str, float] = {}
-    given = given_for_gpu(options)
-    opts = make_options(given)
+    gpu_options = given_for_gpu(options)
+    opts = make_options(gpu_options)
     language = opts.language
     backend = backend_of(target.machine)
-    vendor_options = backend.options(given)
+    vendor_options = backend.options(gpu_options)
     with stage("key", timings):
         fn = getattr(src, "fn", None)
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which code says
         if store is not None:
-            _trace_unfollowed(src, target, given, language)
-        more = {"maxnreg": str(given["maxnreg"]), "own": str(sorted(vendor_options.items())), "place": place}
+            _trace_unfollowed(src, target, gpu_options, language)
+        more = {"maxnreg": str(gpu_options["maxnreg"]), "own": str(sorted(vendor_options.items())), "place": place}
         key = cache_key(src, target, opts, {**(extra or {}), **more})
     if store is not None:
         with stage("cache", timings):
@@ -86,11 +86,11 @@ def compile_for(
         if entry is not None and all(name in entry[1] for name in ("source", "ttir", *backend.texts, REMARKS)):
             return _kernel(src, target, language, entry[0], entry[1], key, timings, store, dump, from_cache=True)
     if elsewhere is not None:
-        facts, blobs = made_elsewhere(elsewhere, src, target, given, timings)
+        facts, blobs = made_elsewhere(elsewhere, src, target, gpu_options, timings)
     else:
         with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
             backend.begin(target.machine)
-        facts, blobs = _stages().make(src, target, opts, given, timings)
+        facts, blobs = _stages().make(src, target, opts, gpu_options, timings)
     facts |= vendor_options
     if store is not None:
         with stage("store", timings):

@@ -25,12 +25,12 @@ from .target import GPUTarget
 
 
 def make(
-    src: Source, target: GPUTarget, opts: Options, given: Mapping[str, Any], timings: dict[str, float]
+    src: Source, target: GPUTarget, opts: Options, options: Mapping[str, Any], timings: dict[str, float]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
     language, remarks = opts.language, RemarkCollector()
     with stage("ttir", timings):
-        module = tile_ir(src, target, given, remarks)
+        module = tile_ir(src, target, options, remarks)
         ttir = print_module(module)
         module_facts = {
             "stored_params": stored_params(module),
@@ -38,7 +38,7 @@ def make(
         }
     with stage("lane", timings, lambda: ttir):
         program = lowered(module, target.machine, language, remarks)
-    facts, texts = backend_of(target.machine).make(program, language, given, timings)
+    facts, texts = backend_of(target.machine).make(program, language, options, timings)
     metadata = {
         "num_stages": language.num_stages,
         "debug": language.debug,

@@ -57,20 +57,20 @@ def gpu_options() -> frozenset[str]:
     return frozenset(("num_warps", "num_ctas", "num_stages", "relayout")) | _FOREIGN
 
 
-def given_for_gpu(given: Mapping[str, Any]) -> dict[str, Any]:
+def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a launch with what they are where nothing is said: what mma.sync and wgmma do with float32; and
     `maxnreg` as the number of registers that it limits a thread to, or None.
 
     More registers than a thread can have (libraries say 256) are no limit, as for ptxas. LaunchError where it is no
     number of registers.
     """
-    limit = given.get("maxnreg")
+    limit = options.get("maxnreg")
     if limit is not None:
         whole = hasattr(limit, "__index__") and not isinstance(limit, bool)
         if not whole or operator.index(limit) < 1:
             raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {limit!r}", "maxnreg")
         limit = operator.index(limit) if operator.index(limit) < MOST_REGISTERS else None
-    return {"default_dot_input_precision": "tf32", **given, "maxnreg": limit}
+    return {"default_dot_input_precision": "tf32", **options, "maxnreg": limit}
 
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
@@ -99,29 +99,29 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
-def make_options(given: Mapping[str, Any]) -> Options:
+def make_options(options: Mapping[str, Any]) -> Options:
     """Check options and make them one frozen value."""
-    unknown = [name for name in given if name not in option_names()]
+    unknown = [name for name in options if name not in option_names()]
     if unknown:
         raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
     warps = (1, 2, 4, 8, 16, 32)
-    _check("num_warps", given.get("num_warps", 4), warps, "a power of 2 from 1 to 32")
-    _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
-    _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "a power of 2 from 1 to 16")
+    _check("num_warps", options.get("num_warps", 4), warps, "a power of 2 from 1 to 32")
+    _check("num_stages", options.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
+    _check("num_ctas", options.get("num_ctas", 1), (1, 2, 4, 8, 16), "a power of 2 from 1 to 16")
     for defaults in (CompileOptions(), CPUOptions()):
         for f in fields(defaults):
-            if given.get(f.name) is not None:
-                _check_kind(f.name, given[f.name], getattr(defaults, f.name))
-    precision, allowed = given.get("default_dot_input_precision"), CompileOptions().allowed_dot_input_precisions
-    if precision is not None and precision not in given.get("allowed_dot_input_precisions", allowed):
+            if options.get(f.name) is not None:
+                _check_kind(f.name, options[f.name], getattr(defaults, f.name))
+    precision, allowed = options.get("default_dot_input_precision"), CompileOptions().allowed_dot_input_precisions
+    if precision is not None and precision not in options.get("allowed_dot_input_precisions", allowed):
         raise LaunchError(
             f"default_dot_input_precision must be one of {', '.join(allowed)}, got {precision!r}",
             "default_dot_input_precision",
         )
-    if given.get("features") and not given.get("cpu"):
+    if options.get("features") and not options.get("cpu"):
         raise LaunchError("features are those of a processor: give cpu as well", "features", hint="cpu='x86-64-v3'")
-    _check("vector_bits", given.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
-    chosen = {name: _plain(value) for name, value in given.items() if value is not None}
+    _check("vector_bits", options.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
+    chosen = {name: _plain(value) for name, value in options.items() if value is not None}
     return Options(
         CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),
         CPUOptions(**{k: v for k, v in chosen.items() if k in _BACKEND}),

@@ -352,9 +352,9 @@ def _one_sided(frame: Frame, node: ast.If, name: str, left: Any, right: Any) -> 
     for value in (left, right):
         if type(value) is Unavailable:
             return value
-    which = "true" if right is MISSING else "false"
+    side = "true" if right is MISSING else "false"
     return Unavailable(
-        f"it is set only if the condition on line {node.test.lineno} is {which}",
+        f"it is set only if the condition on line {node.test.lineno} is {side}",
         f"give `{name}` a value before the `if`, or in both branches",
         _set_at(frame, node.body if right is MISSING else node.orelse, name),
     )

@@ -324,7 +324,7 @@ class JITCallable:
 
     def references(self) -> list[tuple[str, ...]]:
         """The names that the source reads before it has surely bound them: `a`, `module.f`, `module.A.CONST`."""
-        return list(self._names_read.found)
+        return list(self._names_read.paths)
 
     @property
     def assigned(self) -> set[str]:

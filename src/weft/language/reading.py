@@ -195,8 +195,8 @@ class Digest(Keys):
         again = self._again(cls)
         if again is not None:
             return again
-        namespace, which, parts = vars(cls), Members(cls), Parts(cls)
-        self.followed["", id(which)] = (which.get("", None), which)
+        namespace, members_followed, parts = vars(cls), Members(cls), Parts(cls)
+        self.followed["", id(members_followed)] = (members_followed.get("", None), members_followed)
         self.followed["__bases__", id(parts)] = (cls.__bases__, parts)
         constants = getattr(cls, "__members__", {}) if issubclass(cls, Enum) else {}
         members = [("members", *((name, self.of(constants[name])) for name in constants))]

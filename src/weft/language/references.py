@@ -48,7 +48,7 @@ class FindReferences:
     """
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, ...], None] = {}
+        self.paths: dict[tuple[str, ...], None] = {}
         self.assigned: set[str] = set()
         self._bound: set[str] = set()
         self._added: list[set[str]] = []
@@ -151,7 +151,7 @@ class FindReferences:
     def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             if node.id not in self._bound:
-                self.found[(node.id,)] = None
+                self.paths[(node.id,)] = None
         elif isinstance(node.ctx, ast.Store):
             self.assigned.add(node.id)
             self._bind(node.id)
@@ -165,5 +165,5 @@ class FindReferences:
         if not isinstance(value, ast.Name):
             return [value]
         if value.id not in self._bound:
-            self.found[(value.id, *reversed(path))] = None
+            self.paths[(value.id, *reversed(path))] = None
         return []

@@ -92,12 +92,12 @@ class Attributes:
 class Members:
     """Which members a class has, and which classes were told to be its own; asked like a dict, under no name."""
 
-    __slots__ = ("_cls", "_known", "_names")
+    __slots__ = ("_cls", "_names", "_seen")
     _names: tuple[str, ...]
-    _known: tuple[frozenset[str], frozenset[int]]
+    _seen: tuple[frozenset[str], frozenset[int]]
 
     def __init__(self, cls: type) -> None:
-        self._cls, self._names, self._known = cls, (), (frozenset(), frozenset())
+        self._cls, self._names, self._seen = cls, (), (frozenset(), frozenset())
         self.get("", None)
 
     def get(self, name: str, default: Any) -> Any:
@@ -106,9 +106,9 @@ class Members:
         if names != self._names or "_abc_impl" in vars(self._cls):
             self._names = names
             now = frozenset(names) - BOOKKEEPING, frozenset(map(id, registered(self._cls)))
-            if now != self._known:
-                self._known = now
-        return self._known
+            if now != self._seen:
+                self._seen = now
+        return self._seen
 
 
 class Parts:

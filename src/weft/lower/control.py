@@ -76,9 +76,9 @@ def _spread(
     kept: Sequence[Sequence[int]],
 ) -> None:
     """Values have become so many registers as are kept of them: each gets the one that holds what it would."""
-    for value, some, table, registers in zip(values, results, tables, kept, strict=True):
+    for value, pieces, table, registers in zip(values, results, tables, kept, strict=True):
         place = {register: k for k, register in enumerate(registers)}
-        c[value] = c.build.rename(some, [place[r] for r in table])
+        c[value] = c.build.rename(pieces, [place[r] for r in table])
 
 
 @lowering("scf.yield")

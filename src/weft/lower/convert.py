@@ -68,12 +68,12 @@ def _renaming(stage: Stage) -> list[int]:
 # -- within a warp ---------------------------------------------------------------------------------------------------
 
 
-def _shears(c: Context, value: Value, how: Shears) -> Value:
+def _shears(c: Context, value: Value, shears: Shears) -> Value:
     elem = value.elem
-    if elem == "i1" and how.packed:  # predicates are packed as bytes
+    if elem == "i1" and shears.packed:  # predicates are packed as bytes
         value = c.build.op("arith.extui", [value], "i8")
     element, bits = value.elem, ELEMENT_BITS[value.elem]
-    for step in steps_of(how):
+    for step in steps_of(shears):
         if isinstance(step, Rename):
             value = c.build.rename(value, step.table)
         elif isinstance(step, Pack):
@@ -103,12 +103,12 @@ def _shuffled(c: Context, value: Value, step: Shuffle) -> Value:
     return c.build.rename(both, [place.get(r, r) for r in range(value.count)])
 
 
-def _swaps(c: Context, value: Value, how: Swaps) -> Value:
+def _swaps(c: Context, value: Value, swaps: Swaps) -> Value:
     elem = value.elem
     if elem == "i1":  # predicates are packed as bytes
         value = c.build.op("arith.extui", [value], "i8")
-    element, each = value.elem, 1 << len(how.within)
-    for step in how.steps:
+    element, each = value.elem, 1 << len(swaps.within)
+    for step in swaps.steps:
         if isinstance(step, Swap):
             value = _swapped(c, value, step, each)
         elif isinstance(step, Pack):
@@ -141,29 +141,29 @@ def _swapped(c: Context, words: Value, swap: Swap, each: int) -> Value:
 # -- through shared memory -------------------------------------------------------------------------------------------
 
 
-def _trip(c: Context, value: Value, how: Trip) -> Value:
+def _trip(c: Context, value: Value, trip: Trip) -> Value:
     elem = value.elem
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
-    base = c.allocate(how.scratch_bytes, "conversion")
-    width = max(8, how.element_bits) // 8
+    base = c.allocate(trip.scratch_bytes, "conversion")
+    width = max(8, trip.element_bits) // 8
     loaded_in: dict[int, Value] = {}  # what is loaded, by the rounds in which it is
-    size = (1 << len(how.memory)) // how.repetitions
-    for number in range(how.repetitions):
-        _store(c, value, how, base, width, number, size)
-        rounds = min(number ^ x for x in _rounds(how.load_map, size))
-        loaded_in[rounds] = _load(c, value.elem, how, base, width, number, size, loaded_in.get(rounds))
+    size = (1 << len(trip.memory)) // trip.repetitions
+    for number in range(trip.repetitions):
+        _store(c, value, trip, base, width, number, size)
+        rounds = min(number ^ x for x in _rounds(trip.load_map, size))
+        loaded_in[rounds] = _load(c, value.elem, trip, base, width, number, size, loaded_in.get(rounds))
     parts = [loaded_in[k] for k in sorted(loaded_in)]
     loaded = (
         parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
     )
-    result = c.build.rename(loaded, _loaded_order(how, size))
+    result = c.build.rename(loaded, _loaded_order(trip, size))
     return c.build.op("arith.trunci", [result], "i1") if elem == "i1" else result
 
 
-def _registers(how: Access, kept: Sequence[int]) -> list[int]:
+def _registers(access: Access, kept: Sequence[int]) -> list[int]:
     """The layout's register for each of the instruction's registers; `kept` are the bits that hold no copies."""
-    return f2.span([sum(1 << kept[i] for i in f2.bits(r)) for r in how.registers])
+    return f2.span([sum(1 << kept[i] for i in f2.bits(r)) for r in access.registers])
 
 
 def _kept(columns: Sequence[int], copies: int) -> list[int]:
@@ -202,76 +202,76 @@ def _in_round(c: Context, side: LinearLayout, offsets: Sequence[int], number: in
     return c.build.op("arith.cmpi", [mine, c.build.constant("i32", number)], "i1", predicate=0)
 
 
-def _store(c: Context, value: Value, how: Trip, base: Value, width: int, number: int, size: int) -> None:
-    columns = how.store_map.in_columns("register")
-    order = _registers(how.store, _kept(columns, how.store_masks["register"]))
+def _store(c: Context, value: Value, trip: Trip, base: Value, width: int, number: int, size: int) -> None:
+    columns = trip.store_map.in_columns("register")
+    order = _registers(trip.store, _kept(columns, trip.store_masks["register"]))
     offsets = [f2.multiply(columns, r) for r in order]
-    vector = 1 << how.store.vector
-    starts = _starts(how.store_map, offsets, number, size, vector)
+    vector = 1 << trip.store.vector
+    starts = _starts(trip.store_map, offsets, number, size, vector)
     ordered = c.build.rename(value, [order[i + k] for i in starts for k in range(vector)])
-    if how.store.instruction != "shared":
-        _matrix_store(c, ordered, how, base, [offsets[i] for i in starts], width, size)
+    if trip.store.instruction != "shared":
+        _matrix_store(c, ordered, trip, base, [offsets[i] for i in starts], width, size)
         return
-    moving = ([x % size * width for x in part] for part in _places(how.store_map))
+    moving = ([x % size * width for x in part] for part in _places(trip.store_map))
     address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
-    conditions = [_in_round(c, how.store_map, [offsets[i] for i in starts], number, size)]
+    conditions = [_in_round(c, trip.store_map, [offsets[i] for i in starts], number, size)]
     conditions += [
-        c.build.op("arith.cmpi", [c.index(d, how.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
+        c.build.op("arith.cmpi", [c.index(d, trip.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
         for d in ("lane", "warp")
-        if how.store_masks[d]
+        if trip.store_masks[d]
     ]
     c.build.store("shared", c.plus(address, base), ordered, vector, c.all_of(conditions))
 
 
 def _load(
-    c: Context, elem: str, how: Trip, base: Value, width: int, number: int, size: int, before: Value | None
+    c: Context, elem: str, trip: Trip, base: Value, width: int, number: int, size: int, before: Value | None
 ) -> Value:
     """What is loaded in one round; lanes that take no part in it keep what they had before."""
-    order, offsets = _load_order(how)
-    vector = 1 << how.load.vector
-    starts = _starts(how.load_map, offsets, number, size, vector)
-    if how.load.instruction != "shared":
-        return _matrix_load(c, elem, how, base, [offsets[i] for i in starts], width, size)
-    moving = ([x % size * width for x in part] for part in _places(how.load_map))
+    order, offsets = _load_order(trip)
+    vector = 1 << trip.load.vector
+    starts = _starts(trip.load_map, offsets, number, size, vector)
+    if trip.load.instruction != "shared":
+        return _matrix_load(c, elem, trip, base, [offsets[i] for i in starts], width, size)
+    moving = ([x % size * width for x in part] for part in _places(trip.load_map))
     address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
-    mask = _in_round(c, how.load_map, [offsets[i] for i in starts], number, size)
+    mask = _in_round(c, trip.load_map, [offsets[i] for i in starts], number, size)
     space = "shared"
-    if how.scope == "cluster":
-        space, base = "cluster", _remote(c, how, base, [order[i] for i in starts])
+    if trip.scope == "cluster":
+        space, base = "cluster", _remote(c, trip, base, [order[i] for i in starts])
     return c.build.load(space, c.plus(address, base), elem, vector, mask, before if mask is not None else None)
 
 
-def _remote(c: Context, how: Trip, base: Value, registers: Sequence[int]) -> Value:
+def _remote(c: Context, trip: Trip, base: Value, registers: Sequence[int]) -> Value:
     """For each register, where the buffer begins in the block that has its element."""
-    log = how.load_map.out_log("offset")
-    homes = {d: [x >> log for x in how.load_map.in_columns(d)] for d in how.load_map.in_dims}
+    log = trip.load_map.out_log("offset")
+    homes = {d: [x >> log for x in trip.load_map.in_columns(d)] for d in trip.load_map.in_dims}
     ranks = [f2.multiply(homes["register"], r) for r in registers]
     several = sorted(set(ranks))
     addresses = c.build.remote(base, c.build.linear(several, homes["lane"], homes["warp"], homes["block"]))
     return c.build.rename(addresses, [several.index(r) for r in ranks])
 
 
-def _load_order(how: Trip) -> tuple[list[int], list[int]]:
+def _load_order(trip: Trip) -> tuple[list[int], list[int]]:
     """The registers of the result in the order in which they are loaded, and their offsets."""
-    low = (1 << len(how.memory)) - 1
-    columns = [x & low for x in how.load_map.in_columns("register")]
-    copies = set(f2.dependent(how.load_map.in_columns("register")))
-    order = _registers(how.load, [i for i in range(len(columns)) if i not in copies])
+    low = (1 << len(trip.memory)) - 1
+    columns = [x & low for x in trip.load_map.in_columns("register")]
+    copies = set(f2.dependent(trip.load_map.in_columns("register")))
+    order = _registers(trip.load, [i for i in range(len(columns)) if i not in copies])
     return order, [f2.multiply(columns, r) for r in order]
 
 
-def _loaded_order(how: Trip, size: int) -> list[int]:
+def _loaded_order(trip: Trip, size: int) -> list[int]:
     """For each register of the result where among those loaded it is; copies are where the register they copy is."""
-    order, offsets = _load_order(how)
-    vector = 1 << how.load.vector
-    first = sorted({min(number ^ x for x in _rounds(how.load_map, size)) for number in range(how.repetitions)})
+    order, offsets = _load_order(trip)
+    vector = 1 << trip.load.vector
+    first = sorted({min(number ^ x for x in _rounds(trip.load_map, size)) for number in range(trip.repetitions)})
     sequence = [
         order[i + k]
         for number in first
-        for i in _starts(how.load_map, offsets, number, size, vector)
+        for i in _starts(trip.load_map, offsets, number, size, vector)
         for k in range(vector)
     ]
-    columns = how.load_map.in_columns("register")
+    columns = trip.load_map.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(sequence)}
     return [place[x] for x in f2.span(columns)]
 
@@ -279,38 +279,38 @@ def _loaded_order(how: Trip, size: int) -> list[int]:
 # -- matrix instructions -----------------------------------------------------------------------------------------------
 
 
-def _rows(how: Trip, access: Access, load: bool) -> tuple[list[int], list[int], list[int]]:
+def _rows(trip: Trip, access: Access, load: bool) -> tuple[list[int], list[int], list[int]]:
     """The offsets that each bit of lane, warp and block adds to the row that a lane gives the address of.
 
     Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on.
     """
-    side = how.load_map if load else how.store_map
-    low = (1 << len(how.memory)) - 1
+    side = trip.load_map if load else trip.store_map
+    low = (1 << len(trip.memory)) - 1
     columns = [x & low for x in side.in_columns("register")]
     lanes, warps, blocks = _places(side)
     copies = set(f2.dependent(side.in_columns("register"))) if load else set()
-    mask = 0 if load else how.store_masks["register"]
+    mask = 0 if load else trip.store_masks["register"]
     kept = [i for i in range(len(columns)) if i not in copies and not mask >> i & 1]
     named = [f2.multiply(columns, sum(1 << kept[i] for i in f2.bits(r))) for r in access.registers]
-    word = max(0, 5 - max(8, how.element_bits).bit_length() + 1)
+    word = max(0, 5 - max(8, trip.element_bits).bit_length() + 1)
     first = 1 if ".trans" in access.instruction else word
     matrices = named[first : access.vector]
     rows = [named[0], *lanes[:2]] if ".trans" in access.instruction else lanes[2:]
     return [*rows, *matrices], warps, blocks
 
 
-def _matrix_address(c: Context, how: Trip, access: Access, base: Value, starts: Sequence[int], width: int, size: int, load: bool) -> Value:  # fmt: skip  # noqa: E501
-    moving = ([x % size * width for x in part] for part in _rows(how, access, load))
+def _matrix_address(c: Context, trip: Trip, access: Access, base: Value, starts: Sequence[int], width: int, size: int, load: bool) -> Value:  # fmt: skip  # noqa: E501
+    moving = ([x % size * width for x in part] for part in _rows(trip, access, load))
     address = c.build.linear([x % size * width for x in starts], *moving)
     return c.plus(address, base)
 
 
-def _matrix_store(c: Context, value: Value, how: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> None:  # fmt: skip  # noqa: E501
-    address = _matrix_address(c, how, how.store, base, starts, width, size, False)
-    c.build.add("instruction", [address, to_halves(c, value)], (), {"isa": how.store.instruction})
+def _matrix_store(c: Context, value: Value, trip: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> None:  # fmt: skip  # noqa: E501
+    address = _matrix_address(c, trip, trip.store, base, starts, width, size, False)
+    c.build.add("instruction", [address, to_halves(c, value)], (), {"isa": trip.store.instruction})
 
 
-def _matrix_load(c: Context, elem: str, how: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> Value:
-    address = _matrix_address(c, how, how.load, base, starts, width, size, True)
-    count = len(starts) << how.load.vector
-    return from_halves(c, how.load.instruction, address, elem, count)
+def _matrix_load(c: Context, elem: str, trip: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> Value:
+    address = _matrix_address(c, trip, trip.load, base, starts, width, size, True)
+    count = len(starts) << trip.load.vector
+    return from_halves(c, trip.load.instruction, address, elem, count)

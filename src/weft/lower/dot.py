@@ -95,13 +95,13 @@ def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     error = left_over(entry, product.shape, product.depth, c.build.span)
     if error is not None:
         return error
-    which = product.misfit(entry)
-    if which is None:
+    side = product.misfit(entry)
+    if side is None:
         return other_sums(entry, list(op.operands[:2]), product.layouts, c.build.span)
     wanted = "NVMMADistributedLayout([2, 0], warps_per_cta, [16, 8])"
-    if which < 2:
-        wanted = f"DotOperandLayout({which}, {named(op.results[0])}, k_width)"
-    return other_lanes(entry, which, op.operands[which], product.layouts[which], c.build.span, wanted)
+    if side < 2:
+        wanted = f"DotOperandLayout({side}, {named(op.results[0])}, k_width)"
+    return other_lanes(entry, side, op.operands[side], product.layouts[side], c.build.span, wanted)
 
 
 def _lanes(tile: LinearLayout | None) -> tuple[Point, ...]:
@@ -209,19 +209,19 @@ class _Product:
     def misfit(self, entry: Instruction) -> int | None:
         """The operand whose lanes hold other elements than the instruction wants; None if all fit, each for itself."""
         tiles = [_lanes(o.layout) for o in entry.operands]
-        for which in (0, 1):
-            if self.placed(which, 1 - which, tiles[which]) is None:
-                return which
+        for side in (0, 1):
+            if self.placed(side, 1 - side, tiles[side]) is None:
+                return side
         wanted = tuple((0,) * self.batch + p for p in tiles[2])
         lanes = self.layouts[2].bases["lane"]
         return 2 if any(b != w and b != self.wrapped(w) for b, w in zip(lanes, wanted, strict=True)) else None
 
     def is_far(self, bit: int) -> bool:
         """Whether elements at this distance along the sum come with different loads: they are better used apart."""
-        for which, zero in ((0, [0] * (self.batch + 2)), (1, [0] * (self.batch + 2))):
-            registers, moved = fragments.held(self.layouts[which]), list(zero)
-            moved[self.batch + 1 - which] = bit
-            places = [_load_of(self.values[which], registers[tuple(p)]) for p in (zero, moved)]
+        for side, zero in ((0, [0] * (self.batch + 2)), (1, [0] * (self.batch + 2))):
+            registers, moved = fragments.held(self.layouts[side]), list(zero)
+            moved[self.batch + 1 - side] = bit
+            places = [_load_of(self.values[side], registers[tuple(p)]) for p in (zero, moved)]
             if None in places or places[0] != places[1]:
                 return True
         return False
@@ -230,10 +230,10 @@ class _Product:
         """A coordinate of an instruction in a tile that is smaller than it."""
         return tuple(x % s for x, s in zip(point, self.shape, strict=True))
 
-    def placed(self, which: int, axis: int, tile: tuple[Point, ...]) -> dict[int, int] | None:
+    def placed(self, side: int, axis: int, tile: tuple[Point, ...]) -> dict[int, int] | None:
         """From the instruction's k to that of the layout, for the bits that lanes hold."""
         places: dict[int, int] = {}
-        for basis, wanted in zip(self.layouts[which].bases["lane"], tile, strict=True):
+        for basis, wanted in zip(self.layouts[side].bases["lane"], tile, strict=True):
             place = basis[self.batch :]
             if wanted[axis]:
                 if place[1 - axis] or not place[axis] or place[axis] & place[axis] - 1:
@@ -241,7 +241,7 @@ class _Product:
                 places[wanted[axis]] = place[axis]
             elif (
                 place[axis]
-                or place[1 - axis] != wanted[1 - axis] % self.layouts[which].out_dims[f"dim{self.batch + 1 - axis}"]
+                or place[1 - axis] != wanted[1 - axis] % self.layouts[side].out_dims[f"dim{self.batch + 1 - axis}"]
             ):
                 return None
         return places

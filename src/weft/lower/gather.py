@@ -210,17 +210,17 @@ def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     return _meant(c, candidates, steps, wanted.place(to_register, registers=False)) if steps else candidates[0]
 
 
-def _meant(c: Context, candidates: list[Value], steps: Sequence[int], which: Value) -> Value:
-    """That of the values, one for each sum of steps, which `which` names; each step halves them, by one bit."""
+def _meant(c: Context, candidates: list[Value], steps: Sequence[int], number: Value) -> Value:
+    """That of the values, one for each sum of steps, which `number` names; each step halves them, by one bit."""
     tests = [next((b for b in f2.bits(x) if not any(y >> b & 1 for y in steps if y != x)), None) for x in steps]
     if None not in tests:
         for bit in tests:
-            bit_of_step = c.build.op("arith.andi", [which, c.number(1 << (bit or 0))], "i32")
+            bit_of_step = c.build.op("arith.andi", [number, c.number(1 << (bit or 0))], "i32")
             odd = c.build.op("arith.cmpi", [bit_of_step, c.number(0)], "i1", predicate=1)
             candidates = [c.build.select(odd, b, a) for a, b in zip(candidates[0::2], candidates[1::2], strict=True)]
         return candidates[0]
     result = candidates[0]
     for step, value in zip(f2.span(steps)[1:], candidates[1:], strict=True):
-        meant = c.build.op("arith.cmpi", [which, c.number(step)], "i1", predicate=0)
+        meant = c.build.op("arith.cmpi", [number, c.number(step)], "i1", predicate=0)
         result = c.build.select(meant, value, result)
     return result

@@ -29,9 +29,9 @@ def group_of_users(c: Context, tile: SSAValue, bits: int) -> tuple[int, ...]:
     for op in _conversions(tile, {tile}):
         src, dst = c.layout(op.operands[0]), c.layout(op.results[0])
         plan = plan_conversion(src, dst, tuple(src.out_dims.values()), bits, c.machine)
-        how = plan.stages[0].how if plan.stages else None
-        if isinstance(how, Trip) and not how.store_masks["register"]:
-            return how.store.registers[: how.store.vector]
+        step = plan.stages[0].how if plan.stages else None
+        if isinstance(step, Trip) and not step.store_masks["register"]:
+            return step.store.registers[: step.store.vector]
     return ()
 
 
@@ -62,20 +62,20 @@ def _following(op: Operation, index: int) -> Sequence[SSAValue]:
     return ()
 
 
-def load_in_groups(how: Trip, group: Sequence[int]) -> Trip:
+def load_in_groups(trip: Trip, group: Sequence[int]) -> Trip:
     """A trip whose ldmatrix loads registers of a group at once, if it can."""
-    load = how.load
-    if load.instruction == "shared" or how.repetitions > 1 or len(load.registers) != _registers(how):
-        return how
+    load = trip.load
+    if load.instruction == "shared" or trip.repetitions > 1 or len(load.registers) != _registers(trip):
+        return trip
     matrices = int(load.instruction.rpartition(".x")[2]).bit_length() - 1
     word = load.vector - matrices  # registers that make one word of a matrix
     first, rest = load.registers[:word], load.registers[word:]
     wanted = group[word : load.vector]
     if tuple(group[:word]) != first or not all(r in rest for r in wanted):
-        return how
+        return trip
     ordered = (*first, *wanted, *(r for r in rest if r not in wanted))
-    return replace(how, load=replace(load, registers=ordered))
+    return replace(trip, load=replace(load, registers=ordered))
 
 
-def _registers(how: Trip) -> int:
-    return how.load_map.in_log("register")
+def _registers(trip: Trip) -> int:
+    return trip.load_map.in_log("register")

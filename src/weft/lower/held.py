@@ -154,7 +154,7 @@ class _Uses:
 
     def __init__(self, program: LaneProgram, plan: Plan) -> None:
         self.plan = plan
-        self.made: dict[Value, int] = {}
+        self.definitions: dict[Value, int] = {}
         self.wanted: dict[Value, set[int]] = {}
         self.places: set[Value] = set()
         """What is computed cheaply from where an element is in its tile: it is computed where it is wanted."""
@@ -165,7 +165,7 @@ class _Uses:
             inner = [x for region in op.regions for x in region.walk()]
             for one in (op, *inner):
                 for value in one.operands:
-                    if value in self.made:
+                    if value in self.definitions:
                         self.wanted[value].add(part)
             for value in op.results:
                 if value not in plan.lazy:
@@ -173,20 +173,20 @@ class _Uses:
                 if is_cheap(op) and all(x in self.places or x not in plan.lazy for x in op.operands):
                     self.places.add(value)
                 else:
-                    self.made[value], self.wanted[value] = part, set()
+                    self.definitions[value], self.wanted[value] = part, set()
         self.walls = part
 
     def behind(self) -> int:
         """The most words that one part of each tile takes that is loaded behind a barrier."""
         counts: dict[int, int] = {}
-        for value, part in self.made.items():
+        for value, part in self.definitions.items():
             if part and value.op is not None and value.op.name == "load":
                 counts[part] = counts.get(part, 0) + _words(value, self.plan.lazy[value])
         return max(counts.values(), default=0)
 
     def live(self, wall: int) -> list[Value]:
         """What is there before a barrier, and wanted behind it."""
-        return [v for v, part in self.made.items() if part <= wall and any(w > wall for w in self.wanted[v])]
+        return [v for v, part in self.definitions.items() if part <= wall and any(w > wall for w in self.wanted[v])]
 
     def words(self, wall: int) -> int:
         """How many words of registers tiles take then."""
@@ -216,7 +216,7 @@ class _Uses:
                 return None
             cost += op.name not in FREE
             for x in op.operands:
-                if x in seen or x not in self.made:
+                if x in seen or x not in self.definitions:
                     continue
                 seen.add(x)
                 if x not in live and x.op is not None and is_cheap(x.op):
@@ -246,7 +246,7 @@ class _Uses:
         for other, has in plan.parked.items():
             like = (other.elem, other.count, plan.lazy[other]) == (value.elem, value.count, plan.lazy[value])
             taken = other in plan.instead.values()
-            if like and has >= min(words, left) and not taken and max(self.wanted[other]) <= self.made[value]:
+            if like and has >= min(words, left) and not taken and max(self.wanted[other]) <= self.definitions[value]:
                 plan.parked[value], plan.places[value] = min(words, has), plan.places[other]
                 plan.instead[value] = other
                 return

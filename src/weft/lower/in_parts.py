@@ -263,17 +263,17 @@ class _Writer:
         other = other_of(load) if load is not None else None
         assert load is not None and other is not None and tile.op is not None
         wanted = set(self.plan.live[self.part]) if self.part < len(self.plan.live) else set()
-        for one in (tile, *between(value, self.plan.lazy, wanted)):
-            self._ensure(one, registers)
+        for needed in (tile, *between(value, self.plan.lazy, wanted)):
+            self._ensure(needed, registers)
         mask, vector = load.operands[1], int(load.attrs["vector"])
         accesses = dict.fromkeys(r // vector for r in registers)
         masks = [mask] if mask.count == 1 else [self.get(mask, [k]) for k in accesses]
         if tile.op.regions:
             masks.append(self.whole(tile.op.operands[0]))
-        some = masks[0]
-        for one in masks[1:]:
-            some = b.op("arith.ori", [some, one], "i1")
-        condition = b.holds_somewhere(some, self.program.lanes)
+        any_mask = masks[0]
+        for more in masks[1:]:
+            any_mask = b.op("arith.ori", [any_mask, more], "i1")
+        condition = b.holds_somewhere(any_mask, self.program.lanes)
         self._pin()
         outer, taken, otherwise = b.block, Block(), Block()
         b.block = taken
@@ -387,15 +387,15 @@ class _Writer:
     def _park(self, value: Value, registers: Sequence[int], part: Value) -> None:
         """Put those registers into shared memory that are to be there."""
         each, first = 32 // ELEMENT_BITS[value.elem], self.plan.places[value]
-        some = [i for i, r in enumerate(registers) if r < self.plan.parked[value] * each]
-        if not some or self.parked is None:
+        parked = [i for i, r in enumerate(registers) if r < self.plan.parked[value] * each]
+        if not parked or self.parked is None:
             return
         if value in self.plan.instead:
-            self._ensure(self.plan.instead[value], [registers[i] for i in some])
-        for i in some:
+            self._ensure(self.plan.instead[value], [registers[i] for i in parked])
+        for i in parked:
             self.slots[value, registers[i]] = first + registers[i] // each
-        places = [self.slots[value, registers[i]] for i in some[::each]]
-        self.parked.store(places, as_words(self.build, self.build.rename(part, some)))
+        places = [self.slots[value, registers[i]] for i in parked[::each]]
+        self.parked.store(places, as_words(self.build, self.build.rename(part, parked)))
 
     def _unpark(self, value: Value, registers: list[int]) -> None:
         assert self.parked is not None

@@ -30,11 +30,11 @@ class Parked:
         start = build.add("shared", (), [("i32", 1)], {"allocation": len(program.shared) - 1}).result
         lane = [BYTES << i for i in range(program.lanes.bit_length() - 1)]
         warp = [BYTES * program.lanes << i for i in range((program.warps - 1).bit_length())]
-        self.own = build.op("arith.addi", [start, build.linear([0], lane, warp)], "i32")
+        self.place = build.op("arith.addi", [start, build.linear([0], lane, warp)], "i32")
 
     def _at(self, places: Sequence[int]) -> Value:
         steps = self.build.linear([p // AT_A_TIME * BYTES * self.threads for p in places[::AT_A_TIME]])
-        return self.build.op("arith.addi", [self.own, steps], "i32")
+        return self.build.op("arith.addi", [self.place, steps], "i32")
 
     def store(self, places: Sequence[int], words: Value) -> None:
         """Put words there; of places, each four are a run."""

@@ -79,22 +79,22 @@ def _aligned(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
-def _neighbours(lives: Lives, offsets: Offsets, which: int) -> list[int]:
+def _neighbours(lives: Lives, offsets: Offsets, index: int) -> list[int]:
     """The buffers placed so far that are in use at the same time."""
-    mine = lives[which]
-    return [i for i in offsets if i != which and (life := lives[i]) and mine and life.overlaps(mine)]
+    mine = lives[index]
+    return [i for i in offsets if i != index and (life := lives[i]) and mine and life.overlaps(mine)]
 
 
-def _candidates(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, which: int) -> list[int]:
+def _candidates(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, index: int) -> list[int]:
     """Offsets that are free, the lowest first: zero, and after each buffer."""
-    taken = [(offsets[i], offsets[i] + buffers[i].bytes) for i in _neighbours(lives, offsets, which)]
-    size, alignment = buffers[which].bytes, buffers[which].alignment
+    taken = [(offsets[i], offsets[i] + buffers[i].bytes) for i in _neighbours(lives, offsets, index)]
+    size, alignment = buffers[index].bytes, buffers[index].alignment
     starts = {0, *(_aligned(offsets[i] + buffers[i].bytes, alignment) for i in offsets)}
     return sorted(s for s in starts if all(s + size <= low or high <= s for low, high in taken))
 
 
-def _lowest(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, which: int) -> int:
-    return _candidates(buffers, lives, offsets, which)[0]
+def _lowest(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, index: int) -> int:
+    return _candidates(buffers, lives, offsets, index)[0]
 
 
 def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets) -> Offsets:

@@ -94,7 +94,7 @@ class Parts:
         """A load of each geometry."""
         self._beyond: dict[int, dict[SSAValue, Value]] = {}
         """For each block of the lane program, what has been computed there of nothing: for all reductions once."""
-        self._made: dict[tuple[object, ...], Ends | Value] = {}
+        self._evaluated: dict[tuple[object, ...], Ends | Value] = {}
         """The ends of rows, and conditions, which are the same for all that have one geometry."""
         order = {op: i for i, op in enumerate(block.ops)}
         for op in order:
@@ -217,18 +217,18 @@ class Parts:
     def ends_of(self, c: Context, runs: Runs, geometry: Geometry) -> Ends:
         """The ends of a row, one a lane."""
         key = (id(c.build.block), geometry)
-        if key not in self._made:
-            self._made[key] = Ends(runs)
-        ends = self._made[key]
+        if key not in self._evaluated:
+            self._evaluated[key] = Ends(runs)
+        ends = self._evaluated[key]
         assert isinstance(ends, Ends)
         return ends
 
     def any_there(self, c: Context, part: Runs, geometry: Geometry, k: int) -> Value:
         """Whether a warp has any element of its runs number k."""
         key = (id(c.build.block), geometry, k)
-        if key not in self._made:
-            self._made[key] = part.any_there()
-        condition = self._made[key]
+        if key not in self._evaluated:
+            self._evaluated[key] = part.any_there()
+        condition = self._evaluated[key]
         assert isinstance(condition, Value)
         return condition
 

@@ -138,19 +138,19 @@ def tell_combined(
     operations and buffers there were."""
     if c.program.remarks:
         each, lanes, warps, blocks = sizes
-        made = c.build.block.ops[before[0] :] if lanes > 1 else []
-        shuffles = sum(x.result.count for x in made if x.name == "shuffle")
+        added = c.build.block.ops[before[0] :] if lanes > 1 else []
+        shuffles = sum(x.result.count for x in added if x.name == "shuffle")
         scratch = sum(b.bytes for b in c.program.shared[before[1] :] if b.what != "conversion")
-        what = tile_text(op.operands[0].type), axis, each, lanes, shuffles, warps, blocks, scratch
-        c.program.remarks.add(kind(span_of(op), *what))
+        facts = tile_text(op.operands[0].type), axis, each, lanes, shuffles, warps, blocks, scratch
+        c.program.remarks.add(kind(span_of(op), *facts))
 
 
-def tell_shared(c: Context, access: str, layout: LinearLayout, elem: str, how: Access) -> None:
+def tell_shared(c: Context, access: str, layout: LinearLayout, elem: str, plan: Access) -> None:
     """By which instructions a tile goes to or from a buffer in shared memory."""
     if c.program.remarks:
         tile = "x".join([*map(str, layout.out_dims.values()), elem])
-        price = how.count, how.wavefronts, how.ideal
-        c.program.remarks.add(SharedAccess(c.build.span, access, tile, how.instruction, how.bytes, *price))
+        price = plan.count, plan.wavefronts, plan.ideal
+        c.program.remarks.add(SharedAccess(c.build.span, access, tile, plan.instruction, plan.bytes, *price))
 
 
 def tell_product(c: Context, op: Operation, entry: Instruction | None, count: int, reason: str = "") -> None:

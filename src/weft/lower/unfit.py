@@ -67,17 +67,17 @@ def left_over(entry: Instruction, shape: Sequence[int], depth: int, span: Span |
 
 
 def other_lanes(
-    entry: Instruction, which: int, value: SSAValue, layout: LinearLayout, span: Span | None, wanted: str
+    entry: Instruction, side: int, value: SSAValue, layout: LinearLayout, span: Span | None, wanted: str
 ) -> LayoutError:
     """The error for an operand, or the result (2), whose lanes hold other elements than the instruction wants."""
-    part = entry.operands[which].layout if which < 2 else entry.results[0].layout
+    part = entry.operands[side].layout if side < 2 else entry.results[0].layout
     assert part is not None
     tile = part.transpose_outs(["dim0", "dim1"])
     size = " x ".join(str(n) for n in tile.out_dims.values())
     lines = [
-        f"{entry.name} does not divide the layout of {SIDES[which]}: lanes hold other elements than those of its "
+        f"{entry.name} does not divide the layout of {SIDES[side]}: lanes hold other elements than those of its "
         f"{size} tile",
-        f"  {SIDES[which]}: {named(value)}",
+        f"  {SIDES[side]}: {named(value)}",
         *sketch(layout, list(layout.out_dims.values())),
         f"  what the instruction wants of each {size} part",
         *sketch(tile, list(tile.out_dims.values())),
@@ -86,15 +86,15 @@ def other_lanes(
 
 
 def other_warps(
-    which: int, values: Sequence[SSAValue], layouts: Sequence[LinearLayout], span: Span | None
+    side: int, values: Sequence[SSAValue], layouts: Sequence[LinearLayout], span: Span | None
 ) -> LayoutError:
     """The error for an operand of which warps hold other rows, or columns, than they hold of the result."""
-    lines_of = ("rows", "columns")[which]
-    lines = [f"a product of which warps hold other {lines_of} of {SIDES[which]} than of the result"]
-    for i in (which, 2):
+    lines_of = ("rows", "columns")[side]
+    lines = [f"a product of which warps hold other {lines_of} of {SIDES[side]} than of the result"]
+    for i in (side, 2):
         lines += [f"  {SIDES[i]}: {named(values[i])}", *sketch(layouts[i], list(layouts[i].out_dims.values()))]
     result = named(values[2])
-    hint = f"convert it: gl.convert_layout(x, gl.DotOperandLayout({which}, {result}, k_width))"
+    hint = f"convert it: gl.convert_layout(x, gl.DotOperandLayout({side}, {result}, k_width))"
     return LayoutError("\n".join(lines), span, hint=hint)
 
 
@@ -103,26 +103,26 @@ def other_sums(
 ) -> LayoutError:
     """The error for operands that each fit, but of which a lane holds different parts of the sum."""
     lines = [f"{entry.name}: a lane holds other places along K of the left operand than of the right one"]
-    for which, along in ((0, "[M, K]"), (1, "[K, N]")):
-        lines.append(f"  {SIDES[which]} {along}: {named(values[which])}")
-        lines += sketch(layouts[which], list(layouts[which].out_dims.values()))
+    for side, along in ((0, "[M, K]"), (1, "[K, N]")):
+        lines.append(f"  {SIDES[side]} {along}: {named(values[side])}")
+        lines += sketch(layouts[side], list(layouts[side].out_dims.values()))
     return LayoutError("\n".join(lines), span, hint="give both operands the same k_width")
 
 
-def not_readable(value: SSAValue, which: str, rows: int, depth: int, bits: int, span: Span | None) -> CompilationError:
+def not_readable(value: SSAValue, side: str, rows: int, depth: int, bits: int, span: Span | None) -> CompilationError:
     """The error for an operand of wgmma in memory that lies in none of the orders that it reads."""
     type = value.type
     assert isinstance(type, MemDescType)
     shape = list(type.linear.out_dims.values())
-    along = "K" if bits != 16 else f"K or {'M' if which == 'left' else 'N'}"
+    along = "K" if bits != 16 else f"K or {'M' if side == 'left' else 'N'}"
     lines = [
-        f"wgmma cannot read its {which} operand, {'x'.join(map(str, type.shape))} elements of {bits} bits: its "
+        f"wgmma cannot read its {side} operand, {'x'.join(map(str, type.shape))} elements of {bits} bits: its "
         f"matrices of {rows} by {depth} must be contiguous along {along}, in chunks of 16 bytes that one of the "
         "swizzles of none, 32, 64 or 128 bytes orders, and here they are not",
         f"  here: {named(value)}, by bytes",
         *sketch_memory(type.linear, bits // 8, type.gaps),
     ]
-    wanted = NVMMASharedLayout.get_default_for(shape, bits, transposed=bits != 16 and which == "right")
+    wanted = NVMMASharedLayout.get_default_for(shape, bits, transposed=bits != 16 and side == "right")
     lines += [f"  what it can read: {wanted!r}", *sketch_memory(wanted.to_linear(shape), bits // 8)]
     hint = f"allocate it with layout={wanted!r}"
     if bits != 16:

@@ -48,7 +48,7 @@ class _Assigner:
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
-        self.made: dict[tuple[SSAValue, AnyLayout], SSAValue] = {}
+        self.copies: dict[tuple[SSAValue, AnyLayout], SSAValue] = {}
         self.laid: dict[SSAValue, AnyLayout] = {}
         self.depth = 0
         self.spent: list[Operation] = []
@@ -61,21 +61,21 @@ class _Assigner:
         """A tile in a layout: itself, made anew, or converted."""
         if not is_tensor(value.type) or self.laid.get(value) == layout:
             return value
-        tile = self.made.get((value, layout))
+        tile = self.copies.get((value, layout))
         if tile is None:
             anew = value not in self.laid
             self.depth += 1
             if anew and self.depth == DEEP:
                 for first in operands_first(value, lambda x: self.is_alike(x, layout)):
                     self.get(first, layout)
-            tile = self.made[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
+            tile = self.copies[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
             self.depth -= 1
             self.laid[tile] = layout
         return tile
 
     def is_alike(self, value: OpResult, layout: AnyLayout) -> bool:
         """Whether a tile has yet to be made anew, of operands in the same layout."""
-        is_laid = value in self.laid or (value, layout) in self.made
+        is_laid = value in self.laid or (value, layout) in self.copies
         return is_tensor(value.type) and not is_laid and value.op.name not in (*VIEWS, *MOVED_VIEWS)
 
     def type_of(self, value: SSAValue, layout: AnyLayout) -> Attribute:

@@ -68,7 +68,7 @@ def buffer_counts(
 
 def _helps(sizes: Sequence[int], counts: Sequence[int], fewer: Sequence[int], warps: Callable[[int], int]) -> bool:
     """Whether few warps run at a time, and more with fewer buffers."""
-    now, then = (warps(sum(s * n for s, n in zip(sizes, some, strict=True))) for some in (counts, fewer))
+    now, then = (warps(sum(s * n for s, n in zip(sizes, buffers, strict=True))) for buffers in (counts, fewer))
     return now < FEW_WARPS and then > now
 
 

@@ -273,9 +273,9 @@ class Choices(TileGroups):
                 best, by = layout, vote.by
             if vote.narrow:
                 narrow.setdefault(layout, vote.by)
-        for layout, who in narrow.items() if weight in (LOAD, STORE) else ():
+        for layout, narrow_access in narrow.items() if weight in (LOAD, STORE) else ():
             if best is not None and _has_order_of(layout, best) and _has_longer_vectors(best, layout):
-                best, by = layout, who
+                best, by = layout, narrow_access
         self.narrow |= {best} & narrow.keys() if best is not None else set()
         if by is not None:
             self._won[leader] = by

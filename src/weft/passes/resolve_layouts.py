@@ -113,7 +113,7 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
         inference.set(op.src, layout, op)
     inference.propagate()
     for access in choice.accesses:  # of which nobody has said anything
-        if _open(access.operands[0], AutoLayout) and access.operands[0] not in inference.found:
+        if _open(access.operands[0], AutoLayout) and access.operands[0] not in inference.layouts:
             inference.set(access.operands[0], choice.layout(access), access)
             inference.propagate()
     inference.write(function)
@@ -229,16 +229,16 @@ class _Inference:
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
-        self.found: dict[SSAValue, tuple[DistributedLayout, Operation]] = {}
+        self.layouts: dict[SSAValue, tuple[DistributedLayout, Operation]] = {}
         self.fresh: list[SSAValue] = []
 
     def set(self, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
         """A value has this layout, because of an operation. Raises LayoutError where it has another already."""
         if not _open(value, self.kind):
             return
-        earlier = self.found.get(value)
+        earlier = self.layouts.get(value)
         if earlier is None:
-            self.found[value] = layout, source
+            self.layouts[value] = layout, source
             self.fresh.append(value)
         elif earlier[0] != layout and earlier[0].to_linear(shape_of(value.type)) != layout.to_linear(
             shape_of(value.type)
@@ -248,7 +248,7 @@ class _Inference:
     def tell(self, remarks: RemarkCollector) -> None:
         """Say which tiles have which layout, and the operation that it comes from."""
         groups: dict[tuple[str, str, Operation], list[SSAValue]] = {}
-        for value, (layout, source) in self.found.items() if remarks else ():
+        for value, (layout, source) in self.layouts.items() if remarks else ():
             groups.setdefault((tile_text(value.type), told_layout(layout), source), []).append(value)
         for (tile, text, source), values in groups.items():
             names = tuple(dict.fromkeys(v.name_hint for v in values if v.name_hint))
@@ -258,7 +258,7 @@ class _Inference:
         """Follow all layouts to where they lead."""
         while self.fresh:
             value = self.fresh.pop(0)
-            layout, source = self.found[value]
+            layout, source = self.layouts[value]
             for use in list(value.uses):
                 self._forward(use.operation, use.index, layout, source)
             owner = value.owner
@@ -380,7 +380,7 @@ class _Inference:
         for value in list(_values(function)):
             if not _open(value, self.kind):
                 continue
-            inferred = self.found.get(value)
+            inferred = self.layouts.get(value)
             if inferred is None:
                 raise _missing(value, self.kind)
             value._type = laid_tensor(shape_of(value.type), element_of(value.type), inferred[0])

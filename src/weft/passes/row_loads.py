@@ -42,9 +42,9 @@ class RowLoads:
         clusters: Clusters,
         threads: tuple[int, int],
         ahead: bool,
-        known: Callable[[SSAValue], AnyLayout | None],
+        layout_of_tile: Callable[[SSAValue], AnyLayout | None],
     ) -> None:
-        self.facts, self.clusters, self.ahead, self.known = facts, clusters, ahead, known
+        self.facts, self.clusters, self.ahead, self.known = facts, clusters, ahead, layout_of_tile
         self.lanes, self.warps = threads
         self.layouts: dict[Operation, DistributedLayout] = {}
         """Of those that are loaded as they are spread, or are copied."""

@@ -151,7 +151,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.cache_results = cache_results or knobs.autotuning.cache
         self.reset_to_zero = as_names(reset_to_zero)
         self.restore_value = as_names(restore_value)
-        self._given = {"key": key, "reset_to_zero": reset_to_zero, "restore_value": restore_value}
+        self._arguments = {"key": key, "reset_to_zero": reset_to_zero, "restore_value": restore_value}
         self._checked = False
         self.restore_copies: dict[str, Any] = {}
         self.user_defined_pre_hook = pre_hook is not None
@@ -199,7 +199,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         """Raise what is wrong with the kernel, or with how it is to be tuned."""
         check_kernel(self.fn, "autotune")
         check_unknown("autotune", self._unknown)
-        if self._given["key"] is NO_KEY:
+        if self._arguments["key"] is NO_KEY:
             raise LaunchTypeError(
                 "autotune needs a key: the arguments for whose values the configurations are measured",
                 hint='key=["n"]; key=[] measures once for all',
@@ -212,7 +212,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         check_length("rep", self.num_reps)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for option, names in asked.items():
-            check_names(self.base_fn.__name__, self.arg_names, option, names, self._given[option])
+            check_names(self.base_fn.__name__, self.arg_names, option, names, self._arguments[option])
         warn_of_chosen(self.keys, self.configs)
         check_pruning(self._pruned_by, len(self.configs))
         self._checked = True

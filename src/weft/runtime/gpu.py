@@ -279,7 +279,7 @@ class GPULaunches:
         self.kernel, self.target = kernel, target
         self._entries: dict[Any, Any] = {}
         self._quick: dict[tuple[type, ...], dict[Any, Any]] = {}
-        self._found: dict[tuple[Any, int, tuple[type, ...]], Any] = {}
+        self._launchers: dict[tuple[Any, int, tuple[type, ...]], Any] = {}
         self._ways: dict[tuple[type, ...], Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.watched = False
@@ -321,7 +321,7 @@ class GPULaunches:
             maps = map_makers(kernel, leaves, self.kernel.arg_names)
             fire = make_fire(kernel, leaves, values, launcher_of(kernel, index, stream), maps)
             entry = (kernel, None, fire)
-            self._found[kernel, index, tuple(map(type, args))] = entry
+            self._launchers[kernel, index, tuple(map(type, args))] = entry
             self._quicken(args)
             with suppress(TypeError):  # an option that cannot be hashed
                 self._entries[key] = entry
@@ -401,7 +401,7 @@ class GPULaunches:
 
     def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""
-        entry = self._found.get((kernel, self._index(args), tuple(map(type, args))))
+        entry = self._launchers.get((kernel, self._index(args), tuple(map(type, args))))
         if entry is not None:
             kept = self._quick.setdefault(self._classes(args), {})
             kept[key] = entry
@@ -441,7 +441,7 @@ class GPULaunches:
     def forget(self) -> None:
         """Drop what was compiled, the quickest way for it included: the next launch finds out anew."""
         with self._lock:
-            for table in (self._entries, *self._quick.values(), self._quick, self._found, self._ways):
+            for table in (self._entries, *self._quick.values(), self._quick, self._launchers, self._ways):
                 table.clear()
             before, self.launch = self.launch, self._general
             self.kernel.relaunch(before, self._general)

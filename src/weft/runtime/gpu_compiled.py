@@ -47,19 +47,19 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     leaves = runtime_leaves(types)
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     ways: dict[tuple[type, ...], Callable[..., bool] | None] = {}
-    given = _Given()
+    launch_options = _Given()
 
     def fire_for(args: Sequence[Any], index: int) -> Callable[..., None]:
         key = (index, *map(_class_of, args))
         if key not in fires:
-            fires[key] = _fire(kernel, types, names, dynamic, index, list(args), given)
+            fires[key] = _fire(kernel, types, names, dynamic, index, list(args), launch_options)
         return fires[key]
 
     def launch(gx: Any, gy: Any, gz: Any, *args: Any, stream: Any = None) -> None:
         if len(args) not in (len(types), len(dynamic)):
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
         changing = args if len(args) == len(dynamic) else [args[i] for i in dynamic]
-        given.stream = stream if stream is None or stream.__class__ is int else handle_of(stream)
+        launch_options.stream = stream if stream is None or stream.__class__ is int else handle_of(stream)
         try:
             classes = tuple(map(type, changing))
             way: Callable[..., bool] | None = ways.get(classes, _no_way)
@@ -75,7 +75,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
                 ways[classes] = _way(kinds, changing, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)
         finally:
-            given.stream = None
+            launch_options.stream = None
 
     return launch
 
@@ -104,8 +104,8 @@ def _way(
     checks += [f"0 < {axis} <= {most}" for axis, most in zip("xyz", MAX_GRID, strict=True)]
     values = []
     spaces: dict[str, Any] = {"fire": fire}
-    for name, kind, given in zip(names, kinds, args, strict=True):
-        reader = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else _numbers(name, kind, given)
+    for name, kind, value in zip(names, kinds, args, strict=True):
+        reader = _argument(name, kind, value, index, spaces) if isinstance(kind, str) else _numbers(name, kind, value)
         if reader is None:
             return None
         checks += reader[0]
@@ -207,13 +207,13 @@ def _bound(param: Any, kind: str, value: Any) -> Any:
 
 
 def _fire(
-    kernel: Any, types: list[Any], names: list[str], dynamic: list[int], index: int, args: list[Any], given: _Given
+    kernel: Any, types: list[Any], names: list[str], dynamic: list[int], index: int, args: list[Any], options: _Given
 ) -> Callable[..., None]:
     """What queues a launch on one GPU, from the grid and the values of its arguments."""
     leaves = runtime_leaves(types)
     of_library = stream_of(arrays_of(args), index)
 
     def stream() -> int:
-        return of_library() if given.stream is None else given.stream
+        return of_library() if options.stream is None else options.stream
 
     return make_fire(kernel, leaves, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, leaves, names))

@@ -281,12 +281,12 @@ def _source(
         f"    _w_found = _w_general(_w_grid{names}, **_w_options)",
         f"    return _w_keep(_w_key, _w_found, ({parameters}), _w_options)",
     ]
-    found = [f"if {same.text()}:", "    _w_entry = _w_last", "else:"] if same is not None else []
+    shortcut = [f"if {same.text()}:", "    _w_entry = _w_last", "else:"] if same is not None else []
     lines = [
         f"def {name}(_w_grid, /, {parameter_list(params, env)}, **_w_options):",
         f"    if {' and '.join(tests)} and not _w_pre_hooks and not _w_extra:",
-        *(f"        {line}" for line in [*statements, *found]),
-        *(f"        {'    ' if found else ''}{line}" for line in lookup),
+        *(f"        {line}" for line in [*statements, *shortcut]),
+        *(f"        {'    ' if shortcut else ''}{line}" for line in lookup),
         "        if not (_w_rt.launch_enter_hook or _w_rt.launch_exit_hook or _w_self.watched and _w_changed()):",
         "            if (_w_grid.__class__ is _w_tuple and _w_len(_w_grid) == 1",
         f"                    and (_w_x := _w_grid[0]).__class__ is _w_int and 0 <= _w_x <= {MAX_GRID[0]}):",

@@ -63,7 +63,7 @@ class _Process:
         if getattr(sys, "frozen", False):
             raise LaunchError("compile workers need Python, and sys.executable is a program of its own")
         try:
-            self.said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+            self.log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         except OSError as error:
             raise LaunchError(
                 f"a compile worker has no place for what it says: {error}", hint="TMPDIR names a folder for such files"
@@ -81,11 +81,11 @@ class _Process:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self.said,
+                stderr=self.log,
                 start_new_session=sys.platform != "win32",
             )
         except OSError as error:
-            self.said.close()
+            self.log.close()
             raise _not_started(error) from None
 
     def ask(self, request: Any, seconds: float) -> Any:
@@ -136,7 +136,7 @@ class _Process:
     def end(self) -> int:
         """Kill it, if it lives, and close its files; its status."""
         self.kill()
-        for file in (self.child.stdin, self.child.stdout, self.said):
+        for file in (self.child.stdin, self.child.stdout, self.log):
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()
@@ -146,11 +146,11 @@ class _Process:
         """How it ended, and what it said."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.child.wait(5)  # its pipe is closed, so that it is ending
-        self.said.seek(0)
-        words = self.said.read().decode(errors="replace").strip()[-LAST_WORDS:]
+        self.log.seek(0)
+        words = self.log.read().decode(errors="replace").strip()[-LAST_WORDS:]
         status = self.end()
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        return f"ended by {how}{': ' if words else ''}{words}"
+        cause = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        return f"ended by {cause}{': ' if words else ''}{words}"
 
 
 class _Call:
@@ -278,12 +278,12 @@ class WorkerPool(Executor):
             message = f"{_doing(fn, args)} took more than {self.seconds:g} s{at}, and was stopped"
             hint = "WEFT_WORKER_SECONDS, or knobs.compilation.worker_seconds, allows more"
             return CompilerCrash(message, process.stage or None, hint=hint, reproducer=_reproducer(args))
-        how = process.died()
-        if self.memory and re.search("out of memory|MemoryError|bad_alloc|[Cc]annot allocate|failed to map", how):
-            return self._out_of_memory(process, fn, args, f", which {how}")
+        cause = process.died()
+        if self.memory and re.search("out of memory|MemoryError|bad_alloc|[Cc]annot allocate|failed to map", cause):
+            return self._out_of_memory(process, fn, args, f", which {cause}")
         if not process.greeted and process.child.returncode >= 0:  # it never was a worker
-            return _not_started(f"{sys.executable} {how}")
-        message = f"the process that was {_doing(fn, args)} {how}"
+            return _not_started(f"{sys.executable} {cause}")
+        message = f"the process that was {_doing(fn, args)} {cause}"
         killed = "it was killed from outside, by the system where memory ran out: WEFT_WORKERS=1 compiles one at a time"
         by_kill = process.child.returncode == -getattr(signal, "SIGKILL", 0)
         return CompilerCrash(

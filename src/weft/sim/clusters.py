@@ -48,10 +48,10 @@ def cluster_arrive(context: Context, op: LaneOp) -> None:
         cluster.wanted[warp] = cluster.phase + 1
         if len(cluster.known) < per_block * batch.program.blocks:
             continue
-        together = np.zeros((3, max(known.shape[1] for known in cluster.known.values())), np.int32)
-        for known in cluster.known.values():
-            clocks = together[:, : known.shape[1]]
-            np.maximum(clocks, known, out=clocks)
+        together = np.zeros((3, max(clocks_of_block.shape[1] for clocks_of_block in cluster.known.values())), np.int32)
+        for clocks_of_block in cluster.known.values():
+            clocks = together[:, : clocks_of_block.shape[1]]
+            np.maximum(clocks, clocks_of_block, out=clocks)
         for other in cluster.wanted:
             cluster.learned.setdefault(other, []).append(together)
         cluster.known.clear()
@@ -69,8 +69,8 @@ def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
         event = "all warps of the cluster to arrive"
         yield Wait(lambda: all(c.phase >= wanted for c, wanted in pairs), event, op.span)
     for warp, (cluster, _) in zip((int(w) for w in context.warps), pairs, strict=True):
-        for known in cluster.learned.pop(warp, []):
-            batch.shadow.clocks.acquire(warp, known)
+        for clocks in cluster.learned.pop(warp, []):
+            batch.shadow.clocks.acquire(warp, clocks)
 
 
 def check_ends(batch: Batch) -> None:

@@ -55,9 +55,9 @@ class Launch:
         if self.options.raise_first:
             self.report.errors.append(error)
             raise error
-        for known in self.report.errors:
-            if type(known) is type(error) and known.span == error.span:
-                known.count += 1
+        for earlier in self.report.errors:
+            if type(earlier) is type(error) and earlier.span == error.span:
+                earlier.count += 1
                 return
         self.report.errors[:] = first_of([*self.report.errors, error])
 

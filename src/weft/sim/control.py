@@ -200,8 +200,8 @@ def _for(context: Context, op: LaneOp) -> Running:
         results = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
         return results
     table = np.stack([np.broadcast_to(b, (context.count,)) for b in bounds], axis=1)
-    distinct, which = np.unique(table, axis=0, return_inverse=True)
-    rows = [np.flatnonzero(which.reshape(-1) == i) for i in range(len(distinct))]
+    distinct, group = np.unique(table, axis=0, return_inverse=True)
+    rows = [np.flatnonzero(group.reshape(-1) == i) for i in range(len(distinct))]
 
     def iterate(i: int) -> Callable[[Context], Running]:
         return lambda part: _iterate(part, op, distinct[i].tolist(), [f.rows(rows[i]) for f in initial])

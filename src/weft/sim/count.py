@@ -29,14 +29,14 @@ def count(program: LaneProgram, grid: Sequence[int] | int, scalars: Mapping[str,
     sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not
     known.
     """
-    known = dict(scalars or {})
+    values_known = dict(scalars or {})
     values = {}
     for number, p in enumerate(program.parameters):
         if p.elem == "ptr":
             values[p.name] = scalar("ptr", (number + 1) * APART)
         else:
-            values[p.name] = scalar(p.elem, known.get(p.name, 0))
-            values[p.name].known = p.name in known
+            values[p.name] = scalar(p.elem, values_known.get(p.name, 0))
+            values[p.name].known = p.name in values_known
     options = Options(races=False, uninitialized=False, bounds=False)
     counted = Launch(program, grid_of(grid), GlobalMemory({}), values, options, Report(), counting=True)
     return launch(counted)

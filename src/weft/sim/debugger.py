@@ -208,12 +208,12 @@ def _buffer(context: Context, variable: Variable, rows: Array) -> Any:
     start = with_gaps(np.arange(count * size), variable.gaps)[:, None]
     at = base + start * dtype.itemsize + np.arange(dtype.itemsize)
     data = np.ascontiguousarray(batch.shared[at]).view(np.uint8 if dtype == np.bool_ else dtype).reshape(count, size)
-    known = (batch.state[at] == 1).all(axis=1).reshape(count, size)
+    is_known = (batch.state[at] == 1).all(axis=1).reshape(count, size)
     offset = np.arange(size)
     place = [_spread(layout.sublayout(layout.in_dims, [d]).in_columns("offset"), offset) for d in layout.out_dims]
     flat = np.ravel_multi_index(tuple(place), tile)
     values, missing = np.zeros((count, size), data.dtype), np.ones((count, size), np.bool_)
-    values[:, flat], missing[:, flat] = data, ~known
+    values[:, flat], missing[:, flat] = data, ~is_known
     values, missing = values.reshape(variable.shape), missing.reshape(variable.shape)
     return np.ma.masked_array(values, missing) if missing.any() else values
 

@@ -249,9 +249,9 @@ class Batch(Turns):
             where[tuple(x[index[unfenced]] for x in np.nonzero(active))] = True
             first = int(granule[unfenced][0])
             warp, lane = divmod(int(self.shadow.writer[first]), self.lanes)
-            who = self.shadow.name_of(warp, lane)
+            actor = self.shadow.name_of(warp, lane)
             span = self.shadow.sites[int(self.shadow.write_site[first])].span
-            note = Note(f"written by {who}, with no fence since", span)
+            note = Note(f"written by {actor}, with no fence since", span)
             text = "the asynchronous proxy reads byte {} of shared memory, and may not see what was written"
             self._report(FenceError, context, access, where, text.format, (note,))
 

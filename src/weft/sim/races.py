@@ -114,8 +114,8 @@ class Clocks:
         alone = lane is not None and int(self.lanes[block, local]) & ~(1 << lane)
         if not alone:
             self.state[:2, block, local, local] += 1
-        known: Array = self.state[:, block, local].copy()
-        return known
+        clocks: Array = self.state[:, block, local].copy()
+        return clocks
 
     def acquire(self, warp: int, known: Array) -> None:
         """A warp comes to know what another released."""

@@ -46,9 +46,9 @@ def _ranges(warps: Sequence[int]) -> str:
 
 
 def _named(context: AnyContext, warps: int) -> str:
-    who = sorted({int(w) % warps for w in context.warps})
-    text = _ranges(who).rpartition(" ")[0]
-    return f"{text} wait{'s' if len(who) == 1 else ''}"
+    numbers = sorted({int(w) % warps for w in context.warps})
+    text = _ranges(numbers).rpartition(" ")[0]
+    return f"{text} wait{'s' if len(numbers) == 1 else ''}"
 
 
 @dataclass

@@ -74,9 +74,9 @@ PREFIXES = ("gl", "ttgl", "weft", "layouts")
 def _callables() -> dict[str, Callable[..., Value]]:
     """Everything that can be called by name."""
     by_name: dict[str, Callable[..., Value]] = {}
-    for name, thing in sorted(vars(layouts).items()):
-        if isinstance(thing, type) and issubclass(thing, Layout) and name.endswith("Layout") and name != "Layout":
-            by_name[name] = thing
+    for name, value in sorted(vars(layouts).items()):
+        if isinstance(value, type) and issubclass(value, Layout) and name.endswith("Layout") and name != "Layout":
+            by_name[name] = value
     for no_map in ("DistributedLayout", "SharedLayout", "AutoLayout", "CoalescedLayout", "PartitionedSharedLayout"):
         by_name.pop(no_map, None)
     for name in ("make_cga_layout", "mfma_scale_layout", "wmma_scale_layout", "natural_k_width", "get_tmem_reg_layout"):

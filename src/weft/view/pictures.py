@@ -68,7 +68,7 @@ def _parts(plan: Planned) -> list[tuple[str, Grid]]:
 
 
 def to_svg(
-    thing: Picture,
+    picture: Picture,
     shape: Sequence[int] | None = None,
     view: str = "tile",
     *,
@@ -83,10 +83,10 @@ def to_svg(
     >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 8 elements, 1 warp
     10
     """
-    if isinstance(thing, Planned):
-        return side_by_side([render_svg(grid, name) for name, grid in _parts(thing)])
-    name = repr(thing) if isinstance(thing, Layout) else ""
-    return render_svg(grid_of(thing, shape, view, limit=limit, element_bits=element_bits), name)
+    if isinstance(picture, Planned):
+        return side_by_side([render_svg(grid, name) for name, grid in _parts(picture)])
+    name = repr(picture) if isinstance(picture, Layout) else ""
+    return render_svg(grid_of(picture, shape, view, limit=limit, element_bits=element_bits), name)
 
 
 def _size(svg: str) -> tuple[int, int]:
@@ -110,17 +110,17 @@ def side_by_side(pictures: Sequence[str]) -> str:
     )
 
 
-def to_html(thing: Picture, shape: Sequence[int] | None = None) -> str:
+def to_html(picture: Picture, shape: Sequence[int] | None = None) -> str:
     """A layout or a plan as a piece of HTML: the picture and the facts in text. Needs no script."""
-    body, facts = "", thing.explain() if isinstance(thing, Planned) else str(thing).strip("\n")
-    if isinstance(thing, Plan):
-        steps = "".join(f"<li><b>{s.kind}</b>: {escape(s.text)}</li>" for s in plan_steps(thing))
+    body, facts = "", picture.explain() if isinstance(picture, Planned) else str(picture).strip("\n")
+    if isinstance(picture, Plan):
+        steps = "".join(f"<li><b>{s.kind}</b>: {escape(s.text)}</li>" for s in plan_steps(picture))
         body = f"<ol>{steps}</ol>" if steps else "<p>Nothing has to be done.</p>"
-    elif isinstance(thing, Layout):
-        facts = str(as_linear(thing, natural_shape(thing) if shape is None else shape)).strip("\n")
-    summary = "cost" if isinstance(thing, Planned) else "bases"
+    elif isinstance(picture, Layout):
+        facts = str(as_linear(picture, natural_shape(picture) if shape is None else shape)).strip("\n")
+    summary = "cost" if isinstance(picture, Planned) else "bases"
     return (
-        f'<div style="overflow-x:auto">{to_svg(thing, shape)}</div>{body}'
+        f'<div style="overflow-x:auto">{to_svg(picture, shape)}</div>{body}'
         f"<details><summary>{summary}</summary><pre>{escape(facts)}</pre></details>"
     )
 

@@ -63,20 +63,21 @@ def _units(dim: str, size: int) -> list[dict[str, int]]:
     return [{dim: 1 << i} for i in range(size.bit_length() - 1)]
 
 
-def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Step]:
+def _shears(shears: Shears, source: LinearLayout, result: LinearLayout) -> list[Step]:
     ins = source.in_dims
     others = {dim: _units(dim, ins[dim]) for dim in ("lane", "warp", "block")}
     steps = []
-    if any(how.before) or any(how.before_by_warp):
-        lanes = [{"lane": 1 << i, "register": g} for i, g in enumerate(how.before)]
-        warps = [{"warp": 1 << i, "register": h} for i, h in enumerate(how.before_by_warp)]
+    if any(shears.before) or any(shears.before_by_warp):
+        lanes = [{"lane": 1 << i, "register": g} for i, g in enumerate(shears.before)]
+        warps = [{"warp": 1 << i, "register": h} for i, h in enumerate(shears.before_by_warp)]
         parts = {**others, "lane": lanes, "warp": warps}
         chosen = _map({"register": _units("register", ins["register"]), **parts}, ins)
         steps.append(Step("select", "Each lane chooses among its registers what it will send.", chosen))
+    pairs = zip(shears.registers, shears.lanes_by_register, strict=True)
     moved = {
-        "register": [{"register": r, "lane": x} for r, x in zip(how.registers, how.lanes_by_register, strict=True)],
-        "lane": [{"lane": x} for x in how.lanes],
-        "warp": [{"warp": 1 << i, "lane": x} for i, x in enumerate(how.lanes_by_warp)],
+        "register": [{"register": r, "lane": x} for r, x in pairs],
+        "lane": [{"lane": x} for x in shears.lanes],
+        "warp": [{"warp": 1 << i, "lane": x} for i, x in enumerate(shears.lanes_by_warp)],
         "block": others["block"],
     }
     shuffled = _map(moved, ins)
@@ -84,8 +85,8 @@ def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Ste
         steps.append(Step("shuffle", "Each register is read from a lane of the same warp.", shuffled))
     else:
         steps.append(Step("rename", "Registers get other names; nothing moves.", shuffled))
-    if any(how.after):
-        lanes = [{"lane": 1 << i, "register": f} for i, f in enumerate(how.after)]
+    if any(shears.after):
+        lanes = [{"lane": 1 << i, "register": f} for i, f in enumerate(shears.after)]
         registers = _units("register", result.in_dims["register"])
         parts = {"register": registers, **others, "lane": lanes}
         steps.append(
@@ -94,11 +95,11 @@ def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Ste
     return steps
 
 
-def _swaps(how: Swaps, source: LinearLayout) -> list[Step]:
+def _swaps(swaps: Swaps, source: LinearLayout) -> list[Step]:
     steps = []
-    for swap in how.swaps:
+    for swap in swaps.swaps:
         parts = {dim: _units(dim, source.in_dims[dim]) for dim in DIMS}
-        register = how.within[swap.bit].bit_length() - 1
+        register = swaps.within[swap.bit].bit_length() - 1
         parts["register"][register], parts["lane"][swap.lane] = {"lane": 1 << swap.lane}, {"register": 1 << register}
         text = f"Registers {1 << register} apart change places with lanes {1 << swap.lane} apart: bytes of words are"
         steps.append(Step("swap", f"{text} permuted, one word of two is shuffled.", _map(parts, source.in_dims)))
@@ -121,14 +122,14 @@ def _identity_on_lanes(layout: LinearLayout) -> LinearLayout:
     return _map(parts, {"lane": ins["lane"]})
 
 
-def _trip(how: Trip) -> list[Step]:
-    who = {"warp": "warp", "block": "block", "cluster": "cluster"}[how.scope]
-    rounds = f" In {how.repetitions} rounds, as the memory is short." if how.repetitions > 1 else ""
-    masked = " One of several copies only." if any(how.store_masks.values()) else ""
+def _trip(trip: Trip) -> list[Step]:
+    scope = {"warp": "warp", "block": "block", "cluster": "cluster"}[trip.scope]
+    rounds = f" In {trip.repetitions} rounds, as the memory is short." if trip.repetitions > 1 else ""
+    masked = " One of several copies only." if any(trip.store_masks.values()) else ""
     return [
-        Step("store", f"{_access(how.store, 'stores')}{masked}{rounds}", how.store_map, dict(how.store_masks)),
-        Step("barrier", f"The {who} waits until all has been stored."),
-        Step("load", _access(how.load, "loads"), how.load_map),
+        Step("store", f"{_access(trip.store, 'stores')}{masked}{rounds}", trip.store_map, dict(trip.store_masks)),
+        Step("barrier", f"The {scope} waits until all has been stored."),
+        Step("load", _access(trip.load, "loads"), trip.load_map),
     ]
 
 

@@ -536,12 +536,12 @@ class Scheduler:
         self,
         value: Value,
         now: set[Op],
-        made: set[Value] | frozenset[Value] = frozenset(),
+        written: set[Value] | frozenset[Value] = frozenset(),
         answers: dict[Value, bool] | None = None,
     ) -> bool:
-        """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `made`).
+        """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `written`).
 
-        `answers` keeps them for further questions with the same `now` and `made`.
+        `answers` keeps them for further questions with the same `now` and `written`.
         """
         answers = {} if answers is None else answers
         path = [(value, self._pulled_by(value, now))]
@@ -549,7 +549,7 @@ class Scheduler:
             current, uses = path[-1]
             for use in uses:
                 if use is not None:
-                    if use in self.env or use in made:
+                    if use in self.env or use in written:
                         continue
                     is_needed = answers.get(use)
                     if is_needed is None:

@@ -37,8 +37,8 @@ def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) ->
     bits = ELEMENT_BITS[elem]
     long = "ll" if bits == 64 else ""
     form = f"0x%0{bits // 4}{long}x" if as_hex and bits > 1 else f"%{long}{'d' if signed else 'u'}"
-    how = "sext" if signed and not as_hex and elem != "i1" else "zext"
-    return form, "i64" if long else "i32", name if bits >= 32 else e.ins(f"{how} {LLVM[elem]} {name} to i32")
+    extension = "sext" if signed and not as_hex and elem != "i1" else "zext"
+    return form, "i64" if long else "i32", name if bits >= 32 else e.ins(f"{extension} {LLVM[elem]} {name} to i32")
 
 
 @emitter("print")

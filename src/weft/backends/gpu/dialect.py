@@ -160,7 +160,7 @@ class Dialect(Protocol[E]):
     # -- what has no other form ---------------------------------------------------------------------------------------
 
     def instruction(
-        self, e: E, op: LaneOp, entry: Instruction, given: Sequence[Sequence[Register]]
+        self, e: E, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """One instruction, an entry of the vendor's table: the elements of each operand, and those of each result."""
 

@@ -32,13 +32,13 @@ def _divide(e: Emitter, op: LaneOp) -> None:
     if result.elem != "i64" or any(_literal(y) for _, y in pairs):
         elementwise(e, op)
         return
-    signed, which = op.name.endswith("si"), "rem" if "rem" in op.name else "div"
+    signed, result_kind = op.name.endswith("si"), "rem" if "rem" in op.name else "div"
     new = [pair for pair in dict.fromkeys(pairs) if e.known(("div", signed, *pair)) is None]
     for first in range(0, len(new), TOGETHER):
         _divide_wide(e, new[first : first + TOGETHER], signed)
     out: list[Register] = []
     for pair in pairs:
-        register = e.known((which, signed, *pair))
+        register = e.known((result_kind, signed, *pair))
         assert register is not None
         out.append(register)
     e.env[result] = out

@@ -118,7 +118,7 @@ class Emitter:
         self._structs: dict[str, str] = {}
         """The names of types."""
         self._count = 0
-        self._known: dict[object, str] = {}
+        self._registers: dict[object, str] = {}
         self._scopes: list[list[object]] = [[]]
         self._loops: list[_Loop] = []
         self._depth: dict[str, int] = {}
@@ -144,7 +144,7 @@ class Emitter:
         """As `ins`, for what has no effects; the result is remembered under a key, for as long as it dominates what
         follows. Where the operands are named, it goes in front of the loops that change none of them.
         """
-        register = self._known.get(key)
+        register = self._registers.get(key)
         if register is not None:
             return register
         depth = len(self._loops)
@@ -162,13 +162,13 @@ class Emitter:
             self._scopes[-1].append(key)
         if operands is not None:
             self.written[register] = f"  {register} = {text}{self.place}"
-        self._known[key] = register
+        self._registers[key] = register
         self._depth[register] = depth
         return register
 
     def known(self, key: object) -> str | None:
         """What `once` remembers under a key."""
-        return self._known.get(key)
+        return self._registers.get(key)
 
     def pure(self, text: str) -> str:
         """As `ins`, written once for one text."""
@@ -242,7 +242,7 @@ class Emitter:
         """The end of a region: what was written in it does not dominate what follows."""
         for scope in self._scopes[mark:]:
             for key in scope:
-                del self._known[key]
+                del self._registers[key]
         del self._scopes[mark:]
 
     def call(self, name: str, result: str, arguments: Sequence[tuple[str, str]], attributes: str = "") -> str:

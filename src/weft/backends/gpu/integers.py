@@ -140,6 +140,6 @@ def _extend(e: Emitter, op: LaneOp) -> None:
             wide = e.early("zext i32", base, to="i64") if base else ""
             out.append(Sum(wide, offset, "i64"))
         else:
-            how = "sext" if op.name == "arith.extsi" else "zext"
-            out.append(e.early(f"{how} i32", e.name(register), to="i64"))
+            extension = "sext" if op.name == "arith.extsi" else "zext"
+            out.append(e.early(f"{extension} i32", e.name(register), to="i64"))
     e.env[result] = out

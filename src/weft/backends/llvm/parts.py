@@ -153,7 +153,7 @@ class _Divider:
         self.f = function
         self.parts: list[str] = []
         self.words = _words(function.lines)
-        self.made = {name: line for line in function.lines if (name := _defined(line))}
+        self.definitions = {name: line for line in function.lines if (name := _defined(line))}
         self.at_entry = {name: line for line in function.allocas if (name := _defined(line))}
         self.first = {NAME.findall(line)[-1]: line for line in function.allocas if not _defined(line)}
         """Of each variable, the line that stores its first value."""
@@ -224,8 +224,8 @@ class _Divider:
 
     def is_in(self, name: str, parameter: str) -> bool:
         """Whether a pointer is computed from a parameter."""
-        while name in self.made or name in self.at_entry:
-            line = self.made.get(name) or self.at_entry[name]
+        while name in self.definitions or name in self.at_entry:
+            line = self.definitions.get(name) or self.at_entry[name]
             if "= getelementptr" not in line:
                 return False
             name = NAME.findall(line)[1]
@@ -237,7 +237,7 @@ class _Part:
 
     def __init__(self, divider: _Divider, needed: Iterable[str], words: Counter[str]) -> None:
         self.d = divider
-        self.given: dict[str, str] = {}  # names within to names outside
+        self.outer_names: dict[str, str] = {}  # names within to names outside
         self.entry: list[str] = []
         self.leaving: list[str] = []
         for name in needed:
@@ -245,7 +245,7 @@ class _Part:
 
     def _have(self, name: str, words: Counter[str]) -> None:
         line = self.d.at_entry.get(name, "")
-        if name in self.given or line in self.entry:
+        if name in self.outer_names or line in self.entry:
             return
         if "= getelementptr" in line:
             for operand in NAME.findall(line)[1:]:
@@ -256,13 +256,13 @@ class _Part:
         elif "= alloca" in line and self.d.words[name] == words[name]:
             self.entry.append(line)
         else:
-            self.given[name] = name
+            self.outer_names[name] = name
 
     def _copy(self, name: str, line: str) -> None:
         """A variable of the part's own, with the value of that outside."""
         type = line.partition(" = alloca ")[2].partition(",")[0]
         outside = f"{name}.outside"
-        self.given[outside] = name
+        self.outer_names[outside] = name
         self.entry += [
             line,
             f"  {name}.before = load {type}, ptr {outside}, align 8",
@@ -276,7 +276,7 @@ class _Part:
 
     def _parameter(self, within: str, outside: str) -> str:
         attributes = self.d.parameters.get(outside, "")
-        others = [name for name in self.given.values() if name != outside]
+        others = [name for name in self.outer_names.values() if name != outside]
         if "noalias" in attributes and any(self.d.is_in(name, outside) for name in others):
             attributes = ""
         return f"{self.d.f.types[outside]}{' ' + attributes if attributes else ''} {within}"
@@ -305,13 +305,13 @@ class _Part:
             body.append(f"  ret {aggregate} {so_far}")
         else:
             body.append(f"  ret {aggregate} {values[0]}" if fields else "  ret void")
-        parameters = ", ".join(self._parameter(*pair) for pair in self.given.items())
+        parameters = ", ".join(self._parameter(*pair) for pair in self.outer_names.items())
         head = f"define internal {aggregate} @{name}({parameters}) nounwind noinline {{"
         text = "\n".join([head, "entry:", *self.entry, *body, "}"]) + "\n"
         return text, self._call(f"{aggregate} @{name}", fields, results, may_leave, number)
 
     def _call(self, function: str, fields: list[str], results: list[str], may_leave: bool, number: str) -> list[str]:
-        arguments = ", ".join(f"{self.d.f.types[name]} {name}" for name in self.given.values())
+        arguments = ", ".join(f"{self.d.f.types[name]} {name}" for name in self.outer_names.values())
         call = f"call {function}({arguments})"
         if not fields:
             return [f"  {call}"]

@@ -165,14 +165,14 @@ class _Uniform:
             read = ["varies"] if varies else REGISTER.findall(rest)
             for register in REGISTER.findall(results):
                 self.sources.setdefault(register, []).extend(read)
-        self.known: dict[str, bool] = {"varies": False}
+        self.varies: dict[str, bool] = {"varies": False}
 
     def __call__(self, register: str) -> bool:
         pending, seen = [register], {register}
         while pending:
             name = pending.pop()
-            if not self.known.get(name, True):
-                self.known[register] = False
+            if not self.varies.get(name, True):
+                self.varies[register] = False
                 return False
             for source in self.sources.get(name, ()):
                 if source not in seen:
@@ -279,13 +279,13 @@ def _masked_half(ptx: str) -> str:
     def in_words(m: re.Match[str]) -> str:
         word, low, high = m.groups()
         (low, low_mask, low_sign), (high, high_mask, high_sign) = origins[low], origins[high]
-        made = _pair_with_constants(word, low, high, constants)
+        lines = _pair_with_constants(word, low, high, constants)
         mask, sign = high_mask << 16 | low_mask, high_sign << 16 | low_sign
         if mask != 0xFFFFFFFF:
-            made += f"\n\tand.b32 \t{word}, {word}, 0x{mask:X};"
+            lines += f"\n\tand.b32 \t{word}, {word}, 0x{mask:X};"
         if sign:
-            made += f"\n\txor.b32 \t{word}, {word}, 0x{sign:X};"
-        return made
+            lines += f"\n\txor.b32 \t{word}, {word}, 0x{sign:X};"
+        return lines
 
     return PAIRED.sub(in_words, SIGN.sub(by_bits, ptx))
 
@@ -334,10 +334,10 @@ class _Halves:
         """The half that one instruction makes this one of, the bits that it keeps and flips, and whether it is one that
         changes the sign of a float. None where several instructions write either.
         """
-        made = self.made.get(half, ())
-        if len(made) != 1:
+        sources = self.made.get(half, ())
+        if len(sources) != 1:
             return None
-        operation, rest = made[0]
+        operation, rest = sources[0]
         x, _, number = rest.partition(", ")
         if len(self.made.get(x, ())) != 1:
             return None

@@ -57,11 +57,11 @@ class PTX(Lanes, Memory, Arithmetic):
         return assembly(text, self.target, self.version, ordered=self.orders_sums, rotated=self.rotates_loops)
 
     def instruction(
-        self, e: Emitter, op: LaneOp, entry: Instruction, given: Sequence[Sequence[Register]]
+        self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.nvidia`."""
         self.needs(entry.version)
-        return write_instruction(e, op, entry, given)
+        return write_instruction(e, op, entry, chunks)
 
     def wait(self, e: Emitter, op: LaneOp) -> None:
         """`wgmma.wait_group`."""

@@ -89,11 +89,11 @@ def _operand(e: Emitter, op: LaneOp, operand: Operand, registers: Sequence[Regis
 
 def _elements(e: Emitter, word: str, operand: Operand, elem: str) -> list[Register]:
     """The elements in a PTX register of a result."""
-    type, held = LLVM[elem], WORDS[operand.constraint]
-    each = BITS[held] // ELEMENT_BITS[elem]
+    type, word_type = LLVM[elem], WORDS[operand.constraint]
+    each = BITS[word_type] // ELEMENT_BITS[elem]
     if each > 1:
         return e.parts(word, type, each)
-    return [word if held == type else e.pure(f"bitcast {held} {word} to {type}")]
+    return [word if word_type == type else e.pure(f"bitcast {word_type} {word} to {type}")]
 
 
 def write_wait(e: Emitter, op: LaneOp) -> None:

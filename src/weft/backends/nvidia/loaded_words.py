@@ -70,14 +70,14 @@ def _loops(ptx: str) -> Iterator[list[str]]:
 
 def _held(body: list[str]) -> int:
     """Words that are carried, and the most that is loaded at a time; 0 where nothing is loaded."""
-    carried, made = set[str](), set[str]()
+    carried, defined = set[str](), set[str]()
     last: dict[str, int] = {}
     loaded: list[tuple[int, str]] = []
     for at, line in enumerate(body):
         results, used = _operands(line)
-        carried.update(name for name in used if name not in made)
+        carried.update(name for name in used if name not in defined)
         last.update(dict.fromkeys(used, at))
-        made.update(results)
+        defined.update(results)
         if LOAD in line:
             loaded += [(at, name) for name in results]
     changes = [0] * (len(body) + 1)
@@ -89,7 +89,7 @@ def _held(body: list[str]) -> int:
     for change in changes:
         now += change
         most = max(most, now)
-    return most + sum(_words(name) for name in carried & made) if most else 0
+    return most + sum(_words(name) for name in carried & defined) if most else 0
 
 
 def _counts(loop: list[str]) -> bool:

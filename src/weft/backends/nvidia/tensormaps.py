@@ -34,7 +34,7 @@ def encoded(tmap: TensorMap) -> bytes:
     strides = [cuda.cuuint64_t(n) for n in tmap.strides or (16,)]  # of one dimension none is read
     box, steps = ([cuda.cuuint32_t(n) for n in numbers] for numbers in (tmap.box, tmap.steps))
     tensor = (element, len(tmap.shape), tmap.address, shape, strides)
-    how = (
+    options = (
         steps,
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
@@ -43,9 +43,9 @@ def encoded(tmap: TensorMap) -> bytes:
     )
     if tmap.corners:
         lower, upper = ([pair[i] for pair in tmap.corners] for i in range(2))
-        encoding = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *how), "a tensor map for images")
+        encoding = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *options), "a tensor map for images")
     else:
-        encoding = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *how), "a tensor map")
+        encoding = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *options), "a tensor map")
     return b"".join(int(word).to_bytes(8, "little") for word in encoding.opaque)
 
 

@@ -37,21 +37,21 @@ class _Nvidia:
         rows: tuple[Machine, ...] = part_of("machines", "nvidia").ROWS
         return rows
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""
         for name in LAUNCH_OPTIONS:
-            if given.get(name) not in (None, False, True):
-                raise LaunchTypeError(f"{name} must be True or False, got {given[name]!r}", name)
-        return {name: True for name in LAUNCH_OPTIONS if given.get(name)}
+            if options.get(name) not in (None, False, True):
+                raise LaunchTypeError(f"{name} must be True or False, got {options[name]!r}", name)
+        return {name: True for name in LAUNCH_OPTIONS if options.get(name)}
 
     def begin(self, machine: Machine) -> None:
         begin(ptx_target(machine))
 
     def make(
-        self, program: LaneProgram, language: CompileOptions, given: Mapping[str, Any], timings: dict[str, float]
+        self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
     ) -> tuple[dict[str, Any], dict[str, str]]:
         result: tuple[dict[str, Any], dict[str, str]] = load("weft.compiler.nvidia.make").make(
-            program, language, given.get("maxnreg"), timings
+            program, language, options.get("maxnreg"), timings
         )
         return result
 

@@ -72,8 +72,8 @@ def found() -> dict[str, str]:
         gpus = [device(i) for i in range(device_count())]
         names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.target}" for gpu in gpus]
         version = driver_version()
-        which = f"CUDA {version // 1000}.{version % 1000 // 10}"
+        text = f"CUDA {version // 1000}.{version % 1000 // 10}"
     except NoDevice as error:
-        names, which = [], f"none: {error.message}"
+        names, text = [], f"none: {error.message}"
     tool = load_module("weft.backends.nvidia.ptxas").find_tool()
-    return {"GPUs": "; ".join(names) or "none", "driver": which, "ptxas": tool or "none: nvJitLink or the driver"}
+    return {"GPUs": "; ".join(names) or "none", "driver": text, "ptxas": tool or "none: nvJitLink or the driver"}

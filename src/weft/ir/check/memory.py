@@ -229,8 +229,8 @@ def _same_elements(op: Operation, block: TensorType[Attribute], value: SSAValue)
 def _is_block(op: Operation, block: TensorType[Attribute], value: SSAValue) -> None:
     """`value` is the block; dimensions of size 1 may be missing."""
     _same_elements(op, block, value)
-    want, got = shape_of(block), need_tile(op, value)
-    if [n for n in want if n != 1] != [n for n in got if n != 1]:
+    want, tile = shape_of(block), need_tile(op, value)
+    if [n for n in want if n != 1] != [n for n in tile if n != 1]:
         fail(op, f"the block {dims(want)} cannot be {show(value)}")
 
 

@@ -252,8 +252,8 @@ def _combine(op: Operation, repeat: int, results: Sequence[Attribute], end: type
         fail(op, f"the function has {len(blocks)} blocks, it must have one")
     elements = [element_of(v.type) for v in op.operands]
     if [a.type for a in blocks[0].args] != elements * repeat:
-        got = ", ".join(show(a) for a in blocks[0].args)
-        fail(op, f"the function takes {', '.join(show(t) for t in elements * repeat)}, not {got or 'nothing'}")
+        types = ", ".join(show(a) for a in blocks[0].args)
+        fail(op, f"the function takes {', '.join(show(t) for t in elements * repeat)}, not {types or 'nothing'}")
     last = blocks[0].last_op
     if not isinstance(last, end) or [v.type for v in last.operands] != list(results):
         fail(op, f"the function must end in {end.name} of {', '.join(show(t) for t in results)}")

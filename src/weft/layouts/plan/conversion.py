@@ -350,11 +350,11 @@ def _by_shuffles(
     return Stage("shuffles", src, dst, *_packed(stages, bits, machine))
 
 
-def _packed(how: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
+def _packed(shears: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
     """With as many elements in a word as is cheapest, and what it costs."""
-    words = words_of(how)
-    packed, cost = _cheapest(words, words.shuffles(how), bits, machine)
-    return replace(how, packed=packed) if packed else how, cost
+    words = words_of(shears)
+    packed, cost = _cheapest(words, words.shuffles(shears), bits, machine)
+    return replace(shears, packed=packed) if packed else shears, cost
 
 
 def _cheapest(words: Words, share: int | None, bits: int, machine: Machine) -> tuple[int, Cost]:
@@ -431,8 +431,8 @@ def _once_exchanged(
             continue
         middle = _exchanged(mine, register, lane)
         first, last = (src, middle) if side == "before" else (middle, dst)
-        how = replace(_exchange(mine, register, lane), packed=packed)
-        step = Stage("shuffles", first, last, how, exchange)
+        shears = replace(_exchange(mine, register, lane), packed=packed)
+        step = Stage("shuffles", first, last, shears, exchange)
         a, b = (middle, dst) if side == "before" else (src, middle)
         stages = [step, _by_memory(a, b, rest)] if side == "before" else [_by_memory(a, b, rest), step]
         ways.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
@@ -455,22 +455,22 @@ def _swapped(
         return []
     open_ways = []
     for side, mine, other in (("before", src, dst), ("after", dst, src)):
-        how = _swaps(mine, other, bits)
-        if how is not None:
-            cycles = machine.instructions(how.instructions, 0 if how.is_natural else len(how.within))
-            open_ways.append((cycles, side, mine, how))
-    for cycles, side, mine, how in sorted(open_ways, key=lambda way: way[0]):
-        exchanged = [(how.within[swap.bit].bit_length() - 1, swap.lane) for swap in how.swaps]
+        swaps = _swaps(mine, other, bits)
+        if swaps is not None:
+            cycles = machine.instructions(swaps.instructions, 0 if swaps.is_natural else len(swaps.within))
+            open_ways.append((cycles, side, mine, swaps))
+    for cycles, side, mine, swaps in sorted(open_ways, key=lambda way: way[0]):
+        exchanged = [(swaps.within[swap.bit].bit_length() - 1, swap.lane) for swap in swaps.swaps]
         rest = planner.exchanged(side, exchanged).best(trip.cycles - cycles)
         if rest is None:
             continue
-        middle = _with(mine, *how.exchanged(mine.in_columns("register"), mine.in_columns("lane")))
-        cost = Cost(how.instructions, 0, 0, {}, cycles)
+        middle = _with(mine, *swaps.exchanged(mine.in_columns("register"), mine.in_columns("lane")))
+        cost = Cost(swaps.instructions, 0, 0, {}, cycles)
         if side == "before":
-            stages = [Stage("shuffles", src, middle, how, cost), _by_memory(middle, dst, rest)]
+            stages = [Stage("shuffles", src, middle, swaps, cost), _by_memory(middle, dst, rest)]
         else:
-            stages = [_by_memory(src, middle, rest), Stage("shuffles", middle, dst, how, cost)]
-        lanes = ", ".join(str(s.lane) for s in how.swaps)
+            stages = [_by_memory(src, middle, rest), Stage("shuffles", middle, dst, swaps, cost)]
+        lanes = ", ".join(str(s.lane) for s in swaps.swaps)
         return [(f"elements within words and lane bits {lanes} exchanged {side}", stages)]
     return []
 

@@ -173,14 +173,14 @@ class Words:
         return {k: n for k, n in counts.items() if n}
 
     @staticmethod
-    def shuffles(how: Shears) -> int | None:
+    def shuffles(shears: Shears) -> int | None:
         """Which share of the words is shuffled: see `instructions`."""
-        return None if how.shuffle_kind == "idx" else f2.rank(how.lanes_by_register)
+        return None if shears.shuffle_kind == "idx" else f2.rank(shears.lanes_by_register)
 
 
-def execute(how: Shears, values: Values) -> Values:
+def execute(shears: Shears, values: Values) -> Values:
     """The steps on values indexed [warp, lane, register]."""
-    for step in steps_of(how):
+    for step in steps_of(shears):
         values = step.run(values)
     return values
 
@@ -205,21 +205,21 @@ def instructions_of(steps: Sequence[Step], pieces: int) -> dict[str, int]:
     return {k: n for k, n in counts.items() if n}
 
 
-def words_of(how: Shears) -> Words:
+def words_of(shears: Shears) -> Words:
     """What takes part in a conversion by shuffles."""
-    wide = 1 + max((x.bit_length() for x in how.registers), default=0)
-    copies = f2.kernel([a | d << wide for a, d in zip(how.registers, how.lanes_by_register, strict=True)])
+    wide = 1 + max((x.bit_length() for x in shears.registers), default=0)
+    copies = f2.kernel([a | d << wide for a, d in zip(shears.registers, shears.lanes_by_register, strict=True)])
     rows = f2.Echelon(copies)
-    after = sum(rows.add(x) for x in how.after)
+    after = sum(rows.add(x) for x in shears.after)
     rows = f2.Echelon()
-    before = sum(rows.add(x) for x in (*how.before, *how.before_by_warp))
-    for x in how.after:
-        rows.add(f2.multiply(how.registers, x))
+    before = sum(rows.add(x) for x in (*shears.before, *shears.before_by_warp))
+    for x in shears.after:
+        rows.add(f2.multiply(shears.registers, x))
     touched = len(rows)
-    still = f2.kernel(how.lanes_by_register) if any(how.lanes_by_register) else f2.identity(len(how.registers))
-    together = tuple(v for v in still if rows.add(f2.multiply(how.registers, v)))
-    sources = touched + len(together) + sum(rows.add(a) for a in how.registers)
-    return Words(sources, len(how.registers) - len(copies), tuple(copies), together, before, after)
+    still = f2.kernel(shears.lanes_by_register) if any(shears.lanes_by_register) else f2.identity(len(shears.registers))
+    together = tuple(v for v in still if rows.add(f2.multiply(shears.registers, v)))
+    sources = touched + len(together) + sum(rows.add(a) for a in shears.registers)
+    return Words(sources, len(shears.registers) - len(copies), tuple(copies), together, before, after)
 
 
 @dataclass(frozen=True)
@@ -238,20 +238,20 @@ class _Numbering:
         return used & (1 << len(self.within) + len(self.words)) - 1
 
 
-def _numberings(how: Shears) -> tuple[_Numbering, _Numbering]:
+def _numberings(shears: Shears) -> tuple[_Numbering, _Numbering]:
     """Of the source's registers that take part, and of the result's."""
-    words = words_of(how)
-    within = list(words.together[: how.packed])
-    inside = [f2.multiply(how.registers, v) for v in within]
+    words = words_of(shears)
+    within = list(words.together[: shears.packed])
+    inside = [f2.multiply(shears.registers, v) for v in within]
     rows = f2.Echelon(inside)
-    source = [x for x in (*how.before, *how.before_by_warp) if rows.add(x)]
-    source += [x for x in (f2.multiply(how.registers, x) for x in how.after) if rows.add(x)]
+    source = [x for x in (*shears.before, *shears.before_by_warp) if rows.add(x)]
+    source += [x for x in (f2.multiply(shears.registers, x) for x in shears.after) if rows.add(x)]
     numbered = f2.Echelon([*words.free, *within])
-    result = [x for x in how.after if numbered.add(x)]
-    for unit in f2.identity(len(how.registers)):
+    result = [x for x in shears.after if numbered.add(x)]
+    for unit in f2.identity(len(shears.registers)):
         if not numbered.add(unit):
             continue
-        image = f2.multiply(how.registers, unit)
+        image = f2.multiply(shears.registers, unit)
         if rows.add(image):
             source.append(image)
             result.append(unit)
@@ -263,22 +263,22 @@ def _numberings(how: Shears) -> tuple[_Numbering, _Numbering]:
 
 
 @lru_cache(maxsize=1024)
-def steps_of(how: Shears) -> tuple[Step, ...]:
+def steps_of(shears: Shears) -> tuple[Step, ...]:
     """The steps, in order; those that do nothing are left out."""
-    source, result = _numberings(how)
-    each = 1 << how.packed
+    source, result = _numberings(shears)
+    each = 1 << shears.packed
     taken = tuple(f2.span([*source.within, *source.words]))
-    steps: list[Step] = [Pack(taken, each) if how.packed else Rename(taken)]
-    steps += _exchanges(source, how.before, how.before_by_warp, how.packed)
-    places = [source.of(f2.multiply(how.registers, k)) >> how.packed for k in result.words]
+    steps: list[Step] = [Pack(taken, each) if shears.packed else Rename(taken)]
+    steps += _exchanges(source, shears.before, shears.before_by_warp, shears.packed)
+    places = [source.of(f2.multiply(shears.registers, k)) >> shears.packed for k in result.words]
     steps.append(Rename(tuple(f2.span(places))))
-    if how.shuffle_kind != "none":
-        masks = f2.span([f2.multiply(how.lanes_by_register, k) for k in result.words])
-        steps.append(Shuffle(how.shuffle_kind, tuple(masks), how.lanes, how.lanes_by_warp))
-    steps += _exchanges(result, how.after, (), how.packed)
-    if how.packed:
+    if shears.shuffle_kind != "none":
+        masks = f2.span([f2.multiply(shears.lanes_by_register, k) for k in result.words])
+        steps.append(Shuffle(shears.shuffle_kind, tuple(masks), shears.lanes, shears.lanes_by_warp))
+    steps += _exchanges(result, shears.after, (), shears.packed)
+    if shears.packed:
         steps.append(Unpack(each))
-    steps.append(Rename(tuple(f2.span([result.of(1 << i) for i in range(len(how.registers))]))))
+    steps.append(Rename(tuple(f2.span([result.of(1 << i) for i in range(len(shears.registers))]))))
     return tuple(_useful(steps))
 
 

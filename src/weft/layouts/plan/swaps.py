@@ -58,10 +58,10 @@ class Swap:
         """Execute on [warp, lane, word, element]."""
         each, lanes = values.shape[3], np.arange(values.shape[1])
 
-        def permuted(a: Values, b: Values, which: int) -> Values:
+        def permuted(a: Values, b: Values, selector: int) -> Values:
             permuted_words = []
             for odd in (0, 1):
-                places = self.places(each, odd)[which]
+                places = self.places(each, odd)[selector]
                 permuted_words.append(np.stack([(a, b)[word][..., k] for word, k in places], axis=-1))
             return np.where((lanes >> self.lane & 1)[None, :, None, None] == 1, permuted_words[1], permuted_words[0])
 

@@ -116,8 +116,8 @@ class _Transfer:
         places = []
         behind = len(coordinates) - len(self.boxes.box) if desc.type.of_images else 0
         for k in indices:
-            for which, base in reversed(list(enumerate(coordinates))):
-                d = which - behind  # of images only the last coordinate, of channels, is one of the box
+            for dim, base in reversed(list(enumerate(coordinates))):
+                d = dim - behind  # of images only the last coordinate, of channels, is one of the box
                 if behind and d < 1:
                     places.append(c[base])
                     continue

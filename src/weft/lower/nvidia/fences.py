@@ -28,7 +28,7 @@ def insert_fences(program: LaneProgram) -> None:
     if not any(_is_bulk(op) for op in program.body.walk()):
         _drop(program.body)
         return
-    touched = [(op, buffers) for op, how, buffers in touched_buffers(program) if how == "write"]
+    touched = [(op, buffers) for op, kind, buffers in touched_buffers(program) if kind == "write"]
     places = _places(program.body)
     copies = [(op, buffers) for op, buffers in touched if _is_bulk(op)]
     wanted: dict[LaneOp, LaneOp] = {}

@@ -155,7 +155,7 @@ def _crews(c: Context, sites: Sequence[Site]) -> list[Crew]:
 class _Specialized:
     def __init__(self, c: Context, sites: list[Site], crews: list[Crew], nested: bool) -> None:
         self.c, self.sites, self.crews, self.nested = c, {s.op: s for s in sites}, crews, nested
-        self.own = c.program.warps
+        self.main_warps = c.program.warps
         end = max(x.start + x.warps for x in crews)
         self.total = -(-end // 4) * 4 if any(x.registers for x in crews) else end
         self.state: Value | None = None
@@ -165,7 +165,7 @@ class _Specialized:
         budget = self._budget(cap)
         kernel = Block()
         before = c.inside(kernel)
-        c.build.partition = (0, self.own)
+        c.build.partition = (0, self.main_warps)
         if budget:
             kind = "dec" if budget <= c.program.registers else "inc"
             c.build.instruction(f"setmaxnreg.{kind}", [c.number(budget)])
@@ -178,7 +178,7 @@ class _Specialized:
         c.build.add("yield")
         c.restore(before)
         regions = [kernel, *(self._crew(crew, i) for i, crew in enumerate(self.crews))]
-        starts, warps = [0, *(x.start for x in self.crews)], [self.own, *(x.warps for x in self.crews)]
+        starts, warps = [0, *(x.start for x in self.crews)], [self.main_warps, *(x.warps for x in self.crews)]
         end = starts[-1] + warps[-1]
         if self.total > end:  # the rest of the last warp group only gives its registers away
             regions.append(self._idle())
@@ -211,13 +211,13 @@ class _Specialized:
         """What a thread of the kernel itself may have, after the partitions have given theirs away; 0 if none do."""
         if not any(x.registers for x in self.crews):
             return 0
-        if self.own % 4:
+        if self.main_warps % 4:
             return 0
         threads = self.total * self.c.program.lanes
         each = (cap or min(255, REGISTER_FILE // threads)) // 8 * 8
         self.c.program.registers = each
         left = each * threads - sum(n * 4 * self.c.program.lanes for n in self._groups().values())
-        budget = min(MOST_REGISTERS, left // (self.own * self.c.program.lanes)) // 8 * 8
+        budget = min(MOST_REGISTERS, left // (self.main_warps * self.c.program.lanes)) // 8 * 8
         if budget < 24:
             raise CompilationError(
                 f"partitions that ask for {[x.registers for x in self.crews]} registers leave {budget} for the kernel "

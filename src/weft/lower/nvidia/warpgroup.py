@@ -42,20 +42,20 @@ GROUP = 4
 class _Buffer:
     """An operand in shared memory: `rows` are those along M or N."""
 
-    def __init__(self, c: Context, value: SSAValue, which: str, rows: int, depth: int) -> None:
+    def __init__(self, c: Context, value: SSAValue, side: str, rows: int, depth: int) -> None:
         type = value.type
         assert isinstance(type, MemDescType)
         c.only_own(value, "a product with")
         self.c, self.base, self.offset = c, c[value], c.offset_of(value)
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
-        self.rows, self.depth = by_dim if which == "left" else by_dim[::-1]
+        self.rows, self.depth = by_dim if side == "left" else by_dim[::-1]
         matrix = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
         if matrix is None:
-            raise not_readable(value, which, rows, depth, self.bits, c.build.span)
+            raise not_readable(value, side, rows, depth, self.bits, c.build.span)
         self.matrix: Matrix = matrix
         blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
-        self.divided = [basis if which == "left" else basis[::-1] for basis in blocks]
+        self.divided = [basis if side == "left" else basis[::-1] for basis in blocks]
 
     def by_block(self, rows: Sequence[int]) -> list[int]:
         """The rows by which blocks of a cluster move in their own memory, if those of the result move by `rows`."""
@@ -158,13 +158,13 @@ class _Product:
         self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
         self.buffer_b = _Buffer(c, b, "right", n, k)
         trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
-        how = {"registers": is_tensor(a.type), "trans": trans}
-        self.entry = next(x for x in entries if how.items() <= x.params.items())
-        self.held = held(self.layout)
+        variant = {"registers": is_tensor(a.type), "trans": trans}
+        self.entry = next(x for x in entries if variant.items() <= x.params.items())
+        self.registers_at = held(self.layout)
         tile = self.entry.results[0].layout
         assert tile is not None
         self.points = points(tile)
-        self.origins = sorted({(i // 16 * 16, j // n * n) for i, j in self.held})
+        self.origins = sorted({(i // 16 * 16, j // n * n) for i, j in self.registers_at})
         # warps of a group hold rows 16 apart; from the third bit on they are other groups, at other rows or columns
         groups = [tuple(basis) for basis in self.layout.bases["warp"]][2:]
         self.group_rows = [0, 0, *(i for i, _ in groups)]
@@ -201,7 +201,7 @@ class _Product:
         if use_acc is not None and not c.is_true(use_acc):
             is_known = c.known(use_acc) is not None
             scale = c.number(0) if is_known else build.op("arith.extui", [c[use_acc]], "i32")
-        chosen = {at: [self.held[at[0] + x, at[1] + y] for x, y in self.points] for at in self.origins}
+        chosen = {at: [self.registers_at[at[0] + x, at[1] + y] for x, y in self.points] for at in self.origins}
         running = {at: build.rename(value, table) for at, table in chosen.items()}
         k = self.entry.shape[2]
         steps = list(range(0, self.depth, k))

@@ -299,8 +299,8 @@ class _Copy:
         wrong = (state != 1).any(axis=1) & self.box.inside
         if self.batch.options.uninitialized and wrong.any():
             first = int(self.box.shared[wrong][0, 0])
-            how = "was never written" if (state[wrong] == 0).any() else "holds an undefined value"
-            self.fail(UninitializedError, f"a bulk copy reads byte {first} of shared memory, which {how}", first)
+            reason = "was never written" if (state[wrong] == 0).any() else "holds an undefined value"
+            self.fail(UninitializedError, f"a bulk copy reads byte {first} of shared memory, which {reason}", first)
         self.data = self.batch.shared[place]
 
     def write(self) -> None:

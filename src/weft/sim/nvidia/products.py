@@ -99,8 +99,8 @@ def watch(context: Context, op: LaneOp) -> None:
             continue
         for product in context.env[value].flights:
             if product.is_open(context):
-                who = sorted(int(w) for w in context.warps if int(w) in product.groups)
-                thread = context.thread(int(np.searchsorted(context.warps, who[0])))
+                warps = sorted(int(w) for w in context.warps if int(w) in product.groups)
+                thread = context.thread(int(np.searchsorted(context.warps, warps[0])))
                 note = Note("the product was begun here, and has not been waited for", product.op.span)
                 text = f"`{op.name}` uses registers that a wgmma still works on"
                 context.batch.launch.error(InFlightError(text, op.span, thread=thread, others=(note,)))

@@ -102,7 +102,7 @@ class _Reader:
         self.at = 0
         self.scopes: list[dict[str, str]] = [{}]
         self.declared = 0
-        self.found: list[Statement] = []
+        self.statements: list[Statement] = []
         self.is_kernel = is_kernel
         self.labels: dict[str, int] = {}
 
@@ -135,7 +135,7 @@ class _Reader:
                     pass
             else:
                 self._statement()
-        return self.found
+        return self.statements
 
     def _declaration(self) -> None:
         self.take()
@@ -167,7 +167,7 @@ class _Reader:
             if not self.is_kernel:
                 raise PTXError(f"the label `{name}`")
             self.take()
-            self.labels[name] = len(self.found)
+            self.labels[name] = len(self.statements)
             return
         operands: list[Operand] = []
         while self.peek() not in (";", ""):
@@ -177,7 +177,7 @@ class _Reader:
                 operands[-1] = Group((operands[-1], self._operand()))
             if self.peek() == ",":
                 self.take()
-        self.found.append(Statement(guard, _name(name), tuple(operands)))
+        self.statements.append(Statement(guard, _name(name), tuple(operands)))
 
     def _operand(self) -> Operand:
         token = self.take()

@@ -46,9 +46,9 @@ def send(context: Context, op: LaneOp) -> Iterator[Wait]:
         yield Wait(lambda: True, "its turn", op.span)
 
 
-def _send(context: Context, op: LaneOp, who: tuple[int, int], to: Array, at: Array, raw: Array) -> None:
+def _send(context: Context, op: LaneOp, sender: tuple[int, int], to: Array, at: Array, raw: Array) -> None:
     """What one lane sends, by the block that it goes to and the mbarrier that it counts at."""
-    batch, (row, lane) = context.batch, who
+    batch, (row, lane) = context.batch, sender
     thread = context.thread(row, lane)
     own_block = np.full(len(to), int(context.warps[row]) // batch.program.warps)
     ranks, marks = (to >> CLUSTER_BITS) - 1, (at >> CLUSTER_BITS) - 1

@@ -97,10 +97,10 @@ def _semantics(
     views: tuple[str | None, str | None],
     saturates: bool,
 ) -> Callable[..., tuple[Array, ...]]:
-    def view(x: Array, how: str | None) -> Array:
-        if how == "tf32":
+    def view(x: Array, elements: str | None) -> Array:
+        if elements == "tf32":
             return tf32(x)
-        return x.view(np.uint8) if how == "u8" else x
+        return x.view(np.uint8) if elements == "u8" else x
 
     def run(x: Array, y: Array, z: Array) -> tuple[Array, ...]:
         left, right = to_matrix(view(x, views[0]), a), to_matrix(view(y, views[1]), b)

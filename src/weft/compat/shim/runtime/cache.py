@@ -193,32 +193,32 @@ class RemoteCacheManager(CacheManager):
                 hint="TRITON_REMOTE_CACHE_BACKEND names one: triton.runtime.cache:RedisRemoteCacheBackend, say",
             )
         self.key = key
-        self._here = FileCacheManager(key, override=override, dump=dump)
+        self._local = FileCacheManager(key, override=override, dump=dump)
         self._backend = None if override or dump else backend(key)
         """None for files that are for people, and stay here."""
 
     def get_file(self, filename: str) -> str | None:
         """Fetch a file; its path here."""
         if self._backend is None:
-            return self._here.get_file(filename)
+            return self._local.get_file(filename)
         files = self._backend.get([filename])
-        return self._here.put(files[filename], filename) if filename in files else None
+        return self._local.put(files[filename], filename) if filename in files else None
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
         """Send a file; its path here."""
         if self._backend is not None:
             self._backend.put(filename, data if isinstance(data, bytes) else str(data).encode())
-        return self._here.put(data, filename, binary)
+        return self._local.put(data, filename, binary)
 
     def get_group(self, filename: str) -> dict[str, str] | None:
         """Fetch a group of files; None when it is not there or not whole."""
         if self._backend is None:
-            return self._here.get_group(filename)
+            return self._local.get_group(filename)
         name = f"__grp__{filename}"
         try:
             names = json.loads(self._backend.get([name])[name])
             files = self._backend.get(names)
-            return {child: self._here.put(files[child], child) for child in names}
+            return {child: self._local.put(files[child], child) for child in names}
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -226,7 +226,7 @@ class RemoteCacheManager(CacheManager):
         """Remember a group of files that were sent: their names, for paths are other ones elsewhere."""
         if self._backend is not None:
             self._backend.put(f"__grp__{filename}", json.dumps(sorted(group)).encode())
-        return self._here.put_group(filename, group)
+        return self._local.put_group(filename, group)
 
 
 def get_cache_manager(key: str) -> CacheManager:

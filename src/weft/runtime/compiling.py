@@ -284,15 +284,7 @@ def compile(
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
     knobs.weft.apply()
-    values = dict(options or {})
-    if hasattr(options, "__dict__") and not isinstance(options, Mapping):
-        values = dict(vars(options))
-    if knobs.compilation.allow_non_constexpr_globals:
-        values.setdefault("allow_non_constexpr_globals", True)
-    if knobs.language.fp32_default:
-        values.setdefault("default_dot_input_precision", knobs.language.fp32_default)
-    if not knobs.language.default_fp_fusion:
-        values.setdefault("enable_fp_fusion", False)
+    values = _with_knobs(options)
     if isinstance(src, (str, os.PathLike)):
         src = _tile_ir(src)
     if not all(hasattr(src, name) for name in ("name", "ext", "make_ir")):
@@ -341,6 +333,25 @@ def compile(
         raise error.with_traceback(None) from None
     kernel.given_options = values
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
+    _tell(kernel)
+    return kernel
+
+
+def _with_knobs(options: Any) -> dict[str, Any]:
+    """The options of a compilation, given as a mapping or an object, and those that knobs decide."""
+    is_object = hasattr(options, "__dict__") and not isinstance(options, Mapping)
+    values = dict(vars(options) if is_object else options or {})
+    if knobs.compilation.allow_non_constexpr_globals:
+        values.setdefault("allow_non_constexpr_globals", True)
+    if knobs.language.fp32_default:
+        values.setdefault("default_dot_input_precision", knobs.language.fp32_default)
+    if not knobs.language.default_fp_fusion:
+        values.setdefault("enable_fp_fusion", False)
+    return values
+
+
+def _tell(kernel: Any) -> None:
+    """Print how long the stages took, and call the listener, where knobs ask for it."""
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())
         print(f"weft: {kernel.name}: {stages}{'  (from the cache)' if kernel.from_cache else ''}", file=sys.stderr)
@@ -353,7 +364,6 @@ def compile(
             times=knobs.CompileTimes.of(kernel.timings),
             cache_hit=kernel.from_cache,
         )
-    return kernel
 
 
 class _WriteOnly:

@@ -322,7 +322,7 @@ class Evaluator:
     # -- transposition ----------------------------------------------------------------------------------------------
 
     def _transposed(self, value: Value, coords: Coords, read: Callable[[Coords], Form]) -> Form | None:
-        """Read along unrolled bits and turn rows into columns, for all copies of the body at once.
+        """Read along unrolled bits and exchange rows with columns, for all copies of the body at once.
 
         With lanes l and unrolled bits u, a read at pinned u=k whose consecutive elements run along u becomes 2^|u|
         vector reads, one for each value of the lane bits, and log2 rounds of exchanging one register bit with one lane

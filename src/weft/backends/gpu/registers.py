@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.targets.table import first_with, instruction
 
 from .emitter import LLVM, Emitter, Part, Register, Sum, emitter
 
@@ -262,11 +263,37 @@ def _ballot(e: Emitter, op: LaneOp) -> None:
     e.env[op.results[0]] = [e.dialect.ballot(e, n) for n in e.names(op.operands[0])]
 
 
-for _name, _written in {
-    "barrier": lambda e, op: e.dialect.barrier(e, op),
-    "fence": lambda e, op: e.dialect.fence(e, op),
-    "instruction": lambda e, op: e.dialect.instruction(e, op),
-    "await": lambda e, op: e.dialect.wait(e, op),
-    "assembly": lambda e, op: e.dialect.assembly(e, op),
-}.items():
-    emitter(_name)(_written)
+@emitter("barrier")
+def _barrier(e: Emitter, op: LaneOp) -> None:
+    e.dialect.barrier(e, op)
+
+
+@emitter("fence")
+def _fence(e: Emitter, op: LaneOp) -> None:
+    e.dialect.fence(e, op)
+
+
+@emitter("instruction")
+def _instruction(e: Emitter, op: LaneOp) -> None:
+    """As many instructions as the registers of the operands are for; an operand for one takes part in all."""
+    entry = instruction(op.attrs["isa"])
+    if not entry.works_on(e.program.machine):
+        raise e.fail(op, f"the instruction `{entry.name}`", *first_with(entry.name))
+    operands = [(e[v], o.count) for v, o in zip(op.operands, entry.operands, strict=True)]
+    out: list[list[Register]] = [[] for _ in op.results]
+    for i in range(max((len(registers) // count for registers, count in operands), default=1)):
+        given = [r if len(r) == count else r[i * count : (i + 1) * count] for r, count in operands]
+        for registers, made in zip(out, e.dialect.instruction(e, op, entry, given), strict=True):
+            registers += made
+    for value, registers in zip(op.results, out, strict=True):
+        e.env[value] = registers[: value.count]
+
+
+@emitter("await")
+def _await(e: Emitter, op: LaneOp) -> None:
+    e.dialect.wait(e, op)
+
+
+@emitter("assembly")
+def _assembly(e: Emitter, op: LaneOp) -> None:
+    e.dialect.assembly(e, op)

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 
 from weft.base import load
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""

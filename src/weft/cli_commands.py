@@ -20,8 +20,6 @@ from weft.base import LaunchError, WeftError, load
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
 
-__all__ = ["main"]
-
 
 def _size(count: float) -> str:
     """Bytes for people.

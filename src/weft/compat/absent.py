@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 
 from weft.base import Unsupported
 
-__all__ = ["MODULES", "UNSUPPORTED", "add_names", "make_module"]
-
 UNSUPPORTED: dict[str, dict[str, str]] = {
     "building C and C++ with the system's compiler": {
         "triton.runtime.build": (

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from .finder import install
 
-__all__ = ["module_exists", "run_script"]
-
 
 def module_exists(name: str) -> bool:
     """Whether `run_script(name, module=True)` would find a module; imports its packages, as Python does for that."""

@@ -25,13 +25,6 @@ from weft.layouts import NVMMASharedLayout
 
 from .types import blocks_of, mangled
 
-__all__ = [
-    "tensor_descriptor",
-    "tensor_descriptor_im2col",
-    "tensor_descriptor_im2col_type",
-    "tensor_descriptor_type",
-]
-
 
 class tensor_descriptor_type(base_type):
     """The block that is moved, its layout in shared memory, and the types of shape and strides."""

@@ -8,8 +8,6 @@ from typing import Any
 from weft.base import Unsupported
 from weft.language.protocol import TRITON_BUILTIN
 
-__all__ = ["only_on"]
-
 
 def only_on(module: str, target: str, instead: dict[str, str] | None = None) -> Callable[[str], Any]:
     """What makes the builtins of a module that raise Unsupported; `instead` says what there is in the place of some.

@@ -19,8 +19,6 @@ from weft.layouts import SharedLayout
 
 from .types import _descriptor_class, shared_memory_descriptor_type
 
-__all__ = ["shared_memory_descriptor"]
-
 
 def _atomic_scatter(name: str, meaning: str) -> Any:
     def function(self: Any, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:

@@ -11,8 +11,6 @@ from weft.layouts import DistributedLayout, LinearLayout, sketch
 
 from .types import distributed_type, unresolved
 
-__all__ = ["check_threads", "layouts_differ", "not_trivial"]
-
 
 def _shown(title: str, layout: DistributedLayout, shape: Sequence[int]) -> list[str]:
     lines = [f"{title}: {layout!r}"]

@@ -12,8 +12,6 @@ from weft.layouts import DistributedLayout, DotOperandLayout
 
 from .types import layout_of
 
-__all__ = ["check_operands", "check_precision"]
-
 
 def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[DistributedLayout]) -> DistributedLayout:
     """The layout of the accumulator, where operands and accumulator fit together. LayoutError where they do not."""

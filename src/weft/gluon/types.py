@@ -24,17 +24,6 @@ from weft.language.dtypes import block_type, check_shape, dtype
 from weft.language.protocol import base_type
 from weft.layouts import AutoLayout, CoalescedLayout, DistributedLayout, Layout, SharedLayout
 
-__all__ = [
-    "blocks_of",
-    "described",
-    "distributed_type",
-    "layout_of",
-    "mangled",
-    "shared_memory_descriptor_type",
-    "tile_type",
-    "unresolved",
-]
-
 
 def unresolved(layout: Layout) -> bool:
     """Is this a layout that is to be chosen by the compiler yet?"""

@@ -29,8 +29,6 @@ from .protocol import TRITON_BUILTIN, base_type, base_value
 from .tuples import tuple as tuple_value
 from .tuples import type_for_tuple_values
 
-__all__ = ["aggregate", "aggregate_replace", "aggregate_type"]
-
 # What a class has without its author's doing.
 _GIVEN = ("__dict__", "__weakref__", "__init__", "__new__", "__annotations__", "__firstlineno__", "__annotate_func__")
 

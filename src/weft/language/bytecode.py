@@ -13,8 +13,6 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Reads", "code_key", "reads_of"]
-
 _NAMES: Final = frozenset(
     (
         "LOAD_GLOBAL",

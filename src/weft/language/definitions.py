@@ -7,8 +7,6 @@ import inspect
 import re
 from types import CodeType
 
-__all__ = ["DEFINITION", "cut_definition"]
-
 DEFINITION = re.compile(r"\s*(async\s+)?def\s")
 """The first line of a definition, below its decorators."""
 

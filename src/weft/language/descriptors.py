@@ -21,14 +21,6 @@ from .protocol import base_type, base_value, builtin, builtin_named
 from .tuples import tuple as _tuple
 from .tuples import tuple_type
 
-__all__ = [
-    "descriptor_ir_type",
-    "tensor_descriptor",
-    "tensor_descriptor_base",
-    "tensor_descriptor_base_type",
-    "tensor_descriptor_type",
-]
-
 
 @lru_cache(maxsize=256)
 def descriptor_ir_type(block: block_type) -> Any:

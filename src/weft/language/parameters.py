@@ -12,8 +12,6 @@ import inspect
 import re
 from typing import Any, Final
 
-__all__ = ["KernelParam"]
-
 # Spellings of an annotation that fix a parameter's type -> the name in a signature.
 _TYPE_NAMES: Final = {
     "bool": "u1", "int1": "u1", "uint1": "u1", "i1": "u1", "u1": "u1",

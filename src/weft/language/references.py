@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final
 
-__all__ = ["MISSING", "Cells", "FindReferences", "Scope"]
-
 
 class _Missing:
     def __repr__(self) -> str:

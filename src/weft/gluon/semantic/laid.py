@@ -25,8 +25,6 @@ from weft.machines import DEFAULT
 from ..mismatch import check_threads, layouts_differ, not_trivial
 from ..types import described, distributed_type, layout_of, tile_type, unresolved
 
-__all__ = ["Laid"]
-
 
 class Laid(TritonSemantic):
     """Operations on tiles in registers."""

@@ -24,8 +24,6 @@ from weft.language.tuples import tuple as _tuple
 
 from .shared import SharedMemory
 
-__all__ = ["Partitions"]
-
 
 def _i32s(values: Sequence[int]) -> DenseArrayBase[Any]:
     return DenseArrayBase.from_list(i32, values)

@@ -20,8 +20,6 @@ from ..memory import shared_memory_descriptor
 from ..types import described, distributed_type, shared_memory_descriptor_type
 from .laid import Laid
 
-__all__ = ["SharedMemory"]
-
 
 class SharedMemory(Laid):
     """Operations on descriptors of shared memory."""

@@ -21,8 +21,6 @@ from ..dtypes import pointer_type
 from ..tensors import tensor
 from .base import IncompatibleTypeErrorImpl, SemanticBase, block_shape
 
-__all__ = ["Arithmetic"]
-
 
 class Arithmetic(SemanticBase):
     """Operators on tensors."""

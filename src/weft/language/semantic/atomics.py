@@ -23,8 +23,6 @@ from .arithmetic import Arithmetic
 from .base import block_shape
 from .memory import Memory
 
-__all__ = ["Atomics"]
-
 _SEMANTICS = {
     "acquire": tt.MemSemantic.ACQUIRE,
     "release": tt.MemSemantic.RELEASE,

@@ -18,8 +18,6 @@ from ..dtypes import block_type, dtype
 from ..tensors import tensor
 from .base import SemanticBase
 
-__all__ = ["Casts"]
-
 
 class Casts(SemanticBase):
     """Changes of the element type."""

@@ -20,8 +20,6 @@ from ..tensors import tensor
 from .base import block_shape, shape_text
 from .memory import Memory
 
-__all__ = ["Descriptors"]
-
 _ADDABLE = ("uint32", "int32", "uint64", "fp32", "fp16", "bf16")
 _ORDERED = ("uint32", "int32", "uint64", "int64", "fp16", "bf16")
 _BITS = ("uint32", "int32", "uint64", "int64")

@@ -17,8 +17,6 @@ from ..tensors import tensor
 from .base import block_shape, shape_text
 from .hints import HintChecks
 
-__all__ = ["Diagnostics"]
-
 
 class Diagnostics(HintChecks):
     """What a kernel says about itself."""

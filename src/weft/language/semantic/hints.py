@@ -24,8 +24,6 @@ from ..tensors import tensor
 from .arithmetic import Arithmetic
 from .base import block_shape
 
-__all__ = ["HintChecks"]
-
 
 class HintChecks(Arithmetic):
     """Assertions that hints hold."""

@@ -19,8 +19,6 @@ from ..tensors import tensor
 from .base import block_shape, shape_text
 from .shapes import Shapes
 
-__all__ = ["LinearAlgebra"]
-
 _PRECISIONS = {p.name.lower(): p for p in tt.InputPrecision}
 _FORMATS = {
     "fp16": tt.ScaleDotElemType.FP16,

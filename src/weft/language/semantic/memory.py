@@ -22,8 +22,6 @@ from ..dtypes import block_type, dtype, pointer_type
 from ..tensors import tensor
 from .base import SemanticBase, block_shape, shape_text
 
-__all__ = ["Memory"]
-
 _LOAD_CACHE = {
     ".ca": tt.CacheModifier.CA,
     ".cg": tt.CacheModifier.CG,

@@ -15,8 +15,6 @@ from ..dtypes import block_of, check_shape, dtype
 from ..tensors import tensor
 from .base import SemanticBase, block_shape, shape_text
 
-__all__ = ["Shapes"]
-
 
 class Shapes(SemanticBase):
     """Program ids, ranges, constants; reshape, permute, join and their kind."""

@@ -230,21 +230,6 @@ def test_quotient(rng: random.Random) -> None:
     assert not mixed.is_trivial_over(["warp"]) and mixed.quotient(["warp"]) is None
 
 
-@given(seeds)
-def test_consecutive(rng: random.Random) -> None:
-    """The largest run by trying: aligned runs of inputs give aligned runs of outputs, whatever the other bits."""
-    ins = rng.choice([("register",), ("register", "lane")])
-    x = layout(rng, permutation(rng, rng.randrange(1, 6), rng.randrange(2)), 5, ins, ("dim0", "dim1"))
-    table = [x._coordinates(c)[0] for c in x.table().tolist()]
-    most, first = 1, x.in_dims["register"]
-    for n in (2, 4, 8, 16, 32):
-        if n <= min(first, x.out_dims["dim0"]):
-            runs = [table[i : i + n] for i in range(0, len(table), n)]
-            if all(run == list(range(run[0], run[0] + n)) and run[0] % n == 0 for run in runs):
-                most = n
-    assert x.num_consecutive() == most
-
-
 BAD = {
     "size": (lambda: LinearLayout.identity_1d(3, "lane", "dim0"), "the size of lane must be a power of two, got 3"),
     "negative": (

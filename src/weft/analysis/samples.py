@@ -195,9 +195,7 @@ def _as_width(numbers: Numbers, width: int, signed: bool) -> Numbers:
     return np.where(low >> (width - 1) != 0, low - (1 << width), low) if signed and width > 1 else low
 
 
-def _fitted(
-    op: Operation, value: SSAValue, exact: Numbers, signed: bool, wraps: tuple[Wrap, ...], *, meant: bool = False
-) -> Known:
+def _fitted(op: Operation, value: SSAValue, exact: Numbers, signed: bool, wraps: tuple[Wrap, ...]) -> Known:
     """A result that is `exact` before it is cut to the width of its type."""
     width = _width(value)
     if width >= 64:
@@ -205,9 +203,8 @@ def _fitted(
     low, high = _limits(width, signed)
     if width == 1 or (low <= exact.min() and exact.max() <= high):
         return Known(exact & 1 if width == 1 else exact, wraps)
-    if not meant:
-        wraps = (*wraps, Wrap(op, (exact < low) | (exact > high), exact, signed))
-    return Known(_as_width(exact, width, signed), wraps)
+    wrap = Wrap(op, (exact < low) | (exact > high), exact, signed)
+    return Known(_as_width(exact, width, signed), (*wraps, wrap))
 
 
 # -- rules -------------------------------------------------------------------------------------------------------

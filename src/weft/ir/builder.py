@@ -313,10 +313,9 @@ class Builder:
 
     # -- control flow ------------------------------------------------------------------------------------------
 
-    def if_(self, condition: SSAValue, result_types: Sequence[Attribute] = (), with_else: bool = True) -> scf.IfOp:
+    def if_(self, condition: SSAValue, result_types: Sequence[Attribute]) -> scf.IfOp:
         """An `scf.if` whose branches are still empty."""
-        regions = (Region(Block()), Region(Block()) if with_else else Region())
-        return self.create(scf.IfOp, (condition,), result_types, {}, {}, regions)
+        return self.create(scf.IfOp, (condition,), result_types, {}, {}, (Region(Block()), Region(Block())))
 
     def while_(self, init: Sequence[SSAValue], result_types: Sequence[Attribute]) -> scf.WhileOp:
         """An `scf.while` whose two regions, given the carried values, are still empty."""

@@ -162,25 +162,6 @@ class LinearMap:
             at += log
         return masks
 
-    def num_consecutive(self) -> int:
-        """The largest n such that inputs 0 .. n-1 of the first dimension give outputs 0 .. n-1 of the first dimension.
-
-        More: n consecutive inputs from a multiple of n on give consecutive outputs. Triton's getNumConsecutiveInOut.
-        """
-        if not self._ins or not self._outs:
-            return 1
-        log, width = self._ins[0][1], self._outs[0][1]
-        count = 0
-        while count < min(log, width) and self._columns[count] == 1 << count:
-            count += 1
-        low = (1 << width) - 1
-        others = 0
-        for column in self._columns[count:]:
-            others |= column & low
-        while count and others & ((1 << count) - 1):  # another basis must not touch the run's bits
-            count -= 1
-        return 1 << count
-
     # -- evaluating ---------------------------------------------------------------------------------------------------
 
     def apply(self, point: Mapping[str, T] | None = None, /, **dims: T) -> dict[str, T]:

@@ -23,7 +23,7 @@ from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, Type, const, vec
+from weft.backends.llvm.values import I64, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, RegisterBlock
@@ -256,16 +256,11 @@ def multiply(
             block(panel_at, column, row)
 
 
-def _lanes_type(p: Plan, elem: str, times: int = 1) -> Type:
-    lanes = p.lanes * times
-    return vec(llvm_type(elem).elem, lanes if lanes > 1 else 0)
-
-
 def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
     at = f.gep(llvm_type(p.packed), row, const(I64, j * p.lanes * p.pair))
     if p.instruction == "vpdpwssd" or p.instruction == "dpbf16":
         return f.load(vec("i32", p.lanes), at, 4)
-    return f.load(_lanes_type(p, p.packed), at, 4)
+    return f.load(vec(llvm_type(p.packed).elem, p.lanes if p.lanes > 1 else 0), at, 4)
 
 
 def _a_broadcast(f: Function, p: Plan, at: Reg) -> Reg:

@@ -215,9 +215,7 @@ class Function:
         return self.emit(type, f"phi {type} " + ", ".join(f"[ {v.name}, %{b} ]" for v, b in incoming))
 
     @contextmanager
-    def loop(
-        self, start: Value, stop: Value, step: Value, at_least_once: bool = False, metadata: str = ""
-    ) -> Iterator[Value]:
+    def loop(self, start: Value, stop: Value, step: Value, at_least_once: bool = False) -> Iterator[Value]:
         """Run the body for start, start+step, ... below stop (signed compare)."""
         body, done = self.new_label("body"), self.new_label("done")
         before = self.block
@@ -235,7 +233,7 @@ class Function:
             mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"
         )
         self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
-        self.do(f"br i1 {self.icmp('slt', following, stop).name}, label %{body}, label %{done}{metadata}")
+        self.do(f"br i1 {self.icmp('slt', following, stop).name}, label %{body}, label %{done}")
         self.start(done)
 
     def loop_carrying(
@@ -246,7 +244,6 @@ class Function:
         inits: Sequence[Value],
         body: Callable[[Value, list[Value]], Sequence[Value]],
         at_least_once: bool = False,
-        metadata: str = "",
         may_wrap: bool = False,
     ) -> list[Value]:
         """As `loop`, with values carried from round to round; gives the last ones (the inits if no round ran).
@@ -274,7 +271,7 @@ class Function:
         self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
         again = self.icmp("ugt", self.sub(stop, i), step) if may_wrap else self.icmp("slt", following, stop)
         last = self.block
-        self.do(f"br i1 {again.name}, label %{head}, label %{done}{metadata}")
+        self.do(f"br i1 {again.name}, label %{head}, label %{done}")
         self.start(done)
         if at_least_once:
             return results

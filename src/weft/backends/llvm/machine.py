@@ -28,14 +28,14 @@ def initialize() -> str:
 
 
 @lru_cache(maxsize=8)
-def target_machine(cpu: CPU, level: int = 2) -> llvm.TargetMachine:
+def target_machine(cpu: CPU) -> llvm.TargetMachine:
     """LLVM's target machine for a processor."""
     triple = initialize()
     flags = cpu.feature_string
     if cpu.vector_bytes == 64:  # LLVM would rather use half of a 512-bit register
         flags += ",-prefer-256-bit"
     target = llvm.Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu.name, features=flags, opt=level, reloc="pic", codemodel="default")
+    return target.create_target_machine(cpu=cpu.name, features=flags, opt=2, reloc="pic", codemodel="default")
 
 
 def parse(text: str) -> llvm.ModuleRef:

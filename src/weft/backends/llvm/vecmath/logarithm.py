@@ -318,25 +318,21 @@ def log_double(x: X) -> X:
     return log_domain(x, _log_near_one(m - 1.0, e))
 
 
-def log_mantissa_pair(m: X, m_low: X | None = None) -> Pair:
-    """log m as a pair, for m (plus m_low) in [0.7, 1.42]."""
-    top: Pair = (m - 1.0, m.const(0.0) if m_low is None else m_low)
-    if m_low is not None:
-        top = dd.quick_two_sum(*top)
+def log_pair(x: X) -> Pair:
+    """The logarithm of a positive finite double as a pair."""
+    e, m = split_exponent(x)
+    return dd.add(dd.mul_const(e, LN2_PAIR), _log_mantissa_pair(m))
+
+
+def _log_mantissa_pair(m: X) -> Pair:
+    """log m as a pair, for m in [0.7, 1.42]."""
+    top = (m - 1.0, m.const(0.0))
     s = dd.div(top, dd.add_single(top, 2.0))
     z = dd.mul(s, s)
     tail = estrin(z[0], _SERIES_PAIR)
     series = dd.add_quick(dd.constant(m, _TWO_THIRDS), dd.two_prod(z[0], tail))
     cube = dd.mul(dd.mul(s, z), series)
     return dd.add_quick((s[0] + s[0], s[1] + s[1]), cube)
-
-
-def log_pair(x: X, x_low: X | None = None) -> Pair:
-    """The logarithm of a positive finite double (plus x_low, small beside it) as a pair."""
-    e, m = split_exponent(x)
-    low = None if x_low is None else x_low * (m / x)
-    head = dd.mul_const(e, LN2_PAIR)
-    return dd.add(head, log_mantissa_pair(m, low))
 
 
 def _log_scaled(x: X, unit: Pair2, two: Pair2) -> X:

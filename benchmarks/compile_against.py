@@ -53,8 +53,10 @@ class Worker:
 
 
 def environment(tree: Path, cache: Path) -> dict[str, str]:
-    """The variables of a process that runs a tree."""
-    return {**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree / 'tests'}", "WEFT_CACHE_DIR": str(cache)}
+    """The variables of a process that runs a tree, which keeps the bytecode of its modules as an installed one does."""
+    own = {"PYTHONPATH": f"{tree / 'src'}:{tree / 'tests'}", "WEFT_CACHE_DIR": str(cache)}
+    own |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{cache}-bytecode"}
+    return {**os.environ, **own}
 
 
 def serve(target: str) -> None:

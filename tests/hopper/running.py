@@ -30,7 +30,7 @@ EVERY = [
 ]
 """Copies that land at either end, and warps in several orders."""
 
-assert weft.ir.gpu.ttng is not None
+assert weft.ir.gpu.ttg is not None
 
 
 @dataclass

@@ -15,7 +15,7 @@ import weft.language as tl
 from weft.compiler import ASTSource, GPUTarget
 from weft.compiler.stages import make_options
 from weft.ir import int_value, verify
-from weft.ir.gpu.ttng import WarpGroupDotWaitOp
+from weft.ir.nvidia.ttng import WarpGroupDotWaitOp
 from weft.lower import lower
 from weft.machines import machine_of
 from weft.passes import tile_pipeline

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.base.remarks import RemarkCollector
 from weft.ir import parse_module
 from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp
+from weft.ir.nvidia.ttng import FenceAsyncSharedOp
 from weft.lower import lower
 from weft.machines import Machine, machine_of
 from weft.passes import nvidia, tile_pipeline

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 import weft
 import weft.language as tl
 from weft.ir import parse_module, print_module, verify
-from weft.ir.gpu.ttng import WarpGroupDotOp
+from weft.ir.nvidia.ttng import WarpGroupDotOp
 from weft.passes.nvidia.start_from_zero import start_from_zero
 
 LAYOUTS = """

@@ -1,6 +1,7 @@
 """The registry of vendors, the only place that names them: in which rooms each has what is its own.
 
     machines/   its processors, as rows                            `ROWS`, and where it wants `generation_of`, `name_of`
+    ir/         operations of layout IR that only it has           a dialect, with its text and rules
     targets/    its instructions                                   `INSTRUCTIONS`
     passes/     what only its matrix units and copies need         `PASSES`
     lower/      operations that only it has                        `LOWERING`
@@ -30,8 +31,8 @@ __all__ = ["after_joining", "join", "part", "part_of", "vendors_with"]
 VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
     for vendor, rooms in {
-        "nvidia": "machines targets passes lower sim compiler",
-        "amd": "machines",
+        "nvidia": "machines ir targets passes lower sim compiler",
+        "amd": "machines ir",
         "intel": "machines",
     }.items()
 }

@@ -1,4 +1,4 @@
-"""Rules of the operations on shared memory, asynchronous copies, mbarriers and warp groups."""
+"""Rules of the operations on shared memory, asynchronous copies and partitions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
 
 from weft.base import LayoutError
 from weft.layouts import LinearLayout, reshape_result, trans_result
@@ -16,28 +16,22 @@ from .. import tt
 from ..attrs import int_value, ints_of
 from ..check.rules import dims, fail, need_same, need_same_shape, need_tile, rule, show
 from ..types import (
-    TensorDescType,
-    bit_width,
     element_of,
     i1,
     i8,
-    i16,
-    i32,
-    i64,
     is_tensor,
     like,
-    numel_of,
     ptr_of,
     shape_of,
-    signless,
 )
-from . import ttg, ttng
+from . import ttg
 from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType, allocated_bytes
 
 __all__: list[str] = []
 
 
-def _memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDescType:
+def need_memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDescType:
+    """The type of an operand that is memory, and may be written to if `mutable`."""
     if not isinstance(value.type, MemDescType):
         fail(op, f"expected memory (!ttg.memdesc), got {show(value)}")
     if mutable and not value.type.data.mutable:
@@ -45,7 +39,7 @@ def _memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDescTyp
     return value.type
 
 
-def _holds(op: Operation, memory: MemDescType, tile: SSAValue) -> None:
+def need_held(op: Operation, memory: MemDescType, tile: SSAValue) -> None:
     """The tile is what the memory holds."""
     if need_tile(op, tile) != memory.shape or element_of(tile.type) != memory.element_type:
         fail(op, f"memory and tile differ in shape or elements\n    memory  {memory.text()}\n    tile    {show(tile)}")
@@ -62,11 +56,11 @@ def _tokens(op: Operation, *values: SSAValue | None) -> None:
 
 @rule(ttg.LocalAllocOp)
 def _local_alloc(op: ttg.LocalAllocOp) -> None:
-    memory = _memory(op, op.result)
+    memory = need_memory(op, op.result)
     if memory.data.space != SHARED_MEMORY:
         fail(op, f"allocates shared memory, not {memory.data.space}")
     if op.src is not None:
-        _holds(op, memory, op.src)
+        need_held(op, memory, op.src)
     elif not memory.data.mutable:
         fail(op, f"memory with nothing in it must be mutable, got {memory.text()}")
     if memory.data.allocated != memory.shape:
@@ -75,18 +69,18 @@ def _local_alloc(op: ttg.LocalAllocOp) -> None:
 
 @rule(ttg.LocalDeallocOp)
 def _local_dealloc(op: ttg.LocalDeallocOp) -> None:
-    _memory(op, op.src)
+    need_memory(op, op.src)
 
 
 @rule(ttg.LocalLoadOp)
 def _local_load(op: ttg.LocalLoadOp) -> None:
-    _holds(op, _memory(op, op.src), op.result)
+    need_held(op, need_memory(op, op.src), op.result)
     _tokens(op, op.token)
 
 
 @rule(ttg.LocalStoreOp)
 def _local_store(op: ttg.LocalStoreOp) -> None:
-    _holds(op, _memory(op, op.dst, mutable=True), op.src)
+    need_held(op, need_memory(op, op.dst, mutable=True), op.src)
 
 
 @rule(ttg.LocalGatherOp, ttg.LocalScatterOp)
@@ -106,7 +100,7 @@ def _picked_atomic(op: ttg.LocalAtomicScatterRMWOp) -> None:
 
 def _check_picked(op: Any, writes: bool, tile: SSAValue) -> None:
     """An index for each element of a tile, of memory of the same elements."""
-    memory = _memory(op, op.operands[0], mutable=writes)
+    memory = need_memory(op, op.operands[0], mutable=writes)
     shape, axis = need_tile(op, op.indices), int_value(op.axis)
     if need_tile(op, tile) != shape or tile.type.encoding != op.indices.type.encoding:  # type: ignore[attr-defined]
         fail(op, f"an index for each element, in one layout: {show(op.indices)} and {show(tile)}")
@@ -142,7 +136,7 @@ def _same_elements(op: Operation, source: MemDescType, result: MemDescType) -> N
 
 @rule(ttg.MemDescIndexOp)
 def _index(op: ttg.MemDescIndexOp) -> None:
-    source, result = _memory(op, op.src), _memory(op, op.result)
+    source, result = need_memory(op, op.src), need_memory(op, op.result)
     _same_elements(op, source, result)
     if result.shape != source.shape[1:]:
         fail(op, f"one of {dims(source.shape)} has the shape {dims(source.shape[1:])}, not {dims(result.shape)}")
@@ -152,7 +146,7 @@ def _index(op: ttg.MemDescIndexOp) -> None:
 
 @rule(ttg.MemDescSubsliceOp)
 def _subslice(op: ttg.MemDescSubsliceOp) -> None:
-    source, result = _memory(op, op.src), _memory(op, op.result)
+    source, result = need_memory(op, op.src), need_memory(op, op.result)
     _same_elements(op, source, result)
     offsets = ints_of(op.properties["offsets"])
     if not len(offsets) == len(source.shape) == len(result.shape):
@@ -188,7 +182,7 @@ def _follows(
 
 @rule(ttg.MemDescTransOp)
 def _trans(op: ttg.MemDescTransOp) -> None:
-    source, result = _memory(op, op.src), _memory(op, op.result)
+    source, result = need_memory(op, op.src), need_memory(op, op.result)
     _same_elements(op, source, result)
     order = ints_of(op.properties["order"])
     if sorted(order) != list(range(len(source.shape))):
@@ -201,7 +195,7 @@ def _trans(op: ttg.MemDescTransOp) -> None:
 
 @rule(ttg.MemDescReshapeOp)
 def _reshape(op: ttg.MemDescReshapeOp) -> None:
-    source, result = _memory(op, op.src), _memory(op, op.result)
+    source, result = need_memory(op, op.src), need_memory(op, op.result)
     _same_elements(op, source, result)
     if prod(source.shape) != prod(result.shape):
         fail(op, f"{source.text()} and {result.text()} differ in the number of elements")
@@ -210,7 +204,7 @@ def _reshape(op: ttg.MemDescReshapeOp) -> None:
 
 @rule(ttg.MemDescReinterpretOp)
 def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
-    source, result = _memory(op, op.src), _memory(op, op.result)
+    source, result = need_memory(op, op.src), need_memory(op, op.result)
     _view(op, source, result)
     have, need = allocated_bytes(op.src), result.bytes
     if have is not None and need > have:
@@ -222,7 +216,7 @@ def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
 
 @rule(ttg.AsyncCopyGlobalToLocalOp)
 def _async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> None:
-    memory = _memory(op, op.result, mutable=True)
+    memory = need_memory(op, op.result, mutable=True)
     element = element_of(op.src.type)
     if not is_tensor(op.src.type) or not isinstance(element, tt.PtrType):
         fail(op, f"expected a tile of pointers, got {show(op.src)}")
@@ -272,130 +266,6 @@ def _warp_end(op: Operation) -> None:
     wanted = ttg.WarpSpecializeOp if isinstance(op, ttg.WarpYieldOp) else ttg.WarpSpecializePartitionsOp
     if not isinstance(parent, wanted):
         fail(op, f"stands at the end of a region of {wanted.name}")
-
-
-# -- Hopper: products ----------------------------------------------------------------------------------------------
-
-
-def _matrix(op: Operation, value: SSAValue) -> tuple[tuple[int, ...], Attribute]:
-    if isinstance(value.type, MemDescType):
-        return value.type.shape, value.type.element_type
-    return need_tile(op, value), element_of(value.type)
-
-
-@rule(ttng.WarpGroupDotOp)
-def _warp_group_dot(op: ttng.WarpGroupDotOp) -> None:
-    need_same(op, "accumulator and result", op.c, op.d)
-    _memory(op, op.b)
-    (a, x), (b, y) = _matrix(op, op.a), _matrix(op, op.b)
-    c = need_tile(op, op.c)
-    if not len(a) == len(b) == len(c) == 2:
-        fail(op, f"expected matrices, got {dims(a)}, {dims(b)} and {dims(c)}")
-    if a[1] != b[0] or c != (a[0], b[1]):
-        fail(op, f"{dims(a)} times {dims(b)} into {dims(c)}")
-    if bit_width(x) != bit_width(y):
-        fail(op, f"cannot multiply {show(op.a)} by {show(op.b)}")
-    if c[0] % 64:
-        fail(op, f"wgmma computes 64 rows at a time, the accumulator has {c[0]}", "tt.dot computes other shapes")
-
-
-@rule(ttng.WarpGroupDotWaitOp)
-def _warp_group_dot_wait(op: ttng.WarpGroupDotWaitOp) -> None:
-    if [v.type for v in op.operands] != [v.type for v in op.results]:
-        fail(op, "each operand is a result")
-
-
-# -- Hopper: mbarriers ---------------------------------------------------------------------------------------------
-
-
-def _barrier(op: Operation, value: SSAValue) -> None:
-    memory = _memory(op, value, mutable=True)
-    if memory.element_type != i64 or len(memory.shape) != 1:
-        fail(op, f"an mbarrier is one i64 for each block (!ttg.memdesc<1xi64, ...>), got {show(value)}")
-
-
-@rule(ttng.AsyncSharedStoreOp)
-def _async_shared_store(op: ttng.AsyncSharedStoreOp) -> None:
-    _holds(op, _memory(op, op.dst, mutable=True), op.src)
-    _barrier(op, op.mbarrier)
-
-
-@rule(
-    ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.ArriveBarrierOp,
-    ttng.AsyncCopyMbarrierArriveOp,
-)  # fmt: skip
-def _mbarrier(op: Operation) -> None:
-    _barrier(op, op.operands[0])
-    count = op.properties.get("count")
-    if count is not None and int_value(count) < 1:
-        fail(op, f"the count must be 1 or more, got {int_value(count)}")
-    if isinstance(op, ttng.WaitBarrierOp):
-        if op.phase.type != i32:
-            fail(op, f"the phase is i32, got {show(op.phase)}")
-        for value in op.deps:
-            _memory(op, value)
-    pred = getattr(op, "pred", None)
-    if pred is not None and pred.type != i1:
-        fail(op, f"the predicate is i1, got {show(pred)}")
-
-
-# -- Hopper: tensors -----------------------------------------------------------------------------------------------
-
-
-def _block(op: Operation, desc: SSAValue, memory: SSAValue) -> TensorType[Attribute]:
-    """The block that the descriptor describes; the memory holds it."""
-    if not isinstance(desc.type, TensorDescType):
-        fail(op, f"expected a tensor descriptor, got {show(desc)}")
-    block, described = desc.type.block_type, _memory(op, memory)
-    if element_of(signless(block)) != described.element_type or numel_of(block) != prod(described.shape):
-        fail(op, f"a block of {show(desc)} cannot be {show(memory)}")
-    return block
-
-
-@rule(ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp)
-def _tma(op: Operation) -> None:
-    loads = isinstance(op, ttng.AsyncTMACopyGlobalToLocalOp)
-    memory: SSAValue = op.result if loads else op.src  # type: ignore[attr-defined]
-    block = _block(op, op.operands[0], memory)
-    if op.operands[0].type.of_images:  # type: ignore[attr-defined]
-        fail(op, f"a descriptor of images is for loads of images, got {show(op.operands[0])}")
-    if loads:
-        _barrier(op, op.barrier)  # type: ignore[attr-defined]
-        _memory(op, memory, mutable=True)
-    coordinates = op.coord  # type: ignore[attr-defined]
-    if len(coordinates) != len(shape_of(block)) or any(v.type != i32 for v in coordinates):
-        fail(op, f"a block of {len(shape_of(block))} dimensions needs as many coordinates, i32 each")
-
-
-@rule(ttng.AsyncTMACopyImagesToLocalOp)
-def _tma_images(op: ttng.AsyncTMACopyImagesToLocalOp) -> None:
-    block = _block(op, op.desc, op.result)
-    if not isinstance(op.desc.type, TensorDescType) or not op.desc.type.of_images or len(shape_of(block)) != 2:
-        fail(op, f"needs a descriptor of pixels and channels (!ttng.tensordesc_im2col), got {show(op.desc)}")
-    _barrier(op, op.barrier)
-    _memory(op, op.result, mutable=True)
-    rank = len(op.coord)
-    if not 3 <= rank <= 5 or len(op.offsets) != rank - 2:
-        fail(op, f"images have 3 to 5 coordinates and two offsets less, got {rank} and {len(op.offsets)}")
-    if any(v.type != i32 for v in op.coord) or any(v.type != i16 for v in op.offsets):
-        fail(op, "coordinates are i32, offsets i16")
-
-
-@rule(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
-def _tma_rows(op: ttng.AsyncTMAGatherOp | ttng.AsyncTMAScatterOp) -> None:
-    if not isinstance(op.desc.type, TensorDescType):
-        fail(op, f"expected a tensor descriptor, got {show(op.desc)}")
-    if len(need_tile(op, op.x_offsets)) != 1 or element_of(op.x_offsets.type) != i32 or op.y_offset.type != i32:
-        fail(op, f"rows are a tile of i32, the column an i32, got {show(op.x_offsets)} and {show(op.y_offset)}")
-    _memory(op, op.result if isinstance(op, ttng.AsyncTMAGatherOp) else op.src)
-    if isinstance(op, ttng.AsyncTMAGatherOp):
-        _barrier(op, op.barrier)
-
-
-@rule(ttng.ReinterpretTensorDescOp)
-def _reinterpret_desc(op: ttng.ReinterpretTensorDescOp) -> None:
-    if not isinstance(op.rawDesc.type, tt.PtrType) or not isinstance(op.result.type, TensorDescType):
-        fail(op, f"makes a tensor descriptor of a pointer, got {show(op.rawDesc)} to {show(op.result)}")
 
 
 @rule(ttg.PredicateStageOp)

@@ -1,4 +1,4 @@
-"""How the operations of `ttg` and `ttng` are written; see `weft.ir.text.forms` for what the pieces are."""
+"""How the operations of `ttg` are written; see `weft.ir.text.forms` for what the pieces are."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..text.elements import (
     words,
 )
 from ..text.values import ValueReader
-from ..types import PtrType, element_of, i1, i16, i32, like
-from . import rows, ttg, ttng
+from ..types import PtrType, element_of, i1, i32, like
+from . import rows, ttg
 from .memory import async_token
 
-__all__ = ["AllTypes", "Number", "Numbers", "form"]
+__all__ = ["ATTRS", "HINTS", "NOT_VOLATILE", "AllTypes", "Number", "Numbers", "as_group", "each_is", "form", "is_type"]
 
 
 # -- pieces that only these operations have ------------------------------------------------------------------------
@@ -105,16 +105,18 @@ class AllTypes:
 # -- how types follow from each other ------------------------------------------------------------------------------
 
 
-def _is(type: Attribute) -> Rule:
+def is_type(type: Attribute) -> Rule:
     """One type, for every operand or for the result of the group."""
     return lambda parts: (type,)
 
 
-def _each(type: Attribute, group: str) -> Rule:
+def each_is(type: Attribute, group: str) -> Rule:
+    """The same for each operand of a group of several."""
     return lambda parts: (type,) * len(parts.operands.get(group, ()))
 
 
-def _as(group: str) -> Rule:
+def as_group(group: str) -> Rule:
+    """The types of another group."""
     return lambda parts: tuple(parts.types[group])
 
 
@@ -149,8 +151,8 @@ ATTRS = Attributes()
 _MEMDESC = "!ttg.memdesc"
 _CACHE = Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE)
 _EVICT = Choice("evict", words(tt.EvictionPolicy, NORMAL="evict_normal"), tt.EvictionPolicy.NORMAL)
-_HINTS = Hints(cacheModifier=_CACHE, evictionPolicy=_EVICT)
-_FALSE = {"isVolatile": bool_attr(False)}
+HINTS = Hints(cacheModifier=_CACHE, evictionPolicy=_EVICT)
+NOT_VOLATILE = {"isVolatile": bool_attr(False)}
 _CAST = (Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result"))
 
 # fmt: off
@@ -163,7 +165,7 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttg.LocalDeallocOp: form(Value("src"), ATTRS, " : ", Type("src")),
     ttg.LocalLoadOp: form(
         Value("src"), Maybe(" token ", Value("token")), ATTRS, " : ", Type("src"), " -> ", Type("result"),
-        token=_is(async_token),
+        token=is_type(async_token),
     ),
     ttg.LocalStoreOp: form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
     ttg.LocalGatherOp: form(
@@ -182,7 +184,7 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttg.LocalBarrierOp: form(ATTRS),
     ttg.GlobalScratchAllocOp: form(ATTRS, " : ", Type("result")),
     ttg.MemDescIndexOp: form(
-        Value("src"), "[", Value("index"), "]", ATTRS, " : ", Type("src"), " -> ", Type("result"), index=_is(i32),
+        Value("src"), "[", Value("index"), "]", ATTRS, " : ", Type("src"), " -> ", Type("result"), index=is_type(i32),
     ),
     ttg.MemDescSubsliceOp: form(
         Value("src"), Numbers("offsets"), ATTRS, " : ", Type("src"), " -> ", Type("result"), hidden="offsets",
@@ -191,24 +193,25 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttg.MemDescReshapeOp: form(*_CAST),
     ttg.MemDescReinterpretOp: form(*_CAST),
     ttg.AsyncCopyGlobalToLocalOp: form(
-        Value("src"), ", ", Value("result"), Maybe(" mask ", Value("mask")), Maybe(" other ", Value("other")), _HINTS,
+        Value("src"), ", ", Value("result"), Maybe(" mask ", Value("mask")), Maybe(" other ", Value("other")), HINTS,
         ATTRS, " : ", Type("src"), " -> ", Type("result", short=_MEMDESC), hidden="cache evict",
-        defaults={**_FALSE, "contiguity": i32_attr(1)}, mask=_truth("src"), other=_loaded, token=_is(async_token),
+        defaults={**NOT_VOLATILE, "contiguity": i32_attr(1)}, mask=_truth("src"), other=_loaded,
+        token=is_type(async_token),
     ),
     ttg.AsyncCommitGroupOp: form(
-        Maybe(" tokens ", Values("inputTokens")), ATTRS, inputTokens=_each(async_token, "inputTokens"),
-        asyncToken=_is(async_token),
+        Maybe(" tokens ", Values("inputTokens")), ATTRS, inputTokens=each_is(async_token, "inputTokens"),
+        asyncToken=is_type(async_token),
     ),
     ttg.AsyncWaitOp: form(
-        Values("asyncToken"), ATTRS, asyncToken=_each(async_token, "asyncToken"), retToken=_is(async_token),
+        Values("asyncToken"), ATTRS, asyncToken=each_is(async_token, "asyncToken"), retToken=is_type(async_token),
     ),
     rows.LoadRowOp: form(
-        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("other"), _HINTS, ATTRS, " : ",
-        Type("row"), " -> ", Type("result"), hidden="cache evict", shift=_is(i32), end=_is(i32), other=_pointee,
+        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("other"), HINTS, ATTRS, " : ",
+        Type("row"), " -> ", Type("result"), hidden="cache evict", shift=is_type(i32), end=is_type(i32), other=_pointee,
     ),
     rows.StoreRowOp: form(
-        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("value"), _HINTS, ATTRS, " : ",
-        Type("row"), ", ", Type("value"), hidden="cache evict", shift=_is(i32), end=_is(i32),
+        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("value"), HINTS, ATTRS, " : ",
+        Type("row"), ", ", Type("value"), hidden="cache evict", shift=is_type(i32), end=is_type(i32),
     ),
     ttg.WarpYieldOp: form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
     ttg.WarpReturnOp: form(ATTRS),
@@ -217,79 +220,8 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttg.MaskReturnOp: None,
     ttg.PredicateStageOp: form(
         Value("iv"), ", ", Value("ub"), ", ", Value("step"), " maxStage ", Number("maxStage"), " stage ",
-        Number("stage"), ATTRS, " : ", Type("iv"), " -> ", Type("result"), hidden="maxStage stage", ub=_as("iv"),
-        step=_as("iv"),
-    ),
-    # ttng: products, fences
-    ttng.WarpGroupDotOp: form(
-        Value("a"), ", ", Value("b"), ", ", Value("c"), Maybe(", ", Value("useC")), ATTRS, " : ", Type("a"), " * ",
-        Type("b"), " -> ", Type("d"), defaults={
-            "inputPrecision": i32_attr(tt.InputPrecision.IEEE), "maxNumImpreciseAcc": i32_attr(0),
-            "isAsync": bool_attr(False),
-        }, c=_as("d"), useC=_is(i1),
-    ),
-    ttng.WarpGroupDotWaitOp: form(
-        Values("inputs"), ATTRS, " : ", Types("inputs"), outputs=_as("inputs"),
-    ),
-    ttng.FenceAsyncSharedOp: form(ATTRS),
-    ttng.ClusterArriveOp: form(ATTRS),
-    ttng.ClusterWaitOp: form(ATTRS),
-    # ttng: mbarriers
-    ttng.InitBarrierOp: form(Value("alloc"), ", ", Number("count"), ATTRS, " : ", Type("alloc"), hidden="count"),
-    ttng.InvalBarrierOp: form(Value("alloc"), ATTRS, " : ", Type("alloc")),
-    ttng.BarrierExpectOp: form(
-        Value("alloc"), ", ", Number("size"), ATTRS, ", ", Value("pred"), " : ", Type("alloc"), hidden="size",
-        pred=_is(i1),
-    ),
-    ttng.WaitBarrierOp: form(
-        Value("alloc"), ", ", Value("phase"), Maybe(", ", Value("pred")), Maybe(" deps ", Values("deps")), ATTRS,
-        " : ", Type("alloc"), Maybe(", ", Types("deps")), phase=_is(i32), pred=_is(i1),
-    ),
-    ttng.ArriveBarrierOp: form(
-        Value("alloc"), ", ", Number("count"), Maybe(", ", Value("pred")), ATTRS, " : ", Type("alloc"), hidden="count",
-        pred=_is(i1),
-    ),
-    ttng.AsyncCopyMbarrierArriveOp: form(Value("barrier"), ATTRS, " : ", Type("barrier")),
-    # ttng: tensors
-    ttng.AsyncSharedStoreOp: form(
-        Value("src"), ", ", Value("dst"), ", ", Value("mbarrier"), ATTRS, " : ", Type("src"), " -> ", Type("dst"),
-        ", ", Type("mbarrier"),
-    ),
-    ttng.AsyncTMACopyGlobalToLocalOp: form(
-        Value("desc"), "[", Values("coord"), "] ", Value("result"), ", ", Value("barrier"), ", ", Value("pred"), _HINTS,
-        ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"), hidden="cache evict",
-        defaults=_FALSE, coord=_each(i32, "coord"), pred=_is(i1),
-    ),
-    ttng.AsyncTMACopyImagesToLocalOp: form(
-        Value("desc"), "[", Values("coord"), "] [", Values("offsets"), "] ", Value("result"), ", ", Value("barrier"),
-        ", ", Value("pred"), ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"),
-        coord=_each(i32, "coord"), offsets=_each(i16, "offsets"), pred=_is(i1),
-    ),
-    ttng.AsyncTMACopyLocalToGlobalOp: form(
-        Value("desc"), "[", Values("coord"), "] ", Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"),
-        coord=_each(i32, "coord"),
-    ),
-    ttng.AsyncTMAReduceOp: form(
-        Choice("kind", words(tt.DescriptorReduceKind)), ", ", Value("desc"), "[", Values("coord"), "] ", Value("src"),
-        ATTRS, " : ", Type("desc"), ", ", Type("src"), hidden="kind", coord=_each(i32, "coord"),
-    ),
-    ttng.AsyncTMAGatherOp: form(
-        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("result"), ", ", Value("barrier"),
-        ", ", Value("pred"), ATTRS, " : ", AllTypes("desc", "x_offsets", "y_offset", "barrier", "result", "pred"),
-    ),
-    ttng.AsyncTMAScatterOp: form(
-        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("src"), ATTRS, " : ",
-        AllTypes("desc", "x_offsets", "y_offset", "src"),
-    ),
-    ttng.AsyncTMAStoreWaitOp: form(ATTRS),
-    ttng.TensormapCreateOp: form(
-        Value("desc_ptr"), ", ", Value("global_address"), ", [", Values("box_dim"), "], [", Values("global_dim"),
-        "], [", Values("global_stride"), "], [", Values("element_stride"), "]", ATTRS, " : ",
-        Signature(["desc_ptr", "global_address", "box_dim", "global_dim", "global_stride", "element_stride"], []),
-    ),
-    ttng.TensormapFenceproxyAcquireOp: form(Value("desc_ptr"), ATTRS, " : ", Type("desc_ptr")),
-    ttng.ReinterpretTensorDescOp: form(
-        Value("rawDesc"), ATTRS, " : ", Type("rawDesc"), " to ", Type("result"),
+        Number("stage"), ATTRS, " : ", Type("iv"), " -> ", Type("result"), hidden="maxStage stage", ub=as_group("iv"),
+        step=as_group("iv"),
     ),
 }
 # fmt: on

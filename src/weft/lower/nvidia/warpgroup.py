@@ -19,8 +19,8 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import Unsupported
 from weft.ir import bit_width, int_value, is_tensor, type_text
 from weft.ir.gpu import MemDescType
-from weft.ir.gpu.ttng import WarpGroupDotOp
 from weft.ir.lane import ELEMENT_BITS, Value
+from weft.ir.nvidia.ttng import WarpGroupDotOp
 from weft.layouts import LinearLayout, f2
 from weft.machines import MACHINES
 from weft.targets.instruction import Instruction

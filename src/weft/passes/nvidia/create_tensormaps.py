@@ -35,7 +35,8 @@ from weft.ir import (
     tt,
     walk,
 )
-from weft.ir.gpu import name_of, ttg, ttng
+from weft.ir.gpu import name_of, ttg
+from weft.ir.nvidia import ttng
 from weft.layouts import NVMMASharedLayout
 
 from ..removal import remove

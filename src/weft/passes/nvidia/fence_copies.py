@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector, Site
 from weft.ir import Builder, bool_attr, span_of, walk
 from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp, LocalAllocOp, LocalStoreOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.ir.nvidia.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 
 
 def fence_copies(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:

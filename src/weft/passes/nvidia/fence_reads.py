@@ -20,7 +20,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector
 from weft.ir import Builder, bool_attr, span_of
-from weft.ir.gpu import ttg, ttng
+from weft.ir.gpu import ttg
+from weft.ir.nvidia import ttng
 
 from .fence_copies import plainly
 

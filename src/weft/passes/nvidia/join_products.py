@@ -42,7 +42,7 @@ from weft.ir import (
 )
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
+from weft.ir.nvidia.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from weft.machines import Machine
 
 from ..effects import shareable

@@ -23,7 +23,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector, StoredOnce
 from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, site_of, span_of, tile_text, tt, walk
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, MemDescTransOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp
+from weft.ir.nvidia.ttng import FenceAsyncSharedOp
 from weft.layouts import NVMMASharedLayout
 from weft.machines import Machine
 

@@ -25,7 +25,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, element_of, find, i1, is_int, splat_value, tt
-from weft.ir.gpu.ttng import WarpGroupDotOp
+from weft.ir.nvidia.ttng import WarpGroupDotOp
 
 from ..removal import remove
 

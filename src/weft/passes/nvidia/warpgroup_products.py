@@ -27,7 +27,7 @@ from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, type_text
 from weft.ir.gpu import layout_of, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
-from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.ir.nvidia.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import DistributedLayout, NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft import ir
 from weft.base import Unsupported, hinted
-from weft.ir.gpu import ttng
+from weft.ir.nvidia import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin

@@ -12,7 +12,8 @@ from typing import Any
 
 from weft import ir
 from weft.ir import tt
-from weft.ir.gpu import async_token, ttg, ttng
+from weft.ir.gpu import async_token, ttg
+from weft.ir.nvidia import ttng
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import block_shape, shape_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import ir
-from weft.ir.gpu import ttng
+from weft.ir.nvidia import ttng
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.gpu import ttng
+from weft.ir.nvidia import ttng
 from weft.language.protocol import GIVEN, builtin
 
 from ....memory import shared_memory_descriptor

@@ -13,7 +13,7 @@ from typing import Any
 from weft import ir
 from weft.base import LayoutError, hinted
 from weft.ir import tt
-from weft.ir.gpu import ttng
+from weft.ir.nvidia import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap, unwrap_shape
 from weft.language.dtypes import block_type, pointer_type

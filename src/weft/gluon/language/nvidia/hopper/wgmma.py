@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from weft import ir
 from weft.base import LayoutError, hinted
-from weft.ir.gpu import ttng
+from weft.ir.nvidia import ttng
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, base_type, base_value, builtin
 from weft.language.semantic import shape_text

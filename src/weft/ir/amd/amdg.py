@@ -24,11 +24,11 @@ from weft.base import LayoutError
 from .. import tt
 from ..check.rules import fail, need_same_shape, need_tile, rule, show
 from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
+from ..gpu.encoding import encoding_of
+from ..gpu.forms import Number, form
 from ..text import register
 from ..text.elements import Attributes, Choice, Hints, Maybe, Parts, Rule, Type, Value, words
 from ..types import element_of, i1, i32, like, ptr_of
-from .encoding import encoding_of
-from .forms import Number, form
 
 __all__ = ["BufferLoadOp", "BufferStoreOp", "InThreadTransposeOp", "SchedBarrierOp", "SetPrioOp"]
 

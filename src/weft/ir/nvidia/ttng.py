@@ -27,8 +27,8 @@ from xdsl.irdl import (
 from weft.ir import Builder, bool_attr, element_of, i32_attr, int_value, shape_of, type_text
 
 from ..effects import PureOp, ReadWriteOp
-from .memory import MemDescType
-from .products import OperandFenceOp, SharedProductOp
+from ..gpu.memory import MemDescType
+from ..gpu.products import OperandFenceOp, SharedProductOp
 
 # -- products ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,5 @@
+"""What layout IR has for NVIDIA's GPUs: Triton's dialect `ttng`, its text and its rules."""
+
+from . import check as check
+from . import forms as forms
+from . import ttng as ttng

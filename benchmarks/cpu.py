@@ -407,6 +407,22 @@ def small() -> Iterator[Row]:
     yield Row("small problems", 1.0, "1.5x", middle(ratios), "x", middle(ours), middle(theirs), note=note)
 
 
+def torch_compile() -> Iterator[Row]:
+    """Thirty graphs, each a line, and what they come to together; in a process where `triton` is Weft."""
+    if shutil.which(os.environ.get("CXX", "g++")) is None:
+        return  # Inductor's C++ back end has no compiler
+    command = [sys.executable, "-W", "ignore", str(HERE / "inductor.py"), "--json", "--threads", str(get_num_threads())]
+    graphs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    middle = statistics.geometric_mean
+    for graph in graphs:
+        ours, theirs = graph["weft_ms"] / 1e3, graph["cpp_ms"] / 1e3
+        note = f"compiled in {graph['weft_compile_s']:.1f} s against {graph['cpp_compile_s']:.1f}"
+        name = f"torch.compile {graph['graph']}"
+        yield Row(name, 0.7, "", graph["reached"], "x", ours, theirs, graph["spread"], note)
+    ours, theirs, reached = (middle([g[key] for g in graphs]) for key in ("weft_ms", "cpp_ms", "reached"))
+    yield Row(f"torch.compile, {len(graphs)} graphs", 1.0, "1.4x", reached, "x", ours / 1e3, theirs / 1e3)
+
+
 GROUPS = {
     "vector add": vector_add,
     "softmax": softmax,
@@ -421,6 +437,7 @@ GROUPS = {
     "first launch": first_launch,
     "warm call": warm_call,
     "small problems": small,
+    "torch.compile": torch_compile,
     "scaling": scaling,
     "Python threads": python_threads,
 }

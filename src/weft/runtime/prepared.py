@@ -308,4 +308,3 @@ def _element(describe: int, value: Any) -> int:
     if told[1] & 0xFFFFFFFF != 1 or told[0] + told[5] != value.data_ptr():
         raise _NoPlan
     return (told[2] >> 32) & 0xFFFFFFFF
-

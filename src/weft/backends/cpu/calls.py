@@ -33,7 +33,7 @@ import numpy as np
 
 from weft.base import load
 
-from .native import loader
+from .loader import loader
 
 MOST_SLOTS, MOST_ARRAYS = 64, 16
 

@@ -24,7 +24,8 @@ from weft.base import load
 from .engine import ALL, Record
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
-from .native import STATE_BYTES, STATE_FORMAT, loader, native
+from .loader import loader
+from .native import STATE_BYTES, STATE_FORMAT, native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
 
 __all__ = [

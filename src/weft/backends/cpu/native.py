@@ -1,4 +1,4 @@
-"""Native code that serves every kernel: the worker loop, the two ends of a job, the caller's part; and the linker.
+"""Native code that serves every kernel: the worker loop, the two ends of a job, the caller's part.
 
 The code is LLVM IR, so that it exists wherever LLVM does; locks and condition variables are the system's.
 """
@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import mmap
 import platform
 import struct
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
 
-import llvmlite.binding as llvm
-
-from weft.backends.llvm.aborts import told
-from weft.base import CompilerCrash
-
-from .engine import ALL, engine_ir
-from .signals import INTERVAL_NS, LEAVE, LONG, MONOTONIC, Signals
+from . import loader as loader_module
+from .engine import ALL
+from .engine_code import engine_ir
+from .loader import Loader, loader
+from .signals import INTERVAL_NS, LEAVE, LONG, Signals
 
 __all__ = ["STATE_BYTES", "STATE_FORMAT", "Loader", "Native", "after_fork", "loader", "native", "system_functions"]
 
@@ -486,7 +481,7 @@ def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
     t = _Text(machine, windows)
     offsets = {"spinning": SPINNING, "busy": BUSY, "room": ROOM, "stride": ROOM_STRIDE}
     offsets |= {"off": KEPT_OFF, "looked": LOOKED}
-    grid = engine_ir(MONOTONIC, offsets, core_function())
+    grid = engine_ir(offsets, core_function())
     ends = _begin(t), _end(t), _nap(t, windows), _stop(t)
     return "\n".join((t.declare, signals.ir(), _worker(t), _wake(t), _guest(t), _RUN, *ends, _HELP, grid))
 
@@ -522,55 +517,6 @@ def core_function() -> int:
     return 0 if here is None else ctypes.cast(here, _ptr).value or 0
 
 
-LOADING_BYTES = 1 << 20
-"""What linking an object takes beside twice its size."""
-
-
-def _check_memory(size: int, name: str) -> None:
-    """MemoryError where there is no memory to load an object of so many bytes: LLVM would end the process."""
-    try:
-        mmap.mmap(-1, 2 * size + LOADING_BYTES).close()
-    except OSError as error:
-        raise MemoryError(f"there is no memory to load the kernel `{name}` ({size} bytes of code)") from error
-
-
-class Loader:
-    """The process-wide LLVM linker: object files in, addresses out."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self._machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        # The older linker asks for memory section by section: in a process that has mapped gigabytes (PyTorch with
-        # CUDA), two can lie farther apart than an offset of 32 bits reaches, which ends the process. This asks once.
-        self._lljit = llvm.create_lljit_compiler(self._machine, use_jit_link=True, suppress_errors=True)
-
-    def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
-        """Link an object file; a handle to keep, and the addresses of `names`."""
-        _check_memory(len(code), names[0])
-        with self._lock:
-            self._count += 1
-            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-            for name in names:
-                builder = builder.export_symbol(name)
-            with told(code, "loading", names[0]):
-                try:
-                    tracker = builder.link(self._lljit, f"weft.{self._count}")
-                except RuntimeError as error:
-                    raise CompilerCrash(f"the object of {names[0]} does not link: {error}", "loading") from error
-                return tracker, [int(tracker[name]) for name in names]
-
-    def compile(self, text: str) -> bytes:
-        """The object of a module of LLVM IR, not optimised: for the code of this file only."""
-        machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
-        module = llvm.parse_assembly(text)
-        module.verify()
-        code: bytes = machine.emit_object(module)
-        return code
-
-
 _TABLE = ("poll", "print", "time")
 """What generated code finds in the state's table."""
 
@@ -598,18 +544,7 @@ class Native:
 
 
 _setup_lock = threading.RLock()
-_loader_instance: Loader | None = None
 _native_instance: Native | None = None
-
-
-def loader() -> Loader:
-    """The linker of this process."""
-    global _loader_instance
-    if _loader_instance is None:
-        with _setup_lock:
-            if _loader_instance is None:
-                _loader_instance = Loader()
-    return _loader_instance
 
 
 def native() -> Native:
@@ -626,7 +561,6 @@ def after_fork() -> None:
     """In the child of a fork locks may be in any state: make new ones."""
     global _setup_lock
     _setup_lock = threading.RLock()
-    if _loader_instance is not None:
-        _loader_instance._lock = threading.Lock()
+    loader_module.after_fork()
     if _native_instance is not None:
         _native_instance.signals.main_thread(threading.get_ident())

@@ -1,0 +1,390 @@
+"""The native code of `engine`: a function for each of its steps, as LLVM IR."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+from .engine import ALL, ENGINE, Engine, Record
+
+UNKNOWN_NS = 50_000_000
+"""What a program is taken to cost where nothing is known and there is a thread for each."""
+CHUNK_NS = 5_000_000
+"""The longest that a chunk should take: bounds how long the last worker is waited for, and a program without loops
+keeps Ctrl-C waiting."""
+LEAST_CHUNK_NS = 1_000
+"""The shortest: taking one costs some 50 ns, more where many threads take theirs at once."""
+CHUNKS_PER_THREAD = 16
+FIRST_CHUNK = 64
+"""Programs in a chunk while a single one was measured."""
+QUICK_NS = 3_000
+"""Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""
+SAMPLED = 16
+BURST_NS = 50_000
+LOOK_NS = 10_000_000
+"""For how long workers may run where they were told to: then it is asked again which cores the process may use."""
+OUTLIER = 4.0
+"""A measurement counts as no more than so many times what was known."""
+
+_DECLARED = """
+declare double @llvm.sqrt.f64(double)
+declare double @llvm.minnum.f64(double, double)
+declare double @llvm.maxnum.f64(double, double)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+"""
+
+
+def engine_ir(pool: Mapping[str, int], core: int) -> str:
+    """All functions; `pool` has the offsets of its fields, and `core` is the address of what tells the core of its
+    caller, or 0.
+    """
+    together = _wanted(pool), _ready(pool, core), _together(pool)
+    return "\n".join((_DECLARED, _ASLEEP, *together, _measured(), _note(), _try(), _alone(), _grid()))
+
+
+def _word(k: int) -> str:
+    return f"inttoptr (i64 {ctypes.addressof(ENGINE.words) + 8 * k} to ptr)"
+
+
+def _double(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _wanted(pool: Mapping[str, int]) -> str:
+    """How many workers pay for what is left of a grid."""
+    return f"""define i64 @weft_wanted(ptr %record, i64 %left) {{
+entry:
+  %threads = load i64, ptr {_word(Engine.THREADS)}
+  %alone = icmp slt i64 %threads, 2
+  %single = icmp slt i64 %left, 2
+  %no = or i1 %alone, %single
+  br i1 %no, label %none, label %ask
+ask:
+  %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
+  %ns.known = load double, ptr %ns.p
+  %unknown = fcmp oeq double %ns.known, 0.0
+  %each = icmp sle i64 %left, %threads
+  %probe = xor i1 %each, true
+  %first = and i1 %unknown, %probe
+  br i1 %first, label %none, label %weigh
+weigh:
+  %ns = select i1 %unknown, double {_double(UNKNOWN_NS)}, double %ns.known
+  %count = sitofp i64 %left to double
+  %work = fmul double %ns, %count
+  %quick = fcmp olt double %work, {_double(QUICK_NS)}
+  br i1 %quick, label %none, label %much
+much:
+  %t1 = sub i64 %threads, 1
+  %l1 = sub i64 %left, 1
+  %most = call i64 @llvm.smin.i64(i64 %t1, i64 %l1)
+  %wake.i = load i64, ptr {_word(Engine.WAKE)}
+  %tell.i = load i64, ptr {_word(Engine.TELL)}
+  %wake = sitofp i64 %wake.i to double
+  %tell = sitofp i64 %tell.i to double
+  %twice = fmul double %tell, 2.0
+  %floor = fadd double %wake, %twice
+  %pays = fcmp ogt double %work, %floor
+  br i1 %pays, label %asleep, label %awake
+asleep:
+  %w2 = call i64 @weft_asleep(double %work, double %wake, double %tell, i64 %most)
+  br label %awake
+awake:
+  %cold = phi i64 [ 0, %much ], [ %w2, %asleep ]
+  %pool = load ptr, ptr {_word(Engine.POOL)}
+  %there = icmp ne ptr %pool, null
+  br i1 %there, label %look, label %choose
+look:
+  %spinning.p = getelementptr i8, ptr %pool, i64 {pool["spinning"]}
+  %spinning = load atomic i64, ptr %spinning.p monotonic, align 8
+  %hot.i = load i64, ptr {_word(Engine.HOT)}
+  %hot = sitofp i64 %hot.i to double
+  %hot2 = fmul double %hot, 2.0
+  %parts = fdiv double %work, %hot2
+  %parts.i = fptosi double %parts to i64
+  %h0 = call i64 @llvm.smin.i64(i64 %spinning, i64 %parts.i)
+  %h1 = call i64 @llvm.smin.i64(i64 %h0, i64 %most)
+  %h2 = call i64 @llvm.smax.i64(i64 %h1, i64 %cold)
+  br label %choose
+choose:
+  %better = phi i64 [ %cold, %awake ], [ %h2, %look ]
+  %some = icmp sgt i64 %better, 0
+  br i1 %some, label %answer, label %burst
+burst:
+  %enough = fcmp ogt double %work, %twice
+  br i1 %enough, label %when, label %answer
+when:
+  %now = call i64 @weft_time()
+  %last = load i64, ptr {_word(Engine.LAST)}
+  %passed = sub i64 %now, %last
+  %soon = icmp ult i64 %passed, {BURST_NS}
+  %one = zext i1 %soon to i64
+  br label %answer
+answer:
+  %wanted = phi i64 [ %better, %choose ], [ 0, %burst ], [ %one, %when ]
+  ret i64 %wanted
+none:
+  ret i64 0
+}}
+"""
+
+
+_ASLEEP = """define i64 @weft_asleep(double %work, double %wake, double %tell, i64 %most) {
+  %over = fsub double %work, %wake
+  %share = fdiv double %over, %tell
+  %root = call double @llvm.sqrt.f64(double %share)
+  %root.i = fptosi double %root to i64
+  %w0 = sub i64 %root.i, 1
+  %w1 = call i64 @llvm.smax.i64(i64 %w0, i64 1)
+  %w2 = call i64 @llvm.smin.i64(i64 %w1, i64 %most)
+  ret i64 %w2
+}
+"""
+"""How many of the workers that sleep are best woken for work that pays for one."""
+
+
+def _ready(pool: Mapping[str, int], core: int) -> str:
+    """Whether there are workers, with room, on cores other than the caller's that were looked at lately."""
+    here = f"call i32 inttoptr (i64 {core} to ptr)()" if core else "add i32 -1, 0"
+    return f"""define i32 @weft_ready(i64 %needed) {{
+entry:
+  %pool = load ptr, ptr {_word(Engine.POOL)}
+  %there = icmp ne ptr %pool, null
+  br i1 %there, label %look, label %no
+look:
+  %stride.p = getelementptr i8, ptr %pool, i64 {pool["stride"]}
+  %off.p = getelementptr i8, ptr %pool, i64 {pool["off"]}
+  %looked.p = getelementptr i8, ptr %pool, i64 {pool["looked"]}
+  %stride = load i64, ptr %stride.p
+  %off = load i64, ptr %off.p
+  %looked = load i64, ptr %looked.p
+  %room = icmp sge i64 %stride, %needed
+  %here = {here}
+  %core = sext i32 %here to i64
+  %away = icmp eq i64 %core, %off
+  %now = call i64 @weft_time()
+  %passed = sub i64 %now, %looked
+  %lately = icmp ult i64 %passed, {LOOK_NS}
+  %both = and i1 %room, %away
+  %all = and i1 %both, %lately
+  %answer = zext i1 %all to i32
+  ret i32 %answer
+no:
+  ret i32 0
+}}
+"""
+
+
+def _measured() -> str:
+    """Take a measurement into what is known of a program's cost."""
+    return f"""define void @weft_measured(ptr %record, i64 %spent, i64 %ran) {{
+entry:
+  %some = icmp sgt i64 %ran, 0
+  br i1 %some, label %count, label %done
+count:
+  %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
+  %count.p = getelementptr i64, ptr %record, i64 {Record.COUNT}
+  %before = load double, ptr %ns.p
+  %n = load i64, ptr %count.p
+  %spent.f = sitofp i64 %spent to double
+  %ran.f = sitofp i64 %ran to double
+  %each.0 = fdiv double %spent.f, %ran.f
+  %each = call double @llvm.maxnum.f64(double %each.0, double 1.0)
+  %most = fmul double %before, {_double(OUTLIER)}
+  %cut = call double @llvm.minnum.f64(double %each, double %most)
+  %old = fmul double %before, 0.75
+  %new = fmul double %cut, 0.25
+  %mean = fadd double %old, %new
+  %first = icmp eq i64 %n, 0
+  %value = select i1 %first, double %each, double %mean
+  store double %value, ptr %ns.p
+  br label %done
+done:
+  ret void
+}}
+"""
+
+
+def _note() -> str:
+    """After a grid: when it was over, and what a program of it cost, if it did not fail."""
+    return f"""define void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %over, i64 %ran) {{
+entry:
+  store i64 %over, ptr {_word(Engine.LAST)}
+  %error.p = getelementptr i8, ptr %state, i64 40
+  %error = load i64, ptr %error.p
+  %bad = icmp ne i64 %error, 0
+  br i1 %bad, label %done, label %fine
+fine:
+  %count.p = getelementptr i64, ptr %record, i64 {Record.COUNT}
+  %count = load i64, ptr %count.p
+  %spent = sub i64 %ended, %begun
+  call void @weft_measured(ptr %record, i64 %spent, i64 %ran)
+  %counted = add i64 %count, 1
+  store i64 %counted, ptr %count.p
+  br label %done
+done:
+  ret void
+}}
+"""
+
+
+def _try() -> str:
+    """Run one program of a kernel of which nothing is known; 1 where there is more to do."""
+    return f"""define i32 @weft_try(ptr %record, ptr %args, ptr %state, ptr %mine) {{
+  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
+  %fn = load ptr, ptr %fn.p
+  %chunk.p = getelementptr i64, ptr %state, i64 2
+  store i64 1, ptr %chunk.p
+  %begun = call i64 @weft_time()
+  %tried = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 1)
+  %ended = call i64 @weft_time()
+  %spent = sub i64 %ended, %begun
+  call void @weft_measured(ptr %record, i64 %spent, i64 1)
+  %error.p = getelementptr i8, ptr %state, i64 40
+  %error = load i64, ptr %error.p
+  %fine = icmp eq i64 %error, 0
+  %again = zext i1 %fine to i32
+  ret i32 %again
+}}
+"""
+
+
+def _together(pool: Mapping[str, int]) -> str:
+    """Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small."""
+    return f"""define i1 @weft_together(
+    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut) {{
+entry:
+  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
+  %fn = load ptr, ptr %fn.p
+  %pool = load ptr, ptr {_word(Engine.POOL)}
+  %none = icmp eq ptr %pool, null
+  br i1 %none, label %no, label %measure.room
+measure.room:
+  %needed.p = getelementptr i64, ptr %record, i64 {Record.SCRATCH}
+  %needed = load i64, ptr %needed.p
+  %stride.p = getelementptr i8, ptr %pool, i64 {pool["stride"]}
+  %room.p = getelementptr i8, ptr %pool, i64 {pool["room"]}
+  %stride = load atomic i64, ptr %stride.p acquire, align 8
+  %room = load ptr, ptr %room.p
+  %narrow = icmp sgt i64 %needed, %stride
+  br i1 %narrow, label %no, label %claim
+claim:
+  %busy = getelementptr i8, ptr %pool, i64 {pool["busy"]}
+  %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %free, label %share, label %no
+share:
+  %hands = add i64 %wanted, 1
+  %pieces = mul i64 %hands, {CHUNKS_PER_THREAD}
+  %fair = sdiv i64 %left, %pieces
+  %shortest = fdiv double {_double(LEAST_CHUNK_NS)}, %ns
+  %shortest.i = fptosi double %shortest to i64
+  %c0 = call i64 @llvm.smax.i64(i64 %fair, i64 %shortest.i)
+  %half = mul i64 %hands, 2
+  %large = sdiv i64 %left, %half
+  %c1 = call i64 @llvm.smin.i64(i64 %c0, i64 %large)
+  %c2 = call i64 @llvm.smin.i64(i64 %c1, i64 %cut)
+  %c3 = call i64 @llvm.smax.i64(i64 %c2, i64 1)
+  %chunk.p = getelementptr i64, ptr %state, i64 2
+  store i64 %c3, ptr %chunk.p
+  call void @weft_begin(
+    ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %room, i64 %stride)
+  %begun = call i64 @weft_time()
+  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {ALL})
+  %ended = call i64 @weft_time()
+  call void @weft_end(ptr %pool, ptr %state)
+  store atomic i64 0, ptr %busy release, align 8
+  %over = call i64 @weft_time()
+  call void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %over, i64 %ran)
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+
+def _alone() -> str:
+    """Run a grid on this thread; in pieces where it is long, so that signals are looked at."""
+    return f"""define void @weft_alone(
+    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %left, double %ns, i64 %cut) {{
+entry:
+  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
+  %count.p = getelementptr i64, ptr %record, i64 {Record.COUNT}
+  %chunk.p = getelementptr i64, ptr %state, i64 2
+  %fn = load ptr, ptr %fn.p
+  %count = load i64, ptr %count.p
+  %left.f = sitofp i64 %left to double
+  %work = fmul double %ns, %left.f
+  %quick = fcmp olt double %work, {_double(QUICK_NS)}
+  %phase = and i64 %count, {SAMPLED - 1}
+  %skip = icmp ne i64 %phase, 0
+  %untimed = and i1 %quick, %skip
+  br i1 %untimed, label %plain, label %timed
+plain:
+  %more = add i64 %count, 1
+  store i64 %more, ptr %count.p
+  store i64 %left, ptr %chunk.p
+  call void %fn(ptr %args, ptr %state, ptr %mine)
+  ret void
+timed:
+  %begun = call i64 @weft_time()
+  %long = icmp slt i64 %cut, %left
+  br i1 %long, label %pieced, label %whole
+pieced:
+  %piece = call i64 @llvm.smax.i64(i64 %cut, i64 1)
+  store i64 %piece, ptr %chunk.p
+  %part = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {ALL})
+  br label %note
+whole:
+  store i64 %left, ptr %chunk.p
+  call void %fn(ptr %args, ptr %state, ptr %mine)
+  br label %note
+note:
+  %ran = phi i64 [ %part, %pieced ], [ %left, %whole ]
+  %ended = call i64 @weft_time()
+  call void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %ended, i64 %ran)
+  ret void
+}}
+"""
+
+
+def _grid() -> str:
+    """Run a grid, with workers if that is wanted."""
+    return f"""define i32 @weft_grid(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted) {{
+entry:
+  %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
+  %count.p = getelementptr i64, ptr %record, i64 {Record.COUNT}
+  %ns.before = load double, ptr %ns.p
+  %count = load i64, ptr %count.p
+  %next = load i64, ptr %state
+  %total.p = getelementptr i64, ptr %state, i64 1
+  %total = load i64, ptr %total.p
+  %left = sub i64 %total, %next
+  %unknown = fcmp oeq double %ns.before, 0.0
+  %threads = load i64, ptr {_word(Engine.THREADS)}
+  %many = icmp sgt i64 %left, %threads
+  %probe = and i1 %unknown, %many
+  br i1 %probe, label %try, label %known
+try:
+  %again = call i32 @weft_try(ptr %record, ptr %args, ptr %state, ptr %mine)
+  ret i32 %again
+known:
+  %ns = select i1 %unknown, double {_double(UNKNOWN_NS)}, double %ns.before
+  %longest = fdiv double {_double(CHUNK_NS)}, %ns
+  %longest.i = fptosi double %longest to i64
+  %cut.first = call i64 @llvm.smin.i64(i64 %longest.i, i64 {FIRST_CHUNK})
+  %unsure = icmp eq i64 %count, 0
+  %cut = select i1 %unsure, i64 %cut.first, i64 %longest.i
+  %helped = icmp sgt i64 %wanted, 0
+  br i1 %helped, label %together, label %serial
+together:
+  %done = call i1 @weft_together(
+    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut)
+  br i1 %done, label %over, label %serial
+serial:
+  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %left, double %ns, i64 %cut)
+  br label %over
+over:
+  ret i32 0
+}}
+"""

@@ -1,0 +1,83 @@
+"""The linker of a process: objects into memory."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from weft.backends.llvm.aborts import told
+from weft.base import CompilerCrash
+
+LOADING_BYTES = 1 << 20
+"""What linking an object takes beside twice its size."""
+
+
+def _check_memory(size: int, name: str) -> None:
+    """MemoryError where there is no memory to load an object of so many bytes: LLVM would end the process."""
+    try:
+        mmap.mmap(-1, 2 * size + LOADING_BYTES).close()
+    except OSError as error:
+        raise MemoryError(f"there is no memory to load the kernel `{name}` ({size} bytes of code)") from error
+
+
+class Loader:
+    """The process-wide LLVM linker: object files in, addresses out."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        # The older linker asks for memory section by section: in a process that has mapped gigabytes (PyTorch with
+        # CUDA), two can lie farther apart than an offset of 32 bits reaches, which ends the process. This asks once.
+        self._lljit = llvm.create_lljit_compiler(self._machine, use_jit_link=True, suppress_errors=True)
+
+    def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
+        """Link an object file; a handle to keep, and the addresses of `names`."""
+        _check_memory(len(code), names[0])
+        with self._lock:
+            self._count += 1
+            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name in names:
+                builder = builder.export_symbol(name)
+            with told(code, "loading", names[0]):
+                try:
+                    tracker = builder.link(self._lljit, f"weft.{self._count}")
+                except RuntimeError as error:
+                    raise CompilerCrash(f"the object of {names[0]} does not link: {error}", "loading") from error
+                return tracker, [int(tracker[name]) for name in names]
+
+    def compile(self, text: str) -> bytes:
+        """The object of a module of LLVM IR, not optimised: for native code that serves every kernel."""
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
+        module = llvm.parse_assembly(text)
+        module.verify()
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+_setup_lock = threading.RLock()
+_instance: Loader | None = None
+
+
+def loader() -> Loader:
+    """The linker of this process."""
+    global _instance
+    if _instance is None:
+        with _setup_lock:
+            if _instance is None:
+                _instance = Loader()
+    return _instance
+
+
+def after_fork() -> None:
+    """In the child of a fork locks may be in any state: make new ones."""
+    global _setup_lock
+    _setup_lock = threading.RLock()
+    if _instance is not None:
+        _instance._lock = threading.Lock()

@@ -135,6 +135,5 @@ def test_fences_and_bulk_copies() -> None:
     ]
     assert told(made, "fence") == [
         "k.py:5:5: fence: of the asynchronous proxy, between the making of an mbarrier on line 5 and the copy engine",
-        "k.py:11:5: fence: of the asynchronous proxy, between a store on line 10 and a bulk copy on line "
-        "11",
+        "k.py:11:5: fence: of the asynchronous proxy, between a store on line 10 and a bulk copy on line 11",
     ]

@@ -165,3 +165,26 @@ def test_of_tile_ir_given_as_text() -> None:
     kernel = weft.compile(IRSource(made().asm["ttir"], path="given.ttir"), "cuda:80")
     widths = kernel.remarks.of(AccessWidth)
     assert len(widths) == 2 and {w.span.file for w in widths if w.span} <= {"given.ttir"}
+
+
+def rows(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def test_of_tuned_launches_and_of_heuristics() -> None:
+    configurations = [weft.Config({"BLOCK": size}) for size in (64, 128)]
+    bench = lambda call, quantiles: [call(), (1.0, 1.0, 1.0)][1]
+    tuned = weft.autotune(configurations, key=["n"], do_bench=bench)(weft.jit(rows))
+    ruled = weft.heuristics({"BLOCK": lambda arguments: 64})(weft.jit(rows))
+    x, out = np.zeros(256, np.float32), np.zeros(256, np.float32)
+    for kernel, count in ((tuned, 2), (ruled, 1)):
+        for target in ("cpu", "sim:cuda:80"):
+            with weft.target(target):
+                launch = kernel[lambda meta: (256 // meta["BLOCK"],)](x, out, 256)
+                warm = kernel.warmup(x, out, 256, grid=(4,))
+            made = warm if isinstance(warm, list) else [warm]
+            assert len(made) == count and launch.remarks in [each.remarks for each in made]
+            assert all(each.remarks for each in made)
+        many = weft.compile_many([lambda kernel=kernel: kernel.warmup(x, out, 256, grid=(4,), target="cuda:90")])
+        assert all(each.remarks for item in many for each in (item if isinstance(item, list) else [item]))

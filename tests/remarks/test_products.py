@@ -75,3 +75,21 @@ def test_why_not_by_several_warps_together() -> None:
     assert told(doubles, "instruction declined") == [
         "k.py:7:13: instruction declined: not wgmma: it has no f64 times f64 summed in f64"
     ]
+
+
+@weft.jit
+def added(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out + i, tl.load(x + i))
+    tl.store(x + i, tl.abs(tl.load(out + i).to(tl.int16)).to(tl.bfloat16))
+
+
+def test_what_ptx_has_no_instruction_for_or_ptxas_no_right_one() -> None:
+    lines = told(compiled(added, "cuda:80", "*bf16 *bf16", {"BLOCK": 128}, "x out"), "instruction declined")
+    assert lines == [
+        "instruction declined: not the usual PTX (absolute value of 16 bits, sign-extended): ptxas assembles it "
+        "wrongly, and other instructions stand in its place",
+        "k.py:4:5: instruction declined: not an atomic instruction: cuda:80 has none for fadd of bf16: each element is "
+        "compared and swapped until it holds",
+    ]
+    assert told(compiled(added, "cuda:90", "*bf16 *bf16", {"BLOCK": 128}, "x out"), "instruction declined") == lines[:1]

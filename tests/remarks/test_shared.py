@@ -70,3 +70,20 @@ def test_products_that_are_split() -> None:
     assert told(made, "product split") == [
         "k.py:4:24: product split: 32x32xf32: f8E5M2 is multiplied as f16, as cuda:80 has no instruction for it"
     ]
+
+
+@gluon.jit
+def picked(x, index, out, SIZE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, SIZE, layout)
+    memory = gl.allocate_shared_memory(gl.float32, [SIZE], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    memory.store(gl.load(x + i))
+    gl.store(out + i, memory.gather(gl.load(index + i), 0))
+
+
+def test_elements_that_indices_pick() -> None:
+    made = compiled(picked, "cuda:80", "*fp32 *i32 *fp32", {"SIZE": 128}, "x index out")
+    assert (
+        "k.py:7:23: access width: gather of 128xf32, 4 bytes at a time of at most 16: each element is where its index "
+        "says"
+    ) in told(made, "access width")

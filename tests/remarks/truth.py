@@ -43,7 +43,7 @@ ACCESS = {"access width", "row aligned"}
 MOVED = {"conversion", "gather", "reduction", "scan"}
 EXPLAINED_BY = (
     (r"shuffle", MOVED | {"access width", "row aligned"}),
-    (r"(load|store|atomic) (shared|cluster) .*", MOVED | {"shared access", "shared buffer"}),
+    (r"(load|store|atomic) (shared|cluster) .*", MOVED | ACCESS | {"shared access", "shared buffer"}),
     (r"(load|store|atomic) global (?!1\b).*|copy_async", ACCESS),
     (r"instruction (ld|st)matrix.*", {"conversion", "shared access"}),
     (r"instruction .*mma.*", {"product"}),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import Unsupported
+from weft.base.remarks import AccessWidth
 from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
@@ -29,6 +30,7 @@ from .memory import back, unique_registers
 from .padding import gaps_of, place_of_offset
 from .shapes import settle
 from .shared import memory_of
+from .telling import memory_text
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class _Picked:
 def _picked(c: Context, op: Operation, memory: SSAValue, layout: LinearLayout, index: Value) -> _Picked:
     """Which elements the indices pick, which have this layout."""
     type, places, width = memory_of(memory)
+    access = "atomic" if "atomic" in op.name else op.name.rpartition("_")[2]
+    subject = c.build.span, access, memory_text(type), width, c.machine.vector_bytes
+    c.program.remarks.add(AccessWidth(*subject, "index", "each element is where its index says"))
     shape, names = places.out_dims, list(places.out_dims)
     axis = names[int_value(op.properties["axis"])]
     inverse = places.pseudoinvert()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.base.remarks import InstructionDeclined
 from weft.ir.lane import LaneOp
 
 from .emitter import BITS, LLVM, Emitter, Part, Register, Sum, emitter
@@ -221,6 +222,8 @@ def _by_swapping(
         raise e.fail(op, f"atomic {op.attrs['kind']} of {elem}")
     if kind == "add" and elem[0] != "i":
         kind = "fadd"
+    why = f"{e.program.target} has none for {kind} of {elem}: each element is compared and swapped until it holds"
+    e.program.remarks.add(InstructionDeclined(op.span, "an atomic instruction", why))
     type, f = LLVM[elem], e.f
     zero = e.name(e.constant(elem, 0))
     pointer = f"ptr addrspace({SPACES[op.attrs['space']]}) {_pointer(e, address, op.attrs['space'], 0)}"

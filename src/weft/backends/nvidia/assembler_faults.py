@@ -21,6 +21,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from weft.base.remarks import NO_REMARKS, InstructionDeclined, RemarkCollector
+
 __all__ = ["FAULTS", "AssemblerFault", "avoid_faults"]
 
 
@@ -43,14 +45,18 @@ class AssemblerFault:
     """From the text of a module to the text without the sequence."""
 
 
-def avoid_faults(ptx: str, capability: int) -> str:
+def avoid_faults(ptx: str, capability: int, remarks: RemarkCollector = NO_REMARKS) -> str:
     """The module without the sequences that ptxas assembles wrongly for a compute capability (90 is Hopper).
 
     >>> print(avoid_faults("\\tabs.s16 \\t%rs2, %rs1;", 90))
         { .reg .b32 %mended; cvt.s32.s16 %mended, %rs1; abs.s32 %mended, %mended; cvt.u16.u32 %rs2, %mended; }
     """
     for rewrite in dict.fromkeys(f.rewrite for f in FAULTS if capability >= f.first_capability):
-        ptx = rewrite(ptx)
+        before, ptx = ptx, rewrite(ptx)
+        if ptx != before:
+            names = " or ".join(f.name for f in FAULTS if f.rewrite is rewrite)
+            why = "ptxas assembles it wrongly, and other instructions stand in its place"
+            remarks.add(InstructionDeclined(None, f"the usual PTX ({names})", why))
     return ptx
 
 

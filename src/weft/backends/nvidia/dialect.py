@@ -47,14 +47,15 @@ class PTX(Lanes, Memory, Arithmetic):
 
     def begin(self, e: Emitter) -> None:
         """What the program is like, for LLVM's passes; the mbarriers that it needs."""
-        operations = list(e.program.body.walk())
+        operations, self.remarks = list(e.program.body.walk()), e.program.remarks
         self.orders_sums = self.capability >= ORDERED_FROM and sum(map(_accesses, operations)) > SCATTERED
         self.rotates_loops = sum(op.name == "while" for op in operations) > LOOPS
         super().begin(e)
 
     def code(self, text: str) -> str:
         """The PTX of the program, from its LLVM IR."""
-        return assembly(text, self.target, self.version, ordered=self.orders_sums, rotated=self.rotates_loops)
+        ordered, rotated = self.orders_sums, self.rotates_loops
+        return assembly(text, self.target, self.version, ordered=ordered, rotated=rotated, remarks=self.remarks)
 
     def instruction(
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]

@@ -16,6 +16,7 @@ from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.backends.llvm.names import further_names
 from weft.base import CompilerCrash, Unsupported
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
 from .assembler_faults import avoid_faults
@@ -134,13 +135,28 @@ CALL = re.compile(r" // callseq \d+(?:, \d+)?$", re.MULTILINE)
 """A comment of LLVM's that numbers the calls of a process: the text would depend on what was compiled before."""
 
 
-def assembly(text: str, target: PTXTarget, version: int = 0, *, ordered: bool = False, rotated: bool = False) -> str:
+def assembly(
+    text: str,
+    target: PTXTarget,
+    version: int = 0,
+    *,
+    ordered: bool = False,
+    rotated: bool = False,
+    remarks: RemarkCollector = NO_REMARKS,
+) -> str:
     """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten. See `_passes`."""
     early.wait(target)
-    return _written(text, target, version, ordered, rotated)
+    return _written(text, target, version, ordered, rotated, remarks)
 
 
-def _written(text: str, target: PTXTarget, version: int, ordered: bool = False, rotated: bool = False) -> str:
+def _written(
+    text: str,
+    target: PTXTarget,
+    version: int,
+    ordered: bool = False,
+    rotated: bool = False,
+    remarks: RemarkCollector = NO_REMARKS,
+) -> str:
     wanted = max(version, target.oldest)
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)
@@ -153,4 +169,4 @@ def _written(text: str, target: PTXTarget, version: int, ordered: bool = False, 
                 machine = _machine(target.processor, chosen, level=2)
             module = _parsed(named, machine)
         ptx = str(machine.emit_assembly(module))
-        return avoid_faults(CALL.sub("", ptx), target.capability)
+        return avoid_faults(CALL.sub("", ptx), target.capability, remarks)

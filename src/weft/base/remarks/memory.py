@@ -18,14 +18,15 @@ class AccessWidth(Remark):
 
     kind: ClassVar[str] = "access width"
     access: str
-    """load, store, atomic, copy."""
+    """load, store, atomic, copy; of shared memory, by indices, also gather and scatter."""
     tile: str
     """As the text of the IR has it: 1024xf32."""
     bytes: int
     most: int
     """The bytes that the widest access of this kind has on the machine."""
     limit: str
-    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile", "layout" or "buffer"."""
+    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile", "layout", "buffer" or
+    "index"."""
     fact: str
     """What it is, with the value that spoils it; empty where nothing does."""
     value: str = ""

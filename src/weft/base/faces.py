@@ -36,7 +36,7 @@ def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> 
             name.startswith(prefix)
             or name == "TYPE_CHECKING"
             or isinstance(value, ModuleType)
-            or any(value is own for own in (annotations, lazy_face, load, publish))
+            or any(value is tool for tool in (annotations, lazy_face, load, publish))
         )
     )
 

@@ -163,8 +163,8 @@ class _Uses:
             if op.name == "barrier" and op.attrs["scope"] == "block":
                 part += 1
             inner = [x for region in op.regions for x in region.walk()]
-            for one in (op, *inner):
-                for value in one.operands:
+            for user in (op, *inner):
+                for value in user.operands:
                     if value in self.definitions:
                         self.wanted[value].add(part)
             for value in op.results:

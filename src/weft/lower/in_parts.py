@@ -132,10 +132,10 @@ class _Writer:
         vector, granule = int(op.attrs["vector"]), self.plan.lazy.get(value, 1)
         step = max(1, granule // vector)
         for k in range(0, address.count, step):
-            some = range(k, min(k + step, address.count))
-            registers = [r * vector + i for r in some for i in range(vector)]
-            operands = [self.get(address, some), self.get(value, registers)]
-            operands += [self.whole(m) if m.count == 1 else self.get(m, some) for m in mask]
+            part = range(k, min(k + step, address.count))
+            registers = [r * vector + i for r in part for i in range(vector)]
+            operands = [self.get(address, part), self.get(value, registers)]
+            operands += [self.whole(m) if m.count == 1 else self.get(m, part) for m in mask]
             self.build.add("store", operands, (), dict(op.attrs))
 
     def _wall(self, op: LaneOp) -> None:
@@ -334,16 +334,16 @@ class _Writer:
         groups = list(dict.fromkeys(r // granule for r in registers))
         groups += [g for g in range(groups[-1] + 1, groups[-1] + ahead) if g * granule < value.count]
         for g in groups:
-            some = list(range(g * granule, min(value.count, (g + 1) * granule)))
-            if self._is_there(value, some[0]):
+            part = list(range(g * granule, min(value.count, (g + 1) * granule)))
+            if self._is_there(value, part[0]):
                 continue
-            places = list(dict.fromkeys(r // vector for r in some))
+            places = list(dict.fromkeys(r // vector for r in part))
             operands = [
-                self.whole(x) if x.count == 1 else self.get(x, some if x.count == value.count else places)
+                self.whole(x) if x.count == 1 else self.get(x, part if x.count == value.count else places)
                 for x in op.operands
             ]
-            loaded = self.build.add("load", operands, [(value.elem, len(some))], dict(op.attrs)).result
-            self._note(value, some, loaded)
+            loaded = self.build.add("load", operands, [(value.elem, len(part))], dict(op.attrs)).result
+            self._note(value, part, loaded)
 
     def _branch(self, op: LaneOp, registers: list[int]) -> Value:
         """Some registers of what a branch gives."""

@@ -101,9 +101,9 @@ class _Scan:
         """a, which comes first, with b."""
         return combined(self.c, self.body, a, b)
 
-    def take(self, values: Values, held: Sequence[int], want: Sequence[int]) -> Values:
+    def take(self, values: Values, numbers: Sequence[int], want: Sequence[int]) -> Values:
         """Some registers of values that have others."""
-        at = {r: i for i, r in enumerate(held)}
+        at = {r: i for i, r in enumerate(numbers)}
         return [self.c.build.rename(v, [at[r] for r in want]) for v in values]
 
     def select(self, condition: Value, a: Values, b: Values) -> Values:

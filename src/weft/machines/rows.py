@@ -85,8 +85,8 @@ def target_named(arch: str) -> str:
     names = []
     for vendor in vendors_with("machines"):
         rows = part_of("machines", vendor)
-        own = getattr(rows, "name_of", None)
-        names.append(own(arch) if own is not None else f"{rows.ROWS[0].name.partition(':')[0]}:{arch}")
+        name_of = getattr(rows, "name_of", None)
+        names.append(name_of(arch) if name_of is not None else f"{rows.ROWS[0].name.partition(':')[0]}:{arch}")
     return next((name for name in names if name in MACHINES), names[0])
 
 

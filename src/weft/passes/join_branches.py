@@ -86,10 +86,10 @@ def _join(first: scf.IfOp, second: scf.IfOp, negated: bool) -> scf.IfOp:
     return joined
 
 
-def _joined(first: scf.IfOp, own: Region, other: Region) -> Region:
+def _joined(first: scf.IfOp, first_region: Region, other: Region) -> Region:
     """One side: what the first does, then what the second does with it; what both yield."""
     block, values = Block(), list[SSAValue]()
-    for region in (own, other):
+    for region in (first_region, other):
         handed = list(values)
         for op in list(region.block.ops) if region.blocks else ():
             op.detach()

@@ -133,17 +133,17 @@ class _Writer:
             raise _NoPlan
         places = {params[k].name: k + 1 for k in range(len(args))}
         places |= {name: len(args) + 1 + k for k, name in enumerate(kwargs)}
-        given = {**{p.name: value for p, value in zip(params, args, strict=False)}, **kwargs}
+        bound = {**{p.name: value for p, value in zip(params, args, strict=False)}, **kwargs}
         checks: list[int] = []
         names: list[int] = []
         for param in params:
-            value = given.pop(param.name, param.default if param.has_default else MISSING)
+            value = bound.pop(param.name, param.default if param.has_default else MISSING)
             place = places.get(param.name, -1)
             names += [self._keep(param.name), place, self._keep(value)]
             check = self._check(param, value)
             check[Check.PLACE], check[Check.OBJECT] = place, id(value)
             checks += check
-        for name, value in given.items():  # options
+        for name, value in bound.items():  # options
             check = self._same(value)
             check[Check.PLACE] = places[name]
             checks += check

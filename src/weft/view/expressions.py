@@ -188,8 +188,9 @@ def as_linear(layout: LinearLayout | Layout, shape: Sequence[int] | None) -> Lin
 
 
 def _from_mapping(bases: Mapping[str, Any], shape: Sequence[int] | None) -> LinearLayout:
-    for name, own in bases.items():
-        if not isinstance(own, tuple) or not all(isinstance(b, tuple) and all(type(c) is int for c in b) for b in own):
+    for name, columns in bases.items():
+        are_tuples = isinstance(columns, tuple) and all(isinstance(b, tuple) for b in columns)
+        if not are_tuples or any(type(c) is not int for b in columns for c in b):
             raise LayoutError(f"the bases of {name} must be a list of coordinates, as [[0, 1], [1, 0]]")
     ranks = {len(b) for bs in bases.values() for b in bs}
     if len(ranks) != 1:

@@ -315,8 +315,8 @@ def matrix_grid(layout: LinearLayout) -> Grid:
     for r in range(len(rows)):
         line = []
         for c in range(len(columns)):
-            one = bool(matrix[r, c])
-            line.append(Cell("1" if one else "", "1" if one else ".", input_colour(owners[c]) if one else blank()))
+            bit = bool(matrix[r, c])
+            line.append(Cell("1" if bit else "", "1" if bit else ".", input_colour(owners[c]) if bit else blank()))
         cells.append(tuple(line))
     return Grid(
         "matrix over F2",

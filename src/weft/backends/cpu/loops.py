@@ -256,8 +256,8 @@ def scalars_from_outside(op: Op) -> list[Value]:
     """The scalars that a loop reads and does not make."""
     block = op.regions[0][0]
     inside = [*block.ops, *(o for inner in block.ops for region in inner.regions for o in region[0].ops)]
-    own = {r for o in inside for r in o.results} | set(block.args)
-    return [a for o in (op, *inside) for a in o.args if not a.is_tile and a not in own]
+    inner_values = {r for o in inside for r in o.results} | set(block.args)
+    return [a for o in (op, *inside) for a in o.args if not a.is_tile and a not in inner_values]
 
 
 # -- emission ---------------------------------------------------------------------------------------------------------
@@ -322,13 +322,13 @@ class _Loop:
     def _asks_for_first(self) -> dict[Value, int]:
         """Comparisons of the counter with its first value: 1 where they hold then, 0 where they hold later."""
         counter, lower = self.block.args[0], constant(self.op.args[0])
-        found = {}
+        conditions = {}
         for op in self.block.ops:
             if op.name == "arith.cmpi" and op.attrs["predicate"] in (0, 1) and not op.result.is_tile:
                 others = [a for a in op.args if a is not counter]
                 if len(others) == 1 and lower is not None and constant(others[0]) == lower:
-                    found[op.result] = 1 - int(op.attrs["predicate"])
-        return found
+                    conditions[op.result] = 1 - int(op.attrs["predicate"])
+        return conditions
 
     def _registers(self, values: Sequence[Value]) -> list[Reg]:
         return [vector_of(self.f, self.ev.eval(v, at), self.ev.lanes) for v, at in self.carried(values)]
@@ -338,26 +338,26 @@ class _Loop:
         ev = self.ev
         ev.enter()
         ev.env[self.block.args[0]] = counter
-        made = self._scalars(self.block, facts)
+        scalars = self._scalars(self.block, facts)
         for (value, at), reg in zip(self.carried(self.block.args[1:]), regs, strict=True):
             ev.scopes[-1][(value, at, ev.lane_bits)] = Varying(reg) if ev.lanes else Uniform(reg)
         result = self._versions(list(regs))
-        for value in (*made, self.block.args[0]):
+        for value in (*scalars, self.block.args[0]):
             del ev.env[value]
         ev.leave()
         return result
 
     def _scalars(self, block: Block, facts: dict[Value, Reg]) -> list[Value]:
         """Emit the scalars of a body, those of its branches too."""
-        made = []
+        scalars = []
         for op in block.ops:
             for region in op.regions:
-                made += self._scalars(region[0], facts)
+                scalars += self._scalars(region[0], facts)
             if op.results and not op.result.is_tile:
                 fact = facts.get(op.result)
                 self.ev.env[op.result] = self.ev.scalar_op(op) if fact is None else fact
-                made.append(op.result)
-        return made
+                scalars.append(op.result)
+        return scalars
 
     # -- versions: masks hold everywhere, nowhere, or somewhere -------------------------------------------------------
 
@@ -406,12 +406,12 @@ class _Loop:
                     asked.add(value.op.args[1])
                 if value.op.name == "arith.select" and value.op.args[0].is_tile:
                     asked.add(value.op.args[0])
-        found: dict[Value, list[Condition] | None] = {}
+        conditions: dict[Value, list[Condition] | None] = {}
         for mask, coords in self.nest.visited:
-            if mask in asked and mask.is_inside and found.get(mask, []) is not None:
+            if mask in asked and mask.is_inside and conditions.get(mask, []) is not None:
                 parts = conjuncts(self.nest.analysis, self.ev.env, mask, coords, moving)
-                found[mask] = None if parts is None else [*(found.get(mask) or []), *parts]
-        return {mask: parts for mask, parts in found.items() if parts}
+                conditions[mask] = None if parts is None else [*(conditions.get(mask) or []), *parts]
+        return {mask: parts for mask, parts in conditions.items() if parts}
 
     def _guard(self) -> Value | None:
         """The mask without which all that is carried stays as it is, if there is one."""

@@ -24,6 +24,7 @@ from weft.backends.cpu.aliases import Aliases, offset_key
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, live_bits, log2, row_major
+from weft.backends.cpu.costs import Costs
 from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import SHAPE_OPS, Evaluator
 from weft.backends.cpu.lifetimes import last_uses
@@ -41,14 +42,12 @@ from weft.backends.llvm.values import I1, I64, const
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
-from weft.ops.table import ROWS
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
-LOAD_COST = 10  # of one element, where an addition is 1
 MOST_GATHERED = 64  # loads from loaded addresses in one nest: LLVM compares every two loads of such addresses
 
 AnchorHandler = Callable[["Scheduler", Op], None]
@@ -101,8 +100,7 @@ class Scheduler:
         self.ending: Op | None = None  # the end of a block, while what it gives is written where that belongs
         self.pending_loads: list[Op] = []
         self.aliases = Aliases(program.params, context.assume_no_alias)
-        self._cost: dict[Value, int] = {}
-        self._index_like: set[Value] = set()
+        self.costs = Costs(self.env)
         self.known = known_integers(program)
         self.orders = fuse_loops(program, self.known, is_lazy, self.remarks)
         self._last = last_uses(program, is_lazy)
@@ -127,7 +125,7 @@ class Scheduler:
     def operation(self, op: Op) -> None:
         """Emit an operation, or put it off until somebody needs it."""
         if is_lazy(op):
-            self._appraise(op)
+            self.costs.note(op)
             if op.name == "tt.load":
                 self.pending_loads.append(op)
             if op.fused:
@@ -345,7 +343,7 @@ class Scheduler:
             if op.name == "tt.load" or any(a in loaded for a in op.args):
                 loaded.add(value)
             below[value] = gathered
-            if len(gathered) >= MOST_GATHERED and value not in ends and self.worth_keeping(value):
+            if len(gathered) >= MOST_GATHERED and value not in ends and self.costs.worth_keeping(value):
                 return value
         return None
 
@@ -362,8 +360,8 @@ class Scheduler:
             broadcast = len(live_bits(coords)) < count
             elsewhere = value in places and places[value] != coords
             places[value] = coords
-            dear = self.own_cost(value) >= HEAVY if not elsewhere else self.worth_keeping(value)
-            dear = dear or (self.cost(value) >= LONG_CHAIN and self.worth_keeping(value))
+            dear = self.costs.alone(value) >= HEAVY if not elsewhere else self.costs.worth_keeping(value)
+            dear = dear or (self.costs.of(value) >= LONG_CHAIN and self.costs.worth_keeping(value))
             again = (broadcast or elsewhere) and dear and value.numel > 1
             if again and not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
                 again_for = "each element that it is spread over" if broadcast else "another place of it as well"
@@ -410,7 +408,7 @@ class Scheduler:
             bits = [s for coord in coords for s in coord]
             if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
                 continue
-            if not self.worth_keeping(value) or not self.needed_later(value, done, written, answers):
+            if not self.costs.worth_keeping(value) or not self.needed_later(value, done, written, answers):
                 continue
             self.tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
@@ -473,7 +471,7 @@ class Scheduler:
                 if value in seen or not value.is_tile or value in self.env or value.op is None:
                     continue
                 seen.add(value)
-                if self.worth_keeping(value):
+                if self.costs.worth_keeping(value):
                     self.materialise(value, why="it would be computed again in each iteration of what follows")
                 else:
                     stack += reversed(value.op.args)
@@ -495,42 +493,6 @@ class Scheduler:
         return self.arena.allocate(value, now, max(self.position, self.last_use(value)), weights=weights)
 
     # -- questions --------------------------------------------------------------------------------------------------
-
-    def own_cost(self, value: Value) -> int:
-        """The cost of the operation that defines a value, alone."""
-        op = value.op
-        if op is None or op.name in SHAPE_OPS or op.name == "tt.load":
-            return 0
-        row = ROWS.get(op.name)
-        return 1 if row is None else row.cost
-
-    def cost(self, value: Value) -> int:
-        """The cost of computing one element of a value from buffers and memory."""
-        return 0 if value in self.env else self._cost.get(value, 0)
-
-    def index_like(self, value: Value) -> bool:
-        """Whether a value is integers or addresses computed from nothing but indices and scalars."""
-        return not value.is_tile or (value not in self.env and value in self._index_like)
-
-    def _appraise(self, op: Op) -> None:
-        """Note the cost and the kind of a lazy operation's results; its operands have been seen."""
-        op_cost = LOAD_COST if op.name == "tt.load" else self.own_cost(op.results[0])
-        cost = 1000 if op.fused else min(1000, op_cost + sum(self.cost(a) for a in op.args if a.is_tile))
-        index = not op.fused and op.name != "tt.load" and op.results[0].elem[0] in "ip"
-        if index:
-            for a in op.args:
-                index = index and self.index_like(a)
-        for r in op.results:
-            self._cost[r] = cost
-            if index:
-                self._index_like.add(r)
-
-    def worth_keeping(self, value: Value) -> bool:
-        """Whether reading a value back is cheaper than computing it again."""
-        op = value.op
-        if op is None or value.elem == "ptr" or op.name in SHAPE_OPS or self.index_like(value):
-            return False
-        return self.cost(value) >= 3
 
     def needed_later(
         self,

@@ -290,8 +290,8 @@ def _copy(e: Emitter, op: LaneOp) -> None:
     count = max(len(e.env[op.operands[0]]), op.operands[1].count)
     target, source = (e.wide(v, count) for v in op.operands[:2])
     masks: Sequence[Register | None] = e.wide(op.operands[2], count) if len(op.operands) > 2 else [None] * count
-    for one in zip(target, source, masks, strict=True):
-        e.dialect.copy(e, op, *one)
+    for registers in zip(target, source, masks, strict=True):
+        e.dialect.copy(e, op, *registers)
 
 
 @emitter("commit_async", "wait_async")

@@ -282,9 +282,9 @@ def _instruction(e: Emitter, op: LaneOp) -> None:
     operands = [(e[v], o.count) for v, o in zip(op.operands, entry.operands, strict=True)]
     out: list[list[Register]] = [[] for _ in op.results]
     for i in range(max((len(registers) // count for registers, count in operands), default=1)):
-        given = [r if len(r) == count else r[i * count : (i + 1) * count] for r, count in operands]
-        for registers, made in zip(out, e.dialect.instruction(e, op, entry, given), strict=True):
-            registers += made
+        chunks = [r if len(r) == count else r[i * count : (i + 1) * count] for r, count in operands]
+        for registers, words in zip(out, e.dialect.instruction(e, op, entry, chunks), strict=True):
+            registers += words
     for value, registers in zip(op.results, out, strict=True):
         e.env[value] = registers[: value.count]
 

@@ -314,8 +314,8 @@ class _Halves:
 
     def __init__(self, ptx: str) -> None:
         self.made: dict[str, list[tuple[str, str]]] = {}
-        for guard, operation, several, one, rest in SHORT_MOVE.findall(ptx):
-            for register in REGISTER.findall(several) or [one]:
+        for guard, operation, several, short, rest in SHORT_MOVE.findall(ptx):
+            for register in REGISTER.findall(several) or [short]:
                 self.made.setdefault(register, []).append((operation, "" if guard or several else rest))
         self.copies = SHORT_COPY.findall(ptx)
         self.rounded = {half for half, made in self.made.items() if any(ROUNDED.match(how) for how, _ in made)}
@@ -361,10 +361,10 @@ def _short_constants(ptx: str) -> dict[str, int]:
     """The registers of 16 bits that hold one constant, by moves alone; what a load that never happens leaves is one."""
     never = set(NEVER.findall(ptx))
     moves: dict[str, set[str]] = {}
-    for guard, operation, several, one, rest in SHORT_MOVE.findall(ptx):
+    for guard, operation, several, short, rest in SHORT_MOVE.findall(ptx):
         if guard in never:
             continue
-        for register in REGISTER.findall(several) or [one]:
+        for register in REGISTER.findall(several) or [short]:
             moves.setdefault(register, set()).add(rest if operation == "mov.b16" else "")
     values: dict[str, int] = {}
     for register in moves:

@@ -94,8 +94,8 @@ def _read_layout(r: TypeReader, name: str) -> Attribute:
     try:
         named = padded_from(pairs, fields) if name == "#ttg.padded_shared" else FIELDS[name](fields)
     except LayoutError as error:
-        own = error.hint != LayoutError.way_out(error.message)  # not an example in Python's words
-        r.fail(f"{name}: {error.message}", start, hint=error.hint if own else right)
+        is_specific = error.hint != LayoutError.way_out(error.message)  # not an example in Python's words
+        r.fail(f"{name}: {error.message}", start, hint=error.hint if is_specific else right)
     except KeyError as error:
         r.fail(f"{name}: '{error.args[0]}' is missing", start, hint=right)
     except (TypeError, ValueError, IndexError, AttributeError):

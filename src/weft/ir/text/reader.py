@@ -350,8 +350,8 @@ class Reader(ValueReader):
         close = get_close_matches(name, OPERATIONS, 1)
         hint = f"did you mean '{close[0]}'?" if close else None
         if hint is None and dialect in dialects:
-            some = get_close_matches(name, [n for n in OPERATIONS if n.startswith(f"{dialect}.")], 4, 0.0)
-            hint = f"{dialect} has {', '.join(some)}, ..."
+            names = get_close_matches(name, [n for n in OPERATIONS if n.startswith(f"{dialect}.")], 4, 0.0)
+            hint = f"{dialect} has {', '.join(names)}, ..."
         self.fail(f"unknown operation '{name}'", at, hint or f"operations are of the dialects {', '.join(dialects)}")
 
     def flags(self, properties: dict[str, Attribute]) -> None:

@@ -304,18 +304,18 @@ class SemanticBase:
     def broadcast_impl_shape(self, input: tensor, shape: Sequence[int]) -> tensor:
         """One tile repeated to a shape of the same rank; a scalar is splat."""
         shape = tuple(shape)
-        own = block_shape(input)
-        if not own:
+        current = block_shape(input)
+        if not current:
             return self.splat(input, shape)
-        if len(own) != len(shape):
-            raise ValueError(f"Cannot broadcast, rank mismatch: {shape_text(own)}, {shape_text(shape)}")
-        if own == shape:
+        if len(current) != len(shape):
+            raise ValueError(f"Cannot broadcast, rank mismatch: {shape_text(current)}, {shape_text(shape)}")
+        if current == shape:
             return input
-        for axis, (wanted, have) in enumerate(zip(shape, own, strict=True)):
+        for axis, (wanted, have) in enumerate(zip(shape, current, strict=True)):
             if wanted != have and have != 1:
                 raise ValueError(
                     f"Cannot broadcast, the expanded size of the tensor ({wanted}) must match the existing size "
-                    f"({have}) at non-singleton dimension {axis}: {shape_text(own)}, {shape_text(shape)}"
+                    f"({have}) at non-singleton dimension {axis}: {shape_text(current)}, {shape_text(shape)}"
                 )
         return self._repeated(input, shape)
 

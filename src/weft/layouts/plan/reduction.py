@@ -132,7 +132,7 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
         instructions["ld.shared"] += ways * words
     moved = instructions["st.shared"] + instructions["ld.shared"]
     cycles = instructions["combine"] * 1.0 + instructions["shuffle"] * machine.shuffle
-    barriers = {scope: 1 for scope, some in (("block", warps), ("cluster", blocks)) if some}
+    barriers = {scope: 1 for scope, copies_told in (("block", warps), ("cluster", blocks)) if copies_told}
     cycles += moved * (machine.access + machine.wavefront)
     cycles += sum(machine.waiting(scope) for scope in barriers)
     active = len(layout.in_columns("lane")) - len(lanes)

@@ -94,7 +94,7 @@ def _nearest(number: int, vendor: str) -> str:
 def _hint(backend: str, arch: str) -> str:
     """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88)."""
     targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
-    vendor, number = machines.meant(f"{backend}:{arch}")
+    vendor, number = load("weft.machines.rows").meant(f"{backend}:{arch}")
     compiled = vendor in vendors_with("compiler")
     below = machines.closest(vendor, number) if compiled else None
     alike = load("difflib").get_close_matches(f"{backend}:{arch}", (*targets, *simulated), 1, 0.8)
@@ -141,4 +141,4 @@ def as_target(target: Any = None) -> GPUTarget:
 
 def target_of_arch(arch: Any) -> GPUTarget:
     """The target that the option `arch` means: "sm80", "sm_90a", 80. Unsupported where there is none."""
-    return as_target(machines.target_named(str(arch)))
+    return as_target(load("weft.machines.rows").target_named(str(arch)))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.ir import Attribute, Operation
 
@@ -18,43 +18,26 @@ Lowering: TypeAlias = Callable[[Any, Operation], None]
 """How an operation is lowered; it is given the `Context`."""
 
 
-class VendorLowering(Protocol):
-    """The vendor's part, which its folder calls `LOWERING`."""
+class VendorLowering:
+    """The vendor's part, which its folder calls `LOWERING`: here one that has nothing of its own."""
 
-    lowerings: Mapping[str, Lowering]
+    lowerings: Mapping[str, Lowering] = {}
     """How operations are lowered, by their names."""
 
     def body(self, c: Any, ops: Sequence[Operation], cap: int) -> None:
         """Lower the operations of a kernel, of which a thread may have `cap` registers, or any number (0)."""
+        c.block(ops)
 
     def descriptor(self, type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
         """(elements, box with the innermost dimension first, swizzle, block) of a parameter that is a descriptor."""
+        raise Unsupported("a parameter that is a descriptor with a layout")
 
     def before_barriers(self, program: LaneProgram) -> None:
         """Change a program whose buffers have been placed, before barriers are put into it."""
 
 
-class _Nothing:
-    """Of a vendor whose machines have nothing of their own."""
-
-    def __init__(self) -> None:
-        self.lowerings: Mapping[str, Lowering] = {}
-
-    def body(self, c: Any, ops: Sequence[Operation], cap: int) -> None:
-        c.block(ops)
-
-    def descriptor(self, type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
-        raise Unsupported("a parameter that is a descriptor with a layout")
-
-    def before_barriers(self, program: LaneProgram) -> None:
-        """Nothing."""
-
-
-_NOTHING = _Nothing()
-
-
 def lowering_of(machine: Machine) -> VendorLowering:
     """What the vendor of a machine adds."""
     lowering = part("lower", machine)
-    adds: VendorLowering = lowering.LOWERING if lowering is not None else _NOTHING
+    adds: VendorLowering = lowering.LOWERING if lowering is not None else VendorLowering()
     return adds

@@ -8,28 +8,12 @@ from weft.base import lazy_face
 
 if TYPE_CHECKING:
     from .machine import Machine
-    from .rows import DEFAULT, MACHINES, closest, machine_of, meant, oldest_with, target_named
+    from .rows import DEFAULT, MACHINES, closest, machine_of, oldest_with
     from .vendors import join, part, part_of
 
-__all__ = [
-    "DEFAULT",
-    "MACHINES",
-    "Machine",
-    "closest",
-    "join",
-    "machine_of",
-    "meant",
-    "oldest_with",
-    "part",
-    "part_of",
-    "target_named",
-]
+__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "join", "machine_of", "oldest_with", "part", "part_of"]
 
 __getattr__ = lazy_face(
     __name__,
-    {
-        "machine": "Machine",
-        "rows": "DEFAULT MACHINES closest machine_of meant oldest_with target_named",
-        "vendors": "join part part_of",
-    },
+    {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with", "vendors": "join part part_of"},
 )

@@ -7,7 +7,7 @@ engine. `passes_of(machine)` gives that of a machine's vendor, or one that adds 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -20,10 +20,10 @@ AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
 """The layout by which a load, or a store, accesses memory."""
 
 
-class VendorPasses(Protocol):
-    """The vendor's part, which its folder calls `PASSES`."""
+class VendorPasses:
+    """The vendor's part, which its folder calls `PASSES`: here one that has nothing of its own."""
 
-    of_memory: str
+    of_memory = ""
     """What remarks call its instruction for products of operands in shared memory."""
 
     def product_layout(
@@ -31,21 +31,26 @@ class VendorPasses(Protocol):
     ) -> DistributedLayout | str:
         """The layout of the result where a product can be made of that instruction, else why it cannot, in words: none
         for a machine that has no such instruction. `shape` is a block's part."""
+        return ""
 
     def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
         """Whether a layout is that of such a product's result."""
+        return False
 
     def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
         """The layout of a left operand that has come out of such a product; None where it has to be stored."""
+        return None
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
     ) -> SSAValue:
         """An operand of such a product, number `index`, stored to shared memory before it; `tile` is it in a layout of
         its own, and `division` how the blocks of a cluster divide it."""
+        raise NotImplementedError
 
     def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """The product of such operands, in the place of the one that there was; its result."""
+        raise NotImplementedError
 
     def after_layouts(self, module: ModuleOp) -> None:
         """Change layout IR that the compiler has just made."""
@@ -60,45 +65,8 @@ class VendorPasses(Protocol):
         """Change layout IR that was given as text."""
 
 
-class _Nothing:
-    of_memory = ""
-
-    def product_layout(
-        self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
-    ) -> DistributedLayout | str:
-        return ""
-
-    def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
-        return False
-
-    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
-        return None
-
-    def in_memory(
-        self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf
-    ) -> SSAValue:
-        raise NotImplementedError
-
-    def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-        raise NotImplementedError
-
-    def after_layouts(self, module: ModuleOp) -> None:
-        """Nothing."""
-
-    def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
-        """Nothing."""
-
-    def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
-        """Nothing."""
-
-    of_text = of_author
-
-
-_NOTHING = _Nothing()
-
-
 def passes_of(machine: Machine) -> VendorPasses:
     """What the vendor of a machine adds."""
     passes = part("passes", machine)
-    adds: VendorPasses = passes.PASSES if passes is not None else _NOTHING
+    adds: VendorPasses = passes.PASSES if passes is not None else VendorPasses()
     return adds

@@ -6,25 +6,27 @@ What differs between vendors is asked of their `Driver` (`compiler/backends.py`)
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from weft import compiler
 from weft.base import LaunchError
 from weft.compiler import GPUTarget
 
-from . import gpu_arrays, testing
+from . import gpu_arrays
 from .clock import GPUClock, current_stream
 from .compiling import choose_by_arrays, current_target
 from .device import devices
-from .drivers import cpp_type
+from .drivers import CPUDriver
 from .streams import may_use_gpu, torch_gpus
 
 
 class _Interface:
     """The GPUs in the interface of torch.cuda, where PyTorch is not there or cannot use them."""
 
-    Event = devices.event
+    @property
+    def Event(self) -> Any:
+        """The class of points in time."""
+        return devices.event
 
     @staticmethod
     def synchronize(device: int | None = None) -> None:
@@ -83,7 +85,7 @@ class _Utils:
         return loaded, loaded.address, loaded.registers, loaded.local_bytes, loaded.max_threads
 
 
-class GPUDriver:
+class GPUDriver(CPUDriver):
     """The GPU of this thread."""
 
     utils = _Utils()
@@ -140,12 +142,7 @@ class GPUDriver:
     @staticmethod
     def get_device_interface() -> Any:
         """torch.cuda, or the same interface where PyTorch cannot use the GPU."""
-        return torch_gpus() or _Interface
-
-    @staticmethod
-    def get_benchmarker() -> Callable[..., Any]:
-        """What autotuning measures with."""
-        return testing.do_bench
+        return torch_gpus() or _Interface()
 
     @staticmethod
     def get_empty_cache_for_benchmark() -> Any:
@@ -159,8 +156,6 @@ class GPUDriver:
             GPUClock().clear_cache()
         else:
             cache.zero_()
-
-    map_python_to_cpp_type = staticmethod(cpp_type)
 
     def __repr__(self) -> str:
         return f"GPUDriver({devices.current_device().name})"

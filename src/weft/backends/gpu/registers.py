@@ -49,20 +49,10 @@ def _undefined(e: Emitter, op: LaneOp) -> None:
     e.env[result] = [e.constant(result.elem, 0)] * result.count
 
 
-@emitter("zero")
-def _zero(e: Emitter, op: LaneOp) -> None:
-    e.env[op.results[0]] = [e.dialect.zero(e)]
-
-
 @emitter("keep")
 def _keep(e: Emitter, op: LaneOp) -> None:
     """No instruction, but LLVM takes it for one that reads them."""
     e.dialect.keep(e, [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)])
-
-
-@emitter("clock")
-def _clock(e: Emitter, op: LaneOp) -> None:
-    e.env[op.results[0]] = [e.dialect.clock(e)]
 
 
 @emitter("program_id")
@@ -252,25 +242,9 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
     e.env[result] = out
 
 
-@emitter("elect")
-def _elect(e: Emitter, op: LaneOp) -> None:
-    """Where only the lane so chosen uses addresses, the assembler needs no loop over lanes that may differ in them."""
-    e.env[op.results[0]] = [e.dialect.elect(e)]
-
-
 @emitter("ballot")
 def _ballot(e: Emitter, op: LaneOp) -> None:
     e.env[op.results[0]] = [e.dialect.ballot(e, n) for n in e.names(op.operands[0])]
-
-
-@emitter("barrier")
-def _barrier(e: Emitter, op: LaneOp) -> None:
-    e.dialect.barrier(e, op)
-
-
-@emitter("fence")
-def _fence(e: Emitter, op: LaneOp) -> None:
-    e.dialect.fence(e, op)
 
 
 @emitter("instruction")
@@ -289,11 +263,12 @@ def _instruction(e: Emitter, op: LaneOp) -> None:
         e.env[value] = registers[: value.count]
 
 
-@emitter("await")
-def _await(e: Emitter, op: LaneOp) -> None:
-    e.dialect.wait(e, op)
+@emitter("zero", "clock", "elect")
+def _given(e: Emitter, op: LaneOp) -> None:
+    """A register that the dialect makes of nothing."""
+    e.env[op.results[0]] = [getattr(e.dialect, op.name)(e)]
 
 
-@emitter("assembly")
-def _assembly(e: Emitter, op: LaneOp) -> None:
-    e.dialect.assembly(e, op)
+@emitter("barrier", "fence", "await", "assembly")
+def _for_the_dialect(e: Emitter, op: LaneOp) -> None:
+    getattr(e.dialect, {"await": "wait"}.get(op.name, op.name))(e, op)

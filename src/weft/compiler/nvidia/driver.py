@@ -5,54 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.backends.nvidia.driver import (
-    Device,
-    allocate,
-    available,
-    current_device,
-    device,
-    device_count,
-    driver_version,
-    entered,
-    free,
-    gpu_of_address,
-    installed,
-    on,
-    to_device,
-    to_host,
-)
-from weft.backends.nvidia.events import Event as event
-from weft.backends.nvidia.events import copy, fill, in_use
+from weft.backends.nvidia.driver import *  # noqa: F403
+from weft.backends.nvidia.driver import device, device_count, driver_version
+from weft.backends.nvidia.events import Event
+from weft.backends.nvidia.events import copy as copy
+from weft.backends.nvidia.events import fill as fill
+from weft.backends.nvidia.events import in_use as in_use
 from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.base import NoDevice
 from weft.base import load as load_module
 
-__all__ = [
-    "Device",
-    "LoadedKernel",
-    "allocate",
-    "available",
-    "copy",
-    "current_device",
-    "device",
-    "device_count",
-    "driver_version",
-    "entered",
-    "event",
-    "fill",
-    "found",
-    "free",
-    "gpu_of_address",
-    "in_use",
-    "installed",
-    "load",
-    "map_maker",
-    "memory_kinds",
-    "on",
-    "to_device",
-    "to_host",
-]
-
+event = Event
 memory_kinds = ("cuda",)
 
 

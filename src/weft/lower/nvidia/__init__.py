@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation
 from weft.ir.lane import LaneProgram
 
 from ..context import Context
+from ..vendor import VendorLowering
 from . import bulk, mbarriers, sent, specialize, tensormaps, warpgroup
 from .fences import insert_fences
 from .table import LOWERINGS
@@ -19,11 +20,10 @@ FAMILIES = (bulk, mbarriers, sent, specialize, tensormaps, warpgroup)
 """Imported to fill the table."""
 
 
-class _Lowering:
+class _Lowering(VendorLowering):
     """See `lower/vendor.py`."""
 
-    def __init__(self) -> None:
-        self.lowerings = LOWERINGS
+    lowerings = LOWERINGS
 
     def body(self, c: Context, ops: Sequence[Operation], cap: int) -> None:
         specialize.lower_body(c, ops, cap)

@@ -13,7 +13,7 @@ from weft.ir import walk
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout
 from weft.machines import Machine
 
-from ..vendor import AccessOf
+from ..vendor import AccessOf, VendorPasses
 from .create_tensormaps import create_tensormaps
 from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
@@ -25,7 +25,7 @@ from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgrou
 __all__ = ["PASSES"]
 
 
-class _Passes:
+class _Passes(VendorPasses):
     of_memory = OF_GROUPS
 
     def product_layout(

@@ -39,7 +39,7 @@ G, T = LANE // 4, LANE % 4
 
 @means("ldmatrix", "stmatrix")
 def _matrix(s: State, i: Statement) -> None:
-    """8 x 8 elements of 16 bits each: lane 8k + r has the address of row r of matrix k; `.trans` turns them round."""
+    """8 x 8 elements of 16 bits each: lane 8k + r has the address of row r of matrix k; `.trans` transposes them."""
     if i.name[-1] != "b16" or "m8n8" not in i.name:
         raise Unknown(str(i))
     load = i.name[0] == "ldmatrix"

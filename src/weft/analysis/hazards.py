@@ -28,7 +28,7 @@ from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_
 __all__ = ["ORDERING", "Hazards", "Pending"]
 
 ITERATIONS = 3 * MODULUS
-"""Turns of a loop after which the values that it carries are taken to be unknown."""
+"""Iterations of a loop after which the values that it carries are taken to be unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """cvt: conversions between floats that LLVM has no operation for: packed pairs, towards zero, fp8, tf32.
 
-An entry takes and gives elements in order; where PTX wants the upper half first, the text turns them round.
+An entry takes and gives elements in order; where PTX wants the upper half first, the text swaps them.
 """
 
 from __future__ import annotations

@@ -172,14 +172,14 @@ def test_elements_that_depend_on_others() -> None:
 
 
 @weft.jit
-def columns(x, out, rows, width, X: tl.constexpr, R: tl.constexpr):
-    """Neighbours along the first dimension are neighbours in memory."""
+def columns(x, scale, out, rows, width, X: tl.constexpr, R: tl.constexpr):
+    """Neighbours along the first dimension are neighbours in memory, but for what is the same in each row."""
     column = tl.program_id(0) * X + tl.arange(0, X)[:, None]
     acc = tl.zeros([X, R], tl.float32)
     for start in range(0, rows, R):
         row = start + tl.arange(0, R)[None, :]
         value = tl.load(x + row * width + column, (row < rows) & (column < width), other=0.0)
-        acc += tl.where(row < rows, value, 0)
+        acc += tl.where(row < rows, value * tl.load(scale + row, row < rows, other=0.0), 0)
     tl.store(out + column, tl.sum(acc, 1)[:, None], column < width)
 
 
@@ -187,11 +187,11 @@ def columns(x, out, rows, width, X: tl.constexpr, R: tl.constexpr):
 @pytest.mark.parametrize("processor", [{}, {"vector_bits": 256}, {"vector_bits": 128}])
 def test_carried_tiles_lie_as_what_is_loaded(shape: tuple[int, int], processor: dict[str, Any]) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (37, 100)).astype(np.float32)
-    out = np.zeros(100, np.float32)
+    scale, out = np.arange(37, dtype=np.float32), np.zeros(100, np.float32)
     constants = {"X": shape[0], "R": shape[1], **processor}
-    columns[(-(-100 // shape[0]),)](x, out, 37, 100, **constants)
-    np.testing.assert_array_equal(out, x.sum(0))
-    kernel = columns.warmup(x, out, 37, 100, grid=(1,), **constants)
+    columns[(-(-100 // shape[0]),)](x, scale, out, 37, 100, **constants)
+    np.testing.assert_array_equal(out, (x * scale[:, None]).sum(0))
+    kernel = columns.warmup(x, scale, out, 37, 100, grid=(1,), **constants)
     assert "masked.gather" not in kernel.asm["llir"] and "masked.scatter" not in kernel.asm["llir"]
     tile, sums_of_rows = 4 * shape[0] * shape[1], max(64, 4 * shape[0])
     assert kernel.metadata.scratch_bytes == tile + sums_of_rows  # one copy of each

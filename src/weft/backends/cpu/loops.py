@@ -130,8 +130,8 @@ def fuse_loops(
 
 
 def _order(op: Op, analysis: Analysis, lazy: Lazy) -> Weights | None:
-    """Where each bit of the coordinates of carried tiles lies, if all that is loaded for them is consecutive along
-    other bits than those of a row.
+    """Where each bit of the coordinates of carried tiles lies, if all tiles of their size that are loaded for them are
+    consecutive along other bits than those of a row.
     """
     block = op.regions[0][0]
     shapes = {v.shape for v in block.args[1:]}
@@ -140,15 +140,16 @@ def _order(op: Op, analysis: Analysis, lazy: Lazy) -> Weights | None:
     if not all(_only_elements(v, lazy) for v in (*block.args[1:], *op.results)):
         return None
     start = row_major(shape)
+    every = {b for coord in start for b in coord}
     runs = set[tuple[int, ...]]()
     for value, coords in analysis.walk([(v, start) for v in block.ops[-1].args]):
         if value.op is not None and value.op.name == "tt.load" and value not in analysis.env:
             steps = analysis.steps(value.op.args[0], coords)
-            if any(step != 0 for step in steps.values()):
+            if every == {b for b, step in steps.items() if step != 0}:  # what is spread over a dimension is small
                 runs.add(consecutive_run(steps))
     if len(runs) != 1 or not (run := runs.pop()) or run[0] == 0:
         return None
-    bits = [*run, *(b for b in range(sum(map(log2, shape))) if b not in run)]
+    bits = [*run, *sorted(every - set(run))]
     place = {b: i for i, b in enumerate(bits)}
     return tuple(tuple(place[b] for b in coord) for coord in start)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from weft import ir
 from weft.base import hinted
@@ -97,10 +97,18 @@ class dtype(base_type):
     fp_mantissa_width: int
     exponent_bias: int
 
+    _of_name: ClassVar[dict[str, dtype]] = {}
+
+    def __new__(cls, name: Any = None, *rest: Any, **named: Any) -> Self:
+        """One object for each name, since kernels ask `x.dtype is tl.float32`; each pointer and block is its own."""
+        known = cls._of_name.get(str(name.value if isinstance(name, constexpr) else name)) if cls is dtype else None
+        return super().__new__(cls) if known is None else known  # type: ignore[return-value]
+
     def __init__(self, name: Any) -> None:
+        if hasattr(self, "name"):
+            return
         if isinstance(name, constexpr):
             name = name.value
-        self.name = name
         self._ir: Any = None
         if name in self.SINT_TYPES or name in self.UINT_TYPES:
             signed = name in self.SINT_TYPES
@@ -113,6 +121,14 @@ class dtype(base_type):
         elif name != "void":
             names = self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.OTHER_TYPES
             raise ValueError(f"unknown element type {name!r}: known are {', '.join(names)}")
+        self.name = name
+        self._of_name[name] = self
+
+    def __getnewargs__(self) -> tuple[str, ...]:
+        return (self.name,) if type(self) is dtype else ()
+
+    def __getstate__(self) -> dict[str, Any] | None:
+        return None if type(self) is dtype else self.__dict__  # the name says all
 
     # Questions by name.
 

@@ -348,6 +348,26 @@ def test_where_the_arrays_are(gpu: PretendedGPU) -> None:
     assert launching.device_of(["a", "b"], (Array(device=1), Tensor(device=1))) == 1
 
 
+class Meta:
+    """Like a tensor of PyTorch that has no memory."""
+
+    device, dtype, shape = "meta", np.dtype(np.float32), (4,)
+
+    def data_ptr(self) -> int:
+        return 0
+
+
+def test_an_array_without_memory_is_refused_by_name() -> None:
+    """Also where it is first asked on which GPU it is: by a launch after one whose launcher knew the class."""
+    said = r"^argument `y`: Meta on meta is a meta tensor: it has no memory\nhint: allocate it, or use kernel.warmup"
+    fill, _ = kernels()
+    host = np.zeros(64, np.float32)
+    with pytest.raises(LaunchError, match=said):
+        launching.GPULaunches(fill).wanted((host, Meta(), 64, 1.0, 64))
+    with pytest.raises(LaunchError, match=said):
+        launching.device_of(["x", "y"], (host, (1, Meta())))
+
+
 @gluon.jit
 def through_shared_memory(x, out, M: gl.constexpr, N: gl.constexpr):  # type: ignore[no-untyped-def]
     layout: gl.constexpr = gl.BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0])

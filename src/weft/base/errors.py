@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from .spans import Span, caret_line
 
@@ -310,6 +310,14 @@ class LaunchError(WeftError, ValueError):
         super().__init__(message)
         self.argument = argument
         self.hint = hint
+
+    def of_argument(self, name: str) -> Self:
+        """This error, with the parameter that it is about where it names none."""
+        if self.argument is None:
+            self.argument = name
+            self.message = f"argument `{name}`: {self.message}"
+            self.args = (self.message,)
+        return self
 
     def __str__(self) -> str:
         return self.message + (f"\nhint: {WeftError.as_told(self.hint)}" if self.hint else "")

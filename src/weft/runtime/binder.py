@@ -297,10 +297,7 @@ def bind_slowly(
             check_annotated(param, value)
         key, result = handler_for(value)(value, not param.do_not_specialize, not param.do_not_specialize_on_alignment)
     except LaunchError as error:
-        if error.argument is None:
-            error.argument = param.name
-            error.message = f"argument `{param.name}`: {error.message}"
-            error.args = (error.message,)
+        error.of_argument(param.name)
         raise error.with_traceback(None) from None  # what is wrong is said, and where in Weft does not matter
     return key, result
 

@@ -58,7 +58,15 @@ def _gpu_of(array: Any) -> int | None:
 
 def on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory, or a descriptor or tuple of such arrays."""
-    return any(_gpu_of(array) is not None for array in arrays_of((value,)))
+    return bool(_gpus_of(value))
+
+
+def _gpus_of(value: Any, name: str | None = None) -> list[int]:
+    """The numbers of the GPUs whose memory an argument's arrays are in. LaunchError for an array that has no memory."""
+    try:
+        return [gpu for array in arrays_of((value,)) if (gpu := _gpu_of(array)) is not None]
+    except LaunchError as error:
+        raise (error if name is None else error.of_argument(name)) from None
 
 
 def device_facts(value: Any) -> ArrayFacts | None:
@@ -83,26 +91,15 @@ def refuse_host(param: Any, value: Any) -> None:
     for array in arrays_of((value,)):
         facts = array_facts(array)
         if facts is not None and facts.device is None:
-            raise named(_lives_on_the_host(array, facts), param.name)
-
-
-def named(error: LaunchError, name: str) -> LaunchError:
-    """The error, with the parameter that it is about."""
-    if error.argument is None:
-        error.argument = name
-        error.message = f"argument `{name}`: {error.message}"
-        error.args = (error.message,)
-    return error
+            raise _lives_on_the_host(array, facts).of_argument(param.name)
 
 
 def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
     """The number of the GPU that the arrays among the arguments are on. LaunchError where they are on several."""
     devices_found: dict[int, str] = {}
     for name, value in zip(names, args, strict=True):
-        for array in arrays_of((value,)):
-            device = _gpu_of(array)
-            if device is not None:
-                devices_found.setdefault(device, name)
+        for device in _gpus_of(value, name):
+            devices_found.setdefault(device, name)
     if len(devices_found) > 1:
         (first, first_name), (second, other) = list(devices_found.items())[:2]
         raise LaunchError(
@@ -184,7 +181,7 @@ def bind(param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) ->
             check_annotated(param, value)
         return handler(value, specialise, align)
     except LaunchError as error:
-        raise named(error, param.name) from None
+        raise error.of_argument(param.name) from None
 
 
 def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
@@ -362,7 +359,7 @@ class GPULaunches:
 
         NoDevice where Weft cannot use it, saying what is missing.
         """
-        name = next((n for n, value in zip(self.kernel.arg_names, args, strict=True) if on_gpu(value)), None)
+        name = next((n for n, value in zip(self.kernel.arg_names, args, strict=True) if _gpus_of(value, n)), None)
         if name is None:
             return False
         try:

@@ -182,10 +182,7 @@ def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts, 
             return fixed, specialize(value, param.is_const, wanted, align, read, fine)[1]
         return specialize(value, param.is_const, wanted, align, read, fine)
     except LaunchError as error:
-        if error.argument is None:
-            error.argument = param.name
-            error.message = f"argument `{param.name}`: {error.message}"
-            error.args = (error.message,)
+        error.of_argument(param.name)
         raise
 
 

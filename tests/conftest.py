@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from children import environment
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs
@@ -52,6 +53,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing compiled before this run is used, and the user's cache is left alone."""
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path_factory.mktemp("kernels"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def children_import_these_sources() -> Iterator[None]:
+    """Not a Weft that is installed beside them, of which there need be none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from children import environment
 from weft.backends.llvm import aborts
 from weft.backends.llvm.aborts import last_words, told
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
 MODULE = """define ptx_kernel void @squares(ptr addrspace(1) %p) {
   %v = load fp128, ptr addrspace(1) %p
   %x = fmul fp128 %v, %v
@@ -39,13 +38,12 @@ assembly({MODULE!r}, ptx_target(machine_of("cuda:80")))
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
 @pytest.mark.parametrize("before", ["", "faulthandler"])
 def test_the_last_words_name_the_kernel(before: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, before],
         capture_output=True,
         text=True,
         timeout=120,
-        env=environment,
+        env=environment(TMPDIR=tmp_path),
         check=False,
     )
     assert done.returncode == -signal.SIGABRT, done.stderr

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from children import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def weft(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "weft", *args],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **env},
+        env=environment(**env),
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -70,7 +71,7 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     for i in range(500):
         (tmp_path / f"{i:064x}.weft").write_bytes(b"damaged")
     command = f"{sys.executable} -m weft cache ls | head -1; exit ${{PIPESTATUS[0]}}"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WEFT_CACHE_DIR": str(tmp_path)}
+    env = environment(WEFT_CACHE_DIR=tmp_path)
     done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
 

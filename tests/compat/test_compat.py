@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from children import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +19,7 @@ def run(code: str, *args: str, cwd: Path | None = None, **env: str) -> subproces
     command = [sys.executable, *args] if args else [sys.executable, "-c", textwrap.dedent(code)]
     return subprocess.run(
         command,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **env},
+        env=environment(**env),
         cwd=cwd,
         capture_output=True,
         text=True,

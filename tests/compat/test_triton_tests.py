@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from children import SOURCE, environment
+
 TOOLS = Path(__file__).parents[2] / "tools"
 FILE = """
 import pytest
+from children import environment
 import triton
 import triton.language as tl
 
@@ -34,7 +37,7 @@ def _run(folder: Path, *options: str) -> tuple[set[str], str]:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(TOOLS), "WEFT_TARGET": "cpu"},
+        env=environment(TOOLS, SOURCE, WEFT_TARGET="cpu"),
     )
     assert found.returncode == 0, found.stdout + found.stderr
     return set(re.findall(r"::(\S+) PASSED", found.stdout)), found.stdout
@@ -61,7 +64,7 @@ def test_a_line_a_file(tmp_path: Path) -> None:
     (tests / "test_two.py").write_text("import triton\ntriton.no_such_name\ndef test_good(): pass\n")
     command = [sys.executable, str(TOOLS / "run_triton_tests.py"), str(tmp_path), "--jobs", "0"]
     files = [f"unit/language/test_{name}.py" for name in ("one", "two", "three")]
-    found = subprocess.run([*command, *files], capture_output=True, text=True, timeout=120)
+    found = subprocess.run([*command, *files], capture_output=True, text=True, timeout=120, env=environment())
     lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
     assert lines[:4] == [
         "unit/language/test_one.py 1 passed 1 failed 1 skipped 0 left out",

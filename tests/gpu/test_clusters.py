@@ -6,14 +6,13 @@ runs in a process of its own, which is ended when its time is over, and the driv
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from children import SOURCE, TESTS, environment
 from gluon.clusters import CHECKS
 from kernels.case import copy_arguments
 from kernels.clusters import CHECKS as OF_THE_LANGUAGE
@@ -37,7 +36,6 @@ WAITING = [name for name in CHECKS if name.startswith(("bulk", "wgmma"))]
 """Checks whose kernels wait for mbarriers."""
 
 SECONDS = 120
-TESTS = Path(__file__).resolve().parent.parent
 SCRIPT = """
 import sys
 from gpu.arrays import launch
@@ -54,14 +52,13 @@ def test_cluster(name: str) -> None:
 
 @pytest.mark.parametrize("name", WAITING)
 def test_cluster_with_mbarriers(name: str) -> None:
-    paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+    env = environment(TESTS, SOURCE)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, name],
         capture_output=True,
         text=True,
         timeout=SECONDS,
-        env=environment,
+        env=env,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

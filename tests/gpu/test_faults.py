@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+from children import environment
 
 SCRIPT = """
 import sys
@@ -70,16 +69,10 @@ def _run(tmp_path: Path, what: str) -> str:
     script = tmp_path / "faulty.py"
     script.write_text(SCRIPT.replace("WHAT", what))
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, env=_environment(), check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, env=environment(), check=False
     )
     assert done.returncode == 7, done.stdout + done.stderr
     return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    """This one, and the source before all that is already looked through."""
-    paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
 
 
 @pytest.mark.parametrize(

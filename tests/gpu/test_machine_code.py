@@ -13,6 +13,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from children import environment
 from weft.backends.nvidia import ptxas
 from weft.runtime import knobs
 
@@ -99,9 +100,8 @@ def test_a_forked_process_is_told(tmp_path: Path) -> None:
     """Every use in the child says so, and the parent goes on."""
     script = tmp_path / "forked.py"
     script.write_text(FORKED)
-    paths = [str(Path(__file__).resolve().parents[2] / "src"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+    env = environment()
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=environment, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, env=env, check=False
     )
     assert "SAID 3" in done.stdout, done.stdout + done.stderr

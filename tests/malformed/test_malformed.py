@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import weft
+from children import SOURCE, TESTS, environment
 from weft import cli_layout
 from weft.base import CompilationError, LayoutError
 from weft.compiler import IRSource
@@ -17,7 +16,6 @@ from weft.layouts import BlockedLayout, NVMMASharedLayout, PaddedSharedLayout, m
 
 from .judge import KINDS, shown, verdict
 
-TESTS = Path(__file__).parents[1]
 SAMPLE = {"kernels": range(6000, 6025), "ttir": range(15), "ttgir": range(15), "layouts": range(150)}
 
 
@@ -33,8 +31,7 @@ def test_nothing_hangs_on_assertions() -> None:
     """Under `python -O` the same is said; a child process as the campaign has it."""
     pairs = [f"{seed}:{kind}" for kind, count in (("ttir", 8), ("ttgir", 8), ("layouts", 30)) for seed in range(count)]
     command = [sys.executable, "-O", "-m", "malformed.run", "--batch", " ".join(pairs)]
-    paths = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
-    child = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+    child = subprocess.run(command, env=environment(TESTS, SOURCE), capture_output=True, text=True, check=True)
     said = [line for line in child.stdout.split("\n") if not line.startswith("VALID ")]
     assert said == [*(f"DONE {pair}" for pair in pairs), ""]
 

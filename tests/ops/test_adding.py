@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+from children import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDED = re.compile(
@@ -76,7 +77,6 @@ def test_an_operation_is_five_files(tmp_path: Path) -> None:
     assert len(set(_add(tmp_path))) == 5
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    path = os.pathsep.join(str(tmp_path / folder) for folder in ("src", "tests"))
-    environment = {**os.environ, "PYTHONPATH": path, "WEFT_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    env = environment(tmp_path / "src", tmp_path / "tests", WEFT_CACHE_DIR=tmp_path / "cache")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert not done.returncode, done.stderr[-3000:]

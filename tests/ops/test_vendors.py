@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-import weft
+from children import environment
 from weft.backends.llvm.elementwise import Asked, meaning_of, type_of
 from weft.backends.llvm.emit import Module
 from weft.backends.llvm.values import VOID, vec
@@ -80,8 +79,7 @@ def emit(name: str) -> None:
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_every_row_is_code_for(vendor: str) -> None:
     command = [sys.executable, "-c", f"from ops.test_vendors import emit; emit({vendor!r})"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(weft.__file__).resolve().parents[1])}
     folder = Path(__file__).resolve().parents[1]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment())
     assert not done.returncode, done.stderr[-2000:]
     assert int(done.stdout) > 1000

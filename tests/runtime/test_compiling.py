@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from children import TESTS, environment
 from weft import compiler, knobs
 from weft.backends.nvidia import ptxas
 from weft.base import CompilationError, CompilerCrash, LaunchError, Unsupported
@@ -100,12 +100,11 @@ def test_the_key_is_the_same_in_another_process() -> None:
         "import sys; sys.path.insert(0, sys.argv[1]); from runtime.test_compiling import key_of; "
         "from runtime.test_compiling import source; print(key_of())"
     )
-    tests = str(Path(__file__).resolve().parents[1])
-    env = {**os.environ, "PYTHONPATH": str(Path(tests).parent / "src")}
+    env = environment()
     keys = set()
     for seed in ("0", "77"):
         done = subprocess.run(
-            [sys.executable, "-c", script, tests],
+            [sys.executable, "-c", script, str(TESTS)],
             env={**env, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,

@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from children import SOURCE, TESTS, environment
 from weft.backends.cpu import driver, native, signals
 from weft.backends.cpu import pool as pool_module
 from weft.base import DeviceAssertionError
@@ -228,8 +229,7 @@ def test_a_forked_child_can_launch() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
         """
     )
-    tests = os.path.dirname(os.path.dirname(__file__))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.join(os.path.dirname(tests), "src"), tests])}
+    env = environment(SOURCE, TESTS)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=env, timeout=60, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import weft
+from children import environment
 
 SCRIPT = """
 import numpy as np, weft, weft.language as tl
@@ -40,7 +41,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_weft_runs_from_an_archive(archive: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    env = {**os.environ, "PYTHONPATH": str(archive), "WEFT_CACHE_DIR": str(tmp_path / "cache")}
+    env = environment(archive, WEFT_CACHE_DIR=tmp_path / "cache")
     runs = []
     for changed in (False, False, True):
         if changed:  # another version of Weft under the same name: nothing of the old one is used

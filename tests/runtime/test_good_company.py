@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from children import SOURCE, TESTS, environment
 from weft.backends.cpu import driver, host, native
 from weft.backends.cpu.engine import ENGINE, Record
 
@@ -121,10 +122,8 @@ def test_an_affinity_is_respected_from_when_it_is_set() -> None:
     )
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
-    tests = Path(__file__).parent.parent
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
-    environment["PYTHONPATH"] = os.pathsep.join([str(tests.parent / "src"), str(tests)])
-    done = subprocess.run([sys.executable, "-c", script], env=environment, timeout=60, capture_output=True, text=True)
+    env = {k: v for k, v in environment(SOURCE, TESTS).items() if not k.endswith("NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", script], env=env, timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+from children import environment
 
 
 def modules_after(statement: str) -> set[str]:
@@ -21,7 +19,7 @@ def modules_after(statement: str) -> set[str]:
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=120,

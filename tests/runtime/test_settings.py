@@ -16,6 +16,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from children import environment
 from weft import CompilationError, LaunchError, WeftError, knobs
 from weft.base import CapturedGlobalError, OutsideKernelError, SettingWarning
 from weft.runtime import unused
@@ -141,7 +142,12 @@ def test_interpret_runs_the_kernel(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-m", "weft", "run", str(script)],
-        env={"TRITON_INTERPRET": "1", "PATH": "", "WEFT_CACHE_DIR": str(tmp_path / "cache")},
+        env={
+            "TRITON_INTERPRET": "1",
+            "PATH": "",
+            "PYTHONPATH": environment()["PYTHONPATH"],
+            "WEFT_CACHE_DIR": str(tmp_path / "cache"),
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import weft
+from children import environment
 
 TESTS = """
 import numpy as np
@@ -54,15 +53,14 @@ def test_too_far(weft_target):
 @pytest.fixture
 def run(tmp_path: Path) -> object:
     (tmp_path / "test_kernels.py").write_text(TESTS, encoding="utf-8")
-    source = str(Path(weft.__file__).parent.parent)
 
     def run(*arguments: str) -> str:
         installed = "weft.pytest_plugin" in str(_plugins())
         command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *arguments]
         if not installed:
             command += ["-p", "weft.pytest_plugin"]
-        environment = {**os.environ, "PYTHONPATH": source, "WEFT_CACHE_DIR": str(tmp_path / "cache")}
-        found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        env = environment(WEFT_CACHE_DIR=tmp_path / "cache")
+        found = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
         return found.stdout + found.stderr
 
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from children import TESTS, environment
 from gpu.bounds import bounded
 
-TESTS = Path(__file__).resolve().parents[1]
 SCRIPT = """
 import threading
 from gpu.bounds import bounded
@@ -27,9 +26,9 @@ with bounded("tests/gpu/test_a.py::test_b", 0.5):
 
 
 def test_a_test_that_takes_too_long_ends_its_process(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "TMPDIR": str(tmp_path), "TEMP": str(tmp_path)}
+    env = environment(TESTS, TMPDIR=tmp_path, TEMP=tmp_path)
     start = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, timeout=50, check=False)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, timeout=50, check=False)
     assert done.returncode == 1 and time.monotonic() - start < 40
     (said,) = tmp_path.glob("weft-endless-*.txt")
     text = said.read_text("utf-8")

@@ -11,6 +11,7 @@
 #                TARGET=cpu; TRITON_PYTHON=an interpreter with Triton 3.6 asks that about what is refused
 #   make fuzz-rows   random kernels over rows of any length at any address, in TARGET=sim:cuda:90 against the CPU, for
 #                SEEDS=0:1000
+#   make test-oracle TRITON_PYTHON=python   the suite where Triton 3.6.0 and PyTorch are: the tests that compare with it
 #   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0? TRITON_PYTHON=its interpreter asks it anew
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
@@ -40,7 +41,7 @@ JOBS ?= 2
 
 .PHONY: bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: malformed test-long triton-tests types wheel
+.PHONY: malformed test-long test-oracle triton-tests types wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -55,6 +56,11 @@ types: $(VENV)/.test
 
 suite: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# An interpreter with Triton 3.6.0, PyTorch and what the tests need: pip install -e '.[test,bench]' in a folder of its own.
+test-oracle:
+	$(if $(TRITON_PYTHON),,$(error say which Python has Triton 3.6.0: make test-oracle TRITON_PYTHON=.../bin/python))
+	PYTHONPATH=$(CURDIR)/src$${PYTHONPATH:+:$$PYTHONPATH} $(TRITON_PYTHON) -m pytest $(PYTEST_ARGS)
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.base import CompileOptions
 
-__all__ = ["OPTIONS", "canonical", "through_triton", "triton_ir_of"]
+__all__ = ["OPTIONS", "canonical", "negated_by_subtraction", "through_triton", "triton_ir_of"]
 
 # What options a cuda:90 compilation gives the language.
 OPTIONS = CompileOptions(
@@ -37,6 +37,30 @@ def through_triton(text: str, options: dict[str, Any], path: Path) -> str:
     stages: dict[str, Any] = {}
     backend.add_stages(stages, backend.parse_options(options), Language.TRITON)
     return str(stages["ttir"](module, {}))
+
+
+_NEGATION = re.compile(r"^( *)%([\w.$-]+) = arith\.negf (%[\w.$-]+) : (.*?)( loc\(.*\))?$", re.MULTILINE)
+
+
+def negated_by_subtraction(text: str) -> str:
+    """IR text with `0 - x` for `-x`, as Triton 3.6 writes it, whose back end cannot compile `arith.negf`.
+
+    It gives 0 for -0.0 where Weft, as later versions, gives what the sign bit says.
+
+    >>> print(negated_by_subtraction("  %1 = arith.negf %0 : tensor<8xf32>"))
+      %zero_of_1 = arith.constant dense<0.000000e+00> : tensor<8xf32>
+      %1 = arith.subf %zero_of_1, %0 : tensor<8xf32>
+    """
+
+    def subtraction(match: re.Match[str]) -> str:
+        indent, result, operand, kind, place = match.groups("")
+        zero = "dense<0.000000e+00>" if kind.startswith("tensor") else "0.000000e+00"
+        return (
+            f"{indent}%zero_of_{result} = arith.constant {zero} : {kind}\n"
+            f"{indent}%{result} = arith.subf %zero_of_{result}, {operand} : {kind}{place}"
+        )
+
+    return _NEGATION.sub(subtraction, text)
 
 
 _LOCATION = re.compile(r' loc\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*")*\))*\)')

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from frontend.triton_oracle import negated_by_subtraction
+
 from .sources import Source, arguments_of
 
 __all__ = ["accepted", "assembly_of", "cleaned", "made_by_triton"]
@@ -73,7 +75,7 @@ def cleaned(text: str, path: Path) -> str:
     from triton._C.libtriton import ir
 
     context = _context()
-    path.write_text(text, encoding="utf-8")
+    path.write_text(negated_by_subtraction(text), encoding="utf-8")
     module = ir.parse_mlir_module(str(path), context)
     module.context = context
     assert module.verify()
@@ -91,7 +93,7 @@ def assembly_of(text: str, capability: int, options: dict[str, Any], path: Path)
     from triton.backends.compiler import GPUTarget
     from triton.compiler import IRSource, make_backend
 
-    path.write_text(text, encoding="utf-8")
+    path.write_text(negated_by_subtraction(text), encoding="utf-8")
     target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
     context = ir.context()

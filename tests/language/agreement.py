@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from frontend.triton_oracle import OPTIONS
+from frontend.triton_oracle import OPTIONS, negated_by_subtraction
 from weft import ir
 from weft.base import CompilationError
 from weft.frontend import ast_to_ttir
@@ -109,7 +109,7 @@ def cleaned(text: str, folder: Path) -> list[str]:
     triton_ir.load_dialects(context)
     make_backend(GPUTarget("cuda", 90, 32)).load_dialects(context)
     path = folder / f"case_{next(_count)}.ttir"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(negated_by_subtraction(text), encoding="utf-8")
     module = triton_ir.parse_mlir_module(str(path), context)
     manager = triton_ir.pass_manager(context)
     for add in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -36,6 +37,11 @@ def test_of_a_signature(name: str) -> None:
     kind = str_to_ty(name, None)
     assert str_to_ty(f"*{name}", None).element_ty is kind
     assert next(t for t in vars(tl).values() if isinstance(t, tl.dtype) and t == kind) is kind
+
+
+def test_the_parameters_that_python_shows() -> None:
+    assert list(inspect.signature(tl.dtype).parameters) == ["name"]
+    assert list(inspect.signature(tl.pointer_type).parameters)[:2] == ["element_ty", "address_space"]
 
 
 def test_made_again() -> None:

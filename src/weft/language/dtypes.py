@@ -65,7 +65,18 @@ def _is_named(name: str) -> Callable[[dtype], bool]:
     return lambda self: self.name == name
 
 
-class dtype(base_type):
+class _OnePerName(base_type):
+    """What `dtype` is made by; a class of its own, so that Python shows the parameters of `dtype.__init__`."""
+
+    _of_name: ClassVar[dict[str, dtype]] = {}
+
+    def __new__(cls, name: Any = None, *rest: Any, **named: Any) -> Self:
+        """One `dtype` for each name, since kernels ask `x.dtype is tl.float32`; each pointer and block is its own."""
+        known = cls._of_name.get(str(name.value if isinstance(name, constexpr) else name)) if cls is dtype else None
+        return super().__new__(cls) if known is None else known  # type: ignore[return-value]
+
+
+class dtype(_OnePerName):
     """An element type, known by its name (`fp32`, `int8`, `uint64`, `fp8e4nv`, ...)."""
 
     SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
@@ -96,13 +107,6 @@ class dtype(base_type):
     int_signedness: SIGNEDNESS
     fp_mantissa_width: int
     exponent_bias: int
-
-    _of_name: ClassVar[dict[str, dtype]] = {}
-
-    def __new__(cls, name: Any = None, *rest: Any, **named: Any) -> Self:
-        """One object for each name, since kernels ask `x.dtype is tl.float32`; each pointer and block is its own."""
-        known = cls._of_name.get(str(name.value if isinstance(name, constexpr) else name)) if cls is dtype else None
-        return super().__new__(cls) if known is None else known  # type: ignore[return-value]
 
     def __init__(self, name: Any) -> None:
         if hasattr(self, "name"):

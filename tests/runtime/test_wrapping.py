@@ -19,6 +19,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from children import environment
 from weft import DeviceAssertionError
 from weft.base import OffsetOverflowWarning
 from weft.runtime import wrapping
@@ -285,7 +286,7 @@ def test_a_kernel_from_the_cache_tells_it_too(tmp_path: Path) -> None:
             text=True,
             timeout=120,
             check=True,
-            env={"WEFT_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""},
+            env={"WEFT_CACHE_DIR": str(tmp_path / "cache"), "PATH": "", "PYTHONPATH": environment()["PYTHONPATH"]},
         )
         assert done.stdout.strip() == cached
         place = f"{script}:{7 + moved}"

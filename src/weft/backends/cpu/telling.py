@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from weft.backends.cpu.arena import Arena
@@ -50,11 +51,15 @@ def tell_loop(remarks: RemarkCollector, op: Op, tile: Value, lanes: int = 1, alo
 
 def tell_buffers(arena: Arena, program: FunctionProgram, remarks: RemarkCollector) -> None:
     """The buffers of scratch memory, now that it is known for how long each is in use."""
-    places = {op.index: op.span for op in all_ops(program.blocks) if op.name not in ENDS} if remarks else {}
-    for value, begin, buffer in arena.made if remarks else ():
+    if not remarks:
+        return
+    places = {op.index: op.span for op in all_ops(program.blocks) if op.span is not None and op.name not in ENDS}
+    order = sorted(places)
+    for value, begin, buffer in arena.made:
         name = f" (`{variable(value)}`)" if variable(value) else ""
-        used = [span for k in range(begin, buffer.last + 1) if (span := places.get(k)) is not None]
-        spans = [by(used, key=lambda span: span.line, default=None) for by in (min, max)]
+        ends = bisect_left(order, begin), bisect_right(order, buffer.last) - 1
+        used = [places[order[at]] for at in ends] if ends[0] <= ends[1] else []
+        spans = [*sorted(used, key=lambda span: span.line), *([] if used else (None, None))]
         span = value.op.span if value.op is not None else spans[0]
         what = f"tile of {'x'.join((*map(str, value.shape), buffer.elem))}{name}"
         remarks.add(ScratchBuffer(span, buffer.size, buffer.offset, what, *spans))

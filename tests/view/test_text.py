@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -234,6 +235,8 @@ def test_notebooks_show_every_kind_of_plan_and_affine_layouts() -> None:
 
 def test_notebooks_that_import_layouts_alone() -> None:
     """The room that draws is found when the first picture is asked for, and is not loaded before."""
+    if not metadata.entry_points(group="weft.pictures"):
+        pytest.skip("the room that draws is found where Weft is installed, not where its sources are on the path")
     program = """if True:
         import sys
         from weft.layouts import BlockedLayout

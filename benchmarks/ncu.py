@@ -238,7 +238,7 @@ def predicted(work: Work, target: str) -> tuple[Report, str]:
     """What a launch does, and who says so: the counter or the simulator."""
     kernel, launch = work.kernel, work.make()
     bound, options = kernel._bind(*launch.arguments, **work.constants)
-    facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
+    facts = [specialize_param(p, a, fine=True) for p, a in zip(kernel.params, bound, strict=True)]
     signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))
     source = compiler.ASTSource(kernel, signature, constants, attrs)
     options = {"default_dot_input_precision": "tf32", **options}  # as on a GPU

@@ -14,7 +14,6 @@ from children import SOURCE, environment
 TOOLS = Path(__file__).parents[2] / "tools"
 FILE = """
 import pytest
-from children import environment
 import triton
 import triton.language as tl
 

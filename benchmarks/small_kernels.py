@@ -1,4 +1,7 @@
-"""The kernels of the row "small problems", as people write them for a GPU."""
+"""The kernels of the row "small problems", as people write them for a GPU.
+
+Those for gelu and softmax are in table_kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +25,11 @@ def addcmul(x_ptr, y_ptr, z_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
 
 
 @weft.jit
-def gelu(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask)
-    tl.store(out_ptr + offsets, 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476)), mask=mask)
-
-
-@weft.jit
 def sigmoid(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
     tl.store(out_ptr + offsets, tl.sigmoid(x).to(out_ptr.dtype.element_ty), mask=mask)
-
-
-@weft.jit
-def softmax(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    columns = tl.arange(0, BLOCK)
-    mask = columns < n_cols
-    x = tl.load(x_ptr + row * n_cols + columns, mask=mask, other=-float("inf"))
-    numerator = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * n_cols + columns, numerator / tl.sum(numerator, axis=0), mask=mask)
 
 
 @weft.jit

@@ -1,6 +1,6 @@
 """How long it takes to tune a kernel on the CPU: a product with 4-bit weights, 36 configurations, 18 different codes.
 
-    python benchmarks/tuning.py            # in an empty cache; --size 512 for M, N and K
+python benchmarks/tuning.py            # in an empty cache; --size 512 for M, N and K
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = 900.0
+SECONDS = 240.0
 """What a test may take; the longest take less than a minute."""
 
 

@@ -172,6 +172,15 @@ class Instruction:
         names = {o.name: [f"${next(numbers)}" for _ in range(o.words)] for o in (*self.results, *self.operands)}
         return self.written(names), ",".join(constraints)
 
+    def is_address(self, name: str) -> bool:
+        """Does an operand stand in brackets wherever it stands, so that a constant can be added to it there?
+
+        >>> from weft.targets.nvidia import instruction
+        >>> instruction("ldmatrix.x4").is_address("address"), instruction("cluster_barrier.pass").is_address("address")
+        (True, False)
+        """
+        return 0 < self.text.count(f"<{name}>") == self.text.count(f"[<{name}>]")
+
     def written(self, names: Mapping[str, list[str]]) -> str:
         """The text with these PTX registers for each operand."""
 

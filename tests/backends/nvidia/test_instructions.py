@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
+from gpu.isa_memory import cases
 from sim.kit import Kit
 from weft.backends.nvidia import emit
 from weft.base import Unsupported
@@ -109,3 +111,14 @@ def test_halves_loaded_as_words_are_multiplied_as_words() -> None:
     assert not any(k in ("mov.b16", "prmt.b32", "cvt.u16.u32", "{") for k in found)
     assert "+ 512]" in ptx  # the distance is in the instruction
     assert "st.global.v4.b32" in ptx
+
+
+def test_a_constant_is_added_wherever_an_address_stands() -> None:
+    """One that is bracketed in one place and plain in another (`mapa`) is computed, not written as [base + 128]."""
+    (case,) = cases("cluster_barrier.pass", True)
+    ptx = emit(case.program).code
+    places = {m[1]: (m[2], m[3]) for m in re.finditer(r"add\.s32 \t(%r\d+), (%r\d+), (\d+);", ptx)}
+    passed = re.findall(r"mapa\.shared::cluster\.u32 a, (%r\d+), .*?_, \[a\].*?b64 s, \[([^\]]+)\]", ptx)
+    assert len(passed) == 2
+    for told, own in passed:
+        assert told == own and places[told][1] == "128"

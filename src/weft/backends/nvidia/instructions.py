@@ -50,7 +50,7 @@ def _words(
     results = [WORDS[o.constraint] for o in entry.results for _ in range(o.words)]
     at = len(results)
     for operand, registers, type in zip(entry.operands, chunks, types, strict=True):
-        if entry.touches and f"[${at}]" in text:
+        if entry.touches and entry.is_address(operand.name):
             kind, base, offset = address_text(e, registers[0], operand.constraint == "l")
             arguments.append((kind, base))
             text = text.replace(f"[${at}]", f"[${at} + {offset}]") if offset else text

@@ -28,8 +28,6 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES, predicate_of
 from weft.ops.table import ROWS
 
-__all__ = ["Array", "LaneNumbers", "edges", "origins"]
-
 Array = npt.NDArray[Any]
 
 MODULUS = 24

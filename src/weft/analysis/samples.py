@@ -32,8 +32,6 @@ from weft.ops.table import ROWS
 
 from .operands import DEEP, operands_first
 
-__all__ = ["Known", "Numbers", "Places", "Samples", "Wrap", "some_places"]
-
 _MOST = 4
 """Operations that are remembered of one value as having wrapped."""
 Numbers = np.ndarray[Any, Any]

@@ -16,8 +16,6 @@ from weft.targets.table import effects_of, instruction
 
 from .lane_numbers import Array, LaneNumbers
 
-__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "is_cluster_barrier", "touches_of", "waits_of"]
-
 Places = dict[Value, frozenset[int]]
 
 

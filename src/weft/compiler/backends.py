@@ -30,8 +30,6 @@ from weft.machines.vendors import part, part_of, vendors_with
 if TYPE_CHECKING:
     from weft.ir.lane import LaneProgram
 
-__all__ = ["Backend", "Device", "Driver", "Event", "Loaded", "backend_of", "find_others", "first_backend"]
-
 GROUP = "weft.backends"
 
 

@@ -31,8 +31,6 @@ from .options import given_for_gpu, make_options
 from .sources import Source
 from .target import SIMULATED, GPUTarget, as_target
 
-__all__ = ["gluon_options", "laid_out", "lane_program", "layout_ir", "lowered", "tile_ir"]
-
 
 def lane_program(
     src: Source,

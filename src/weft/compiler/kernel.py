@@ -20,9 +20,6 @@ from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
 from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load
 
-__all__ = ["AsmDict", "CompiledKernel", "Metadata"]
-
-
 _locks: dict[int, threading.Lock] = {}
 """Those of kernels that are being loaded, by id."""
 

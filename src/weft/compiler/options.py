@@ -14,8 +14,6 @@ from weft.backends.cpu import CPUOptions
 from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
 from weft.language.keys import key_text
 
-__all__ = ["Options", "given_for_gpu", "gpu_options", "make_options", "option_names"]
-
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
     (

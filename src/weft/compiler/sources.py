@@ -20,8 +20,6 @@ from weft.language.signatures import str_to_ty
 
 from .target import GPUTarget
 
-__all__ = ["ASTSource", "IRSource", "OverriddenSource", "Source", "Specialization", "trace_unfollowed"]
-
 Path = tuple[int, ...]
 
 

@@ -33,8 +33,6 @@ from .names import BUILTIN_FUNCTIONS
 from .values import as_tuple, describe, unwrap, wrap
 from .ways import called_as
 
-__all__ = ["call"]
-
 _FUNCTIONS: Final = (BuiltinFunctionType, FunctionType, MethodType, MemberDescriptorType)
 _UNROLLED: Final = "outside of a `for` it is unrolled while the kernel is compiled: mark the parameter tl.constexpr"
 _HOST_FUNCTIONS: Final = frozenset(

@@ -35,8 +35,6 @@ from .frame import Frame, Unavailable
 from .unset import Maybe, MaybeType, maybe, zero
 from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, way_to
 
-__all__ = ["Carried", "unset"]
-
 
 def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
     """The names that statements assign, in order, each with the last place that does."""

@@ -31,8 +31,6 @@ from .failures import diagnose
 from .frame import Frame, Trace
 from .values import as_tuple
 
-__all__ = ["ast_to_ttir"]
-
 Path = tuple[int, ...]
 
 # The files whose tables say what each kind of syntax means.

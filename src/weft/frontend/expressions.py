@@ -21,8 +21,6 @@ from .frame import Frame, evaluates
 from .names import did_you_mean
 from .values import as_tuple, describe, is_aggregate, iteration_count, unwrap, wrap_scalar
 
-__all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
-
 _tensor = core.tensor
 _constexpr = core.constexpr
 

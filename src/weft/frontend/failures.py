@@ -20,8 +20,6 @@ from weft.language.constants import unwrap
 from .traced import Traced
 from .ways import way_out
 
-__all__ = ["diagnose", "is_slip"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(weft.base.__file__))) + os.sep
 
 # What Python itself raises when it is handed wrong values: the kernel's fault wherever it is raised.

@@ -21,8 +21,6 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-__all__ = ["Liveness"]
-
 _EVERYTHING: Final = -1
 """All names: what a `return` sets, as nothing behind it is reached; what is live around an unknown statement."""
 

@@ -16,23 +16,6 @@ from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import JITCallable
 
-__all__ = [
-    "as_tuple",
-    "describe",
-    "describe_type",
-    "flatten",
-    "is_aggregate",
-    "map_tuple",
-    "name_value",
-    "same_value",
-    "snapshot",
-    "iteration_count",
-    "unflatten",
-    "unwrap",
-    "way_to",
-    "wrap",
-]
-
 _SCALARS = (bool, int, float, str, complex, bytes)
 
 

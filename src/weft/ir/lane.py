@@ -82,21 +82,6 @@ from weft.machines import Machine
 from weft.ops import ELEMENTS
 from weft.ops.table import ROWS
 
-__all__ = [
-    "OPERATIONS",
-    "Allocation",
-    "Block",
-    "Builder",
-    "LaneOp",
-    "LaneProgram",
-    "Parameter",
-    "Value",
-    "Variable",
-    "is_elementwise",
-    "text_of",
-    "verify",
-]
-
 ELEMENT_BITS = {e.name: e.bits for e in ELEMENTS.values()}
 """Element types and their bits; an i1 takes a predicate register, in memory a byte."""
 

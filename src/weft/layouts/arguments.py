@@ -11,8 +11,6 @@ from weft.base import LayoutError
 
 from .linear import LinearLayout
 
-__all__ = ["axis_of", "bits_of", "linear_of", "shape_of"]
-
 BITS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 

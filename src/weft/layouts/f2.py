@@ -14,24 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "Echelon",
-    "are_units",
-    "bits",
-    "common_complement",
-    "complement",
-    "dependent",
-    "identity",
-    "intersection",
-    "inverse",
-    "kernel",
-    "multiply",
-    "product",
-    "rank",
-    "solve",
-    "span",
-]
-
 Vector = int
 Matrix = Sequence[Vector]
 

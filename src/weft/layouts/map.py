@@ -17,8 +17,6 @@ from weft.base import LayoutError
 from . import f2
 from .dims import Dims, names_of, total_of
 
-__all__ = ["LinearMap"]
-
 T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
 
 

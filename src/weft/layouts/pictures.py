@@ -10,8 +10,6 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-__all__ = ["install", "provide"]
-
 Draw = Callable[[Any], str | None]
 KINDS = ("_repr_html_", "_repr_svg_")
 

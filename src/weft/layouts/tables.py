@@ -21,8 +21,6 @@ from .plan import plan_conversion, plan_reduction, vector_width
 from .plan.conversion import forget_plans, normalised
 from .zoo import BlockedLayout, DistributedLayout, DotOperandLayout, NVMMADistributedLayout, SliceLayout
 
-__all__ = ["Table", "planning_times", "published_tables"]
-
 
 @dataclass(frozen=True)
 class Table:

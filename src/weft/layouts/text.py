@@ -20,8 +20,6 @@ import numpy.typing as npt
 
 from .linear import LinearLayout
 
-__all__ = ["hardware_view", "tensor_view"]
-
 Points = npt.NDArray[np.int64]  # coordinates, of shape (dimensions, places)
 
 

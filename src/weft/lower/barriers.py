@@ -21,8 +21,6 @@ from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, is_ele
 
 from .telling import tell_barriers
 
-__all__ = ["insert_barriers"]
-
 
 def insert_barriers(program: LaneProgram) -> None:
     """Order all accesses of shared memory that may meet. Buffers must have been placed."""

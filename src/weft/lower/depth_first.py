@@ -32,8 +32,6 @@ from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Valu
 
 from .granules import granule_of
 
-__all__ = ["depth_first", "is_crowded"]
-
 LEAST_THREADS = 256
 """Of a block: smaller ones have others beside them with as many registers as there may be."""
 SPARE = 12

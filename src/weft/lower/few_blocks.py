@@ -33,8 +33,6 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, ROWS
 
-__all__ = ["few_blocks", "few_copies"]
-
 FEWER = 0.8
 """The part of these lines where rows begin at multiples of less than 16 bytes, and next to nothing is computed."""
 LINE, SECTOR = 128, 32

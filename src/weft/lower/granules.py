@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from weft.ir.lane import Block, LaneOp, Value, is_elementwise
 
-__all__ = ["LAZY", "PARTS", "WIDE", "granule_of", "granules_of"]
-
 WIDE = 32
 """Registers of a value that is one of a tile."""
 PARTS = 8

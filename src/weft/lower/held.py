@@ -30,8 +30,6 @@ from weft.ops.table import ROWS
 
 from .granules import LAZY, WIDE, granules_of
 
-__all__ = ["Plan", "is_cheap", "plan"]
-
 LARGE = 512
 """Threads of a block that is looked at: of smaller ones several fit, whatever they hold."""
 THREADS = 1024

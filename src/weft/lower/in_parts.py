@@ -24,8 +24,6 @@ from .parked import Parked, as_words, of_words
 from .past_l1 import leave_l1
 from .unloaded import between, is_dear, load_of, of_other, other_of, tile_of
 
-__all__ = ["hold_less"]
-
 ON_THE_WAY = 32
 """Words that a thread asks for at a time, where it has registers for them."""
 LEAST_ON_THE_WAY = 8

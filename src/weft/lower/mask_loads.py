@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
 
-__all__ = ["mask_loads"]
-
 FOR_ITSELF = ("rename", "join", "pack", "unpack", "permute")
 """What each thread does with its own registers, beside what is computed element by element."""
 NUMBERS = ("constant", "program_id", "num_programs", "linear", *FOR_ITSELF)

@@ -21,8 +21,6 @@ from .context import Context, elem_of, lowering, tile_shape
 from .runs import alike
 from .telling import tell_width
 
-__all__ = ["access_order", "back", "hints_of", "mask_of", "neighbours", "runs_of", "unique_registers"]
-
 VECTOR_BYTES = 16
 
 

@@ -23,8 +23,6 @@ from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 
 from .telling import tell_barriers
 
-__all__ = ["order_globals"]
-
 State = frozenset[GlobalTouch]
 MANY = 64
 """Accesses that may be pending: beyond them those of one argument are taken to meet."""

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from weft.ir.lane import ELEMENT_BITS, Allocation, Builder, LaneProgram, Value
 
-__all__ = ["Parked", "as_words", "of_words"]
-
 AT_A_TIME = 4
 """Words of an access."""
 BYTES = 4 * AT_A_TIME

@@ -18,8 +18,6 @@ from weft.layouts import f2
 
 from .context import Context
 
-__all__ = ["Partials", "Place"]
-
 VECTOR_BYTES = 16
 Place = tuple[int, int, int]
 """Bits of register, lane and warp."""

@@ -17,8 +17,6 @@ from weft.analysis import Lifetime, Numbered, lifetimes, lines_of_buffers, touch
 from weft.base import OutOfResources
 from weft.ir.lane import Allocation, LaneProgram
 
-__all__ = ["place"]
-
 Lives = Sequence[Lifetime | None]
 Offsets = dict[int, int]
 

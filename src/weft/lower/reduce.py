@@ -19,8 +19,6 @@ from .row_parts import reduced_in_runs
 from .shapes import settle
 from .telling import tell_combined
 
-__all__ = ["combined"]
-
 MANY_WAYS = 8
 """From so many results of warps on, lanes share the work of combining them."""
 DEAR = 3

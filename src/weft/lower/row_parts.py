@@ -38,8 +38,6 @@ from weft.ops.table import ELEMENTWISE, ROWS
 from .context import Context
 from .row_runs import Ends, Runs
 
-__all__ = ["Parts", "parts_of", "reduced_in_runs"]
-
 CHEAP = frozenset(name for name, row in ROWS.items() if row.arity == 1 and row.kind.how != "same" and row.cost == 1)
 """Casts are done again rather than kept."""
 ONE_VALUE = (512, 64)

@@ -18,8 +18,6 @@ from collections.abc import Hashable
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
 from weft.targets.table import instruction
 
-__all__ = ["share"]
-
 PURE = (
     "constant", "program_id", "num_programs", "linear", "rename", "join", "pack", "unpack", "permute",
     "shuffle", "ballot", "shared", "scratch", "remote",

@@ -28,8 +28,6 @@ from .padding import Gaps, gaps_of, place, place_of_buffer
 from .telling import memory_text, tell_shared, tell_width
 from .unfit import narrow_copy
 
-__all__ = ["Side", "for_memory", "load_tile", "memory_of", "store_tile"]
-
 ROW = 16
 """Bytes of a row of a matrix that ldmatrix and stmatrix move."""
 

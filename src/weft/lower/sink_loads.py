@@ -20,8 +20,6 @@ from weft.base.remarks import LoadsSpread, RemarkCollector
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
-__all__ = ["sink_loads"]
-
 LEAST = 16
 """Registers (of elements) of a load that is worth it."""
 OF_SLICES = ("arith.extf", "arith.extsi", "arith.muli")

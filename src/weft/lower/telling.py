@@ -34,20 +34,6 @@ from weft.targets.instruction import Instruction
 
 from .context import Context, elem_of, tile_shape
 
-__all__ = [
-    "barrier_between",
-    "memory_text",
-    "site_of_access",
-    "tell_barriers",
-    "tell_buffers",
-    "tell_combined",
-    "tell_conversion",
-    "tell_gather",
-    "tell_product",
-    "tell_shared",
-    "tell_width",
-]
-
 
 def tell_width(
     c: Context,

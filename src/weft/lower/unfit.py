@@ -19,17 +19,6 @@ from weft.targets.instruction import Instruction
 
 from .context import Context
 
-__all__ = [
-    "left_over",
-    "named",
-    "narrow_copy",
-    "no_instruction",
-    "not_readable",
-    "other_lanes",
-    "other_sums",
-    "other_warps",
-]
-
 SIDES = ("the left operand", "the right operand", "the result")
 
 

@@ -10,8 +10,6 @@ from weft.ir import is_tensor, span_of
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import ELEMENT_BITS, Value, Variable
 
-__all__ = ["variable_of"]
-
 ASSIGNMENT = re.compile(r"\s*(\w+)\s*(:[^=]*)?=[^=]")
 """A line of source that assigns to one name."""
 

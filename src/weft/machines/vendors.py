@@ -26,8 +26,6 @@ from weft.base import load
 
 from .machine import Machine
 
-__all__ = ["after_joining", "join", "part", "part_of", "vendors_with"]
-
 VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
     for vendor, rooms in {

@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["MOST", "Bounds", "Transfer", "any_of", "fitted", "two_part"]
-
 MOST = 1 << 30
 """The power of two that is said to divide zero, and the greatest that is kept."""
 

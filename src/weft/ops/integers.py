@@ -21,8 +21,6 @@ from .elements import ELEMENTS, Element
 from .rounding import Array
 from .row import DIVISION, INTEGERS, Kind, Meaning, Row
 
-__all__ = ["INTEGER_ROWS", "is_wrong", "unsigned"]
-
 Whole = Callable[[Any, Any, int], Any]
 """A function of two integers and the bits of their type."""
 

@@ -73,8 +73,6 @@ from .recoalesce import (
 )
 from .removal import remove
 
-__all__ = ["align_rows"]
-
 NARROW = 4
 """Bytes of an element, at most, for which this is done: longer ones are 256 bytes for 32 lanes."""
 LEAST_RUN_BYTES = 4

@@ -40,8 +40,6 @@ from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result
 from .removal import remade
 from .tile_groups import MOVED_VIEWS, VIEWS, carried
 
-__all__ = ["assign_layouts"]
-
 
 class _Assigner:
     """The function being rewritten: which value stands for a tile in a layout."""

@@ -21,8 +21,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.ir import int_value, ints_of, is_tensor, shape_of, walk
 from weft.layouts import DistributedLayout, make_cga_layout
 
-__all__ = ["Bases", "Clusters", "divided", "operand_division", "own_shape"]
-
 Bases = tuple[tuple[int, ...], ...]
 """A `cga_layout`: for each bit of a block's rank, by how many parts it moves along each dimension."""
 

@@ -30,8 +30,6 @@ from .buffered_tiles import is_product_operand
 from .overlap_products import overlaps_two_iterations
 from .store_operands import is_single
 
-__all__ = ["buffer_counts"]
-
 FEW_WARPS = 16
 """Where fewer run at a time, another block of them is worth a barrier."""
 

@@ -27,8 +27,6 @@ from weft.ops.table import ELEMENTWISE
 from .removal import remove
 from .store_operands import is_single, memory_for
 
-__all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_product_operand", "is_thin", "read_instead"]
-
 PASSED_ON = (
     *("tt.trans", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
     *("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.join", "tt.split"),

@@ -56,8 +56,6 @@ from weft.ir import (
 from .fold import constant_of
 from .pointer_roots import roots_of
 
-__all__ = ["check_bounds"]
-
 Masked = tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicLoadOp | tt.AtomicStoreOp
 Access = Masked | tt.AtomicCASOp
 

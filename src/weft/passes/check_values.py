@@ -34,8 +34,6 @@ from weft.ops.table import ELEMENTWISE, PACKING
 from .doubtful import doubt_of, source_of
 from .removal import remade, remove
 
-__all__ = ["check_values"]
-
 Shadow = tuple[SSAValue, SSAValue]
 """For each element the number of the source that is wrong there, or 0, and what to tell of it."""
 

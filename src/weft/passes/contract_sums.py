@@ -25,8 +25,6 @@ from weft.ir import Builder, element_of, f32, find, i32_array, int_value, shape_
 
 from .removal import remove
 
-__all__ = ["contract_sums"]
-
 LEAST_SIDE = 16
 """What a product of matrices has in each dimension, as in the language."""
 

@@ -26,8 +26,6 @@ from weft.ops.table import ROWS
 from .fold import constant_of
 from .removal import remove
 
-__all__ = ["doubt_of", "source_of"]
-
 SIGNED = "tt.signed"
 """Of a reduction or scan that the language made: a sum or product of signed integers."""
 

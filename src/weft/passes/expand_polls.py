@@ -20,8 +20,6 @@ from weft.ir import NANOSECONDS, Builder, bool_attr, find, i1, i32_attr, i64, st
 
 from .removal import remove
 
-__all__ = ["expand_polls"]
-
 CLOCK = {
     "asm_string": str_attr(NANOSECONDS),
     "constraints": str_attr("=l"),

@@ -44,8 +44,6 @@ from weft.ops.table import ROWS
 
 from .blocks_of_memory import OFFSET_CHECK
 
-__all__ = ["Folder"]
-
 Rule = Callable[["Folder", Operation], "SSAValue | None"]
 HINTS = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
 """Attributes by which a kernel says what is not seen of a value."""

@@ -18,8 +18,6 @@ from weft.ir import call_site_loc, find, span_of, tt, type_text, walk
 
 from .removal import remove
 
-__all__ = ["inline_calls"]
-
 MAX_OPERATIONS = 1_000_000
 """How many operations a module may grow to."""
 

@@ -104,8 +104,6 @@ from .row_loads import RowLoads
 from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried
 from .vendor import passes_of
 
-__all__ = ["Choices"]
-
 PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
 
 

@@ -20,8 +20,6 @@ from weft.targets.instruction import Instruction
 
 from .blocks_of_clusters import Bases, divided
 
-__all__ = ["matrix_layouts"]
-
 Layout = DistributedLayout | LinearLayout
 
 

@@ -63,17 +63,6 @@ from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 
 from .removal import remove
 
-__all__ = [
-    "begin_product",
-    "drop_fences",
-    "hoist_operands",
-    "overlap_products",
-    "overlap_stores",
-    "overlap_two_iterations",
-    "overlaps_two_iterations",
-    "stored_operands",
-]
-
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 

@@ -50,8 +50,6 @@ from weft.ir.gpu import encoding_of
 
 from .removal import remove
 
-__all__ = ["partial_sums"]
-
 NEIGHBOURS = 4
 """Elements that one lane has side by side: what a load of 16 bytes gives, and a multiple of it for smaller types."""
 

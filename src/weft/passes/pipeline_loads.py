@@ -81,8 +81,6 @@ from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
 from .store_operands import is_single
 
-__all__ = ["pipeline_loads"]
-
 ENOUGH_STAGES = 4
 HELD_REGISTERS = 216
 """What an iteration may hold of its operands and results, where the next ones come to where the operands were."""

@@ -47,8 +47,6 @@ from .overlap_products import (
 )
 from .removal import remove
 
-__all__ = ["CopiedLoad", "PipelinedLoop", "inputs_of"]
-
 WAIT = "ttg.async_wait"
 
 

@@ -25,8 +25,6 @@ from weft.ir import Builder, find, i32, i32_attr, i64, is_tensor, like, shape_of
 from .pointer_roots import roots_of
 from .removal import remove
 
-__all__ = ["place_hints"]
-
 MARK = "tt.from_array"
 """Of the operations that the language makes for hints about what may be an address."""
 KEPT = 16

@@ -11,8 +11,6 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from weft.ir import is_pointer, is_tensor, tt
 
-__all__ = ["root_of", "roots_of"]
-
 OF_FIRST = (
     *(tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp),
     *(tt.SplitOp, tt.UnsplatOp, tt.GatherOp),

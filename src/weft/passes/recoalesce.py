@@ -44,25 +44,6 @@ from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of, told_layout
 from weft.layouts import BlockedLayout, DistributedLinearLayout
 from weft.ops.table import ELEMENTWISE
 
-__all__ = [
-    "CONTROL",
-    "Users",
-    "PIECE_BYTES",
-    "ROUNDS",
-    "RUN_BYTES",
-    "ends_early",
-    "in_pieces",
-    "is_blind",
-    "layouts_of",
-    "masks_of",
-    "recoalesce",
-    "relay",
-    "replace_layout",
-    "tell_layout",
-    "users_of_rows",
-    "vector_of",
-]
-
 RUN_BYTES = 16
 PIECE_BYTES = 4096
 ROUNDS = 8

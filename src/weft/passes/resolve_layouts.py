@@ -54,8 +54,6 @@ from .blocks_of_clusters import Clusters, divided, own_shape
 from .recoalesce import layouts_of
 from .removal import remove
 
-__all__ = ["coalesced_for", "resolve_layouts"]
-
 VECTOR_BITS = 128
 ACCESSES = (
     *(tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp),

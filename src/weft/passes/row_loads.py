@@ -27,8 +27,6 @@ from .buffered_tiles import is_multiplied
 from .natural_layouts import AnyLayout
 from .tile_groups import TOGETHER
 
-__all__ = ["RowLoads"]
-
 SMALL_LOADS = 4
 """Instructions of a thread, at most, for a small load that every warp does for itself."""
 

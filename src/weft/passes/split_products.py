@@ -44,8 +44,6 @@ from weft.targets.table import products
 
 from .removal import remove
 
-__all__ = ["split_products"]
-
 PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPrecision.BF16x6: 3}
 
 

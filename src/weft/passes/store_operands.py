@@ -36,8 +36,6 @@ from weft.machines import Machine
 
 from .removal import remove
 
-__all__ = ["is_single", "memory_for", "store_operands"]
-
 LOOPS = ("scf.for", "scf.while")
 LEAST = 32
 """Registers of an operand that is worth a trip."""

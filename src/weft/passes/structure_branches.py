@@ -31,8 +31,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from weft.base import Unsupported
 from weft.ir import Builder, find, span_of, tt
 
-__all__ = ["structure_branches"]
-
 MAX_GROWTH = 8
 """How many times more operations a function may have afterwards."""
 

@@ -19,8 +19,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.ir import is_tensor, walk
 from weft.ops.table import ELEMENTWISE, PACKING, ROWS
 
-__all__ = ["ACCESSES", "MOVED_VIEWS", "TOGETHER", "VIEWS", "TileGroups", "carried"]
-
 ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""

@@ -30,8 +30,6 @@ from .fold import int_of
 from .removal import put_in_place
 from .single_iterations import enter_known_loop
 
-__all__ = ["unroll_loops"]
-
 FACTOR = "tt.loop_unroll_factor"
 MAX_OPERATIONS = 1_000_000
 """How many operations a loop may grow to."""

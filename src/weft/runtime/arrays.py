@@ -27,20 +27,6 @@ from weft.ops import BY_LANGUAGE, ELEMENTS
 from .protocols import Described, Wrong, check_extent, described, dlpack_device, has, misread, named, tensor_of
 from .streams import may_use_gpu
 
-__all__ = [
-    "ArrayFacts",
-    "address_of",
-    "array_facts",
-    "dtype_name",
-    "element_bytes",
-    "gpu_of_view",
-    "host_facts",
-    "is_array",
-    "is_plain_tensor",
-    "meet",
-    "span_of",
-]
-
 # Names that NumPy, ml_dtypes, PyTorch, JAX and the language give to element types -> the name in a signature.
 _NAMES = {
     **{e.numpy: e.language for e in ELEMENTS.values() if e.language},

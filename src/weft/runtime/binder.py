@@ -36,8 +36,6 @@ from .descriptor import TensorDescriptor
 from .errors import UnknownKeyword
 from .specialize import COARSE, check_annotated, refuse_kind
 
-__all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector", "unknown_keyword"]
-
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})

@@ -37,8 +37,6 @@ from . import knobs
 from .trusted import Folder, Untrusted
 from .warned import warn
 
-__all__ = ["Entry", "Store", "default_store", "pack", "store_in", "unpack"]
-
 MAGIC = b"WEFTKRN1"
 SUFFIX = ".weft"
 MAX_HEADER = 16 << 20

@@ -11,8 +11,6 @@ from . import gpu_arrays
 from .device import devices
 from .streams import handle_of, own_stream, torch_gpus
 
-__all__ = ["GPUClock", "current_stream"]
-
 FLUSHED_BYTES = 256 << 20
 """What is overwritten before a run, where twice the GPU's L2 cache is not more."""
 MOST_RUNS = 10_000

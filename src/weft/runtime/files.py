@@ -13,8 +13,6 @@ from weft.base import CompilationError, Unsupported
 
 from .trusted import read_regular
 
-__all__ = ["PACKAGE", "compiler_key", "read_tile_ir"]
-
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of Weft's source; it may be inside of an archive."""
 MAX_TILE_IR = 1 << 30

@@ -31,8 +31,6 @@ from .quick import Last, chain, make_quick
 from .specialize import FINE, check_annotated, specialize_param
 from .streams import stream_of
 
-__all__ = ["GPULaunches", "arrays_of", "bind", "device_facts", "device_of", "launcher_of", "map_makers", "on_gpu"]
-
 
 def arrays_of(values: Iterable[Any]) -> Iterator[Any]:
     """The arrays among arguments, those of descriptors and within tuples too."""

@@ -19,8 +19,6 @@ from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_hos
 from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of
 
-__all__ = ["make_gpu_launcher"]
-
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 

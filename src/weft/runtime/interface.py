@@ -10,8 +10,6 @@ from weft.base import load
 
 from .tensors import MockTensor, looks_like_dtype
 
-__all__ = ["KernelInterface", "PickledByName"]
-
 T = TypeVar("T")
 
 

@@ -21,17 +21,6 @@ from .arrays import array_facts, is_plain_tensor, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
-__all__ = [
-    "limits_of",
-    "make_fire",
-    "make_guard",
-    "make_launcher",
-    "parts_of",
-    "range_of",
-    "refuse_read_only",
-    "runtime_leaves",
-]
-
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
 

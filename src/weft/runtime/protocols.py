@@ -21,8 +21,6 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
 
-__all__ = ["Described", "Wrong", "check_extent", "described", "dlpack_device", "has", "misread", "named", "tensor_of"]
-
 _MOST_DIMENSIONS = 64
 """As many as NumPy and PyTorch have."""
 MEMORY = 1 << 64

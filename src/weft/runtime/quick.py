@@ -41,8 +41,6 @@ from .binder import (
 from .descriptor import TensorDescriptor, handed_on
 from .specialize import FINE
 
-__all__ = ["Last", "chain", "make_quick"]
-
 INLINE = {
     **{("builtins", name): name for name in ("int", "float", "bool", "NoneType")},
     ("torch", "Tensor"): "Tensor",

@@ -28,26 +28,6 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from weft.base import LaunchError
 
-__all__ = [
-    "NvidiaTool",
-    "base_knobs",
-    "env",
-    "env_base",
-    "env_bool",
-    "env_class",
-    "env_int",
-    "env_nvidia_tool",
-    "env_opt_bool",
-    "env_opt_str",
-    "env_read",
-    "env_str",
-    "env_str_callable_default",
-    "kept",
-    "propagates",
-    "setenv",
-    "toenv",
-]
-
 T = TypeVar("T")
 TRUE = ("1", "true", "yes", "on", "y")
 _NOTHING: Any = object()

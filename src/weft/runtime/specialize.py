@@ -29,19 +29,6 @@ from weft.language.keys import is_constexpr_value
 from .arrays import ArrayFacts, host_facts
 from .descriptor import TensorDescriptor
 
-__all__ = [
-    "COARSE",
-    "FINE",
-    "find_paths",
-    "leaf_at",
-    "leaves",
-    "native_specialize_impl",
-    "refuse_kind",
-    "signature_of",
-    "specialize",
-    "specialize_param",
-]
-
 Path = tuple[int, ...]
 INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)

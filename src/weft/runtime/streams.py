@@ -15,8 +15,6 @@ from typing import Any
 
 from weft.base import LaunchTypeError
 
-__all__ = ["handle_of", "may_use_gpu", "own_stream", "stream", "stream_of", "torch_gpus"]
-
 TORCH_GPUS = ("cuda", "xpu")
 """The modules that PyTorch has for GPUs, called as the type of their devices: NVIDIA's and AMD's, and Intel's."""
 

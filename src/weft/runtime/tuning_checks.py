@@ -19,27 +19,6 @@ from .config import Config
 from .misuse import check_unknown, hint_for
 from .warned import warn
 
-__all__ = [
-    "BENCH",
-    "PRUNE",
-    "RULES",
-    "as_names",
-    "as_number",
-    "called",
-    "check_call",
-    "check_configs",
-    "check_function",
-    "check_kernel",
-    "check_length",
-    "check_mapping",
-    "check_names",
-    "check_pruning",
-    "check_timing",
-    "parameters_of",
-    "top_count",
-    "warn_of_chosen",
-]
-
 BENCH = "do_bench=lambda run, quantiles: weft.testing.do_bench(run, quantiles=quantiles)"
 CONFIG = 'weft.Config({"BLOCK": 128}, num_warps=4)'
 PRUNE = '{"perf_model": model, "top_k": 4} or {"early_config_prune": prune}'

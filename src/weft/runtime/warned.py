@@ -17,8 +17,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .files import PACKAGE
 
-__all__ = ["on_behalf", "warn"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

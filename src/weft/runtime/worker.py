@@ -20,8 +20,6 @@ from typing import IO, Any
 from weft.base import WeftError
 from weft.compiler import stages_begun
 
-__all__ = ["LENGTH", "await_hello", "main", "read", "write"]
-
 LENGTH = struct.Struct("<Q")
 """What is before each message: how many bytes it has."""
 HELLO = b"\0weft compile worker\0"

@@ -37,8 +37,6 @@ from .files import PACKAGE
 from .threads import Threads
 from .worker import await_hello, read, write
 
-__all__ = ["WorkerPool", "check_executor", "cores", "default_pool", "elsewhere", "stop"]
-
 BOOT = "import sys; sys.path[:] = {path!r}; from weft.runtime.worker import main; main({memory})"
 STARTUP = 60.0
 """Seconds that a process may take to start, however short the budget of a compilation is."""

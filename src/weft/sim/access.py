@@ -15,8 +15,6 @@ from .machine import Access, Context
 from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full
 
-__all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "fetch", "need_defined", "put", "rounds"]
-
 
 def need_defined(context: Context, op: LaneOp, value: Value, subject: str, where: Array | None = None) -> None:
     """Report registers that were never given a value and now decide something."""

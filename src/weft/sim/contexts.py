@@ -16,8 +16,6 @@ from .options import Options
 from .report import Report
 from .values import Array, Fragment
 
-__all__ = ["Access", "AnyContext", "Context", "Environment", "Flight", "Launch", "Wait", "Watching"]
-
 
 class Watching(Protocol):
     """What is told of each operation, where someone watches (debugger.py)."""

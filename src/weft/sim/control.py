@@ -18,8 +18,6 @@ from .errors import DivergenceError, SimulationError
 from .machine import Context, Wait
 from .values import Array, Fragment, full
 
-__all__ = ["Uncountable", "start"]
-
 HANDLERS = {**registers.HANDLERS, **access.HANDLERS, **special.HANDLERS}
 
 Values: TypeAlias = list[Fragment] | None

@@ -25,8 +25,6 @@ from weft.layouts import LinearLayout, with_gaps
 from .machine import Context
 from .values import DTYPES, Array, full
 
-__all__ = ["Names", "Stop", "Stops", "Watch", "assembled", "debug", "watching"]
-
 Program = tuple[int, int, int]
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 
 from .errors import RaceError, SimulationError, UninitializedError
 
-__all__ = ["first_of", "instead_of"]
-
 TURNS = 1_000
 """How many turns the others get before it is given up."""
 

@@ -23,8 +23,6 @@ from .report import Report
 from .values import DTYPES, Array, Fragment
 from .vendor import meaning_of
 
-__all__ = ["grid_of", "last_run", "launch", "run", "scalar"]
-
 ADDRESSES = ("ptr", "tensormap")
 
 

@@ -21,8 +21,6 @@ from weft.ops.table import ROWS, compute
 
 from .values import Array
 
-__all__ = ["extend", "known", "run"]
-
 Function = Callable[[Sequence[Array]], Array]
 _libraries: list[Callable[[str], Function | None]] = []
 

@@ -13,8 +13,6 @@ from weft.machines import DEFAULT, Machine
 
 from .values import Array
 
-__all__ = ["GlobalMemory", "Segment", "count_sectors", "count_wavefronts"]
-
 FIRST = 0x7000_0000_0000
 GAP = 1 << 16
 """Bytes between arrays that belong to none, so that running over the end of one does not hit the next."""

@@ -26,8 +26,6 @@ from .report import Report
 from .values import Array
 from .vendor import meaning_of
 
-__all__ = ["Turns"]
-
 PHASES = (
     "in each phase an mbarrier needs all its arrivals and exactly the bytes announced; nothing under way brings them"
 )

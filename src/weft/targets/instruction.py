@@ -24,8 +24,6 @@ from weft.layouts import LinearLayout
 from weft.machines import Machine
 from weft.ops import ELEMENTS
 
-__all__ = ["Array", "Effects", "Instruction", "Memory", "Operand", "Reach"]
-
 Array = npt.NDArray[Any]
 
 BITS = {**{e.name: e.bits for e in ELEMENTS.values()}, "tf32": 32, "u32": 32, "u64": 64}

@@ -12,8 +12,6 @@ from typing import Any
 
 from . import grammar
 
-__all__ = ["blamed"]
-
 BASIS = re.compile(r"\bbasis (\d+) of (\w+) (?:is|has)\b")
 LISTED = re.compile(r"(?:the basis|the coordinates in (\w+) must .*, got) (\[[^\]]*\])(?: of (\w+) (?:has|moves))?")
 ENTRY = re.compile(r"the entries of (\w+) must be powers of two, got (\S+) in \[")

@@ -24,8 +24,6 @@ from weft.layouts import Layout, LinearLayout
 from . import grammar
 from .blame import blamed
 
-__all__ = ["METHODS", "Value", "as_linear", "evaluate", "parse_layout", "placed"]
-
 T = TypeVar("T")
 Value = Any
 """A LinearLayout, a named layout, or an int, str, bool, None, tuple or dict of such."""

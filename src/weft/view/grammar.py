@@ -18,20 +18,6 @@ from typing import NoReturn
 
 from weft.base import LayoutError, Span
 
-__all__ = [
-    "Attribute",
-    "Call",
-    "Cute",
-    "Dict",
-    "Literal",
-    "Name",
-    "Node",
-    "Product",
-    "Sequence",
-    "fail",
-    "parse",
-]
-
 FILE = "<layout>"
 LONGEST = 20_000
 DEEPEST = 60

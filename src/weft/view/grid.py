@@ -20,8 +20,6 @@ from weft.machines import DEFAULT
 
 from .colours import RGB, bank_colour, blank, input_colour, place_colour
 
-__all__ = ["Cell", "Grid", "hardware_grid", "matrix_grid", "ordered_outs", "padded", "tile_grid"]
-
 PLACES = ("register", "lane", "warp", "block")
 Pads = Sequence[Sequence[int]]
 """(interval, padding) of a PaddedSharedLayout, in elements."""

@@ -21,8 +21,6 @@ from .natural import natural_shape
 from .steps import plan_steps
 from .svg import render_svg
 
-__all__ = ["VIEWS", "Picture", "grid_of", "register", "side_by_side", "to_html", "to_svg"]
-
 Planned = Plan | Gather | Reduction | LocalAccess
 Picture = LinearLayout | AffineLayout | Layout | Planned
 VIEWS = ("tile", "hardware", "matrix")

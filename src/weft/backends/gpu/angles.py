@@ -28,8 +28,6 @@ from weft.backends.llvm.vecmath.trig import by_quadrant
 
 from .approximate_instructions import rcp, rsqrt, sqrt
 
-__all__ = ["ANGLES"]
-
 _TAN = (
     0.3333313763141632,
     0.1333925426006317,

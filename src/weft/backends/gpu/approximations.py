@@ -26,8 +26,6 @@ from .angles import ANGLES
 from .approximate_instructions import approximate, ex2, lg2, rcp
 from .powers import binary_exponent, power
 
-__all__ = ["APPROXIMATIONS"]
-
 LOG2_E = (1.4426950216293335, 1.925963033500149e-08)
 LOG2_10 = (3.321928024291992, 7.0595775e-08)
 LN_2, LOG10_2 = 0.6931471805599453, 0.3010299956639812

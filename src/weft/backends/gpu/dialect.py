@@ -30,8 +30,6 @@ from weft.targets.instruction import Instruction
 
 from .operands import Access, Register
 
-__all__ = ["APPROXIMATE", "Dialect", "Pair", "Scalar"]
-
 E = TypeVar("E")
 """The emitter, which knows the dialect: `emitter.Emitter`."""
 Scalar: TypeAlias = Callable[[E, LaneOp, list[str]], str]

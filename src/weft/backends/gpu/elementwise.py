@@ -14,8 +14,6 @@ from weft.ir.lane import LaneOp
 from .dialect import Scalar
 from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
 
-__all__ = ["SCALARS", "elementwise", "scalars", "shared"]
-
 SCALARS: dict[str, Scalar[Emitter]] = {}
 
 

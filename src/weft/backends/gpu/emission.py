@@ -35,8 +35,6 @@ from .dialect import Dialect
 from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
 
-__all__ = ["Emitted", "emit_llvm", "emitted_of"]
-
 # Imported to fill the table.
 FAMILIES = (control, conversions, diagnostics, division, elementwise, floats, integers, memory, registers)
 

@@ -11,8 +11,6 @@ from pathlib import PurePath
 
 from weft.base import Span
 
-__all__ = ["Lines"]
-
 LAST_COLUMN = (1 << 16) - 1
 """The last column that LLVM can keep."""
 

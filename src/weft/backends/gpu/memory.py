@@ -14,8 +14,6 @@ from weft.ir.lane import LaneOp
 from .emitter import BITS, LLVM, Emitter, Part, Register, Sum, emitter
 from .operands import Access, Shape
 
-__all__ = ["address_text", "instead_of"]
-
 SPACES = {"global": 1, "shared": 3}
 LARGEST_BYTES = 16
 

@@ -10,8 +10,6 @@ from weft.targets.table import first_with, instruction
 
 from .emitter import LLVM, Emitter, Part, Register, Sum, emitter
 
-__all__ = ["linear", "thread_index"]
-
 
 def thread_index(e: Emitter) -> str:
     """The thread's number in the block, or in its partition: the lane in its low bits, the warp above."""

@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["told"]
-
 
 @dataclass(frozen=True)
 class _Task:

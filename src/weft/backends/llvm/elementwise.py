@@ -23,8 +23,6 @@ from . import casts, vecmath
 from .emit import Function
 from .values import Type, Value, const, mangle, vec
 
-__all__ = ["MEANINGS", "Asked", "call_library", "extremum", "meaning_of", "narrow", "through_f32", "widen"]
-
 
 class Asked(NamedTuple):
     """An operation: its name, the elements of its operands and of its result, its attributes and place."""

@@ -21,8 +21,6 @@ from .emit import Module
 from .machine import initialize, parse
 from .values import I64, PTR, VOID, vec
 
-__all__ = ["find"]
-
 Array = np.ndarray[Any, Any]
 
 _DTYPES = {"float": np.float32, "double": np.float64, "i32": np.int32, "i64": np.int64}

@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["further_names"]
-
 RUN = 64
 """Sums that have one name of a term in common: what is near each other is what follows from each other."""
 DEEPEST = 48

@@ -27,8 +27,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["BEGIN", "CUT", "END", "in_parts"]
-
 LONG = 800
 """Blocks up to which a function stays in one piece: the longest of the examples and of the tests' kernels has 645."""
 PART = 200

@@ -14,8 +14,6 @@ from ..gpu.dialect import Pair, Scalar
 from ..gpu.emitter import CONVERGENT, LLVM, PURE, Emitter, Register
 from .version import Version
 
-__all__ = ["Arithmetic"]
-
 APPROXIMATE = {
     "exp2": "ex2.approx.ftz.f",
     "exp2 of denormals": "ex2.approx.f",

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 
 from weft.base.remarks import NO_REMARKS, InstructionDeclined, RemarkCollector
 
-__all__ = ["FAULTS", "AssemblerFault", "avoid_faults"]
-
 
 @dataclass(frozen=True)
 class AssemblerFault:

@@ -20,8 +20,6 @@ from .lanes import Lanes
 from .machine import assembly
 from .memory import Memory
 
-__all__ = ["PTX"]
-
 ORDERED_FROM, SCATTERED = 90, 128
 """From which capability and from how many accesses of global memory on the sums of a kernel are put in order: it is one
 of elements that have addresses of their own."""

@@ -13,8 +13,6 @@ from weft.ir.lane import LaneOp
 
 from ..gpu.emitter import BITS, CONVERGENT, LLVM, Emitter, Register
 
-__all__ = ["write_assembly"]
-
 
 def _per_register(type: str, pack: int) -> int:
     return min(pack, max(1, 32 // BITS[type]))

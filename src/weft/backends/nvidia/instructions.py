@@ -16,8 +16,6 @@ from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Regi
 from ..gpu.memory import address_text
 from .memory import CONSTRAINTS
 
-__all__ = ["write_instruction", "write_wait"]
-
 WORDS = {"h": "i16", "r": "i32", "f": "float", "l": "i64", "d": "double", "n": "i32", "b": "i1"}
 IMMEDIATE = "scale"
 """The operand that is written as a number where it is one: whether a product adds to what there is."""

@@ -10,8 +10,6 @@ from ..gpu.emitter import CONVERGENT, PURE, Emitter
 from ..gpu.registers import thread_index
 from .version import Version
 
-__all__ = ["Lanes"]
-
 BLOCKS = {"thread": "tid.x", "rank": "cluster.ctarank"}
 for _axis in "xyz":
     BLOCKS |= {f"block.{_axis}": f"ctaid.{_axis}", f"blocks.{_axis}": f"nctaid.{_axis}"}

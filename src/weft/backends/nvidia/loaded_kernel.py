@@ -24,8 +24,6 @@ from weft.machines import DEFAULT
 from .driver import Device, api, current_device, device_count, driver_version
 from .faults import check, failed, launches
 
-__all__ = ["LoadedKernel"]
-
 Stream = Callable[[], int]
 """Gives the stream of the next launch."""
 

@@ -16,8 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["held_in_an_iteration", "held_without_loops"]
-
 REGISTER = re.compile(r"%(?:rd|rs|fd|r|f)\d+")
 PREDICATE = re.compile(r"@!?%p\d+\s+")
 LABEL = re.compile(r"(\$\w+):")

@@ -21,8 +21,6 @@ from weft.machines import Machine
 
 from .assembler_faults import avoid_faults
 
-__all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
-
 TRIPLE = "nvptx64-nvidia-cuda"
 VERSIONS = (74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88)
 """The versions of PTX that LLVM writes, times ten."""

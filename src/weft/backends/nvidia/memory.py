@@ -17,8 +17,6 @@ from ..gpu.memory import address_text, instead_of
 from ..gpu.operands import Access, Shape
 from .version import Version
 
-__all__ = ["CONSTRAINTS", "Memory"]
-
 SPACES = {"global": "global", "shared": "shared", "cluster": "shared::cluster"}
 CONSTRAINTS = {"i8": "h", "i16": "h", "i32": "r", "i64": "l", "float": "f", "double": "d"}
 FIRST_WITH_POLICIES = 80

@@ -48,8 +48,6 @@ from weft.machines import Machine, closest
 from .loaded_words import held_in_an_iteration, held_without_loops
 from .ptxas import MachineCode, assemble
 
-__all__ = ["assemble_for"]
-
 NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
 ALONE, LARGE = 0.6, 512

@@ -24,8 +24,6 @@ from pathlib import Path
 
 from weft.base import LaunchError, OutOfResources, PTXASError, Span, Unsupported
 
-__all__ = ["MachineCode", "assemble", "assembler", "disassemble", "find_tool", "source_of"]
-
 TIMEOUT_S = 300
 """The longest a child may take; the largest kernels take some tens of seconds."""
 

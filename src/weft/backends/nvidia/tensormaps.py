@@ -12,9 +12,6 @@ from weft.targets.nvidia import ELEMENT_TYPES, SWIZZLES, TensorMap, map_of
 from .driver import api
 from .faults import check
 
-__all__ = ["encoded", "map_maker"]
-
-
 KINDS = (
     *("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"),
     *("FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"),

@@ -30,8 +30,6 @@ from ..text import register
 from ..text.elements import Attributes, Choice, Hints, Maybe, Parts, Rule, Type, Value, words
 from ..types import element_of, i1, i32, like, ptr_of
 
-__all__ = ["BufferLoadOp", "BufferStoreOp", "InThreadTransposeOp", "SchedBarrierOp", "SetPrioOp"]
-
 
 @irdl_op_definition
 class BufferLoadOp(ReadOp):

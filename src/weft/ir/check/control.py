@@ -15,8 +15,6 @@ from ..types import i1
 from .attributes import attribute_error, attribute_hint
 from .rules import fail, rule, show
 
-__all__ = ["ENDS", "ISOLATED", "Isolated"]
-
 ENDS: dict[type[Operation], tuple[type[Operation], ...]] = {
     tt.FuncOp: (tt.ReturnOp,),
     tt.ReduceOp: (tt.ReduceReturnOp,),

@@ -22,22 +22,6 @@ from ..text.conversions import conversion
 from ..text.examples import written
 from ..types import element_of, i1, is_float, is_int, is_tensor, like, shape_of
 
-__all__ = [
-    "LAYOUT_RULES",
-    "RULES",
-    "dims",
-    "fail",
-    "need_float",
-    "need_int",
-    "need_same",
-    "need_same_shape",
-    "need_tile",
-    "need_truth",
-    "layout_rule",
-    "rule",
-    "show",
-]
-
 Rule = Callable[[Any], None]
 RULES: dict[type[Operation], Rule] = {}
 """For each class of operation, the rule that it obeys beside its structure."""

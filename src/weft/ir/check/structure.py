@@ -48,8 +48,6 @@ from .attributes import attribute_error, attribute_hint
 from .control import ENDS, ISOLATED
 from .rules import LAYOUT_RULES, RULES, fail
 
-__all__ = ["KINDS", "LAID_STAGES", "MAX_NUMEL", "STAGES", "verify"]
-
 MAX_NUMEL = 1 << 20
 """Most elements of a tile (`TRITON_MAX_TENSOR_NUMEL`)."""
 

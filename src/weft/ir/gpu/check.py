@@ -40,9 +40,6 @@ from ..types import element_of, is_tensor, shape_of
 from . import ttg
 from .encoding import LayoutAttr, encoding_of, linear_encoding
 
-__all__ = ["ELEMENTWISE", "agree", "same_layout", "threads_at"]
-
-
 # -- comparing -----------------------------------------------------------------------------------------------------
 
 

@@ -32,9 +32,6 @@ from ..types import PtrType, element_of, i1, i32, like
 from . import rows, ttg
 from .memory import async_token
 
-__all__ = ["ATTRS", "HINTS", "NOT_VOLATILE", "AllTypes", "Number", "Numbers", "as_group", "each_is", "form", "is_type"]
-
-
 # -- pieces that only these operations have ------------------------------------------------------------------------
 
 

@@ -37,20 +37,6 @@ from weft.layouts import (
 
 from .encoding import linear_encoding
 
-__all__ = [
-    "expanded",
-    "joined",
-    "linear_name",
-    "memory_linear_name",
-    "memory_reshaped",
-    "memory_transposed",
-    "reduced",
-    "reshaped",
-    "split",
-    "transposed",
-    "unpacked",
-]
-
 Shape = Sequence[int]
 
 

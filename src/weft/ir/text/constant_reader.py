@@ -27,8 +27,6 @@ from .tokens import unescape
 from .type_reader import TypeReader
 from .types import type_text
 
-__all__ = ["ConstantReader"]
-
 DENSE = "a tensor of constants is dense<0.0> : tensor<64xf32>, or dense<[1, 2]> : tensor<2xi32>"
 
 

@@ -39,8 +39,6 @@ from .elements import (
     words,
 )
 
-__all__ = ["CASTS", "FORMS", "OPERATIONS", "SAME", "property_names", "register"]
-
 OPERATIONS: dict[str, type[Operation]] = {
     op.name: op
     for op in (

@@ -28,8 +28,6 @@ from .tokens import ParseError, unescape
 from .types import type_text
 from .values import ValueReader
 
-__all__ = ["Reader", "parse_module"]
-
 Special = Callable[["Reader", str], Operation]
 SPECIAL: dict[str, Special] = {}
 """How the operations that hold regions, name blocks or begin with something unusual are read; see `special`."""

@@ -18,8 +18,6 @@ from ..types import function_type
 from .tokens import Cursor, unescape
 from .types import TYPES, BadType, read_type, type_text
 
-__all__ = ["EXTENSIONS", "TypeReader"]
-
 _LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc_im2col", "!tt.ptr"))
 DICTIONARY = 'a dictionary is {name = attribute, "a.name" = attribute, flag}'
 

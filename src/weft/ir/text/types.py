@@ -27,8 +27,6 @@ from ..types import (
     tensor_of,
 )
 
-__all__ = ["TYPES", "BadType", "read_type", "type_text"]
-
 MAX_RANK = 32
 _INT = re.compile(r"([su]?)i([1-9][0-9]{0,7})", re.ASCII)
 _DIMS = re.compile(r"(?:[0-9]{1,18}x)+", re.ASCII)

@@ -30,8 +30,6 @@ from .spelling import OpaqueAttr, attr_text
 from .tokens import MAX_DEPTH, unescape
 from .type_reader import EXTENSIONS
 
-__all__ = ["ValueReader"]
-
 LAST_PLACE = (1 << 32) - 1
 """The last line, and the last column, that a place can have; as in MLIR."""
 

@@ -24,8 +24,6 @@ from .forms import CASTS, FORMS, SAME
 from .spelling import dict_text, flags_text, loc_text, quote
 from .types import function_text, type_text
 
-__all__ = ["WRITE", "Writer", "print_module"]
-
 Special = Callable[["Writer", Operation, str], None]
 WRITE: dict[str, Special] = {}
 """How the operations that `special` reads are written; the last argument is the text of the results, `%x = `."""

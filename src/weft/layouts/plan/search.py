@@ -20,8 +20,6 @@ from .access import Offsets, best_access, rearranged
 from .swizzle import memory_basis
 from .trip import Trip
 
-__all__ = ["Planner"]
-
 CROWDED = 1e9
 """Cycles added to what must have bank conflicts, so that it comes last."""
 

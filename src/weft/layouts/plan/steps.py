@@ -34,20 +34,6 @@ import numpy.typing as npt
 from .. import f2
 from .shuffle import Shears
 
-__all__ = [
-    "Exchange",
-    "Pack",
-    "Rename",
-    "Shuffle",
-    "Step",
-    "Unpack",
-    "Words",
-    "execute",
-    "instructions_of",
-    "steps_of",
-    "words_of",
-]
-
 Values = npt.NDArray[Any]
 """[warp, lane, register], or [warp, lane, word, element within it] between Pack and Unpack."""
 

@@ -24,8 +24,6 @@ import numpy as np
 from .. import f2
 from .steps import Pack, Rename, Step, Unpack, Values
 
-__all__ = ["Swap", "Swaps"]
-
 Places = tuple[tuple[int, int], ...]
 """For each element of a word the (operand, element) that it is."""
 

@@ -12,21 +12,6 @@ import numpy as np
 
 from weft.base import LayoutError
 
-__all__ = [
-    "ElementType",
-    "bases",
-    "element_bits",
-    "flag",
-    "integer",
-    "one_of",
-    "permutation",
-    "power_of_two",
-    "sequence",
-    "shape_of",
-    "sizes",
-    "word",
-]
-
 LARGEST = 1 << 30
 """What no parameter of a layout is greater than."""
 

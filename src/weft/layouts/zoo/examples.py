@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from weft.base import LayoutError
 
-__all__ = ["EXAMPLES", "example"]
-
 _BLOCKED = "BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])"
 _MFMA = "AMDMFMALayout(4, [32, 32, 64], True, [4, 1])"
 _MMA = "NVMMADistributedLayout([2, 0], [4, 1], [16, 8])"

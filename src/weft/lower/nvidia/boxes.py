@@ -19,8 +19,6 @@ from weft.targets.nvidia import MOST_PIXELS, SWIZZLES
 
 from .matrices import of_block
 
-__all__ = ["Boxes", "boxes_of", "boxes_within", "columns_of"]
-
 LONGEST = 256
 """Elements of a box along one dimension."""
 

@@ -19,8 +19,6 @@ from .boxes import Boxes, boxes_of, boxes_within, columns_of
 from .mbarriers import elected, holds
 from .table import lowering
 
-__all__ = ["boxes_of_descriptor", "parameter_of"]
-
 REDUCTIONS = {1: "add", 2: "min", 3: "max", 4: "inc", 5: "dec", 6: "and", 7: "or", 8: "xor"}
 MODES = {0: 16, 1: 32, 2: 64, 3: 128}
 

@@ -20,8 +20,6 @@ from weft.ir.lane import Allocation, Block, LaneOp, LaneProgram
 
 from ..telling import site_of_access
 
-__all__ = ["insert_fences"]
-
 
 def insert_fences(program: LaneProgram) -> None:
     """Put a fence after each ordinary store before which a bulk copy to the same bytes may come, if there is none."""

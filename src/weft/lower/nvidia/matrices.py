@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import canonical
 
-__all__ = ["Matrix", "matrix_of", "of_block", "places", "start"]
-
 Columns = Sequence[int]
 
 

@@ -17,8 +17,6 @@ from weft.targets.table import has
 from ..context import Context
 from .table import lowering
 
-__all__ = ["elected", "holds"]
-
 BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cmpi", "arith.andi", "barrier")
 """What may stand between two inits: where the second barrier is."""
 

@@ -35,8 +35,6 @@ from ..context import Context
 from .mbarriers import elected
 from .table import lowering
 
-__all__ = ["lower_body"]
-
 ALL = 1
 """The barrier of all warps; 0 is the kernel's own, partitions have 2 and on."""
 LARGEST = 16

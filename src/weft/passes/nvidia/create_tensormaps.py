@@ -41,8 +41,6 @@ from weft.layouts import NVMMASharedLayout
 
 from ..removal import remove
 
-__all__ = ["create_tensormaps"]
-
 BYTES = 128
 # The numbers of PTX's tensormap.replace.
 FLOATS = {"f16": 6, "f32": 7, "f64": 9, "bf16": 10}

@@ -25,8 +25,6 @@ from weft.ir.nvidia import ttng
 
 from .fence_copies import plainly
 
-__all__ = ["fence_reads"]
-
 VIEWS = (
     ttg.MemDescIndexOp,
     ttg.MemDescSubsliceOp,

@@ -48,8 +48,6 @@ from weft.machines import Machine
 from ..effects import shareable
 from ..removal import remove
 
-__all__ = ["join_products"]
-
 MOVED = (LocalAllocOp, LocalLoadOp, FenceAsyncSharedOp)
 ENOUGH_WARPS = 16
 """Of so many, some compute while others wait."""

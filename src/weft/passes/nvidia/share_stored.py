@@ -29,8 +29,6 @@ from weft.machines import Machine
 
 from ..removal import remove
 
-__all__ = ["share_stored"]
-
 Stored = dict[SSAValue, list[tuple[SSAValue, bool]]]
 """For each tile, the memory that holds it, and whether transposed."""
 UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttng.warp_group_dot")

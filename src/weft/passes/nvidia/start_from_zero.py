@@ -29,8 +29,6 @@ from weft.ir.nvidia.ttng import WarpGroupDotOp
 
 from ..removal import remove
 
-__all__ = ["start_from_zero"]
-
 REPEATED = (arith.ConstantOp, tt.SplatOp, tt.BroadcastOp)
 """Operations whose result may be the same in several registers."""
 

@@ -37,8 +37,6 @@ from weft.targets.table import available, products
 from ..blocks_of_clusters import Bases
 from ..vendor import AccessOf
 
-__all__ = ["OF_GROUPS", "allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
-
 OF_GROUPS = "wgmma"
 GROUP = 4
 """Warps that multiply together."""

@@ -22,8 +22,6 @@ from .ptx_table import FOLDS, source_lanes
 from .ptx_text import Number, Operand, PTXError, Statement, statements
 from .ptx_values import as_bits, viewed
 
-__all__ = ["assembly"]
-
 NOTHING = ("griddepcontrol", "membar", "fence", "nanosleep", "prefetch", "discard", "applypriority", "pragma")
 """What orders memory or gives hints: in the simulator there is nothing to do."""
 BARRIERS = ("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync")

@@ -22,8 +22,6 @@ from ..machine import Batch, Context, Flight, Wait
 from ..reach import Reach
 from ..values import Array, Fragment, full
 
-__all__ = ["Barrier", "barrier_at", "check_overtaken", "mbarrier", "misused", "touch"]
-
 COPIES = ("copies.arrive", "copies.arrive.noinc")
 
 

@@ -27,8 +27,6 @@ from ..reach import Reach
 from ..values import DTYPES, Array, full
 from .barriers import barrier_at, check_overtaken, misused, touch
 
-__all__ = ["bulk", "finish"]
-
 ELEMS = {
     "u8": "i8", "u16": "i16", "u32": "i32", "i32": "i32", "u64": "i64", "i64": "i64", "f16": "f16", "f32": "f32",
     "f64": "f64", "bf16": "bf16", "f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32",

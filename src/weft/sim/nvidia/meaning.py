@@ -21,8 +21,6 @@ from .barriers import mbarrier
 from .maps import tensor_map
 from .sent import send
 
-__all__ = ["Nvidia"]
-
 ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
 """Instructions that only order others, or tell the hardware something."""
 

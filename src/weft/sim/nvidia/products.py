@@ -17,8 +17,6 @@ from ..errors import InFlightError
 from ..machine import Context
 from ..values import Array, Fragment
 
-__all__ = ["await_products", "carry", "end_group", "issue", "watch"]
-
 PASSING = frozenset(("rename", "join", "await", "yield", "condition", "for", "while", "if"))
 """What only hands registers on."""
 

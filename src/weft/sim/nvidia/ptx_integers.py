@@ -12,8 +12,6 @@ import numpy as np
 from .ptx_text import PTXError
 from .ptx_values import BITS, DTYPES, Array, as_bits, viewed
 
-__all__ = ["INTEGERS", "Function", "compare_integers"]
-
 Function = Callable[[tuple[str, ...], list[Array]], Array]
 LOW = np.uint64(0xFFFFFFFF)
 

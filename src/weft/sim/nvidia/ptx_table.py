@@ -37,8 +37,6 @@ from .ptx_values import (
     viewed,
 )
 
-__all__ = ["FOLDS", "Registers", "atomic", "computed", "lane_masks", "operand_types", "source_lanes"]
-
 Name = tuple[str, ...]
 
 

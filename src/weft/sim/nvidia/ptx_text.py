@@ -14,8 +14,6 @@ import struct
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-__all__ = ["Group", "Number", "PTXError", "Place", "Register", "Special", "Statement", "body", "statements"]
-
 
 class PTXError(Exception):
     """Text that is no assembly, or that the simulator has no meaning for; the words say what."""

@@ -14,10 +14,6 @@ import numpy.typing as npt
 
 from .ptx_text import PTXError
 
-__all__ = [
-    "BITS", "BYTES", "DTYPES", "FLOATS", "PAIRS", "WORDS", "Array", "as_bits", "halves", "is_float", "joined", "viewed",
-]  # fmt: skip
-
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 

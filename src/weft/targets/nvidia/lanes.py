@@ -8,8 +8,6 @@ import numpy as np
 
 from ..instruction import Array, Instruction, Operand
 
-__all__ = ["lane_instructions"]
-
 ALL = "0xffffffff"
 
 

@@ -23,8 +23,6 @@ from weft.layouts import LinearLayout, NVMMADistributedLayout
 from ..instruction import BITS, Array, Instruction, Operand
 from .meaning import from_matrix, round_to, tf32, to_matrix
 
-__all__ = ["fragment", "mma_instructions", "multiply"]
-
 PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 # (m, n, k), accumulator, operand type, since, cycles of a warp on an A100 (H100 for what only it has)
 SHAPES: list[tuple[tuple[int, int, int], str, str, int, float]] = [

@@ -3,17 +3,18 @@
     python tools/vecmath_coefficients.py            # all of them
     python tools/vecmath_coefficients.py exp log    # those whose name contains a word
 
-Fits are made by tools/minimax.py in 50 digits; each entry prints as a Python list to be put in
-src/weft/backends/llvm/vecmath.
+Fits are made by tools/minimax.py in 50 digits; each entry prints as a line for
+src/weft/backends/llvm/vecmath/coefficients.txt.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import numpy as np
-from minimax import Real, polynomial, quotient
+from minimax import Real, polynomial
 from mpmath import mp, mpf
 
 LN2 = mp.log(2)
@@ -25,10 +26,6 @@ def fit(
 ) -> None:
     powers = range(degree + 1) if isinstance(degree, int) else degree
     _entries[name] = lambda: polynomial(f, powers, a, b, weight, kind)
-
-
-def ratio(name: str, f: Real, p: int, q: int, a: mpf, b: mpf, weight: Real | None = None) -> None:
-    _entries[name] = lambda: quotient(f, p, q, a, b, weight)
 
 
 def guarded(f: Real, limit: Real, below: float = 1e-9) -> Real:
@@ -123,7 +120,8 @@ def log_factors(name: str) -> tuple[list[float], list[float], float]:
 
 
 for name in ("log", "log2", "log10"):
-    _entries[f"{name}.factors"] = lambda name=name: log_factors(name)  # type: ignore[misc]
+    for part, table in enumerate(("factors", "logarithms")):
+        _entries[f"{name}.{table}"] = lambda n=name, i=part: itemgetter(i, 2)(log_factors(n))  # type: ignore[misc]
 # log((1+s)/(1-s)) = 2s + s^3 R(s^2)
 ZMAX = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mpf("1.001")
 fit(
@@ -168,16 +166,15 @@ for kind, degree in (("float", 2), ("double", 5)):
         lambda z: z * z,
         kind,
     )
-for kind, degree in (("float", 5), ("double", 12)):
-    fit(
-        f"tan.{kind}",
-        guarded(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 3 + 2 * z / 15, 1e-18),
-        degree,
-        0,
-        Z,
-        lambda z: z,
-        kind,
-    )
+fit(
+    "tan.float",
+    guarded(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 3 + 2 * z / 15, 1e-18),
+    5,
+    0,
+    Z,
+    lambda z: z,
+    "float",
+)
 # sin(pi r), cos(pi r) on [-1/4, 1/4]
 PI = mp.pi
 for kind, degree in (("float", 3), ("double", 6)):
@@ -316,8 +313,6 @@ if __name__ == "__main__":
     words = sys.argv[1:]
     for entry, make in _entries.items():
         if not words or any(word in entry for word in words):
-            *lists, error = make()  # type: ignore[misc]
+            values, error = make()  # type: ignore[misc]
             print(f"# {entry}: error {error:.2e} = 2^{float(mp.log(error, 2)):.1f}")
-            for values in lists:
-                print("   ", values)
-            sys.stdout.flush()
+            print(entry, *values, flush=True)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
+from weft.backends.llvm.vecmath.coefficients import fitted
 from weft.backends.llvm.vecmath.expr import X, copysign, fabs, flip_sign, fma, horner, intrinsic, rarely, table, where
-from weft.backends.llvm.vecmath.inverse_trig import ASIN
 from weft.backends.llvm.vecmath.reduction import (
     FLOAT_LIMIT,
     PI_HALF,
@@ -28,24 +28,6 @@ from weft.backends.llvm.vecmath.trig import by_quadrant
 
 from .approximate_instructions import rcp, rsqrt, sqrt
 
-_TAN = (
-    0.3333313763141632,
-    0.1333925426006317,
-    0.053376492112874985,
-    0.024545952677726746,
-    0.0029451940208673477,
-    0.009483343921601772,
-)
-_ATAN_TO_1 = (
-    -0.3333316743373871,
-    0.1999414712190628,
-    -0.1421428620815277,
-    0.10679236054420471,
-    -0.07581199705600739,
-    0.043560829013586044,
-    -0.016585661098361015,
-    0.0029757122974842787,
-)
 _HALF_PI = (1.5707963705062866, -4.371139000186241e-08)
 _SIGN = -(1 << 31)
 
@@ -101,7 +83,7 @@ def tan(x: X) -> X:
     """The tangent; that of -0 is -0."""
     n, r = _reduced(x)
     z = r * r
-    t = fma(r * z, horner(z, _TAN), r)
+    t = fma(r * z, horner(z, fitted("tan.float")), r)
     inverse = rcp(t)
     inverse = fma(fma(-t, inverse, 1.0), inverse, inverse)
     return where(x == 0.0, x, where((n & 1) != 0, -inverse, t))
@@ -114,7 +96,7 @@ def _arc(x: X, root: Callable[[X], X]) -> tuple[X, X]:
     w = (1.0 - a) * 0.5
     t = where(far, root(w), a)
     z = where(far, w, a * a)
-    return far, fma(t * z, horner(z, ASIN["float"]), t)
+    return far, fma(t * z, horner(z, fitted("asin.float")), t)
 
 
 def _precise_root(w: X) -> X:
@@ -177,7 +159,7 @@ def atan2(y: X, x: X) -> X:
     a, b = small.as_float(), large.as_float()
     (t,) = rarely(~usual, _ratio(a, b), lambda: _ratio_of_any(a, b))
     z = t * t
-    angle = fma(t * z, horner(z, _ATAN_TO_1), t)
+    angle = fma(t * z, horner(z, fitted("atan.float.one")), t)
     steep, behind = ax.ult(ay), x.bits() < 0
     high, low = _HALF_PI
     flat = where(behind, x.const(2 * high), x.const(0.0))
@@ -191,7 +173,7 @@ def atan(x: X) -> X:
     a = fabs(x)
     large = a > 1.0
     t = where(large, rcp(a), a)
-    angle = fma(t * (t * t), horner(t * t, _ATAN_TO_1), t)
+    angle = fma(t * (t * t), horner(t * t, fitted("atan.float.one")), t)
     high, low = _HALF_PI
     return copysign(where(large, high + (low - angle), angle), x)
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.backends.llvm.vecmath.error_function import ERF_LARGE, ERF_SMALL
-from weft.backends.llvm.vecmath.exponential import TANH_SMALL
+from weft.backends.llvm.vecmath.coefficients import fitted
 from weft.backends.llvm.vecmath.expr import X, copysign, fabs, fma, horner, intrinsic, where
 from weft.backends.llvm.vecmath.logarithm import FLOAT_LOGARITHMS
 from weft.backends.llvm.vecmath.registry import define
@@ -57,7 +56,7 @@ def tanh(x: X) -> X:
     a = fabs(x)
     large = fma(rcp(ex2(a * (2 * LOG2_E[0])) + 1.0), -2.0, 1.0)
     z = a * a
-    small = fma(a * z, horner(z, TANH_SMALL), a)
+    small = fma(a * z, horner(z, fitted("tanh.float")), a)
     return copysign(where(a < 0.6, small, large), x)
 
 
@@ -65,8 +64,8 @@ def erf(x: X) -> X:
     """a P(a^2) below 1, a = |x|; above, 1 - 2^-(a Q(a))."""
     a = fabs(x)
     bounded = intrinsic("minnum", a, 3.93)
-    large = 1.0 - ex2(-(bounded * horner(bounded, ERF_LARGE)))
-    small = a * horner(a * a, ERF_SMALL)
+    large = 1.0 - ex2(-(bounded * horner(bounded, fitted("erf.float.large"))))
+    small = a * horner(a * a, fitted("erf.float.small"))
     return copysign(where(a >= 1.0, large, small), x)
 
 
@@ -77,7 +76,7 @@ def _domain(x: X, y: X) -> X:
 
 
 def _logarithm(name: str) -> Callable[[X], X]:
-    (unit, unit_low), (two, two_low), q = FLOAT_LOGARITHMS[name]
+    (unit, unit_low), (two, two_low) = FLOAT_LOGARITHMS[name]
 
     def logarithm(x: X) -> X:
         tiny = x < 2.0**-126
@@ -85,7 +84,7 @@ def _logarithm(name: str) -> Callable[[X], X]:
         field = binary_exponent(bits)
         e = fma(field.to_float("float"), 2.0**-23, where(tiny, x.const(-23.0), x.const(0.0)))
         f = (bits - field).as_float() - 1.0
-        tail = f * f * horner(f, q)
+        tail = f * f * horner(f, fitted(f"{name}.float"))
         if unit_low:
             tail = fma(f, unit_low, tail)
         if two_low:
@@ -101,10 +100,10 @@ def log1p(x: X) -> X:
     u = x + 1.0
     field = binary_exponent(u.bits())
     n = field.to_float("float")  # 2^23 e
-    _, (two, two_low), q = FLOAT_LOGARITHMS["log"]
+    _, (two, two_low) = FLOAT_LOGARITHMS["log"]
     scale = (0x40800000 - field).as_float()  # 2^(2 - e), because 2^-e may be denormal
     f = (x.bits() - field).as_float() + fma(scale, 0.25, -1.0)
-    tail = fma(n, two_low * 2.0**-23, f * f * horner(f, q))
+    tail = fma(n, two_low * 2.0**-23, f * f * horner(f, fitted("log.float")))
     return where(x == 0.0, x, _domain(u, fma(n, two * 2.0**-23, f + tail)))
 
 

@@ -7,6 +7,7 @@ of which 128 times y's part can be seen in the result.
 
 from __future__ import annotations
 
+from weft.backends.llvm.vecmath.coefficients import fitted
 from weft.backends.llvm.vecmath.exponential import BASES
 from weft.backends.llvm.vecmath.expr import X, fabs, fma, horner, intrinsic, rarely, where
 from weft.backends.llvm.vecmath.power import parity, power_cases
@@ -14,7 +15,6 @@ from weft.backends.llvm.vecmath.power import parity, power_cases
 from .approximate_instructions import rcp
 
 _LOG2_E = (1.4426950216293335, 1.925963033500149e-08)
-_LOG2 = (0.12022458761930466, 0.018033714964985847, 0.0032181397546082735, 0.0006574341678060591)
 _SQRT_HALF = 0x3F3504F3
 _GREATEST = 0x7F7FFFFF
 _EXP2 = BASES["exp2", "float"]
@@ -41,7 +41,7 @@ def _log2(a: X) -> tuple[X, X]:
     high = v * _LOG2_E[0]
     low = fma(v, _LOG2_E[0], -high)
     low = fma(v_low, _LOG2_E[0], fma(v, _LOG2_E[1], low))
-    low = fma(v * z, horner(z, _LOG2), low)
+    low = fma(v * z, horner(z, fitted("log2.pair.float")), low)
     total = e + high
     return total, high - (total - e) + low
 
@@ -53,7 +53,7 @@ def _exp2(t: X, low: X) -> X:
     shifted = bounded + magic
     r = (bounded - (shifted - magic)) + low
     r = intrinsic("minnum", intrinsic("maxnum", r, -1.0), 1.0)
-    p = fma(r, horner(r, (_EXP2.linear, *_EXP2.q)), 1.0)
+    p = fma(r, horner(r, (_EXP2.linear, *fitted("exp2.float"))), 1.0)
     n = shifted.bits() - 0x4B400000
     half = n >> 1
     return p * _power_of_two(half) * _power_of_two(n - half)

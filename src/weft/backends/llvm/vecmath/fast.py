@@ -7,8 +7,8 @@ result.
 from __future__ import annotations
 
 from . import exponential, logarithm, simple, trig
+from .coefficients import fitted
 from .expr import X, fma, horner
-from .power import LOG2_SERIES
 from .registry import alias, define
 
 for _module, _names in (
@@ -26,5 +26,5 @@ def fast_pow(x: X, y: X) -> X:
     """Negative bases give NaN."""
     e, m = logarithm.split_exponent(x)
     s = (m - 1.0) / (m + 1.0)
-    base = logarithm.log_domain(x, fma(s, horner(s * s, LOG2_SERIES[:4]), e))
+    base = logarithm.log_domain(x, fma(s, horner(s * s, fitted("log2.pow")[:4]), e))
     return exponential.exponential("exp2", y * base)

@@ -7,49 +7,11 @@ where 1-x is exact (Muller, Elementary Functions, chapter 11; Cody & Waite).
 
 from __future__ import annotations
 
+from .coefficients import fitted
 from .expr import X, copysign, fabs, fma, horner, sqrt, where
 from .registry import define
 from .simple import BOTH
 
-_ATAN = {
-    "float": (
-        -0.33333316445350647,
-        0.1999852955341339,
-        -0.14244423806667328,
-        0.10599382221698761,
-        -0.06090456247329712,
-    ),
-    "double": (
-        -0.333333333333332,
-        0.19999999999953733,
-        -0.14285714280206535,
-        0.11111110783788346,
-        -0.09090897763143861,
-        0.0769206024809268,
-        -0.06663103764460723,
-        0.05847882683835973,
-        -0.0503925537794962,
-        0.03806283646947959,
-        -0.017904830272946738,
-    ),
-}
-ASIN = {
-    "float": (0.16666753590106964, 0.07495246827602386, 0.04547713324427605, 0.02414504811167717, 0.04222609102725983),
-    "double": (
-        0.1666666666666537,
-        0.07500000000346327,
-        0.04464285682066802,
-        0.03038195945117017,
-        0.022371750564239515,
-        0.01735981689025744,
-        0.013884135585034457,
-        0.012176384406889723,
-        0.00649715379298854,
-        0.019612102854700907,
-        -0.016355073913794753,
-        0.032001478803664474,
-    ),
-}
 # pi/2 in two parts of each type
 _HALF_PI = {
     "float": (1.5707963705062866, -4.371139000186241e-08),
@@ -68,7 +30,7 @@ def _angle(y: X, x: X) -> tuple[X, X]:
     base_low = where(flat, x.const(0.0), where(steep, x.const(low), x.const(low / 2)))
     t = top / under
     z = t * t
-    rest = fma(t * z, horner(z, _ATAN[x.elem]), base_low)
+    rest = fma(t * z, horner(z, fitted(f"atan.{x.elem}")), base_low)
     s = base + t
     return s, (t - (s - base)) + rest
 
@@ -109,7 +71,7 @@ def _arc(x: X) -> tuple[X, X, X, X]:
     s = sqrt(w)
     t = where(far, s, a)
     z = where(far, w, a * a)
-    return far, t, t * z * horner(z, ASIN[x.elem]), z
+    return far, t, t * z * horner(z, fitted(f"asin.{x.elem}")), z
 
 
 def _root_error(far: X, s: X, w: X) -> X:

@@ -9,6 +9,7 @@ fdlibm's logarithm), arranged so that f itself enters unrounded. `log_pair` give
 from __future__ import annotations
 
 from . import dd
+from .coefficients import fitted
 from .dd import Pair
 from .expr import BIAS, MANTISSA, X, copysign, estrin, fabs, fma, horner, sqrt, where
 from .registry import define
@@ -19,207 +20,11 @@ Pair2 = tuple[float, float]
 _INF = float("inf")
 _NAN = float("nan")
 
-FLOAT_LOGARITHMS = {  # (log_b e in two parts, log_b 2 in two parts, Q with log_b(1+f) = f log_b e + f^2 Q(f))
-    "log": (
-        (1.0, 0.0),
-        (0.693145751953125, 1.42860682030941723212e-06),
-        (
-            -0.49999988079071045,
-            0.33333325386047363,
-            -0.2500160038471222,
-            0.20001958310604095,
-            -0.16608726978302002,
-            0.14182409644126892,
-            -0.13246352970600128,
-            0.12900203466415405,
-            -0.07607673853635788,
-        ),
-    ),
-    "log2": (
-        (1.4426950216293335, 1.925963033500149e-08),
-        (1.0, 0.0),
-        (
-            -0.7213473320007324,
-            0.4808981716632843,
-            -0.3606984317302704,
-            0.2885737717151642,
-            -0.23958122730255127,
-            0.20444652438163757,
-            -0.19118867814540863,
-            0.18724843859672546,
-            -0.11102619022130966,
-        ),
-    ),
-    "log10": (
-        (0.4342944920063019, -1.0103050118726031e-08),
-        (0.301025390625, 4.605038981195214e-06),
-        (
-            -0.21714718639850616,
-            0.14476478099822998,
-            -0.10858084261417389,
-            0.08686871081590652,
-            -0.07212546467781067,
-            0.06156148388981819,
-            -0.057536546140909195,
-            0.05624233931303024,
-            -0.03329848870635033,
-        ),
-    ),
+FLOAT_LOGARITHMS = {  # log_b e and log_b 2 in two parts each; log_b(1+f) = f log_b e + f^2 Q(f)
+    "log": ((1.0, 0.0), (0.693145751953125, 1.42860682030941723212e-06)),
+    "log2": ((1.4426950216293335, 1.925963033500149e-08), (1.0, 0.0)),
+    "log10": ((0.4342944920063019, -1.0103050118726031e-08), (0.301025390625, 4.605038981195214e-06)),
 }
-_TABLES = {  # (factors of sixteen intervals, log_b of their inverses, log_b(1+r) = r log_b e + r^2 Q(r))
-    "log": (
-        (
-            1.0,
-            0.914179265499115,
-            0.864982545375824,
-            0.8206610679626465,
-            0.7804491519927979,
-            0.7440316081047058,
-            0.7110862731933594,
-            0.6810204982757568,
-            1.3061445951461792,
-            1.2551628351211548,
-            1.2075895071029663,
-            1.1636261940002441,
-            1.123076319694519,
-            1.084391474723816,
-            1.0495269298553467,
-            1.0,
-        ),
-        (
-            0.0,
-            0.08972859382629395,
-            0.1450459510087967,
-            0.19764508306980133,
-            0.24788568913936615,
-            0.2956717610359192,
-            0.3409615159034729,
-            0.38416287302970886,
-            -0.26707974076271057,
-            -0.22726531326770782,
-            -0.188626229763031,
-            -0.15154115855693817,
-            -0.11607163399457932,
-            -0.08101897686719894,
-            -0.048339519649744034,
-            0.0,
-        ),
-        (
-            -0.5,
-            0.33334460854530334,
-            -0.2500833570957184,
-            0.18874073028564453,
-        ),
-    ),
-    "log2": (
-        (
-            1.0,
-            0.9141800999641418,
-            0.864696204662323,
-            0.8205010294914246,
-            0.7804515361785889,
-            0.7441802620887756,
-            0.7112435698509216,
-            0.6807578206062317,
-            1.306103229522705,
-            1.2549718618392944,
-            1.2072559595108032,
-            1.163947582244873,
-            1.1231578588485718,
-            1.0847076177597046,
-            1.048885464668274,
-            1.0,
-        ),
-        (
-            0.0,
-            0.12944968044757843,
-            0.2097347378730774,
-            0.2854229509830475,
-            0.357619047164917,
-            0.42627596855163574,
-            0.4915843904018402,
-            0.5547864437103271,
-            -0.3852689266204834,
-            -0.32765501737594604,
-            -0.27173158526420593,
-            -0.2190260887145996,
-            -0.16756071150302887,
-            -0.11730621755123138,
-            -0.06885714828968048,
-            0.0,
-        ),
-        (
-            -0.7213475108146667,
-            0.480914443731308,
-            -0.3608012795448303,
-            0.272419810295105,
-        ),
-    ),
-    "log10": (
-        (
-            1.0,
-            0.9142415523529053,
-            0.8648740649223328,
-            0.8204715251922607,
-            0.7805492877960205,
-            0.744207501411438,
-            0.7110165357589722,
-            0.68080073595047,
-            1.3062996864318848,
-            1.2548538446426392,
-            1.2075159549713135,
-            1.1635754108428955,
-            1.1230847835540771,
-            1.0846892595291138,
-            1.0494015216827393,
-            1.0,
-        ),
-        (
-            0.0,
-            0.03893904387950897,
-            0.0630471259355545,
-            0.08593648672103882,
-            0.1075996682047844,
-            0.12830595672130585,
-            0.14812029898166656,
-            0.16697998344898224,
-            -0.11604282259941101,
-            -0.09859314560890198,
-            -0.08189287781715393,
-            -0.06579453498125076,
-            -0.05041254311800003,
-            -0.035305339843034744,
-            -0.020941689610481262,
-            0.0,
-        ),
-        (
-            -0.21714724600315094,
-            0.14476975798606873,
-            -0.10860525071620941,
-            0.08190717548131943,
-        ),
-    ),
-}
-_SERIES = (
-    0.6666666666666735,
-    0.3999999999940988,
-    0.2857142874348038,
-    0.22222198457623596,
-    0.18183570530387397,
-    0.15313886479306962,
-    0.14797646017196384,
-)
-_SERIES_PAIR = (
-    0.4,
-    0.2857142857142611,
-    0.22222222223154803,
-    0.18181818010659084,
-    0.1538463280751348,
-    0.13332295024027638,
-    0.11800932515250798,
-    0.0983157476679584,
-    0.1551808870150815,
-)
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 LN2 = (0.6931471803691238, 1.9082149292705877e-10)
 """ln 2; the high part has 33 bits, so that times an exponent it is exact."""
@@ -248,16 +53,15 @@ def log_domain(x: X, y: X) -> X:
 
 def _log_with_table(name: str, x: X) -> X:
     """x = 2^e m, m in [3/4, 3/2); with m's factor c from a register, log m = log(1/c) + log(1 + r), r = c m - 1."""
-    (unit, unit_low), (two, two_low), _ = FLOAT_LOGARITHMS[name]
-    factors, logarithms, q = _TABLES[name]
+    (unit, unit_low), (two, two_low) = FLOAT_LOGARITHMS[name]
     m = mantissa(x)
     e = exponent(x) - exponent(m)
     index = m.bits().lshr(19)
-    r = fma(m, lookup16(index, factors), -1.0)
-    tail = r * r * horner(r, q)
+    r = fma(m, lookup16(index, fitted(f"{name}.factors")), -1.0)
+    tail = r * r * horner(r, fitted(f"{name}.table"))
     if unit_low:
         tail = fma(r, unit_low, tail)
-    base = lookup16(index, logarithms)
+    base = lookup16(index, fitted(f"{name}.logarithms"))
     if name == "log10":  # whose constant is unlucky as a float; ln 2 is a lucky one
         base, tail = fma(e, two, base), fma(e, two_low, tail)
     else:
@@ -268,10 +72,10 @@ def _log_with_table(name: str, x: X) -> X:
 def _log_float(name: str, x: X) -> X:
     if wide_scale(x) and x.type.lanes % 16 == 0:
         return _log_with_table(name, x)
-    (unit, unit_low), (two, two_low), q = FLOAT_LOGARITHMS[name]
+    (unit, unit_low), (two, two_low) = FLOAT_LOGARITHMS[name]
     e, m = split_exponent(x)
     f = m - 1.0
-    tail = f * f * horner(f, q)
+    tail = f * f * horner(f, fitted(f"{name}.float"))
     if unit_low:
         tail = fma(f, unit_low, tail)
     if two_low:
@@ -305,7 +109,7 @@ def _log_near_one(f: X, e: X, extra: X | None = None) -> X:
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
-    series = z * estrin(z, _SERIES)
+    series = z * estrin(z, fitted("log.double"))
     small = fma(e, LN2[1], s * (half_square + series))
     if extra is not None:
         small = small + extra
@@ -329,7 +133,7 @@ def _log_mantissa_pair(m: X) -> Pair:
     top = (m - 1.0, m.const(0.0))
     s = dd.div(top, dd.add_single(top, 2.0))
     z = dd.mul(s, s)
-    tail = estrin(z[0], _SERIES_PAIR)
+    tail = estrin(z[0], fitted("log.dd"))
     series = dd.add_quick(dd.constant(m, _TWO_THIRDS), dd.two_prod(z[0], tail))
     cube = dd.mul(dd.mul(s, z), series)
     return dd.add_quick((s[0] + s[0], s[1] + s[1]), cube)
@@ -344,7 +148,7 @@ def _log_scaled(x: X, unit: Pair2, two: Pair2) -> X:
     square, square_low = dd.two_prod(f, f)
     half = square * 0.5
     high, low = dd.quick_two_sum(f, -half)
-    low = low + (s * (half + z * estrin(z, _SERIES)) - square_low * 0.5)
+    low = low + (s * (half + z * estrin(z, fitted("log.double"))) - square_low * 0.5)
     head, rest = dd.two_prod(high, unit[0])
     rest = fma(high, unit[1], fma(low, unit[0], rest))
     total, lost = dd.two_sum(e if two[0] == 1.0 else e * two[0], head)
@@ -373,9 +177,9 @@ def log1p(x: X) -> X:
     if x.elem == "double":
         y = _log_near_one(m - 1.0, e, correction)
     else:
-        _, (two, two_low), q = FLOAT_LOGARITHMS["log"]
+        _, (two, two_low) = FLOAT_LOGARITHMS["log"]
         f = m - 1.0
-        tail = fma(e, two_low, f * f * horner(f, q)) + correction
+        tail = fma(e, two_low, f * f * horner(f, fitted("log.float"))) + correction
         y = fma(e, two, f + tail)
     y = where(x < _INF, y, x)
     y = where(x > -1.0, y, where(x == -1.0, x.const(-_INF), x.const(_NAN)))

@@ -8,17 +8,13 @@ result precise near the zero.
 from __future__ import annotations
 
 import base64
-import pkgutil
 import struct
-from functools import cache
+from functools import cache, partial
 
+from .coefficients import read
 from .expr import X, at_least, at_most, horner, table, where
 
-
-@cache
-def _tables() -> dict[str, list[str]]:
-    lines = (pkgutil.get_data(__package__, "tables.txt") or b"").decode("ascii").splitlines()
-    return {name: fields for name, *fields in map(str.split, lines) if name != "#"}
+_tables = cache(partial(read, "tables.txt"))
 
 
 @cache

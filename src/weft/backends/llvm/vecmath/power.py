@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import dd
+from .coefficients import fitted
 from .exponential import exponential
 from .expr import (
     X,
@@ -34,38 +35,19 @@ from .simple import BOTH, exponent_and_mantissa
 _INF = float("inf")
 _NAN = float("nan")
 
-LOG2_SERIES = (
-    2.8853900817778495,
-    0.9617966941142487,
-    0.5770779420841953,
-    0.41220928256869743,
-    0.3199043860262176,
-    0.2829198772448005,
-)
-_EXP2 = (
-    0.9999999999613808,
-    0.6931471807296627,
-    0.24022651200904568,
-    0.055504103506320346,
-    0.009618026887491618,
-    0.0013333923939669984,
-    0.0001546940870875613,
-    1.5201809181704902e-05,
-)
-
 
 def _pow_positive(x: X, y: X) -> X:
     """x^y for positive finite x and any y but NaN, in double to about 2^-28 (`x` a widened float)."""
     e, m = split_exponent(x)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    logarithm = fma(s, estrin(z, LOG2_SERIES), e)
+    logarithm = fma(s, estrin(z, fitted("log2.pow")), e)
     y = at_least(at_most(y, 2.0**40), -(2.0**40))  # |log2 x| is 0 or above 2^-25
     t = at_least(at_most(logarithm * y, 200.0), -200.0)
     magic = 1.5 * 2.0**52
     shifted = t + magic
     r = t - (shifted - magic)
-    return horner(r, _EXP2) * ((shifted.bits() + 1023) << 52).as_float()
+    return horner(r, fitted("exp2.pow")) * ((shifted.bits() + 1023) << 52).as_float()
 
 
 def _pow_pair(x: X, y: X) -> X:
@@ -168,22 +150,13 @@ def rsqrt_rn(x: X) -> X:
     return (1.0 / sqrt(x.widen())).narrow()
 
 
-_CUBE_START = (
-    0.558430909126255,
-    0.5663150402517996,
-    -0.14920720264788873,
-    0.024068037144741816,
-    -0.0015281084168179257,
-)
-
-
 def _cube_root(x: X, steps: int) -> tuple[X, X, X]:
     """(c, m, 2^k): |x| = 2^(3k) m with m in [0.7, 5.7), c near the cube root of m; double."""
     a = _sane(x)
     e, m = split_exponent(a)
     k = floor(e * (1.0 / 3.0) + 0.0001)
     m = m * power_of_two((e - 3.0 * k).to_int("i64"), "double")
-    c = horner(m, _CUBE_START)
+    c = horner(m, fitted("cbrt.start"))
     for _ in range(steps):
         cube = c * c * c
         c = c * (cube + (m + m)) / (cube + cube + m)

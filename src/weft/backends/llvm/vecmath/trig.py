@@ -7,41 +7,24 @@ float kernels are one polynomial whose coefficients are chosen lane by lane, whi
 
 from __future__ import annotations
 
+from .coefficients import fitted
 from .expr import X, copysign, flip_sign, fma, horner, rint, where
 from .reduction import reduce_double, reduce_float
 from .registry import define
-
-_SIN_FLOAT = (-0.16666655242443085, 0.008332190103828907, -0.00019518409681040794)
-_COS_FLOAT = (0.04166664555668831, -0.00138873013202101, 2.443066841806285e-05)
-_SIN = (
-    -0.16666666666666632,
-    0.008333333333322455,
-    -0.00019841269829813616,
-    2.755731368771887e-06,
-    -2.505075674826554e-08,
-    1.589668439298927e-10,
-)
-_COS = (
-    0.0416666666666666,
-    -0.0013888888888874441,
-    2.4801587289636473e-05,
-    -2.7557314387574614e-07,
-    2.0875727081469586e-09,
-    -1.1359804048626833e-11,
-)
 
 
 def _kernels_float(r: X) -> tuple[X, X]:
     """sin r, cos r for float."""
     z = r * r
-    return fma(r * z, horner(z, _SIN_FLOAT), r), fma(z, horner(z, (-0.5, *_COS_FLOAT)), 1.0)
+    return fma(r * z, horner(z, fitted("sin.float")), r), fma(z, horner(z, (-0.5, *fitted("cos.float"))), 1.0)
 
 
 def _pick(odd: X, r: X) -> X:
     """sin r, or where `odd` cos r (float): u + u z (c0 + z c1 + ...), u = r or 1."""
     z = r * r
     u = where(odd, 1.0, r)
-    c = [where(odd, r.const(a), r.const(b)) for a, b in zip((-0.5, *_COS_FLOAT), (*_SIN_FLOAT, 0.0))]
+    cosine, sine = (-0.5, *fitted("cos.float")), (*fitted("sin.float"), 0.0)
+    c = [where(odd, r.const(a), r.const(b)) for a, b in zip(cosine, sine)]
     return fma(u * z, horner(z, c), u)
 
 
@@ -57,9 +40,9 @@ def sin_cos_kernels(r: X, low: X) -> tuple[X, X]:
     """sin(r + low), cos(r + low) for double."""
     z = r * r
     half = z * 0.5
-    sine = r + fma(r * z, horner(z, _SIN), low * (1.0 - half))
+    sine = r + fma(r * z, horner(z, fitted("sin.double")), low * (1.0 - half))
     base = 1.0 - half
-    cosine = base + (((1.0 - base) - half) + fma(z * z, horner(z, _COS), -(r * low)))
+    cosine = base + (((1.0 - base) - half) + fma(z * z, horner(z, fitted("cos.double")), -(r * low)))
     return sine, cosine
 
 
@@ -112,35 +95,7 @@ def tan_double(x: X) -> X:
 
 # -- multiples of pi --------------------------------------------------------------------------------------------------
 
-_SINPI = {
-    "float": (
-        (3.1415927410125732, -8.742277657347586e-08),
-        (-5.1677093505859375, 2.549819231033325, -0.5895665287971497),
-    ),
-    "double": (
-        (3.141592653589793, 1.2246467991473532e-16),
-        (
-            -5.16771278004996,
-            2.550164039874051,
-            -0.5992645289770748,
-            0.08214587017773531,
-            -0.007370034275507573,
-            0.0004615936928872653,
-        ),
-    ),
-}
-_COSPI = {
-    "float": (-4.934802055358887, 4.058696269989014, -1.3347351551055908, 0.22872664034366608),
-    "double": (
-        -4.934802200544679,
-        4.058712126416665,
-        -1.3352627688430958,
-        0.23533062976281927,
-        -0.025806875203857223,
-        0.001929340670743304,
-        -0.00010298337873806699,
-    ),
-}
+_PI = {"float": (3.1415927410125732, -8.742277657347586e-08), "double": (3.141592653589793, 1.2246467991473532e-16)}
 
 
 def sin_cos_pi(x: X) -> tuple[X, X, X]:
@@ -149,9 +104,9 @@ def sin_cos_pi(x: X) -> tuple[X, X, X]:
     n = rint(turn + turn)
     r = turn - n * 0.5
     z = r * r
-    (pi, pi_low), s = _SINPI[x.elem]
-    sine = fma(r, pi, r * fma(z, horner(z, s), pi_low))
-    cosine = fma(z, horner(z, _COSPI[x.elem]), 1.0)
+    pi, pi_low = _PI[x.elem]
+    sine = fma(r, pi, r * fma(z, horner(z, fitted(f"sinpi.{x.elem}")), pi_low))
+    cosine = fma(z, horner(z, fitted(f"cospi.{x.elem}")), 1.0)
     return n.to_int("i32" if x.elem == "float" else "i64"), sine, cosine
 
 

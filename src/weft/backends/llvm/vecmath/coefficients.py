@@ -1,0 +1,26 @@
+"""The coefficients of the approximations, by the names that `tools/vecmath_coefficients.py` gives their fits.
+
+>>> fitted("cos.float")
+(0.04166664555668831, -0.00138873013202101, 2.443066841806285e-05)
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+
+
+def read(file: str) -> dict[str, list[str]]:
+    """The fields of each line of a text file of this package by the first of them; `#` begins a comment."""
+    lines = (pkgutil.get_data(__package__, file) or b"").decode("ascii").splitlines()
+    return {name: fields for name, *fields in map(str.split, lines) if name != "#"}
+
+
+@cache
+def _lists() -> dict[str, tuple[float, ...]]:
+    return {name: tuple(map(float, fields)) for name, fields in read("coefficients.txt").items()}
+
+
+def fitted(name: str) -> tuple[float, ...]:
+    """The list of a fit, c0 first."""
+    return _lists()[name]

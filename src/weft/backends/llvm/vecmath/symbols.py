@@ -3,7 +3,7 @@
     symbol_to_name["__nv_expf"] == ("exp", "float")
     symbol_to_name["__ocml_exp_f64"] == ("exp", "double")
 
-CUDA's are those of `ops/libdevice.py`. AMD's regular ones end in `_f32` or `_f64`; the others are listed.
+CUDA's are those of `ops/libdevice.txt`. AMD's regular ones end in `_f32` or `_f64`; the others are listed.
 """
 
 from __future__ import annotations

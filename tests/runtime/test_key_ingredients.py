@@ -313,6 +313,7 @@ def changes_of_the_launch(kernel: Any) -> dict[str, Callable[[], str]]:
         "processor": lambda: key(kernel, cpu="x86-64-v2"),
         "features": lambda: key(kernel, cpu="x86-64-v2", features="+avx"),
         "aliasing": lambda: key(kernel, assume_no_alias=False),
+        "matrix units": lambda: key(kernel, matrix_units=False),
         "globals allowed": lambda: key(kernel, allow_non_constexpr_globals=True),
         "target": lambda: key(kernel, target="cuda:80"),
         "suffix of the target": lambda: key(kernel, target="cuda:90"),

@@ -14,6 +14,42 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Product:
+    """An instruction that multiplies and adds several elements of the summed dimension at once.
+
+    It adds to rows x columns of the accumulator the products of rows x depth and depth x columns elements. Words of 32
+    bits hold as many neighbours along the depth as fit.
+    """
+
+    name: str
+    feature: str
+    """What LLVM calls the part of the instruction set that it belongs to."""
+    elements: str
+    """Of both operands, as they are packed."""
+    accumulator: str
+    rows: int
+    columns: int
+    depth: int
+    multiplies: str
+    """The elements that a kernel's operands have."""
+    pair: int
+    """Elements of a word."""
+
+    @property
+    def in_tiles(self) -> bool:
+        """Whether its operands are tiles, registers of up to 16 rows of 64 bytes, rather than vectors."""
+        return self.rows > 1
+
+
+PRODUCTS = (
+    Product("tdpbf16ps", "amx-bf16", "bf16", "f32", 16, 16, 32, "bf16", 2),
+    Product("vdpbf16ps", "avx512bf16", "bf16", "f32", 1, 16, 2, "bf16", 2),
+    Product("vpdpwssd", "avx512vnni", "i16", "i32", 1, 16, 2, "i8", 2),
+)
+"""Those that are known, the fastest of a kind first."""
+
+
+@dataclass(frozen=True)
 class CPU:
     """A processor; `features` are LLVM's names of what it has."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.backends.cpu import anchors, control, dot, indexed, scan  # noqa: F401  (they register their anchors)
+from weft.backends.cpu import anchors, control, dot, indexed, scan, tiles  # noqa: F401  (they register their anchors)
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
@@ -66,6 +66,10 @@ class Context:
     ) -> None:
         self.remarks = remarks
         self.assume_no_alias, self.vector_bits, self.cpu_features = options.assume_no_alias, vector_bits, cpu_features
+        self.matrix_units = options.matrix_units
+        self.product_features = cpu_features if options.matrix_units else frozenset[str]()
+        self.tiles = False
+        """Whether some product is computed by tile registers."""
         self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
         self.num_programs: list[Reg] = []
@@ -182,6 +186,7 @@ class Context:
         address = data.name if data is not None else "null"
         arguments = f"{self.state}, i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size}"
         f.do(f"call void {self._function(f, PRINT_FN).name}({arguments})")
+        self.after_others(f)
 
     def _function(self, f: Function, offset: int) -> Reg:
         """One of the functions that a launch gives."""
@@ -202,6 +207,12 @@ class Context:
         attributes = "nounwind willreturn cold memory(inaccessiblemem: readwrite)"
         answer = f.emit(I32, f"call i32 {self._function(f, POLL_FN).name}({self.state}) {attributes}")
         f.when(f.icmp("ne", answer, const(I32, 0)), lambda: _leave(f))
+        self.after_others(f)
+
+    def after_others(self, f: Function) -> None:
+        """After a call of what may use tile registers too."""
+        if self.tiles:
+            tiles.configure(f)
 
 
 def _leave(f: Function) -> None:
@@ -265,6 +276,7 @@ def emit(
         context.found = args[8]
     if numbered:
         context.thread_number = args[-2]
+    context.tiles = _any(program.blocks, lambda op: dot.is_in_tiles(op, context.product_features))
     context.polling = Polling(program.blocks, context.emit_poll)
     arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)
@@ -274,7 +286,7 @@ def emit(
     tell_buffers(arena, program, remarks)
     stops = context.polls or bool(context.prints)
     fence = cpu.is_x86 and module.streams
-    _worker(module, program, slots, fence=fence, checks=checks, stops=stops, numbered=numbered)
+    _worker(module, program, slots, fence=fence, checks=checks, stops=stops, numbered=numbered, in_tiles=context.tiles)
     if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
@@ -287,6 +299,7 @@ def emit(
         "prints": context.prints,
         "polls": context.polls,
         **({"clocks": True} if context.clocks else {}),
+        **({"tiles": True} if context.tiles else {}),
         "waits": may_wait(program.blocks),
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.aliases.pairs)],
         "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.aliases.pairs.items()) if strict],
@@ -327,12 +340,13 @@ def _worker(
     checks: bool,
     stops: bool,
     numbered: bool,
+    in_tiles: bool,
 ) -> None:
     """The exported function: take chunks of programs from the state until there are none.
 
     `fence`: stores went around the cache, and have to be seen by others when the launch is over. `checks`: what a check
     finds is written behind the arguments. `stops`: programs may end because the launch is to end. `numbered`: they ask
-    which thread they run on: those that come here count themselves, from 0.
+    which thread they run on: those that come here count themselves, from 0. `in_tiles`: they use tile registers.
     """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
@@ -351,6 +365,8 @@ def _worker(
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
     wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
     head, run, done = f.new_label("take"), f.new_label("run"), f.new_label("finished")
+    if in_tiles:
+        tiles.configure(f)
     f.br(head)
     f.start(head)
     first = f.emit(I64, f"atomicrmw add ptr {state.name}, i64 {chunk.name} monotonic, align 8")
@@ -370,6 +386,8 @@ def _worker(
             f.start(on)
     f.br(head)
     f.start(done)
+    if in_tiles:
+        tiles.release(f)
     if fence:
         f.call_void("llvm.x86.sse.sfence", [])
     f.ret()

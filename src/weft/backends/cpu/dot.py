@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.backends.cpu import prefetch
+from weft.backends.cpu import prefetch, tiles
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import log2, row_major
 from weft.backends.cpu.elementwise import llvm_type
@@ -27,40 +27,74 @@ from weft.backends.llvm.values import I64, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, RegisterBlock
+from weft.targets import PRODUCTS, Product
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a product is computed: the packed element, how many of K go into one lane, the accumulator and the block."""
+    """How a product is computed: the packed element, the accumulator, the instruction and the block of registers.
+
+    A block is `rows` rows of `vectors` vectors of `lanes` sums; by an instruction that works on tiles, `rows` rows of
+    `vectors` tiles.
+    """
 
     packed: str  # element of the packed operands
-    pair: int  # elements of K multiplied by one lane of one instruction
     accumulator: str
-    instruction: str  # "fma", "muladd", "dpbf16" or "vpdpwssd"
+    instruction: str  # "fma", "muladd", or the name of `by`
     lanes: int
     rows: int
     vectors: int
+    by: Product | None = None
+
+    @property
+    def pair(self) -> int:
+        """Elements of K multiplied by one lane of one instruction."""
+        return self.by.pair if self.by is not None else 1
+
+    @property
+    def down(self) -> int:
+        """Rows of sums of a block."""
+        return self.rows * (self.by.rows if self.by is not None else 1)
 
 
-def plan(a: Value, b: Value, result: Value, vector_bits: int, features: frozenset[str]) -> Plan:
-    """The way to multiply these tiles on a host with these features."""
+def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[str]) -> Product | None:
+    """The instruction by which these tiles are multiplied, if there is one for more than one element at a time."""
     n, m, k = b.shape[-1], a.shape[-2], a.shape[-1]
-    elem = a.elem
-    packed, pair, accumulator, instruction = "f32", 1, "f32", "fma"
-    if elem == "f64" or b.elem == "f64":
-        packed, accumulator = "f64", "f64"
-    elif elem == "bf16" and b.elem == "bf16" and "avx512bf16" in features and vector_bits == 512 and k >= 2 and n >= 16:
-        packed, pair, instruction = "bf16", 2, "dpbf16"
-    elif elem[0] == "i":
-        packed, accumulator, instruction = "i32", "i32", "muladd"
-        if elem == "i8" and "avx512vnni" in features and vector_bits == 512 and k >= 2 and n >= 16:
-            packed, pair, instruction = "i16", 2, "vpdpwssd"
-    width = vector_bits // (64 if accumulator == "f64" else 32)
+    for by in PRODUCTS:
+        fits = m >= by.rows and n >= by.columns and k >= by.depth and (by.in_tiles or vector_bits == 512)
+        if fits and by.feature in features and a.elem == b.elem == by.multiplies:
+            return by
+    return None
+
+
+def plan(a: Value, b: Value, vector_bits: int, features: frozenset[str]) -> Plan:
+    """The way to multiply these tiles on a host with these features."""
+    n, m = b.shape[-1], a.shape[-2]
+    by = instruction_for(a, b, vector_bits, features)
+    if by is not None:
+        block = (by.columns, *tiles.block_of(m, n)) if by.in_tiles else _block(m, n, by.columns)
+        return Plan(by.elements, by.accumulator, by.name, *block, by)
+    if a.elem == "f64" or b.elem == "f64":
+        return Plan("f64", "f64", "fma", *_block(m, n, vector_bits // 64))
+    if a.elem[0] == "i":
+        return Plan("i32", "i32", "muladd", *_block(m, n, vector_bits // 32))
+    return Plan("f32", "f32", "fma", *_block(m, n, vector_bits // 32))
+
+
+def is_in_tiles(op: Op, features: frozenset[str]) -> bool:
+    """Whether an operation is a product that is computed by tile registers."""
+    if op.name != "tt.dot":
+        return False
+    by = instruction_for(op.args[0], op.args[1], 0, features)
+    return by is not None and by.in_tiles
+
+
+def _block(m: int, n: int, width: int) -> tuple[int, int, int]:
+    """Lanes, rows and vectors of a block of registers."""
     lanes = min(width, n)
     # Eight accumulators cover the latency of the multiply-add; fewer rows want more vectors.
     rows = min(m, 4)
-    vectors = min(8 // rows if rows > 1 else 4, max(1, n // lanes))
-    return Plan(packed, pair, accumulator, instruction, lanes, rows, vectors)
+    return lanes, rows, min(8 // rows if rows > 1 else 4, max(1, n // lanes))
 
 
 def panel_weights(shape: Sequence[int], panel: int, pair: int) -> tuple[tuple[int, ...], ...]:
@@ -147,15 +181,9 @@ def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
 @anchor("tt.dot")
 def _dot(s: Scheduler, op: Op) -> None:
     a, b, _ = op.args
-    p = plan(a, b, op.result, s.vector_bits, s.context.cpu_features)
+    p = plan(a, b, s.vector_bits, s.context.product_features)
     if s.remarks:
-        shape = (*op.result.shape, a.shape[-1])
-        block = p.packed, p.instruction, p.lanes, p.rows, p.vectors
-        s.remarks.add(RegisterBlock(op.span, shape, a.elem, *block))
-        better = {"bf16": ("vdpbf16ps", "avx512bf16"), "i8": ("vpdpwssd", "avx512vnni")}.get(a.elem)
-        if better is not None and p.pair == 1:
-            why = f"it needs {better[1]}, vectors of 512 bits, 16 columns and a depth of 2"
-            s.remarks.add(InstructionDeclined(op.span, better[0], why))
+        _tell(s, op, p)
     out = op.result.elem
     panel = p.lanes * p.vectors
     s.flush()
@@ -169,7 +197,7 @@ def _dot(s: Scheduler, op: Op) -> None:
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
     f = s.f
 
-    between = prefetch.between(s, ahead, (m // p.rows) * (n // panel)) if batch == 1 else None
+    between = prefetch.between(s, ahead, (m // p.down) * (n // panel)) if batch == 1 else None
 
     def one(left_at: Reg, right_at: Reg, out_at: Reg) -> None:
         multiply(f, p, left_at, right_at, out_at, (m, n, k), from_zero, between)
@@ -197,6 +225,22 @@ def _dot(s: Scheduler, op: Op) -> None:
     s.env[op.result] = narrow
 
 
+def _tell(s: Scheduler, op: Op, p: Plan) -> None:
+    """The block of a product, and which better instructions it was not given, and why."""
+    a, b = op.args[:2]
+    block = p.packed, p.instruction, p.lanes, p.rows, p.vectors, p.by.rows if p.by is not None else 1
+    s.remarks.add(RegisterBlock(op.span, (*op.result.shape, a.shape[-1]), a.elem, *block))
+    for by in PRODUCTS:
+        if by is p.by:
+            break
+        if by.multiplies == a.elem == b.elem:
+            needs = [by.feature, *([] if by.in_tiles else ["vectors of 512 bits"])]
+            needs += [f"{by.rows} rows"] if by.in_tiles else []
+            why = f"it needs {', '.join(needs)}, {by.columns} columns and a depth of {by.depth}"
+            why += "" if s.context.matrix_units else ", and matrix_units=True"
+            s.remarks.add(InstructionDeclined(op.span, by.name, why))
+
+
 def multiply(
     f: Function,
     p: Plan,
@@ -215,7 +259,16 @@ def multiply(
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
     step = p.pair * min(4, k // p.pair)
 
+    def tile_block(by: Product, panel_at: Reg, column: Reg, row: Reg) -> None:
+        left = f.gep(packed, a, f.mul(row, const(I64, k)))
+        sums = f.gep(acc_type, c, f.add(f.mul(row, const(I64, n)), column))
+        at = tiles.Operands(left, panel_at, sums, k * 4 // p.pair, panel * 4, n * 4)
+        tiles.multiply(f, by, (p.rows, p.vectors), at, const(I64, k // by.depth), from_zero)
+
     def block(panel_at: Reg, column: Reg, row: Reg) -> None:
+        if p.by is not None and p.by.in_tiles:
+            tile_block(p.by, panel_at, column, row)
+            return
         rows = [f.gep(packed, a, f.mul(f.add(row, const(I64, i)), const(I64, k))) for i in range(p.rows)]
         outs = []
         for i in range(p.rows):
@@ -246,11 +299,11 @@ def multiply(
 
     with f.loop(const(I64, 0), const(I64, n), const(I64, panel), at_least_once=True) as column:
         panel_at = f.gep(packed, b, f.mul(column, const(I64, k)))
-        with f.loop(const(I64, 0), const(I64, m), const(I64, p.rows), at_least_once=True) as row:
+        with f.loop(const(I64, 0), const(I64, m), const(I64, p.down), at_least_once=True) as row:
             if between is not None:
-                blocks_down = const(I64, m // p.rows)
+                blocks_down = const(I64, m // p.down)
                 number = f.add(
-                    f.mul(f.bin("udiv", column, const(I64, panel)), blocks_down), f.bin("udiv", row, const(I64, p.rows))
+                    f.mul(f.bin("udiv", column, const(I64, panel)), blocks_down), f.bin("udiv", row, const(I64, p.down))
                 )
                 between(number)
             block(panel_at, column, row)
@@ -258,7 +311,7 @@ def multiply(
 
 def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
     at = f.gep(llvm_type(p.packed), row, const(I64, j * p.lanes * p.pair))
-    if p.instruction == "vpdpwssd" or p.instruction == "dpbf16":
+    if p.by is not None:
         return f.load(vec("i32", p.lanes), at, 4)
     return f.load(vec(llvm_type(p.packed).elem, p.lanes if p.lanes > 1 else 0), at, 4)
 
@@ -276,7 +329,7 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
         return f.fma(left, right, acc)
     if p.instruction == "muladd":
         return f.add(acc, f.mul(left, right))
-    if p.instruction == "dpbf16":
+    if p.instruction == "vdpbf16ps":
         pairs = vec("bfloat", 2 * p.lanes)
         args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
         return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)

@@ -19,11 +19,11 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from weft.base import load
+from weft.base import LaunchError, load
 
 from .engine import ALL, Record
 from .failures import Array, Found, error_of
-from .host import host_cpu, llvm_version, usable_cores
+from .host import host_cpu, llvm_version, tiles_are_granted, usable_cores
 from .loader import loader
 from .native import STATE_BYTES, STATE_FORMAT, native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
@@ -62,6 +62,11 @@ class LoadedKernel:
         self._checks = bool(metadata.get("checks"))
         self._printer = _printer(metadata["prints"]) if metadata.get("prints") else None
         self._asks = bool(metadata.get("polls") or metadata.get("prints") or metadata.get("clocks"))
+        if metadata.get("tiles") and not tiles_are_granted():
+            raise LaunchError(
+                f"the kernel {self.name} uses tile registers (AMX), which this machine or its system does not give",
+                hint="compile it for a processor without amx-tile, or with matrix_units=False",
+            )
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
         self._waits = bool(metadata.get("waits"))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import re
+import sys
+from functools import lru_cache
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -68,6 +72,8 @@ def host_cpu() -> CPU:
     global _host
     if _host is None:
         features = llvm.get_host_cpu_features()
+        if features.get("amx-tile") and not tiles_are_granted():
+            features.update({name: False for name in features if name.startswith("amx-")})
         _host = CPU(
             name=llvm.get_host_cpu_name(),
             triple=llvm.get_process_triple(),
@@ -78,6 +84,22 @@ def host_cpu() -> CPU:
             **_cache_sizes(),
         )
     return _host
+
+
+_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA = 158, 0x1023, 18
+"""Linux's system call of x86-64, ARCH_REQ_XCOMP_PERM of it, and the part of the state that it asks for."""
+
+
+@lru_cache(maxsize=1)
+def tiles_are_granted() -> bool:
+    """Ask the system for tile registers (AMX), for all threads of this process; whether it gives them.
+
+    Linux keeps them from processes that do not ask, because they make a thread's state 8 KB larger. It refuses where a
+    thread has a stack for signals that this does not fit on.
+    """
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    return bool(ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA) == 0)
 
 
 def _memory_bytes() -> int:

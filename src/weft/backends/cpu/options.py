@@ -14,3 +14,5 @@ class CPUOptions:
     vector_bits: int = 0  # 0: the widest the host has
     assume_no_alias: bool = True
     enable_fp_fusion: bool = True
+    matrix_units: bool = True
+    """Whether products may use instructions that multiply several elements at once (AMX, AVX512-BF16, AVX512-VNNI)."""

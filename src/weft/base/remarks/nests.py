@@ -126,9 +126,12 @@ class RegisterBlock(Remark):
     lanes: int
     rows: int
     vectors: int
+    tile_rows: int = 1
+    """Rows of a tile, where the instruction works on tiles and not on vectors."""
 
     @property
     def message(self) -> str:
         size = "x".join(map(str, self.shape))
-        block = f"{self.rows} rows of {self.vectors} vectors of {self.lanes} lanes"
+        kind = "vectors of" if self.tile_rows == 1 else f"tiles of {self.tile_rows} rows and"
+        block = f"{self.rows} rows of {self.vectors} {kind} {self.lanes} lanes"
         return f"{size}, {self.elements} packed as {self.packed}: {self.instruction}, {block} at a time"

@@ -1,0 +1,96 @@
+"""Matrix products by tile registers: AMX.
+
+A tile register holds up to 16 rows of 64 bytes. One instruction adds to a tile of 16x16 sums the product of a tile of
+A, 16 rows of 32 bf16 or 64 bytes along K, and one of B, whose rows are 16 words: the elements of a word are neighbours
+along K. There are eight of them, so four hold sums, two A and two B; each is loaded once for two instructions:
+
+    sums 0, 1   +=   A 4   x   B 6, B 7        for each step along K: load 4, 6, 7, 5, multiply four times
+    sums 2, 3        A 5
+
+A lies by rows as it is; B in panels as wide as the two tiles (`dot.panel_weights`): a load of a tile steps over what is
+not in it. Where there is but one row of tiles, it is four tiles wide, and B's take turns in three registers.
+
+How many rows and bytes a register has is set by a configuration, the same for all kernels: 16 rows of 64 bytes. A
+worker sets it when it begins and lets go of it when it is done, so that the system need not keep tiles of threads that
+do something else. What runs in between and is not ours (a handler of a signal, a print) may do as it likes, so it is
+set again after it. The system gives tiles to a process that asks (`host.tiles_are_granted`).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I8, I64, PTR, const
+from weft.backends.llvm.values import Value as Reg
+from weft.targets import Product
+
+ROW_BYTES, ROWS, COLUMNS = 64, 16, 16
+SUMS = 4
+"""Tiles that hold sums: the registers from 0 on. Those of A come next, then those of B."""
+CONFIGURATION = "@weft.tiles"
+
+
+def configure(f: Function) -> None:
+    """Set rows and bytes of all tile registers; they are zero then."""
+    if not any(line.startswith(CONFIGURATION) for line in f.module.globals):
+        # The palette and where to go on; 16 widths in bytes from byte 16 on; 16 numbers of rows from byte 48 on.
+        sizes = struct.pack("<16B16H16B", 1, *[0] * 15, *[ROW_BYTES] * 8, *[0] * 8, *[ROWS] * 8, *[0] * 8)
+        text = ", ".join(f"i8 {size}" for size in sizes)
+        f.module.globals.append(f"{CONFIGURATION} = internal constant [{len(sizes)} x i8] [{text}], align 64\n")
+    f.call_void("llvm.x86.ldtilecfg", [Reg(PTR, CONFIGURATION)])
+
+
+def release(f: Function) -> None:
+    """Let go of the tile registers."""
+    f.call_void("llvm.x86.tilerelease", [])
+
+
+def block_of(m: int, n: int) -> tuple[int, int]:
+    """How many tiles of sums, down and across, are kept in registers for a product of m x n."""
+    down = min(2, m // ROWS)
+    return down, min(SUMS // down, n // COLUMNS)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Addresses of what a block multiplies, and bytes from one row of a tile to the next."""
+
+    a: Reg
+    b: Reg
+    c: Reg
+    a_row: int
+    b_row: int
+    c_row: int
+
+
+def multiply(f: Function, by: Product, block: tuple[int, int], at: Operands, depth: Reg, from_zero: bool) -> None:
+    """C = or += A times B for a block of tiles, A and C by rows, B in a panel, with `depth` steps along K."""
+    down, across = block
+    sums = [(i, j, const(I8, i * across + j)) for i in range(down) for j in range(across)]
+    for i, j, number in sums:
+        if from_zero:
+            f.call_void("llvm.x86.tilezero", [number])
+        else:
+            _move(f, "load", number, at.c, i * ROWS * at.c_row + j * ROW_BYTES, at.c_row)
+    lefts = [const(I8, SUMS + i) for i in range(down)]
+    rights = [const(I8, SUMS + down + j % (SUMS - down)) for j in range(across)]
+    rows_of_b = by.depth // by.pair
+    with f.loop(const(I64, 0), depth, const(I64, 1), at_least_once=True) as k:
+        a = f.gep(I8, at.a, f.mul(k, const(I64, ROW_BYTES)))
+        b = f.gep(I8, at.b, f.mul(k, const(I64, rows_of_b * at.b_row)))
+        for i, j, number in sorted(sums, key=lambda s: s[1]):  # by columns: one tile of B after the other
+            if j == 0:
+                _move(f, "load", lefts[i], a, i * ROWS * at.a_row, at.a_row)
+            if i == 0:
+                _move(f, "load", rights[j], b, j * ROW_BYTES, at.b_row)
+            f.call_void(f"llvm.x86.{by.name}", [number, lefts[i], rights[j]])
+    for i, j, number in sums:
+        _move(f, "store", number, at.c, i * ROWS * at.c_row + j * ROW_BYTES, at.c_row)
+
+
+def _move(f: Function, way: str, number: Reg, base: Reg, offset: int, stride: int) -> None:
+    """Load a tile register, or store it."""
+    name = {"load": "llvm.x86.tileloadd64", "store": "llvm.x86.tilestored64"}[way]
+    f.call_void(name, [number, f.gep(I8, base, const(I64, offset)), const(I64, stride)])

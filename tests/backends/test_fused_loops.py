@@ -168,6 +168,29 @@ def test_elements_that_depend_on_others() -> None:
     np.testing.assert_array_equal(out, (acc * (1 + np.arange(16))[:, None]).sum(1))
 
 
+@weft.jit
+def two_loops(x, y, out, n: tl.constexpr, R: tl.constexpr):
+    """Both sums are taken in one nest, which evaluates both loops, each with masks of its own."""
+    first, second = tl.zeros([1, R], tl.float32), tl.zeros([1, R], tl.float32)
+    for start in range(0, n, R):
+        r = start + tl.arange(0, R)[None, :]
+        first = tl.where(r < n, first + tl.load(x + r, r < n, other=9.0), first)
+    sums_of_first = tl.sum(first, 1)
+    for start in range(0, n, R):
+        r = start + tl.arange(0, R)[None, :]
+        second = tl.where(r < n, second + tl.load(y + r, r < n, other=9.0), second)
+    tl.store(out + tl.arange(0, 1), sums_of_first)
+    tl.store(out + 1 + tl.arange(0, 1), tl.sum(second, 1))
+
+
+@pytest.mark.parametrize("n", [64, 100, 1000])
+def test_two_loops_in_one_nest(n: int) -> None:
+    x, y = np.random.default_rng(n).integers(-9, 9, (2, n)).astype(np.float32)
+    out = np.zeros(2, np.float32)
+    two_loops[(1,)](x, y, out, n, R=64)
+    np.testing.assert_array_equal(out, [x.sum(), y.sum()])
+
+
 # -- where carried tiles lie ------------------------------------------------------------------------------------------
 
 

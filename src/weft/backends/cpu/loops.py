@@ -402,17 +402,24 @@ class _Loop:
         """The masks made in the body that loads and selections ask for, as comparisons at corners of a vector."""
         asked = set[Value]()
         for value, _ in self.nest.visited:
-            if value.op is not None and value.is_inside:
+            if value.op is not None and self._makes(value):
                 if value.op.name == "tt.load" and len(value.op.args) > 1:
                     asked.add(value.op.args[1])
                 if value.op.name == "arith.select" and value.op.args[0].is_tile:
                     asked.add(value.op.args[0])
         conditions: dict[Value, list[Condition] | None] = {}
         for mask, coords in self.nest.visited:
-            if mask in asked and mask.is_inside and conditions.get(mask, []) is not None:
+            if mask in asked and self._makes(mask) and conditions.get(mask, []) is not None:
                 parts = conjuncts(self.nest.analysis, self.ev.env, mask, coords, moving)
                 conditions[mask] = None if parts is None else [*(conditions.get(mask) or []), *parts]
         return {mask: parts for mask, parts in conditions.items() if parts}
+
+    def _makes(self, value: Value) -> bool:
+        """Whether a value is made in the body, not in that of another loop of the nest."""
+        block = value.block
+        while block is not None and block.parent is not self.op:
+            block = block.parent.block if block.parent is not None else None
+        return block is not None
 
     def _guard(self) -> Value | None:
         """The mask without which all that is carried stays as it is, if there is one."""

@@ -1,0 +1,78 @@
+"""A compiled kernel that is launched by itself, again and again: arguments of the same classes take a shorter way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.runtime import launch
+
+
+@weft.jit
+def scaled(x, out, n, factor, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+@pytest.fixture
+def again() -> Any:
+    """A launcher that has been called before."""
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    kernel = scaled.warmup(x[1:], out[1:], 99, 1.5, B=64, grid=(2,))
+    kernel.run(2, 1, 1, None, None, None, None, None, None, x[1:], out[1:], 99, 1.5, 64)
+    return lambda *args, grid=(2, 1, 1): kernel.run(*grid, None, None, None, None, None, None, *args)
+
+
+def test_values_are_taken_by_their_classes(again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "plain_value", None)
+    x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    again(x[1:], out[1:], 77, 2.0, 64)
+    np.testing.assert_array_equal(out[1:], np.where(np.arange(99) < 77, 2 * x[1:], 0))
+    again(x, out, 77, -1.0, 64, grid=(1, 1, 1))
+    np.testing.assert_array_equal(out[:64], -x[:64])
+    again(x, out, 77, -2.0, 64, grid=(0, 1, 1))
+    np.testing.assert_array_equal(out[:64], -x[:64])
+
+
+def test_what_is_of_another_class_takes_the_general_way(again: Any) -> None:
+    x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    again(x, out, np.int64(100), np.float64(2), 64)
+    np.testing.assert_array_equal(out, 2 * x)
+    again(x, out, 100, 3, 64)
+    np.testing.assert_array_equal(out, 3 * x)
+
+
+def test_what_is_wrong_is_refused_as_at_first(again: Any) -> None:
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    with pytest.raises(LaunchTypeError, match="argument `x` was compiled as"):
+        again([1.0], out, 100, 1.5, 64)
+    with pytest.raises(LaunchOverflowError, match="argument `n` is 8589934592"):
+        again(x, out, 1 << 33, 1.5, 64)
+    with pytest.raises(LaunchError, match="is negative"):
+        again(x, out, 100, 1.5, 64, grid=(-1, 1, 1))
+    with pytest.raises(LaunchTypeError, match="takes 5 arguments"):
+        again(x, out, 100)
+    out.flags.writeable = False
+    with pytest.raises(LaunchError, match="`out` is read-only"):
+        again(x, out, 100, 1.5, 64)
+
+
+def test_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x, out = torch.ones(100), torch.zeros(100)
+    kernel = scaled.warmup(x, out, 100, 1.5, B=64, grid=(2,))
+    negative = torch.complex(torch.zeros(100), torch.ones(100)).conj().imag
+    for _ in range(2):
+        kernel[(2,)](x, out, 100, 1.5, 64)
+        assert (out == 1.5).all()
+        kernel[(2,)](x[60:], out, 40, 2.5, 64)
+        assert (out[:40] == 2.5).all()
+        with pytest.raises(LaunchTypeError, match="negative bit"):
+            kernel[(2,)](negative, out, 100, 1.5, 64)
+        with pytest.raises(LaunchError, match="meta"):
+            kernel[(2,)](x.to("meta"), out, 100, 1.5, 64)

@@ -19,6 +19,8 @@
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
 #   make triton-tests TESTS=folder   Triton's own test files (its python/test) on TARGET=cpu; PER=20: at most so many
 #                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
+#   make aarch64-test   all kernels of tests/kernels compiled for AArch64, run under QEMU (Debian: qemu-user,
+#                gcc-aarch64-linux-gnu) and compared with what they do here, bit for bit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
 #   make lines   the lines of code in src, without comments, docstrings and blanks
@@ -39,7 +41,7 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
+.PHONY: aarch64-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
 .PHONY: malformed test-long test-oracle triton-tests types wheel
 
@@ -64,6 +66,9 @@ test-oracle:
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+aarch64-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "slow or not slow" tests/aarch64 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) \

@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -174,7 +175,11 @@ def _compile(
     chosen = as_target(target)
     if chosen.backend != "cpu" and options and options.get("arch"):
         chosen = target_of_arch(options["arch"])
+    if chosen.backend == "cpu" and chosen.arch != host_cpu().name:
+        options = {"cpu": chosen.arch, **(options or {})}
     opts = make_options(options or {})
+    if chosen.backend == "cpu" and opts.backend.cpu:
+        chosen = replace(chosen, arch=opts.backend.cpu)
     if instead is not None:
         src = OverriddenSource(src, instead)
     if chosen.backend != "cpu":  # whose stages are not imported for the CPU

@@ -1,6 +1,7 @@
 """Which machine to compile for.
 
 as_target("cpu")        the processor this runs on
+as_target("cpu:apple-m1")   GPUTarget("cpu", "apple-m1", 32), for machines of that kind
 as_target("cuda:90")    GPUTarget("cuda", 90, 32)
 """
 
@@ -135,8 +136,8 @@ def as_target(target: Any = None) -> GPUTarget:
             return row
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:
-        raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
-    return GPUTarget("cpu", host_cpu().name, WARP_SIZE)
+        load("weft.backends.cpu.named").cpu_named(arch)  # says so where LLVM does not know it
+    return GPUTarget("cpu", arch or host_cpu().name, WARP_SIZE)
 
 
 def target_of_arch(arch: Any) -> GPUTarget:

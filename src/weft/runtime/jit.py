@@ -151,6 +151,8 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         if target == "cpu":  # a frozen launch, which was asked for there
             with compiling.target(target):
                 return self._host_launcher()(grid, *args, **kwargs)
+        if target.startswith("cpu:"):  # another processor: what it is asked for, in the end, is the code
+            return self._host_launcher()(grid, *args, **{"cpu": target.removeprefix("cpu:"), **kwargs})
         compiler.as_target(target)  # says what exists
         return self._on_gpu(target).launch(grid, *args, **kwargs)
 

@@ -18,6 +18,7 @@ from weft.backends.cpu import anchors, control, dot, indexed, scan, tiles  # noq
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.host import host_cpu
 from weft.backends.cpu.named import cpu_named
 from weft.backends.cpu.options import CPUOptions
 from weft.backends.cpu.polling import Polling
@@ -33,6 +34,7 @@ from weft.backends.llvm.values import Value as Reg
 from weft.base import CompilationError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of
+from weft.targets import CPU
 
 NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64
 """Offsets in the state (`native.STATE_FORMAT`)."""
@@ -49,9 +51,14 @@ class CPUBinary:
     metadata: dict[str, Any]
 
 
+def named(options: CPUOptions) -> CPU:
+    """The processor that the code is for."""
+    return cpu_named(options.cpu, options.features, options.triple)
+
+
 def assembly(llir: str, options: CPUOptions) -> str:
     """The assembly of the object that LLVM IR became."""
-    return machine.assembly(llir, cpu_named(options.cpu, options.features))
+    return machine.assembly(llir, named(options))
 
 
 class Context:
@@ -234,7 +241,7 @@ def compile_module(
         raise CompilationError("the module has no kernel: expected a `tt.func`")
     program = read_function(func)
     text, metadata = emit(program, options, parameters, remarks)
-    obj = machine.compile_object(text, cpu_named(options.cpu, options.features))
+    obj = machine.compile_object(text, named(options))
     return CPUBinary(text, obj, metadata)
 
 
@@ -242,7 +249,7 @@ def emit(
     program: FunctionProgram, options: CPUOptions, parameters: list[str], remarks: RemarkCollector = NO_REMARKS
 ) -> tuple[str, dict[str, Any]]:
     """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
-    cpu = cpu_named(options.cpu, options.features)
+    cpu = named(options)
     vector_bits = options.vector_bits or 8 * cpu.vector_bytes
     context = Context(options, vector_bits, frozenset(cpu.features), remarks)
     module = Module()
@@ -297,6 +304,7 @@ def emit(
         "asserts": context.asserts,
         **_checked(program, checks=checks),
         "prints": context.prints,
+        **({"made_for": [cpu.name, cpu.triple]} if cpu.triple != host_cpu().triple else {}),
         "polls": context.polls,
         **({"clocks": True} if context.clocks else {}),
         **({"tiles": True} if context.tiles else {}),

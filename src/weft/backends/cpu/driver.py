@@ -55,6 +55,8 @@ class LoadedKernel:
 
     def __init__(self, code: bytes, metadata: Mapping[str, Any]) -> None:
         self.name: str = metadata["name"]
+        if "made_for" in metadata:
+            raise _made_for_another(self.name, *metadata["made_for"])
         self.scratch_bytes: int = int(metadata.get("scratch_bytes", 0))
         check_scratch(self.scratch_bytes, get_num_threads(), self.name, metadata.get("scratch_largest", ()))
         self.asserts: list[dict[str, Any]] = list(metadata.get("asserts", ()))
@@ -178,6 +180,16 @@ class LoadedKernel:
         fact = self.asserts[error - 1] if 0 < error <= len(self.asserts) else {"message": f"error {error}"}
         program = (pid % nx, pid // nx % ny, pid // (nx * ny))
         raise error_of(fact, Found(program, place, values), arrays, self.name)
+
+
+def _made_for_another(name: str, processor: str, triple: str) -> LaunchError:
+    """That a kernel is for a machine of another kind."""
+    return LaunchError(
+        f"`{name}` is compiled for {processor} ({triple}), which this machine, {host_cpu().triple}, is not",
+        "cpu",
+        hint="kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/cross.md says how a "
+        "program calls it there",
+    )
 
 
 def _printer(prints: Sequence[Mapping[str, Any]]) -> Any:

@@ -183,7 +183,23 @@ class Evaluator:
             form = self._divided(op, value, coords)
             if form is not None:
                 return form
+        if op.name in ("arith.addf", "arith.subf"):
+            self._factors_first(op, coords)
         return self.elementwise(op, [self.eval(a, coords) for a in op.args])
+
+    def _factors_first(self, op: Op, coords: Coords) -> None:
+        """Evaluate what the products of a sum are of, and what is added to them, before the products.
+
+        LLVM makes a product and a sum one instruction only within a block, and a load under a mask may be several.
+        """
+        products = [a.op for a in op.args if a.op is not None and a.op.name == "arith.mulf" and a.is_tile]
+        for product in products:
+            if product.result not in self.env:
+                for factor in product.args:
+                    self.eval(factor, coords)
+        for value in op.args:
+            if value.op not in products:
+                self.eval(value, coords)
 
     def _either(self, op: Op, value: Value, coords: Coords) -> Form:
         """What a branch in a fused loop gives: both sides are computed, unless it is known which is taken."""

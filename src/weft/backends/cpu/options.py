@@ -11,6 +11,7 @@ class CPUOptions:
 
     cpu: str = ""  # as LLVM names it; empty for this host
     features: str = ""
+    triple: str = ""  # of the system, as LLVM names it; empty for this one, or where the processor is at home
     vector_bits: int = 0  # 0: the widest the host has
     assume_no_alias: bool = True
     enable_fp_fusion: bool = True

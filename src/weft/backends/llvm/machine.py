@@ -27,14 +27,22 @@ def initialize() -> str:
     return str(llvm.get_process_triple())
 
 
+@lru_cache(maxsize=1)
+def initialize_others() -> None:
+    """Register every target that LLVM has, for processors of other families than this one."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
 @lru_cache(maxsize=8)
 def target_machine(cpu: CPU) -> llvm.TargetMachine:
     """LLVM's target machine for a processor."""
-    triple = initialize()
+    if cpu.triple != initialize():
+        initialize_others()
     flags = cpu.feature_string
     if cpu.vector_bytes == 64:  # LLVM would rather use half of a 512-bit register
         flags += ",-prefer-256-bit"
-    target = llvm.Target.from_triple(triple)
+    target = llvm.Target.from_triple(cpu.triple)
     return target.create_target_machine(cpu=cpu.name, features=flags, opt=2, reloc="pic", codemodel="default")
 
 

@@ -1,0 +1,113 @@
+"""Compiling for a processor of another family: how it is asked for, what comes of it, and that it is not run here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import ASTSource
+from weft.base import LaunchError
+from weft.compiler import host_cpu
+
+OTHER = "neoverse-v1" if host_cpu().is_x86 else "znver4"
+MACHO, ELF = b"\xcf\xfa\xed\xfe", b"\x7fELF"
+
+pytestmark = pytest.mark.skipif("apple" in host_cpu().triple, reason="objects here are Mach-O")
+
+
+@weft.jit
+def doubled(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+def source() -> ASTSource:
+    return ASTSource(doubled, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "magic", "triple"),
+    [
+        ("cpu:neoverse-v1", {}, ELF, "aarch64-unknown-linux-gnu"),
+        ("cpu", {"cpu": "cortex-a72"}, ELF, "aarch64-unknown-linux-gnu"),
+        ("cpu:apple-m1", {}, MACHO, "arm64-apple-macosx11.0.0"),
+        ("cpu:apple-m1", {"triple": "aarch64-unknown-linux-gnu"}, ELF, "aarch64-unknown-linux-gnu"),
+        ("cpu:neoverse-v1", {"triple": "arm64-apple-macosx14.0.0"}, MACHO, "arm64-apple-macosx14.0.0"),
+        ("cpu:znver4", {}, ELF, "x86_64-unknown-linux-gnu"),
+    ],
+)
+def test_an_object_for_another_machine(target: str, options: dict[str, Any], magic: bytes, triple: str) -> None:
+    kernel = weft.compile(source(), target=target, options=options)
+    assert kernel.asm["object"].startswith(magic)
+    name = options.get("cpu") or target.partition(":")[2]
+    assert (kernel.metadata.target.backend, kernel.metadata.target.arch) == ("cpu", name)
+    if triple.partition("-")[0] in ("aarch64", "arm64"):
+        assert re.search(r"fadd|fmul|add\.4s", kernel.asm["asm"])
+
+
+@weft.jit
+def counted(x):
+    tl.store(x, tl.load(x) + 1)
+
+
+def test_what_is_made_for_another_machine_is_not_run_here() -> None:
+    x = np.ones(64, np.float32)
+    text = (
+        f"`counted` is compiled for {OTHER} ({re.escape(_triple())}), which this machine, {host_cpu().triple}, is not\n"
+        "hint: kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/cross.md says how a "
+        "program calls it there"
+    )
+    compiled = counted.warmup(x, grid=(1,), target=f"cpu:{OTHER}")
+    for launch in (
+        lambda: counted[(1,)](x, cpu=OTHER),
+        lambda: counted[(1,)](x, target=f"cpu:{OTHER}"),
+        lambda: compiled[(1,)](x),
+    ):
+        with pytest.raises(LaunchError) as info:
+            launch()
+        assert str(info.value) == text.replace("\\", "")
+    with weft.target(f"cpu:{OTHER}"), pytest.raises(LaunchError):
+        counted[(1,)](x)
+    assert np.all(x == 1)
+    counted[(1,)](x)
+    assert x[0] == 2
+
+
+def _triple() -> str:
+    return "aarch64-unknown-linux-gnu" if host_cpu().is_x86 else "x86_64-unknown-linux-gnu"
+
+
+HINT = (
+    "hint: names and features are those of LLVM: `weft info` shows this machine's; cpu='x86-64-v3', "
+    "features='+avx2,+fma'; of another family: cpu='neoverse-v1', cpu='apple-m1'"
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "text"),
+    [
+        ("cpu:z80", {}, "'z80' is not a recognized processor for this target"),
+        ("cpu:apple-m1", {"features": "+avx2"}, "'+avx2' is not a recognized feature for this target"),
+        (
+            "cpu:apple-m1",
+            {"triple": "x86_64-unknown-linux-gnu"},
+            "'apple-m1' is not a recognized processor for this target",
+        ),
+        ("cpu:apple-m1", {"triple": "moon"}, 'No available targets are compatible with triple "moon"'),
+    ],
+)
+def test_what_is_not_known(target: str, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(LaunchError) as info:
+        weft.compile(source(), target=target, options=options)
+    assert str(info.value) == f"{text}\n{HINT}"
+
+
+def test_a_system_without_a_processor() -> None:
+    with pytest.raises(LaunchError) as info:
+        weft.compile(source(), options={"triple": "aarch64-unknown-linux-gnu"})
+    assert str(info.value) == "triple is that of a processor: give cpu as well\nhint: cpu='x86-64-v3'"

@@ -37,9 +37,11 @@ ROOM_SECONDS, SUITE_SECONDS = 900, 2400
 
 NEAR: dict[str, tuple[str, ...]] = {
     "analysis": ("tests/analysis", "tests/passes", "tests/lower", "tests/test_kernels.py"),
+    "base": ("tests/base", "tests/frontend", "tests/runtime"),
     "backends/cpu": ("tests/test_kernels.py", "tests/fuzz", "tests/backends"),
     "backends/llvm": ("tests/vecmath", "tests/test_kernels.py", "tests/backends"),
-    "backends/nvidia": ("tests/assembler", "tests/backends", "tests/ptx"),
+    "backends": ("tests/assembler", "tests/backends", "tests/ptx"),
+    "compat": ("tests/compat",),
     "compiler": ("tests/runtime", "tests/backends"),
     "frontend": ("tests/frontend", "tests/language", "tests/test_kernels.py"),
     "gluon": ("tests/gluon", "tests/hopper"),
@@ -47,13 +49,24 @@ NEAR: dict[str, tuple[str, ...]] = {
     "language": ("tests/language", "tests/frontend", "tests/test_kernels.py"),
     "layouts": ("tests/layouts", "src/weft/layouts", "tests/lower"),
     "lower": ("tests/lower", "tests/gluon", "tests/ptx"),
+    "machines": ("tests/machines", "tests/lower", "tests/sim"),
     "passes": ("tests/passes", "tests/lower", "tests/test_kernels.py"),
     "runtime": ("tests/runtime", "tests/compat"),
     "ops": ("tests/ops", "tests/analysis"),
     "sim": ("tests/sim", "tests/ptx", "tests/lower"),
     "targets": ("tests/targets", "tests/sim", "tests/backends"),
+    "view": ("tests/view",),
 }
 """The tests of each room, those that are likeliest to notice first."""
+
+
+def room_of(path: str) -> tuple[str, ...]:
+    """The tests that are likeliest to notice a fault in a file.
+
+    >>> room_of("src/weft/view/page.py")
+    ('tests/view',)
+    """
+    return next(tests for name, tests in NEAR.items() if path.startswith(f"src/weft/{name}"))
 
 
 @dataclass(frozen=True)
@@ -90,8 +103,7 @@ class Tree:
         path.write_text(mutant.applied(source), encoding="utf-8")
         start = time.monotonic()
         try:
-            room = next(tests for name, tests in NEAR.items() if mutant.path.startswith(f"src/weft/{name}"))
-            killed_by, stage = self.failure(room, ROOM_SECONDS), "room"
+            killed_by, stage = self.failure(room_of(mutant.path), ROOM_SECONDS), "room"
             if not killed_by and not near:
                 killed_by, stage = self.failure((), SUITE_SECONDS), "suite"
         finally:

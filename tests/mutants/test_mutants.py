@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from .rules import drawn
-from .run import BY_RULE, SEED
+from .run import BY_RULE, SEED, room_of
 from .written import written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,3 +24,11 @@ def test_every_fault_applies_and_parses() -> None:
 
 def test_a_seed_is_one_fault() -> None:
     assert drawn(SEED, ROOT) == drawn(SEED, ROOT)
+
+
+def test_every_file_that_can_have_a_fault_has_tests_that_are_run_first() -> None:
+    rooms = {room_of(mutant.path) for mutant in (drawn(seed, ROOT) for seed in range(SEED, SEED + BY_RULE))}
+    rooms |= {room_of(mutant.path) for mutant in written(ROOT)}
+    rooms |= {room_of(str(path.relative_to(ROOT))) for path in (ROOT / "src/weft").glob("*/*.py")}
+    missing = [name for tests in rooms for name in tests if not (ROOT / name).exists()]
+    assert not missing

@@ -20,8 +20,6 @@ from .options import make_options
 from .sources import Source
 from .target import GPUTarget
 
-__all__ = ["Artefact", "Work", "compile_work", "work_of"]
-
 Artefact = tuple[dict[str, Any], dict[str, bytes], dict[str, float]]
 """Facts that are JSON, blobs of bytes, and the seconds of each stage."""
 

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
-from weft.base import Unsupported
+from weft.base import Unsupported, publish
 from weft.language.protocol import TRITON_BUILTIN
 
 
-def only_on(module: str, target: str, instead: dict[str, str] | None = None) -> Callable[[str], Any]:
-    """What makes the builtins of a module that raise Unsupported; `instead` says what there is in the place of some.
+def unsupported(
+    module: dict[str, Any], target: str, names: str, modules: str = "", instead: Mapping[str, str] = {}
+) -> Callable[[str], Any]:
+    """Give a module builtins that raise Unsupported, and write its `__all__` (see `publish`); `instead` says what there
+    is in the place of some. What comes back is the module's `__getattr__`: it tells type checkers that there are more.
 
-    >>> missing = only_on("blackwell", "cuda:100")
-    >>> missing("tcgen05_mma")(_semantic=object())
+    >>> blackwell = {"__name__": "weft.gluon.language.nvidia.blackwell"}
+    >>> _ = unsupported(blackwell, "cuda:100", "tcgen05_mma tcgen05_copy")
+    >>> blackwell["tcgen05_mma"](_semantic=object())
     Traceback (most recent call last):
         ...
     weft.base.errors.Unsupported: error: blackwell.tcgen05_mma, which is for cuda:100, is not supported...
     """
-    return lambda name: _missing(f"{module}.{name}", target, (instead or {}).get(name))
+    place = module["__name__"].partition(".language.")[2].removeprefix("nvidia.")
+    for name in names.split():
+        module[name] = unsupported_builtin(f"{place}.{name}", target, instead.get(name))
+    publish(module, modules)
+
+    def missing(name: str) -> NoReturn:
+        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+
+    return missing
 
 
-def _missing(name: str, target: str, hint: str | None) -> Any:
+def unsupported_builtin(name: str, target: str, hint: str | None = None) -> Any:
+    """A builtin that raises Unsupported."""
+
     def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         running = getattr(_semantic, "target", None)
         raise Unsupported(

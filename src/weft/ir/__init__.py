@@ -53,15 +53,15 @@ __getattr__ = lazy_face(
         "enums": "PropagateNan",
         "elementwise": "operation",
         "extra": "AssumeOp BarrierOp",
-        "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
+        "locations": "UNKNOWN_LOC argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
         "special_registers": "CLOCKS FIXED_REGISTERS NANOSECONDS register_of",
         "telling": "site_of span_of_value tile_text",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (
-            "PtrType TensorDescType bf16 bit_width element_of f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ f16 f32 f64 "
-            "function_type i1 i8 i16 i32 i64 index int_type is_float is_int is_pointer is_tensor like numel_of "
-            "ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
+            "AliasOf Encoding FLOAT_BY_NAME Laid PtrType TensorDescType bf16 bit_width element_of f16 f32 f64 "
+            "f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ function_type i1 i16 i32 i64 i8 index int_type is_float is_int "
+            "is_pointer is_tensor like numel_of ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
         ),
         "walking": "find walk",
     },

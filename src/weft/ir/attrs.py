@@ -39,28 +39,6 @@ from xdsl.ir import Attribute
 
 from .types import i1, i32
 
-__all__ = [
-    # makers
-    "int_attr",
-    "i32_attr",
-    "bool_attr",
-    "enum_attr",
-    "float_attr",
-    "str_attr",
-    "unit_attr",
-    "symbol_attr",
-    "i32_array",
-    "segments",
-    "splat_attr",
-    "dense_attr",
-    "empty_dict",
-    # readers
-    "splat_value",
-    "dense_values",
-    "int_value",
-    "ints_of",
-]
-
 
 @lru_cache(maxsize=4096)
 def int_attr(value: int, type: IntegerType | IndexType = i32) -> IntegerAttr[IntegerType | IndexType]:

@@ -29,7 +29,7 @@ from weft.base import Span
 
 from . import tt
 from .attrs import enum_attr, float_attr, i32_array, i32_attr, int_attr, segments, splat_attr
-from .locations import UNKNOWN, loc_of, span_of_loc
+from .locations import UNKNOWN_LOC, loc_of, span_of_loc
 from .types import element_of, i1, i32, i64, like, shape_of, tensor_of
 
 __all__ = ["Builder", "pointee_of"]
@@ -46,7 +46,7 @@ class Builder:
 
     __slots__ = ("anchor", "block", "loc")
 
-    def __init__(self, block: Block | None = None, anchor: Operation | None = None, loc: Attribute = UNKNOWN):
+    def __init__(self, block: Block | None = None, anchor: Operation | None = None, loc: Attribute = UNKNOWN_LOC):
         self.block = block
         """The block that operations go into."""
         self.anchor = anchor
@@ -57,12 +57,12 @@ class Builder:
     # -- places ------------------------------------------------------------------------------------------------
 
     @classmethod
-    def at_end(cls, block: Block, loc: Attribute = UNKNOWN) -> Builder:
+    def at_end(cls, block: Block, loc: Attribute = UNKNOWN_LOC) -> Builder:
         """A builder that appends to `block`."""
         return cls(block, None, loc)
 
     @classmethod
-    def at_start(cls, block: Block, loc: Attribute = UNKNOWN) -> Builder:
+    def at_start(cls, block: Block, loc: Attribute = UNKNOWN_LOC) -> Builder:
         """A builder that inserts at the beginning of `block`, one operation after the other."""
         return cls(block, block.first_op, loc)
 

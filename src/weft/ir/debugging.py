@@ -8,8 +8,6 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, v
 
 from .effects import WriteOp
 
-__all__ = ["CheckOp"]
-
 
 @irdl_op_definition
 class CheckOp(WriteOp):

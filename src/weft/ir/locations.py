@@ -23,18 +23,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from weft.base import Span
 
-__all__ = [
-    "argument_name",
-    "call_site_loc",
-    "file_loc",
-    "hint_of",
-    "loc_of",
-    "name_loc",
-    "span_of",
-    "span_of_loc",
-]
-
-UNKNOWN = UnknownLoc()
+UNKNOWN_LOC = UnknownLoc()
 """The location of what came from nowhere."""
 
 
@@ -46,10 +35,10 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
 
 def loc_of(span: Span | None) -> FileLineColLoc | UnknownLoc:
     """The location that stands for a span (its beginning; the end is not kept)."""
-    return UNKNOWN if span is None else file_loc(span.file, span.line, span.col)
+    return UNKNOWN_LOC if span is None else file_loc(span.file, span.line, span.col)
 
 
-def name_loc(name: str, inner: Attribute = UNKNOWN) -> NameLoc:
+def name_loc(name: str, inner: Attribute = UNKNOWN_LOC) -> NameLoc:
     """`loc("name"(inner))`: how Triton keeps the names of arguments and variables."""
     return NameLoc(StringAttr(name), inner)
 

@@ -15,8 +15,6 @@ from weft.ops import ELEMENTS
 from .tt import FuncOp
 from .types import PtrType, TensorDescType, i32, i64, shape_of
 
-__all__ = ["flattened_descriptor", "signature_of", "type_string"]
-
 
 def type_string(type: Attribute) -> str:
     """A parameter's type as a signature writes it; integers without a sign count as signed."""

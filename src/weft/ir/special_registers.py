@@ -17,8 +17,6 @@ from xdsl.ir import Operation
 from .tt_compute import ElementwiseInlineAsmOp
 from .types import is_int
 
-__all__ = ["CLOCKS", "FIXED_REGISTERS", "NANOSECONDS", "register_of"]
-
 CLOCKS = {"globaltimer": 0, "globaltimer_lo": 0, "globaltimer_hi": 32, "clock64": 0, "clock": 0, "clock_hi": 32}
 """Registers that count nanoseconds here, and the lowest bit that they show."""
 NANOSECONDS = "mov.u64 $0, %globaltimer;"

@@ -19,8 +19,6 @@ from .locations import span_of
 from .text import type_text
 from .types import element_of, is_pointer, is_tensor, shape_of
 
-__all__ = ["site_of", "span_of_value", "tile_text"]
-
 
 def tile_text(type: Attribute) -> str:
     """A tile's shape and elements, without its layout; pointers as `ptr<f16>`."""

@@ -42,45 +42,6 @@ from xdsl.printer import Printer
 
 from .irdl_files import keep_to_packages
 
-__all__ = [
-    # Triton's own types
-    "PtrType",
-    "TensorDescType",
-    # element types
-    "i1",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "index",
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "f8E5M2",
-    "f8E4M3FN",
-    "f8E4M3FNUZ",
-    "f8E5M2FNUZ",
-    # makers
-    "int_type",
-    "signed_int_type",
-    "signless",
-    "tensor_of",
-    "ptr_of",
-    "tensordesc_of",
-    "like",
-    "function_type",
-    # questions
-    "shape_of",
-    "element_of",
-    "numel_of",
-    "bit_width",
-    "is_float",
-    "is_int",
-    "is_pointer",
-    "is_tensor",
-]
-
 keep_to_packages()
 
 
@@ -191,15 +152,15 @@ f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type(
 f8E5M2, f8E4M3FN = Float8E5M2Type(), Float8E4M3FNType()
 f8E4M3FNUZ, f8E5M2FNUZ = Float8E4M3FNUZType(), Float8E5M2FNUZType()
 
-FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
+_FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
 """Every float element type of the language; `fp8e4b15` is an `i8` whose meaning only its casts know, as in Triton."""
 
-FLOAT_BY_NAME: dict[str, Attribute] = {t.name: t for t in FLOAT_TYPES}
+FLOAT_BY_NAME: dict[str, Attribute] = {t.name: t for t in _FLOAT_TYPES}
 
-_FLOAT_CLASSES = frozenset(type(t) for t in FLOAT_TYPES)
+_FLOAT_CLASSES = frozenset(type(t) for t in _FLOAT_TYPES)
 _INT_CLASSES = frozenset((IntegerType, IndexType))
 _FLOAT_WIDTH: dict[type[Attribute], int] = {
-    type(t): (8 if t.name.startswith("f8") else t.bitwidth) for t in FLOAT_TYPES
+    type(t): (8 if t.name.startswith("f8") else t.bitwidth) for t in _FLOAT_TYPES
 }
 
 

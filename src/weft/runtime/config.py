@@ -7,8 +7,6 @@ from typing import Any
 
 from weft.language.keys import key_of
 
-__all__ = ["Config"]
-
 
 class Config:
     """Values for parameters of the kernel (`kwargs`) and options, and a function to call before a launch with them.

@@ -8,8 +8,6 @@ from weft import compiler
 
 from .files import read_tile_ir
 
-__all__ = ["IRSource"]
-
 
 class IRSource(compiler.IRSource):
     """Tile IR: the path of a `.ttir` file, or its text."""

@@ -363,19 +363,7 @@ amd = amd_knobs()
 proton = proton_knobs()
 weft = weft_knobs()
 
-_GROUPS: dict[str, base_knobs] = {
-    "build": build,
-    "redis": redis,
-    "cache": cache,
-    "compilation": compilation,
-    "autotuning": autotuning,
-    "runtime": runtime,
-    "language": language,
-    "nvidia": nvidia,
-    "amd": amd,
-    "proton": proton,
-    "weft": weft,
-}
+_GROUPS = {name: group for name, group in globals().items() if isinstance(group, base_knobs)}
 
 
 def _triton_directory(name: str) -> str:

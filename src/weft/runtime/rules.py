@@ -13,8 +13,6 @@ from typing import Any
 from .interface import KernelInterface, PickledByName
 from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
 
-__all__ = ["Heuristics", "heuristics"]
-
 
 class Heuristics(PickledByName, KernelInterface[Any]):
     """A kernel some of whose parameters follow from others."""

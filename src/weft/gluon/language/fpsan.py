@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
+from ..elsewhere import unsupported as _unsupported
 
-from ..elsewhere import only_on as _only_on
-
-_missing = _only_on("fpsan", "Triton's floating-point sanitizer")
-embed = _missing("embed")
-unembed = _missing("unembed")
-
-_publish(globals())
+__getattr__ = _unsupported(globals(), "Triton's floating-point sanitizer", "embed unembed")

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 
 from ..attrs import segments, unit_attr
-from ..locations import UNKNOWN, file_loc
+from ..locations import UNKNOWN_LOC, file_loc
 from .conversions import conversion
 from .elements import Form, Parts
 from .examples import written
@@ -543,5 +543,5 @@ def parse_module(text: str, filename: str = "<ttir>") -> ModuleOp:
     if len(ops) == 1 and isinstance(ops[0], ModuleOp):
         return ops[0]
     module = ModuleOp(ops)
-    module.location = UNKNOWN
+    module.location = UNKNOWN_LOC
     return module

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..attrs import empty_dict, int_attr, int_value, segments, str_attr, unit_attr
-from ..locations import UNKNOWN
+from ..locations import UNKNOWN_LOC
 from ..types import function_type, i1, i64, index, like
 from .elements import Parts
 from .forms import OPERATIONS
@@ -194,7 +194,7 @@ def _values(r: Reader, names: Names, types: Sequence[Attribute], at: int) -> lis
 
 
 def _carried(names: Names, types: Sequence[Attribute]) -> Entry:
-    return [(n, i, t, UNKNOWN) for (n, i), t in zip(names, types, strict=True)]
+    return [(n, i, t, UNKNOWN_LOC) for (n, i), t in zip(names, types, strict=True)]
 
 
 def _read_for(r: Reader, name: str) -> Operation:
@@ -214,7 +214,7 @@ def _read_for(r: Reader, name: str) -> Operation:
         types = r.result_types()
     counter: Attribute = r.type() if r.accept(":") else index
     operands = [r.value(n, counter, i) for n, i in bounds] + _values(r, right, types, at)
-    region = _terminated(r.region([(*variable, counter, UNKNOWN), *_carried(left, types)]))
+    region = _terminated(r.region([(*variable, counter, UNKNOWN_LOC), *_carried(left, types)]))
     attributes = r.dictionary() if r.texts[r.at] == "{" else {}
     return OPERATIONS[name].create(
         operands=operands, result_types=types, properties=properties, attributes=attributes, regions=(region,)

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from ..attrs import dense_values
-from ..locations import UNKNOWN
+from ..locations import UNKNOWN_LOC
 from ..types import AliasOf, Encoding, i1
 from .types import function_text, type_text
 
@@ -177,7 +177,7 @@ def loc_text(loc: Attribute) -> str:
     if isinstance(loc, FileLineColLoc):
         return f"{quote(loc.filename.data)}:{loc.line.data}:{loc.column.data}"
     if isinstance(loc, NameLoc):
-        inner = "" if loc.location == UNKNOWN else f"({loc_text(loc.location)})"
+        inner = "" if loc.location == UNKNOWN_LOC else f"({loc_text(loc.location)})"
         return f"{quote(loc.desc.data)}{inner}"
     if isinstance(loc, CallSiteLoc):
         return f"callsite({loc_text(loc.callee)} at {loc_text(loc.caller)})"

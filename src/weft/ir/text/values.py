@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from ..attrs import unit_attr
-from ..locations import UNKNOWN, call_site_loc, file_loc, name_loc
+from ..locations import UNKNOWN_LOC, call_site_loc, file_loc, name_loc
 from ..types import f64, i1, i64
 from .constant_reader import ConstantReader
 from .spelling import OpaqueAttr, attr_text
@@ -154,7 +154,7 @@ class ValueReader(ConstantReader):
     def optional_location(self) -> Attribute:
         """`loc(...)` if it is next, otherwise the unknown location."""
         if self.texts[self.at] != "loc" or self.texts[self.at + 1] != "(":
-            return UNKNOWN
+            return UNKNOWN_LOC
         name = self.texts[self.at + 2]
         location = self._read.get(name)
         if location is not None and self.texts[self.at + 3] == ")":
@@ -181,7 +181,7 @@ class ValueReader(ConstantReader):
         elif kind == "s":
             location = self._named_location(unescape(text))
         elif text == "unknown":
-            location = UNKNOWN
+            location = UNKNOWN_LOC
         elif text == "callsite":
             self.expect("(", hint=LOCATIONS)
             callee = self._location()
@@ -195,7 +195,7 @@ class ValueReader(ConstantReader):
             location = self.location()
         else:
             self.fail(f"expected a location, found '{text[:60]}'", at, LOCATIONS)
-        if not isinstance(location, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN)):
+        if not isinstance(location, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN_LOC)):
             self.fail(f"'{text}' is not a location", at, LOCATIONS)
         self.leave()
         return location

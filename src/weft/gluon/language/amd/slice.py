@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
+from ...elsewhere import unsupported_builtin
 
-from ...elsewhere import only_on as _only_on
+slice = unsupported_builtin("amd.slice", "hip")
 
-_missing = _only_on("amd", "hip")
-slice = _missing("slice")
-
-_publish(globals())
+__all__ = ["slice"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
+from ...elsewhere import unsupported_builtin
 
-from ...elsewhere import only_on as _only_on
+warp_pipeline_stage = unsupported_builtin("amd.warp_pipeline_stage", "hip")
 
-_missing = _only_on("amd", "hip")
-warp_pipeline_stage = _missing("warp_pipeline_stage")
-
-_publish(globals())
+__all__ = ["warp_pipeline_stage"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
 from weft.layouts import wmma_scale_layout as get_wmma_scale_layout
 
-from ....elsewhere import only_on as _only_on
+from ....elsewhere import unsupported as _unsupported
 from ...layouts import takes_plain_values as _takes_plain_values
 from . import async_copy as async_copy
 from . import cluster as cluster
@@ -14,13 +13,11 @@ from . import tdm as tdm
 from ._layouts import PartitionedSharedLayout as PartitionedSharedLayout
 from ._layouts import make_partitioned_dot_layouts as make_partitioned_dot_layouts
 
-_missing = _only_on("amd.cdna5", "hip:gfx1250")
-buffer_load = _missing("buffer_load")
-buffer_store = _missing("buffer_store")
-load_shared_fp4_repacked = _missing("load_shared_fp4_repacked")
-scaled_upcast = _missing("scaled_upcast")
-wmma = _missing("wmma")
-wmma_scaled = _missing("wmma_scaled")
 _takes_plain_values(get_wmma_scale_layout)
 
-_publish(globals(), modules="async_copy cluster mbarrier tdm")
+__getattr__ = _unsupported(
+    globals(),
+    "hip:gfx1250",
+    "buffer_load buffer_store load_shared_fp4_repacked scaled_upcast wmma wmma_scaled",
+    modules="async_copy cluster mbarrier tdm",
+)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
-
-from ....elsewhere import only_on as _only_on
+from ....elsewhere import unsupported as _unsupported
 from ...layouts import MBarrierLayout as MBarrierLayout
 
-_missing = _only_on("amd.cdna5.mbarrier", "hip:gfx1250")
-arrive = _missing("arrive")
-init = _missing("init")
-wait = _missing("wait")
-
-_publish(globals())
+__getattr__ = _unsupported(globals(), "hip:gfx1250", "arrive init wait")

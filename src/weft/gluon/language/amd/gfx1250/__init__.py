@@ -6,6 +6,7 @@ from weft.base import publish as _publish
 
 from .. import cdna5
 from ..cdna5 import *
+from ..cdna5 import __getattr__ as __getattr__
 
 _publish(globals(), modules="async_copy cluster mbarrier tdm")
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
+from ....elsewhere import unsupported as _unsupported
 
-from ....elsewhere import only_on as _only_on
-
-_missing = _only_on("amd.rdna3", "hip:gfx1100")
-wmma = _missing("wmma")
-
-_publish(globals())
+__getattr__ = _unsupported(globals(), "hip:gfx1100", "wmma")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from weft.base import publish as _publish
 from weft.layouts import TensorMemoryLayout as TensorMemoryLayout
 from weft.layouts import TensorMemoryScalesLayout as TensorMemoryScalesLayout
 from weft.layouts import get_tmem_reg_layout as _register_layout
 
-from ....elsewhere import only_on as _only_on
+from ....elsewhere import unsupported as _unsupported
 from ...layouts import takes_plain_values as _takes_plain_values
 from ..ampere import async_copy as async_copy
 from ..ampere import mma_v2 as mma_v2
@@ -25,21 +24,6 @@ from . import float2 as float2
 from . import tma as tma
 
 _INSTEAD = {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"}
-_missing = _only_on("blackwell", "cuda:100", _INSTEAD)
-allocate_tensor_memory = _missing("allocate_tensor_memory")
-tcgen05_commit = _missing("tcgen05_commit")
-tcgen05_copy = _missing("tcgen05_copy")
-tcgen05_mma = _missing("tcgen05_mma")
-tcgen05_mma_barrier_count = _missing("tcgen05_mma_barrier_count")
-tcgen05_mma_scaled = _missing("tcgen05_mma_scaled")
-tensor_memory_descriptor = _missing("tensor_memory_descriptor")
-tensor_memory_descriptor_type = _missing("tensor_memory_descriptor_type")
-add2 = _missing("add2")
-fma2 = _missing("fma2")
-max2 = _missing("max2")
-min2 = _missing("min2")
-mul2 = _missing("mul2")
-sub2 = _missing("sub2")
 
 
 @_takes_plain_values
@@ -50,4 +34,11 @@ def get_tmem_reg_layout(
     return _register_layout(element_ty, shape, layout, num_warps, instr_variant, cga_layout)
 
 
-_publish(globals(), modules="async_copy clc cluster float2 mbarrier tma")
+__getattr__ = _unsupported(
+    globals(),
+    "cuda:100",
+    "allocate_tensor_memory tcgen05_commit tcgen05_copy tcgen05_mma tcgen05_mma_barrier_count tcgen05_mma_scaled "
+    "tensor_memory_descriptor tensor_memory_descriptor_type add2 fma2 max2 min2 mul2 sub2",
+    modules="async_copy clc cluster float2 mbarrier tma",
+    instead=_INSTEAD,
+)

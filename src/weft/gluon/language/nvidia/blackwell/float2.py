@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from weft.base import publish as _publish
+from ....elsewhere import unsupported as _unsupported
 
-from ....elsewhere import only_on as _only_on
-
-_missing = _only_on("blackwell.float2", "cuda:100", {"fma": "gl.fma takes two float32 one after the other"})
-Float2Tensor = _missing("Float2Tensor")
-fma = _missing("fma")
-full_like = _missing("full_like")
-pack = _missing("pack")
-pack2 = _missing("pack2")
-unpack = _missing("unpack")
-unpack2 = _missing("unpack2")
-
-_publish(globals())
+__getattr__ = _unsupported(
+    globals(),
+    "cuda:100",
+    "Float2Tensor fma full_like pack pack2 unpack unpack2",
+    instead={"fma": "gl.fma takes two float32 one after the other"},
+)

@@ -14,12 +14,21 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.backends.cpu import anchors, control, dot, indexed, scan, tiles  # noqa: F401  (they register their anchors)
+from weft.backends.cpu import (  # noqa: F401  (they register their anchors)
+    anchors,
+    control,
+    dot,
+    exchange,
+    indexed,
+    scan,
+    tiles,
+)
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.host import host_cpu
 from weft.backends.cpu.named import cpu_named
+from weft.backends.cpu.networks import gather_networks
 from weft.backends.cpu.options import CPUOptions
 from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.prefetch import next_program
@@ -77,6 +86,7 @@ class Context:
         self.product_features = cpu_features if options.matrix_units else frozenset[str]()
         self.tiles = False
         """Whether some product is computed by tile registers."""
+        self.vector_registers = 16
         self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
         self.num_programs: list[Reg] = []
@@ -252,6 +262,8 @@ def emit(
     cpu = named(options)
     vector_bits = options.vector_bits or 8 * cpu.vector_bytes
     context = Context(options, vector_bits, frozenset(cpu.features), remarks)
+    context.vector_registers = cpu.vector_registers
+    gather_networks(program)
     module = Module()
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]

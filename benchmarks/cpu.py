@@ -379,7 +379,7 @@ def python_threads() -> Iterator[Row]:
     grid = (weft.cdiv(x.numel(), 1024),)
 
     def ours(out: torch.Tensor) -> object:
-        return small_problems.kernels.gelu[grid](x, out, x.numel(), BLOCK=1024)
+        return kernels.gelu_kernel[grid](x, out, x.numel(), BLOCK=1024)
 
     def theirs(out: torch.Tensor) -> object:
         return torch._C._nn.gelu(x, out=out)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, native, signals
+from weft.backends.cpu import driver, job_code, native, pool_layout, signals
 from weft.backends.cpu import pool as pool_module
 from weft.base import DeviceAssertionError
 
@@ -102,7 +102,7 @@ def _threads():
     driver.set_num_threads(driver.usable_cores())
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 2, 5, 70])
 @pytest.mark.parametrize("total", [1, 2, 3, 64, 1000, 100_003])
 def test_every_program_runs_once(threads: int, total: int) -> None:
     driver.set_num_threads(threads)
@@ -136,10 +136,25 @@ def test_workers_take_part() -> None:
         launch(400, 1, 1, out.ctypes.data, 20_000, -1)
         pool = pool_module._pool
         assert pool is not None and pool.workers == 1
-        joined = ctypes.c_int64.from_address(pool._address + native.JOINED).value
+        joined = ctypes.c_int64.from_address(pool._address + pool_layout.JOINED).value
         if joined:
             break
     assert joined == 1
+
+
+def test_each_thread_has_a_part_of_its_own() -> None:
+    """What it reads and writes may be in the caches of its core still, from the launch before."""
+    driver.set_num_threads(2)
+    number = "  %n.p = getelementptr i8, ptr %state, i64 36\n  %v1 = load i32, ptr %n.p\n"
+    launch = build(BODY.replace("PRINT", "").replace("  %v1 = add i32 %v, 1\n", number)).launcher("Qqq")
+    out = np.zeros(400, np.int32)
+    for _ in range(300):  # on a busy machine the worker is seldom there from the beginning
+        launch(400, 1, 1, out.ctypes.data, 100, -1)
+        if out[0] == 0 and out[-1] == 1 and np.count_nonzero(np.diff(out)) == 1:
+            break
+    else:
+        pytest.fail("two threads never had a part each")
+    assert 150 < np.count_nonzero(out) < 250, "halves"
 
 
 def test_tiny_launches_wake_nobody() -> None:
@@ -273,7 +288,7 @@ def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform:
     )
     monkeypatch.setattr(ctypes, "WinDLL", lambda name: system, raising=False)
     monkeypatch.setattr(sys, "platform", platform)
-    for module in (native, signals):
+    for module in (job_code, signals):
         monkeypatch.setattr(module, "LONG", long)
     text = native._native_ir("amd64", platform == "win32", signals.Signals())
     module = llvm.parse_assembly(text)

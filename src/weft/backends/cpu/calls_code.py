@@ -11,8 +11,9 @@ from .calls import MOST_ARRAYS, MOST_SLOTS, Book, Check, Plan
 from .calls_match import write_integer, write_match, write_span
 from .calls_writer import NULL, Writer, at, i64, object_at, python
 from .engine import Record
-from .native import STATE_BYTES, native
+from .native import native
 from .pool import scratch
+from .state import STATE_BYTES
 
 HOLD_NS = 5_000.0
 """Work up to this keeps the interpreter's lock: to give it away and get it back from another thread takes longer."""
@@ -284,7 +285,7 @@ def _write_call(module: Module) -> None:
     f.cond_br(w.eq(answer, const(I32, 0)), "look", "general")
 
     f.start("fits")
-    for offset in (0, 32, 40, 48, 56):
+    for offset in (0, 32, 40, 48, 56, 72):
         f.store(i64(0), f.gep(I8, state, i64(offset)))
     f.store(w.word(plan, Plan.TABLE), f.gep(I8, state, i64(64)))
     kernel = w.word(plan, Plan.KERNEL, PTR)

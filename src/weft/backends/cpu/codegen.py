@@ -34,6 +34,7 @@ from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
+from weft.backends.cpu.state import CHUNK, ERROR, ERROR_PID, NX, NY, NZ, TABLE, THREADS, TOTAL
 from weft.backends.cpu.telling import tell_buffers
 from weft.backends.cpu.waiting import may_wait
 from weft.backends.llvm import half, machine, vecmath
@@ -45,8 +46,6 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of
 from weft.targets import CPU
 
-NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64
-"""Offsets in the state (`native.STATE_FORMAT`)."""
 POLL_FN, PRINT_FN, TIME_FN = 0, 8, 16  # offsets in the table
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 

@@ -1,8 +1,8 @@
 """Load compiled kernels into this process and run them on all cores.
 
 A kernel is a native function `void name(ptr args, ptr state, ptr scratch)`.  `state` says which programs of the grid
-are still to be done; any number of threads may call the function on the same state, each takes chunks of programs
-until none is left.  So a launch is: fill `args` and `state`, wake some workers, take part, wait for those that joined.
+are still to be done; the function takes chunks of programs until none is left.  So a launch is: fill `args` and
+`state`, wake some workers, run a part of the grid as each of them does, wait for those that joined.
 
     kernel = LoadedKernel(binary.object, binary.metadata)
     launch = kernel.launcher("<QQQq")           # one struct code for each argument slot
@@ -21,12 +21,14 @@ from typing import Any
 
 from weft.base import LaunchError, load
 
-from .engine import ALL, Record
+from .engine import Record
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, tiles_are_granted, usable_cores
+from .job_code import ALL
 from .loader import loader
-from .native import STATE_BYTES, STATE_FORMAT, native
+from .native import native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
+from .state import STATE_BYTES, STATE_FORMAT
 
 __all__ = [
     "LoadedKernel",
@@ -97,7 +99,7 @@ class LoadedKernel:
                 context = _new_context(whole.size)
             memory, words, state, args = context
             total = nx * ny * nz
-            pack(memory, 0, 0, total, total, nx, ny, nz, 0, 0, 0, printing, table, *values)
+            pack(memory, 0, 0, total, total, nx, ny, nz, 0, 0, 0, printing, table, 0, *values)
             block = take(scratch_bytes) if scratch_bytes else None
             if printer is not None:
                 printer.grid = (nx, ny)

@@ -6,7 +6,8 @@
     weft_grid(record, args, state, scratch, wanted)                     -> 1: a program's cost is known now, ask again
 
 A worker that sleeps costs its caller a system call, and begins tens of microseconds later; one that has just ended
-something looks for more for a while (`pool.SPIN_NS`), and begins within one. So it depends on the workers what pays:
+something looks for more for a while (`pool_text.SPIN_NS`), and begins within one. So it depends on the workers what
+pays:
 
     asleep     work of more than WAKE ns; with w workers it takes about TELL * w + (work + WAKE * w) / (w + 1)
     awake      work of more than a few times HOT ns, on as many as are awake
@@ -20,8 +21,6 @@ waiting and waking are not in it; one measurement out of proportion (the system 
 from __future__ import annotations
 
 import ctypes
-
-ALL = (1 << 63) - 1
 
 
 class Engine:

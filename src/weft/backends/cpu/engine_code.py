@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
 
-from .engine import ALL, ENGINE, Engine, Record
+from . import pool_layout as pool
+from .engine import ENGINE, Engine, Record
+from .job_code import ALL
 
 UNKNOWN_NS = 50_000_000
 """What a program is taken to cost where nothing is known and there is a thread for each."""
@@ -15,6 +16,9 @@ keeps Ctrl-C waiting."""
 LEAST_CHUNK_NS = 1_000
 """The shortest: taking one costs some 50 ns, more where many threads take theirs at once."""
 CHUNKS_PER_THREAD = 16
+HEAD_NS = 10_000
+"""What a thread takes of its part at once, if nobody was there before: the whole, or half of a longer one. The rest is
+taken in chunks, by whoever has nothing else to do."""
 FIRST_CHUNK = 64
 """Programs in a chunk while a single one was measured."""
 QUICK_NS = 3_000
@@ -32,15 +36,13 @@ declare double @llvm.minnum.f64(double, double)
 declare double @llvm.maxnum.f64(double, double)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-"""
+"""  # with those of `job_code`
 
 
-def engine_ir(pool: Mapping[str, int], core: int) -> str:
-    """All functions; `pool` has the offsets of its fields, and `core` is the address of what tells the core of its
-    caller, or 0.
-    """
-    together = _wanted(pool), _ready(pool, core), _together(pool)
-    return "\n".join((_DECLARED, _ASLEEP, *together, _measured(), _note(), _try(), _alone(), _grid()))
+def engine_ir(core: int) -> str:
+    """All functions; `core` is the address of what tells the core of its caller, or 0."""
+    together = _wanted(), _ready(core), _together()
+    return "\n".join((_DECLARED, _ASLEEP, _AWAKE, *together, _PARTS, _measured(), _note(), _try(), _alone(), _grid()))
 
 
 def _word(k: int) -> str:
@@ -51,7 +53,7 @@ def _double(value: float) -> str:
     return f"{value:.1f}"
 
 
-def _wanted(pool: Mapping[str, int]) -> str:
+def _wanted() -> str:
     """How many workers pay for what is left of a grid."""
     return f"""define i64 @weft_wanted(ptr %record, i64 %left) {{
 entry:
@@ -95,8 +97,7 @@ awake:
   %there = icmp ne ptr %pool, null
   br i1 %there, label %look, label %choose
 look:
-  %spinning.p = getelementptr i8, ptr %pool, i64 {pool["spinning"]}
-  %spinning = load atomic i64, ptr %spinning.p monotonic, align 8
+  %spinning = call i64 @weft_awake(ptr %pool)
   %hot.i = load i64, ptr {_word(Engine.HOT)}
   %hot = sitofp i64 %hot.i to double
   %hot2 = fmul double %hot, 2.0
@@ -143,7 +144,32 @@ _ASLEEP = """define i64 @weft_asleep(double %work, double %wake, double %tell, i
 """How many of the workers that sleep are best woken for work that pays for one."""
 
 
-def _ready(pool: Mapping[str, int], core: int) -> str:
+_AWAKE = f"""define i64 @weft_awake(ptr %pool) {{
+entry:
+  br label %word
+word:
+  %k = phi i64 [ 0, %entry ], [ %k1, %all ]
+  %count = phi i64 [ 0, %entry ], [ %more, %all ]
+  %p0 = getelementptr i64, ptr %pool, i64 %k
+  %p = getelementptr i8, ptr %p0, i64 {pool.AWAKE}
+  %bits = load atomic i64, ptr %p monotonic, align 8
+  %asleep = xor i64 %bits, -1
+  %ones = call i64 @llvm.cttz.i64(i64 %asleep, i1 false)
+  %more = add i64 %count, %ones
+  %full = icmp eq i64 %ones, 64
+  br i1 %full, label %all, label %done
+all:
+  %k1 = add i64 %k, 1
+  %left = icmp ult i64 %k1, {pool.AWAKE_WORDS}
+  br i1 %left, label %word, label %done
+done:
+  ret i64 %more
+}}
+"""
+"""How many workers are awake, of the first: those take part in every launch that has any, so they do if any does."""
+
+
+def _ready(core: int) -> str:
     """Whether there are workers, with room, on cores other than the caller's that were looked at lately."""
     here = f"call i32 inttoptr (i64 {core} to ptr)()" if core else "add i32 -1, 0"
     return f"""define i32 @weft_ready(i64 %needed) {{
@@ -152,9 +178,9 @@ entry:
   %there = icmp ne ptr %pool, null
   br i1 %there, label %look, label %no
 look:
-  %stride.p = getelementptr i8, ptr %pool, i64 {pool["stride"]}
-  %off.p = getelementptr i8, ptr %pool, i64 {pool["off"]}
-  %looked.p = getelementptr i8, ptr %pool, i64 {pool["looked"]}
+  %stride.p = getelementptr i8, ptr %pool, i64 {pool.ROOM_STRIDE}
+  %off.p = getelementptr i8, ptr %pool, i64 {pool.KEPT_OFF}
+  %looked.p = getelementptr i8, ptr %pool, i64 {pool.LOOKED}
   %stride = load i64, ptr %stride.p
   %off = load i64, ptr %off.p
   %looked = load i64, ptr %looked.p
@@ -236,7 +262,8 @@ def _try() -> str:
   %chunk.p = getelementptr i64, ptr %state, i64 2
   store i64 1, ptr %chunk.p
   %begun = call i64 @weft_time()
-  %tried = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 1)
+  %tried = call i64 @weft_help(
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
   %ended = call i64 @weft_time()
   %spent = sub i64 %ended, %begun
   call void @weft_measured(ptr %record, i64 %spent, i64 1)
@@ -249,7 +276,7 @@ def _try() -> str:
 """
 
 
-def _together(pool: Mapping[str, int]) -> str:
+def _together() -> str:
     """Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small."""
     return f"""define i1 @weft_together(
     ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut) {{
@@ -262,37 +289,43 @@ entry:
 measure.room:
   %needed.p = getelementptr i64, ptr %record, i64 {Record.SCRATCH}
   %needed = load i64, ptr %needed.p
-  %stride.p = getelementptr i8, ptr %pool, i64 {pool["stride"]}
-  %room.p = getelementptr i8, ptr %pool, i64 {pool["room"]}
+  %stride.p = getelementptr i8, ptr %pool, i64 {pool.ROOM_STRIDE}
+  %room.p = getelementptr i8, ptr %pool, i64 {pool.ROOM}
   %stride = load atomic i64, ptr %stride.p acquire, align 8
   %room = load ptr, ptr %room.p
   %narrow = icmp sgt i64 %needed, %stride
   br i1 %narrow, label %no, label %claim
 claim:
-  %busy = getelementptr i8, ptr %pool, i64 {pool["busy"]}
+  %busy = getelementptr i8, ptr %pool, i64 {pool.BUSY}
   %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
   %free = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %free, label %share, label %no
 share:
-  %hands = add i64 %wanted, 1
-  %pieces = mul i64 %hands, {CHUNKS_PER_THREAD}
-  %fair = sdiv i64 %left, %pieces
+  %workers.p = getelementptr i8, ptr %pool, i64 {pool.WORKERS}
+  %workers = load i64, ptr %workers.p
+  %count = call i64 @llvm.smin.i64(i64 %wanted, i64 %workers)
+  %hands = add i64 %count, 1
+  %parts = call i64 @llvm.smin.i64(i64 %hands, i64 {pool.MOST_PARTS})
+  %base = getelementptr i8, ptr %pool, i64 {pool.LINES}
+  %size = call i64 @weft_parts(ptr %base, ptr %state, i64 %parts, i64 %left, double %ns, i64 %cut)
+  %fair = sdiv i64 %size, {CHUNKS_PER_THREAD}
   %shortest = fdiv double {_double(LEAST_CHUNK_NS)}, %ns
   %shortest.i = fptosi double %shortest to i64
   %c0 = call i64 @llvm.smax.i64(i64 %fair, i64 %shortest.i)
-  %half = mul i64 %hands, 2
-  %large = sdiv i64 %left, %half
+  %large = sdiv i64 %size, 2
   %c1 = call i64 @llvm.smin.i64(i64 %c0, i64 %large)
   %c2 = call i64 @llvm.smin.i64(i64 %c1, i64 %cut)
   %c3 = call i64 @llvm.smax.i64(i64 %c2, i64 1)
   %chunk.p = getelementptr i64, ptr %state, i64 2
   store i64 %c3, ptr %chunk.p
   call void @weft_begin(
-    ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %room, i64 %stride)
+    ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %count, ptr %room, i64 %stride, ptr %base, i64 %parts)
+  call void @weft_wake(ptr %pool, i64 0)
   %begun = call i64 @weft_time()
-  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {ALL})
+  %ran = call i64 @weft_help(
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 0, i64 %parts, i64 {ALL})
   %ended = call i64 @weft_time()
-  call void @weft_end(ptr %pool, ptr %state)
+  call void @weft_end(ptr %pool, i64 %count)
   store atomic i64 0, ptr %busy release, align 8
   %over = call i64 @weft_time()
   call void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %over, i64 %ran)
@@ -301,6 +334,62 @@ no:
   ret i1 false
 }}
 """
+
+
+_PARTS = f"""define i64 @weft_parts(ptr %base, ptr %state, i64 %parts, i64 %left, double %ns, i64 %cut) {{
+entry:
+  %first = load i64, ptr %state
+  %end = add i64 %first, %left
+  %hot.i = load i64, ptr {_word(Engine.HOT)}
+  %hot = sitofp i64 %hot.i to double
+  %lead = fdiv double %hot, %ns
+  %lead.i = fptosi double %lead to i64
+  %shared = sub i64 %left, %lead.i
+  %size.0 = sdiv i64 %shared, %parts
+  %size = call i64 @llvm.smax.i64(i64 %size.0, i64 1)
+  %others = sub i64 %parts, 1
+  %theirs = mul i64 %size, %others
+  %begin = sub i64 %end, %theirs
+  %quick = fdiv double {_double(HEAD_NS)}, %ns
+  %quick.i = fptosi double %quick to i64
+  %short = icmp sle i64 %size, %quick.i
+  %half = sdiv i64 %size, 2
+  %some = call i64 @llvm.smin.i64(i64 %half, i64 %quick.i)
+  %much = select i1 %short, i64 %size, i64 %some
+  %head = call i64 @weft_within(i64 %much, i64 %cut)
+  %first.head = add i64 %head, %lead.i
+  %mine = call i64 @weft_within(i64 %first.head, i64 %cut)
+  %base.end = getelementptr i8, ptr %base, i64 {pool.END}
+  %base.head = getelementptr i8, ptr %base, i64 {pool.HEAD}
+  store i64 %first, ptr %base
+  store i64 %begin, ptr %base.end
+  store i64 %mine, ptr %base.head
+  br label %part
+part:
+  %k = phi i64 [ 1, %entry ], [ %k1, %part ]
+  %from = phi i64 [ %begin, %entry ], [ %to, %part ]
+  %to = add i64 %from, %size
+  %skip = mul i64 %k, {pool.LINE}
+  %line = getelementptr i8, ptr %base, i64 %skip
+  %line.end = getelementptr i8, ptr %line, i64 {pool.END}
+  store i64 %from, ptr %line
+  store i64 %to, ptr %line.end
+  %line.head = getelementptr i8, ptr %line, i64 {pool.HEAD}
+  store i64 %head, ptr %line.head
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %parts
+  br i1 %more, label %part, label %done
+done:
+  ret i64 %size
+}}
+
+define i64 @weft_within(i64 %count, i64 %most) {{
+  %some = call i64 @llvm.smin.i64(i64 %count, i64 %most)
+  %one = call i64 @llvm.smax.i64(i64 %some, i64 1)
+  ret i64 %one
+}}
+"""
+"""Divide a grid: equal parts, the caller's larger by what it does until the others begin; gives the size of theirs."""
 
 
 def _alone() -> str:
@@ -333,7 +422,8 @@ timed:
 pieced:
   %piece = call i64 @llvm.smax.i64(i64 %cut, i64 1)
   store i64 %piece, ptr %chunk.p
-  %part = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {ALL})
+  %part = call i64 @weft_help(
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {ALL})
   br label %note
 whole:
   store i64 %left, ptr %chunk.p

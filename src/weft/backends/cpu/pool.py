@@ -21,9 +21,10 @@ import numpy as np
 from weft.base import LaunchError, OutOfResources
 
 from . import native
+from . import pool_layout as at
 from .engine import ENGINE
 from .host import host_cpu, usable_cores
-from .watch import MOST, Watch
+from .watch import Watch
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
@@ -86,25 +87,30 @@ class Pool:
     """Worker threads that take part in launches; one job at a time, a second meanwhile runs on its caller alone."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = workers
+        self.workers = workers = min(workers, at.MOST)
         self._native = native.native()
-        memory, self._address = _aligned(native.POOL_BYTES)
+        size = at.pool_bytes(workers)
+        memory, self._address = _aligned(size, at.LINE)
         _pools.append(memory)
-        ctypes.memset(self._address, 0, native.POOL_BYTES)
+        ctypes.memset(self._address, 0, size)
         for offset, function in native.system_functions().items():
             _i64.from_address(self._address + offset).value = function
-        self._busy = _i64.from_address(self._address + native.BUSY)
-        self._kept_off = _i64.from_address(self._address + native.KEPT_OFF)
+        self._busy = _i64.from_address(self._address + at.BUSY)
+        self._kept_off = _i64.from_address(self._address + at.KEPT_OFF)
         self._kept_off.value = -1
-        self._looked = _i64.from_address(self._address + native.LOOKED)
+        self._looked = _i64.from_address(self._address + at.LOOKED)
         self._allowed: set[int] = set()
+        _i64.from_address(self._address + at.WORKERS).value = workers
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
-            for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
+            conditions = [at.DONE, *(at.CONDITIONS + at.LINE * k for k in range(workers))]
+            for init, offset in (("mutex", at.MUTEX), *(("cond", offset) for offset in conditions)):
                 getattr(library, f"pthread_{init}_init")(_ptr(self._address + offset), None)
-        self._room = [_i64.from_address(self._address + word) for word in (native.ROOM, native.ROOM_STRIDE)]
+        self._room = [_i64.from_address(self._address + word) for word in (at.ROOM, at.ROOM_STRIDE)]
         self._rooms: list[Any] = []  # all that there was: a launch of another thread may be at work in it
-        self._threads = [threading.Thread(target=self._work, name=f"weft-{i}", daemon=True) for i in range(workers)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(i,), name=f"weft-{i}", daemon=True) for i in range(workers)
+        ]
         for number, thread in enumerate(self._threads):
             try:
                 thread.start()
@@ -114,9 +120,9 @@ class Pool:
                 message = f"only {number + 1} of {workers + 1} threads could be started"
                 raise LaunchError(message, hint="set WEFT_NUM_THREADS to fewer") from None
 
-    def _work(self) -> None:
+    def _work(self, index: int) -> None:
         """The life of a worker; as a method of the pool it keeps the pool's memory."""
-        self._native.worker(self._address)
+        self._native.worker(self._address, index)
 
     def prepare(self, scratch_bytes: int) -> None:
         """Before a launch with workers, unless `weft_ready`: room for the scratch memory of each, cores to run on."""
@@ -136,7 +142,7 @@ class Pool:
         """
         if self._busy.value:
             return False
-        wanted = min(total - 1, MOST, max(self.workers, get_scratch_limit() // max(1, size)))
+        wanted = min(total - 1, at.MOST, max(self.workers, get_scratch_limit() // max(1, size)))
         stride = (size + 63) & -64
         _keep, theirs = _aligned(stride * wanted)  # only what is used takes memory
         watch = None
@@ -198,7 +204,7 @@ class Pool:
 _asked_for = False
 """Whether somebody has said how many threads there are to be; else as many as the process may use cores."""
 _pools: list[Any] = []
-"""The memory of all pools there ever were, less than a kilobyte each: native code may have found one a moment ago."""
+"""The memory of all pools there ever were, most of it never touched: native code may have found one a moment ago."""
 _hosts: set[Pool] = set()
 """Pools whose memory a guest may still look at: they stay."""
 _pool: Pool | None = None

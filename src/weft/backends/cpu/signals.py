@@ -26,6 +26,8 @@ import threading
 import time
 from typing import Any
 
+from .state import ERROR, WHOLE
+
 INTERVAL_NS = 100_000_000
 """Time between two looks at signals. Where other Python threads are busy, a look waits for the interpreter's lock, some
 5 ms: a twentieth of this; and nobody notices a tenth of a second after Ctrl-C."""
@@ -139,7 +141,7 @@ def _keep(drop: str, keep: str) -> str:
     return f"""define void @weft_keep(ptr %state) {{
   {drop}
   call void {_python("PyErr_Fetch")}({keep})
-  %error.p = getelementptr i8, ptr %state, i64 40
+  %error.p = getelementptr i8, ptr %state, i64 {ERROR}
   %before = atomicrmw or ptr %error.p, i64 {LEAVE} monotonic
   ret void
 }}
@@ -155,10 +157,23 @@ def _poll(main: str, last: str) -> str:
 }}
 define i32 @weft_look(ptr %state) {{
 entry:
-  %error.p = getelementptr i8, ptr %state, i64 40
+  %error.p = getelementptr i8, ptr %state, i64 {ERROR}
   %error = load atomic i64, ptr %error.p monotonic, align 8
   %stopped = icmp slt i64 %error, 0
-  br i1 %stopped, label %leave, label %who
+  br i1 %stopped, label %leave, label %around
+around:
+  %whole.p = getelementptr i8, ptr %state, i64 {WHOLE}
+  %whole = load ptr, ptr %whole.p
+  %alone = icmp eq ptr %whole, null
+  br i1 %alone, label %who, label %ask
+ask:
+  %whole.error.p = getelementptr i8, ptr %whole, i64 {ERROR}
+  %whole.error = load atomic i64, ptr %whole.error.p monotonic, align 8
+  %left = icmp slt i64 %whole.error, 0
+  br i1 %left, label %follow, label %who
+follow:
+  %before = atomicrmw or ptr %error.p, i64 {LEAVE} monotonic
+  br label %leave
 who:
   %thread = call {LONG} {_python("PyThread_get_thread_ident")}()
   %main = load {LONG}, ptr {main}
@@ -198,7 +213,7 @@ def _print() -> str:
     return f"""@weft.numbers = private constant [5 x i8] c"LLLL\\00"
 define void @weft_print(ptr %state, i64 %index, i64 %program, ptr %data, i64 %size) {{
 entry:
-  %error.p = getelementptr i8, ptr %state, i64 40
+  %error.p = getelementptr i8, ptr %state, i64 {ERROR}
   %error = load atomic i64, ptr %error.p monotonic, align 8
   %stopped = icmp slt i64 %error, 0
   br i1 %stopped, label %done, label %write

@@ -20,14 +20,16 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["MOST", "Watch"]
+from .pool_layout import MOST
+
+__all__ = ["Watch"]
 
 PAUSE_S = 0.02
 """Time between two looks at a launch: longer than most programs take, so that threads are seldom added in vain."""
 PATIENCE = 50
 """Looks at nothing before the watcher goes to sleep until it is woken."""
-FIRST, MOST = 4, 512
-"""Threads added at first, and in all: programs beyond are begun when others end."""
+FIRST = 4
+"""Threads added at first; at most `MOST` in all: programs beyond are begun when others end."""
 
 
 class Watch:

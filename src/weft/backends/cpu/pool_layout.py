@@ -1,0 +1,49 @@
+"""Where the words of a pool of workers are, for native code and for Python: offsets in bytes.
+
+Each worker has a line of the pool to itself, which its caller and it write and only who steals from it reads besides:
+
+    line 0        the caller's part of a grid: the next program, its end; how many its owner takes at first (HEAD)
+    line i + 1    that of worker i, and its POST
+
+A POST is how a caller and a worker agree without a lock: the caller sets it to OPENED for each worker that it wants; a
+worker that sees it makes it TAKEN, and CLOSED when it is done; a caller that has nothing left to do closes those that
+are open still, and waits for those that are taken. Lines are two cache lines apart: processors fetch them in pairs.
+"""
+
+from __future__ import annotations
+
+MOST = 512
+"""Threads beside the caller that take part in one launch, at most."""
+LINE = 128
+
+# Locks and conditions have 128 bytes each, more than any system needs; then functions of the system.
+MUTEX, DONE = 0, 128
+LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN, NAP_FN = range(256, 304, 8)
+FN, ARGS, STATE, SCRATCH, STRIDE, BASE, PARTS, WANTED = range(384, 448, 8)
+"""The job, which workers read when they have taken it; `BASE` is where its parts are, `WANTED` how many it is for."""
+MASK = 512
+"""A bit for each part of which programs are left."""
+AWAKE, AWAKE_WORDS = 640, MOST // 64
+"""A bit for each worker that is awake: it runs a part, or looks for one."""
+BUSY, JOINED = 768, 776
+"""Whether a caller has the workers; how many of them took part in the launch before. Callers' only."""
+SLEEPS, STOP, OPEN, GUESTS, WORKERS = range(896, 936, 8)
+"""Whether a caller sleeps until workers are done; whether workers are to leave; how many guests may join, and how many
+have; how many workers there are."""
+ROOM, ROOM_STRIDE, KEPT_OFF, LOOKED = range(936, 968, 8)
+"""The workers' scratch memory, and how much each has; the core that no worker may run on, and when that was decided."""
+LINES = 1024
+NEXT, END, POST, HEAD = 0, 8, 16, 24
+"""In a line."""
+CONDITIONS = LINES + LINE * (MOST + 1)
+"""What each worker sleeps on."""
+
+CLOSED, OPENED, TAKEN = range(3)
+"""What a POST says."""
+MOST_PARTS = 64
+"""Parts of a grid: more threads than that share them."""
+
+
+def pool_bytes(workers: int) -> int:
+    """The memory of a pool."""
+    return CONDITIONS + LINE * workers

@@ -1,0 +1,16 @@
+"""The state of a launch: what is left of its grid, and what went wrong, as generated code and its callers see it.
+
+    struct {i64 next, total, chunk; i32 nx, ny, nz, threads; i64 error, error_pid; ptr printer, table, whole}
+
+`threads` is how many threads have a number (`Context.thread_number`), `printer` the Python function that prints,
+`table` that of `Signals`, and `whole` the state that this one is a part of, if it is: who leaves that leaves this.
+"""
+
+from __future__ import annotations
+
+import struct
+
+STATE_FORMAT = "qqqiiiiqqQQQ"
+STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
+NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE, WHOLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64, 72
+"""Offsets in bytes."""

@@ -6,8 +6,6 @@ layout `#ttg.amd_rotating_shared`, are not known here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -25,9 +23,9 @@ from .. import tt
 from ..check.rules import fail, need_same_shape, need_tile, rule, show
 from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 from ..gpu.encoding import encoding_of
-from ..gpu.forms import Number, form
 from ..text import register
-from ..text.elements import Attributes, Choice, Hints, Maybe, Parts, Rule, Type, Value, words
+from ..text.elements import PROPERTIES, Choice, Form, Hints, Rule, words
+from ..text.forms import is_type, same_as
 from ..types import element_of, i1, i32, like, ptr_of
 
 
@@ -107,42 +105,31 @@ def _tile(group: str, element: Attribute) -> Rule:
     return lambda parts: (like(parts.type(group), element),)
 
 
-def _same(parts: Parts) -> Sequence[Attribute]:
-    return (parts.type("result"),)
-
-
-ATTRS = Attributes()
-_CACHE = Hints(cacheModifier=Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE))
-_STRIDE = Maybe(" stride ", "= ", Value("stride"))
-
+PROPERTIES["buffer_cache"] = Hints(cacheModifier=Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE))
 register(
     BufferLoadOp,
-    form(
-        *(Value("ptr"), "[", Value("offsets"), "]", Maybe(", ", Value("mask")), Maybe(", ", Value("other")), _CACHE),
-        *(_STRIDE, ATTRS, " : ", Type("result")),
-        hidden="cache",
+    Form(
+        "%ptr[%offsets]?[, %mask]?[, %other]@buffer_cache?[ stride = %stride]{} : <result>",
         ptr=_base("result"),
         offsets=_tile("result", i32),
         mask=_tile("result", i1),
-        other=_same,
-        stride=lambda parts: (i32,),
+        other=same_as("result"),
+        stride=is_type(i32),
     ),
 )
 register(
     BufferStoreOp,
-    form(
-        *(Value("value"), ", ", Value("ptr"), "[", Value("offsets"), "]", Maybe(", ", Value("mask")), _CACHE),
-        *(_STRIDE, ATTRS, " : ", Type("value")),
-        hidden="cache",
+    Form(
+        "%value, %ptr[%offsets]?[, %mask]@buffer_cache?[ stride = %stride]{} : <value>",
         ptr=_base("value"),
         offsets=_tile("value", i32),
         mask=_tile("value", i1),
-        stride=lambda parts: (i32,),
+        stride=is_type(i32),
     ),
 )
-register(InThreadTransposeOp, form(Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result")))
-register(SetPrioOp, form(Number("priority"), ATTRS, hidden="priority"))
-register(SchedBarrierOp, form(Number("mask"), ATTRS, hidden="mask"))
+register(InThreadTransposeOp, Form("%src{} : <src> -> <result>"))
+register(SetPrioOp, Form("@priority{}"))
+register(SchedBarrierOp, Form("@mask{}"))
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

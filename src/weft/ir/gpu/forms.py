@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
-from .. import tt
 from ..attrs import bool_attr, i32_array, i32_attr, int_value, ints_of
 from ..text import OPERATIONS, register
-from ..text.elements import (
-    Attributes,
-    Choice,
-    Form,
-    Hints,
-    Maybe,
-    Parts,
-    Piece,
-    Rule,
-    Signature,
-    Type,
-    Types,
-    Value,
-    Values,
-    Writing,
-    words,
-)
+from ..text.elements import PROPERTIES, Form, Parts, Property, Rule, Writing
+from ..text.forms import each_is, is_type, same_as
 from ..text.values import ValueReader
 from ..types import PtrType, element_of, i1, i32, like
 from . import rows, ttg
@@ -35,11 +19,8 @@ from .memory import async_token
 # -- pieces that only these operations have ------------------------------------------------------------------------
 
 
-class Number:
+class Number(Property):
     """A property that is an integer, without its type."""
-
-    def __init__(self, prop: str):
-        self.prop = prop
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         at = reader.at
@@ -51,15 +32,9 @@ class Number:
     def write(self, writing: Writing, op: Operation) -> str:
         return str(int_value(op.properties[self.prop]))
 
-    def present(self, op: Operation) -> bool:
-        return self.prop in op.properties
 
-
-class Numbers:
+class Numbers(Property):
     """A property that is a list of integers, `[4, 0]`."""
-
-    def __init__(self, prop: str):
-        self.prop = prop
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         numbers: list[int] = []
@@ -74,47 +49,8 @@ class Numbers:
     def write(self, writing: Writing, op: Operation) -> str:
         return f"[{', '.join(map(str, ints_of(op.properties[self.prop])))}]"
 
-    def present(self, op: Operation) -> bool:
-        return self.prop in op.properties
-
-
-class AllTypes:
-    """The types of all operands in the order of the operation, `T, T, T`."""
-
-    def __init__(self, *groups: str):
-        self.groups = groups
-
-    def read(self, reader: ValueReader, parts: Parts) -> None:
-        at = reader.at
-        types = reader.type_list()
-        if len(types) != len(self.groups):
-            reader.fail(f"{len(self.groups)} operands, but {len(types)} types for them", at)
-        for group, type in zip(self.groups, types, strict=True):
-            parts.types[group] = (type,)
-
-    def write(self, writing: Writing, op: Operation) -> str:
-        return ", ".join(writing.type(v.type) for v in op.operands)
-
-    def present(self, op: Operation) -> bool:
-        return True
-
 
 # -- how types follow from each other ------------------------------------------------------------------------------
-
-
-def is_type(type: Attribute) -> Rule:
-    """One type, for every operand or for the result of the group."""
-    return lambda parts: (type,)
-
-
-def each_is(type: Attribute, group: str) -> Rule:
-    """The same for each operand of a group of several."""
-    return lambda parts: (type,) * len(parts.operands.get(group, ()))
-
-
-def as_group(group: str) -> Rule:
-    """The types of another group."""
-    return lambda parts: tuple(parts.types[group])
 
 
 def _truth(group: str) -> Rule:
@@ -137,88 +73,60 @@ def _pointee(parts: Parts) -> Sequence[Attribute]:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def form(
-    *pieces: Piece | str, hidden: str = "", defaults: Mapping[str, Attribute] | None = None, **infer: Rule
-) -> Form:
-    """The text of an operation: its pieces, what they show of the properties, and the rules for types left out."""
-    return Form(pieces, infer, frozenset(hidden.split()) | {"operandSegmentSizes"}, defaults or {})
-
-
-ATTRS = Attributes()
-_MEMDESC = "!ttg.memdesc"
-_CACHE = Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE)
-_EVICT = Choice("evict", words(tt.EvictionPolicy, NORMAL="evict_normal"), tt.EvictionPolicy.NORMAL)
-HINTS = Hints(cacheModifier=_CACHE, evictionPolicy=_EVICT)
+PROPERTIES.update(
+    offsets=Numbers("offsets"),
+    **{prop: Number(prop) for prop in ("count", "size", "maxStage", "stage", "priority", "mask")},
+)
 NOT_VOLATILE = {"isVolatile": bool_attr(False)}
-_CAST = (Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result"))
 
 # fmt: off
 _FORMS: dict[type[Operation], Form | None] = {
     # ttg
-    ttg.ConvertLayoutOp: form(*_CAST),
-    ttg.SetAutoLayoutOp: form(*_CAST),
-    ttg.Fp4ToFpOp: form(*_CAST),
-    ttg.LocalAllocOp: form(Values("src"), ATTRS, " : ", Signature(["src"], ["result"])),
-    ttg.LocalDeallocOp: form(Value("src"), ATTRS, " : ", Type("src")),
-    ttg.LocalLoadOp: form(
-        Value("src"), Maybe(" token ", Value("token")), ATTRS, " : ", Type("src"), " -> ", Type("result"),
-        token=is_type(async_token),
+    ttg.ConvertLayoutOp: Form("%src{} : <src> -> <result>"),
+    ttg.SetAutoLayoutOp: Form("%src{} : <src> -> <result>"),
+    ttg.Fp4ToFpOp: Form("%src{} : <src> -> <result>"),
+    ttg.LocalAllocOp: Form("%src...{} : <src -> result>"),
+    ttg.LocalDeallocOp: Form("%src{} : <src>"),
+    ttg.LocalLoadOp: Form("%src?[ token %token]{} : <src> -> <result>", token=is_type(async_token)),
+    ttg.LocalStoreOp: Form("%src, %dst{} : <src> -> <dst>"),
+    ttg.LocalGatherOp: Form("%src[%indices]{} : <src>, <indices> -> <result>"),
+    ttg.LocalScatterOp: Form("%dst[%indices], %values{} : <dst>, <indices>, <values>"),
+    ttg.LocalAtomicScatterRMWOp: Form(
+        "@atomic_rmw_op, %dst[%indices], %values?[, %mask]{} : <dst, values, indices, mask -> result>"
     ),
-    ttg.LocalStoreOp: form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
-    ttg.LocalGatherOp: form(
-        Value("src"), "[", Value("indices"), "]", ATTRS, " : ", Type("src"), ", ", Type("indices"), " -> ",
-        Type("result"),
-    ),
-    ttg.LocalScatterOp: form(
-        Value("dst"), "[", Value("indices"), "], ", Value("values"), ATTRS, " : ", Type("dst"), ", ", Type("indices"),
-        ", ", Type("values"),
-    ),
-    ttg.LocalAtomicScatterRMWOp: form(
-        Choice("atomic_rmw_op", words(tt.RMWOp, XCHG="exch")), ", ", Value("dst"), "[", Value("indices"), "], ",
-        Value("values"), Maybe(", ", Value("mask")), ATTRS, " : ",
-        Signature(["dst", "values", "indices", "mask"], ["result"]), hidden="atomic_rmw_op",
-    ),
-    ttg.LocalBarrierOp: form(ATTRS),
-    ttg.GlobalScratchAllocOp: form(ATTRS, " : ", Type("result")),
-    ttg.MemDescIndexOp: form(
-        Value("src"), "[", Value("index"), "]", ATTRS, " : ", Type("src"), " -> ", Type("result"), index=is_type(i32),
-    ),
-    ttg.MemDescSubsliceOp: form(
-        Value("src"), Numbers("offsets"), ATTRS, " : ", Type("src"), " -> ", Type("result"), hidden="offsets",
-    ),
-    ttg.MemDescTransOp: form(*_CAST),
-    ttg.MemDescReshapeOp: form(*_CAST),
-    ttg.MemDescReinterpretOp: form(*_CAST),
-    ttg.AsyncCopyGlobalToLocalOp: form(
-        Value("src"), ", ", Value("result"), Maybe(" mask ", Value("mask")), Maybe(" other ", Value("other")), HINTS,
-        ATTRS, " : ", Type("src"), " -> ", Type("result", short=_MEMDESC), hidden="cache evict",
+    ttg.LocalBarrierOp: Form("{}"),
+    ttg.GlobalScratchAllocOp: Form("{} : <result>"),
+    ttg.MemDescIndexOp: Form("%src[%index]{} : <src> -> <result>", index=is_type(i32)),
+    ttg.MemDescSubsliceOp: Form("%src@offsets{} : <src> -> <result>"),
+    ttg.MemDescTransOp: Form("%src{} : <src> -> <result>"),
+    ttg.MemDescReshapeOp: Form("%src{} : <src> -> <result>"),
+    ttg.MemDescReinterpretOp: Form("%src{} : <src> -> <result>"),
+    ttg.AsyncCopyGlobalToLocalOp: Form(
+        "%src, %result?[ mask %mask]?[ other %other]@hints{} : <src> -> <result: !ttg.memdesc>",
         defaults={**NOT_VOLATILE, "contiguity": i32_attr(1)}, mask=_truth("src"), other=_loaded,
         token=is_type(async_token),
     ),
-    ttg.AsyncCommitGroupOp: form(
-        Maybe(" tokens ", Values("inputTokens")), ATTRS, inputTokens=each_is(async_token, "inputTokens"),
-        asyncToken=is_type(async_token),
+    ttg.AsyncCommitGroupOp: Form(
+        "?[ tokens %inputTokens...]{}",
+        inputTokens=each_is(async_token, "inputTokens"), asyncToken=is_type(async_token),
     ),
-    ttg.AsyncWaitOp: form(
-        Values("asyncToken"), ATTRS, asyncToken=each_is(async_token, "asyncToken"), retToken=is_type(async_token),
+    ttg.AsyncWaitOp: Form(
+        "%asyncToken...{}",
+        asyncToken=each_is(async_token, "asyncToken"), retToken=is_type(async_token),
     ),
-    rows.LoadRowOp: form(
-        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("other"), HINTS, ATTRS, " : ",
-        Type("row"), " -> ", Type("result"), hidden="cache evict", shift=is_type(i32), end=is_type(i32), other=_pointee,
+    rows.LoadRowOp: Form(
+        "%row, %shift, %end, %other@hints{} : <row> -> <result>",
+        shift=is_type(i32), end=is_type(i32), other=_pointee,
     ),
-    rows.StoreRowOp: form(
-        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("value"), HINTS, ATTRS, " : ",
-        Type("row"), ", ", Type("value"), hidden="cache evict", shift=is_type(i32), end=is_type(i32),
-    ),
-    ttg.WarpYieldOp: form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
-    ttg.WarpReturnOp: form(ATTRS),
+    rows.StoreRowOp: Form("%row, %shift, %end, %value@hints{} : <row>, <value>", shift=is_type(i32), end=is_type(i32)),
+    ttg.WarpYieldOp: Form("{}?[ %values... : <values...>]"),
+    ttg.WarpReturnOp: Form("{}"),
     ttg.WarpSpecializePartitionsOp: None,
     ttg.MaskOp: None,
     ttg.MaskReturnOp: None,
-    ttg.PredicateStageOp: form(
-        Value("iv"), ", ", Value("ub"), ", ", Value("step"), " maxStage ", Number("maxStage"), " stage ",
-        Number("stage"), ATTRS, " : ", Type("iv"), " -> ", Type("result"), hidden="maxStage stage", ub=as_group("iv"),
-        step=as_group("iv"),
+    ttg.PredicateStageOp: Form(
+        "%iv, %ub, %step maxStage @maxStage stage @stage{} : <iv> -> <result>",
+        ub=same_as("iv"), step=same_as("iv"),
     ),
 }
 # fmt: on

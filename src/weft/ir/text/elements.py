@@ -1,11 +1,18 @@
-"""The pieces that an operation's text is made of, each read and written by one small class.
+"""The pieces that an operation's text is made of, each read and written by one small class; and forms, which list them.
 
-A form is a list of pieces; `tt.load` is
+A form is written as text with places to fill in. That of `tt.load` is
 
-    [Value("ptr"), Maybe(", ", Value("mask")), Maybe(", ", Value("other")), HINTS, ATTRS, " : ", Type("ptr")]
+    %ptr?[, %mask]?[, %other]@hints{} : <ptr>
 
-A plain string is a mark: it is written as it stands, and read without its spaces. What a form leaves out of the text
-(the type of a mask, say) its `infer` works out from what the text has.
+    %ptr  %offsets...                      an operand; any number of them, between commas
+    <ptr>  <offsets...>  <base: !tt.ptr>   the type of one; of any number; of one, without the word that follows
+    <a, b -> r>  <a, b>                    all types, as `(T, T) -> T`; those of the operands, as `T, T`
+    @hints                                 properties, as `PROPERTIES` says
+    {}                                     the attributes in braces
+    ?[, %mask]                             what may be absent
+
+and the rest stands as it is. What a form leaves out of the text (the type of a mask, say) its `infer` works out from
+what the text has.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Protocol
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -67,20 +75,28 @@ class Writing(Protocol):
         ...
 
 
-class Piece(Protocol):
+class Piece:
     """A part of an operation's text."""
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         """Take the piece from the text."""
-        ...
+        raise NotImplementedError
 
     def write(self, writing: Writing, op: Operation) -> str:
         """The piece as text."""
-        ...
+        raise NotImplementedError
 
     def present(self, op: Operation) -> bool:
         """Is there anything to write?"""
-        ...
+        return True
+
+    def shown(self) -> set[str]:
+        """The properties that it shows."""
+        return set()
+
+
+def _shown(pieces: Sequence[Piece]) -> set[str]:
+    return {prop for piece in pieces for prop in piece.shown()}
 
 
 def _group(op: Operation, name: str) -> Sequence[SSAValue]:
@@ -90,7 +106,7 @@ def _group(op: Operation, name: str) -> Sequence[SSAValue]:
     return (group,) if isinstance(group, SSAValue) else group
 
 
-class Mark:
+class Mark(Piece):
     """Punctuation or words of the form itself."""
 
     def __init__(self, text: str):
@@ -104,19 +120,32 @@ class Mark:
     def write(self, writing: Writing, op: Operation) -> str:
         return self.text
 
-    def present(self, op: Operation) -> bool:
-        return True
 
-
-def _pieces(pieces: Sequence[Piece | str]) -> list[Piece]:
-    return [Mark(p) if isinstance(p, str) else p for p in pieces]
-
-
-class Value:
-    """One operand, `%x`."""
+class _Group(Piece):
+    """What belongs to a group of operands or results."""
 
     def __init__(self, group: str):
         self.group = group
+
+    def present(self, op: Operation) -> bool:
+        return bool(_group(op, self.group))
+
+
+class Property(Piece):
+    """What shows one property."""
+
+    def __init__(self, prop: str):
+        self.prop = prop
+
+    def present(self, op: Operation) -> bool:
+        return self.prop in op.properties
+
+    def shown(self) -> set[str]:
+        return {self.prop}
+
+
+class Value(_Group):
+    """One operand, `%x`."""
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         parts.operands[self.group] = [(reader.need("v"), reader.at - 1)]
@@ -124,15 +153,9 @@ class Value:
     def write(self, writing: Writing, op: Operation) -> str:
         return writing.name(_group(op, self.group)[0])
 
-    def present(self, op: Operation) -> bool:
-        return bool(_group(op, self.group))
 
-
-class Values:
+class Values(_Group):
     """Any number of operands between commas, `%x, %y`."""
-
-    def __init__(self, group: str):
-        self.group = group
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         names: list[tuple[str, int]] = []
@@ -145,15 +168,12 @@ class Values:
     def write(self, writing: Writing, op: Operation) -> str:
         return ", ".join(writing.name(v) for v in _group(op, self.group))
 
-    def present(self, op: Operation) -> bool:
-        return bool(_group(op, self.group))
 
-
-class Type:
+class Type(_Group):
     """The type of one operand or result. `short` leaves out the dialect's name, as Triton does in places."""
 
     def __init__(self, group: str, short: str = ""):
-        self.group = group
+        super().__init__(group)
         self.short = short
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
@@ -166,15 +186,9 @@ class Type:
         text = writing.type(_group(op, self.group)[0].type)
         return text.removeprefix(self.short) if self.short else text
 
-    def present(self, op: Operation) -> bool:
-        return bool(_group(op, self.group))
 
-
-class Types:
+class Types(_Group):
     """The types of a group of any size."""
-
-    def __init__(self, group: str):
-        self.group = group
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         parts.types[self.group] = reader.type_list()
@@ -182,11 +196,8 @@ class Types:
     def write(self, writing: Writing, op: Operation) -> str:
         return ", ".join(writing.type(v.type) for v in _group(op, self.group))
 
-    def present(self, op: Operation) -> bool:
-        return bool(_group(op, self.group))
 
-
-class Signature:
+class Signature(Piece):
     """The types of all operands and all results, `(T, T) -> T`."""
 
     def __init__(self, operands: Sequence[str], results: Sequence[str]):
@@ -211,17 +222,32 @@ class Signature:
     def write(self, writing: Writing, op: Operation) -> str:
         return writing.signature(op)
 
-    def present(self, op: Operation) -> bool:
-        return True
+
+class AllTypes(Piece):
+    """The types of all operands in the order of the operation, `T, T, T`."""
+
+    def __init__(self, groups: Sequence[str]):
+        self.groups = groups
+
+    def read(self, reader: ValueReader, parts: Parts) -> None:
+        at = reader.at
+        types = reader.type_list()
+        if len(types) != len(self.groups):
+            reader.fail(f"{len(self.groups)} operands, but {len(types)} types for them", at)
+        for group, type in zip(self.groups, types, strict=True):
+            parts.types[group] = (type,)
+
+    def write(self, writing: Writing, op: Operation) -> str:
+        return ", ".join(writing.type(v.type) for v in op.operands)
 
 
-class Maybe:
+class Maybe(Piece):
     """Pieces that may be absent: they are there if the mark before them is (or, after a mere space, if a value is)."""
 
-    def __init__(self, mark: str, *pieces: Piece | str):
+    def __init__(self, mark: str, pieces: Sequence[Piece]):
         self.mark = mark
         self.key = mark.strip()
-        self.pieces = _pieces(pieces)
+        self.pieces = pieces
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         if reader.accept(self.key) if self.key else reader.kinds[reader.at] == "v":
@@ -236,12 +262,15 @@ class Maybe:
     def present(self, op: Operation) -> bool:
         return all(p.present(op) for p in self.pieces)
 
+    def shown(self) -> set[str]:
+        return _shown(self.pieces)
 
-class Choice:
+
+class Choice(Property):
     """A property that is one of a few words; `default` is what its absence means."""
 
     def __init__(self, prop: str, choices: Mapping[str, IntEnum], default: IntEnum | None = None):
-        self.prop = prop
+        super().__init__(prop)
         self.choices = choices
         self.default = default
         self.word = {int(v): k for k, v in choices.items()}
@@ -262,7 +291,7 @@ class Choice:
         return attribute is not None and (self.default is None or int_value(attribute) != self.default)
 
 
-class Hints:
+class Hints(Piece):
     """Choices in any order, each after its word, `cacheModifier = cg evictionPolicy = evict_last`."""
 
     def __init__(self, **hints: Choice):
@@ -280,15 +309,15 @@ class Hints:
     def write(self, writing: Writing, op: Operation) -> str:
         return "".join(f" {word} = {h.write(writing, op)}" for word, h in self.hints.items() if h.present(op))
 
-    def present(self, op: Operation) -> bool:
-        return True
+    def shown(self) -> set[str]:
+        return _shown([*self.hints.values()])
 
 
-class Flag:
+class Flag(Property):
     """A property that is there or not, as a word of its own."""
 
     def __init__(self, prop: str, word: str):
-        self.prop = prop
+        super().__init__(prop)
         self.word = word
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
@@ -298,15 +327,9 @@ class Flag:
     def write(self, writing: Writing, op: Operation) -> str:
         return f" {self.word}" if self.prop in op.properties else ""
 
-    def present(self, op: Operation) -> bool:
-        return self.prop in op.properties
 
-
-class Text:
+class Text(Property):
     """A property that is a string."""
-
-    def __init__(self, prop: str):
-        self.prop = prop
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         parts.properties[self.prop] = str_attr(unescape(reader.need("s")))
@@ -314,15 +337,9 @@ class Text:
     def write(self, writing: Writing, op: Operation) -> str:
         return quote(op.properties[self.prop].data)  # type: ignore[attr-defined]
 
-    def present(self, op: Operation) -> bool:
-        return self.prop in op.properties
 
-
-class Named:
+class Named(Property):
     """A property that is a reference to a function, `@f`."""
-
-    def __init__(self, prop: str):
-        self.prop = prop
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
         if reader.kinds[reader.at] != "y":
@@ -332,29 +349,8 @@ class Named:
     def write(self, writing: Writing, op: Operation) -> str:
         return symbol_text(op.properties[self.prop].root_reference.data)  # type: ignore[attr-defined]
 
-    def present(self, op: Operation) -> bool:
-        return self.prop in op.properties
 
-
-class Form:
-    """The text of an operation after its name."""
-
-    def __init__(
-        self,
-        pieces: Sequence[Piece | str],
-        infer: Infer,
-        hidden: frozenset[str] = frozenset(),
-        defaults: Mapping[str, Attribute] | None = None,
-    ):
-        self.pieces = _pieces(pieces)
-        self.infer = infer
-        self.hidden = hidden
-        """Properties that the pieces show, and that the attributes in braces leave out."""
-        self.defaults = defaults or {}
-        """Properties that are left out where they have this value."""
-
-
-class Attributes:
+class Attributes(Piece):
     """The attributes in braces, if there are any."""
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
@@ -364,8 +360,71 @@ class Attributes:
     def write(self, writing: Writing, op: Operation) -> str:
         return writing.attributes(op)
 
-    def present(self, op: Operation) -> bool:
-        return True
+
+PROPERTIES: dict[str, Piece] = {}
+"""How properties are shown, by the words that stand for them in forms."""
+
+_PLACE = re.compile(
+    r"%(?P<value>\w+)(?P<several>\.\.\.)?|<(?P<types>(?:->|[^<>])*)>|@(?P<property>\w+)|(?P<attributes>{})"
+    r"|\?\[(?P<mark>\s*(?:->|\w+|[^\w\s%])?\s*)(?P<maybe>[^\]]*)\]"
+)
+
+
+def _pieces(text: str) -> list[Piece]:
+    """The pieces of a form.
+
+    >>> [type(piece).__name__ for piece in _pieces("%ptr[%at...]?[, %mask]{} : <ptr>, <at...> -> <ptr, mask -> r>")]
+    ['Value', 'Mark', 'Values', 'Mark', 'Maybe', 'Attributes', 'Mark', 'Type', 'Mark', 'Types', 'Mark', 'Signature']
+    """
+    pieces: list[Piece] = []
+    at = 0
+    for place in _PLACE.finditer(text):
+        pieces += [Mark(text[at : place.start()])] if place.start() > at else []
+        pieces.append(_piece(place))
+        at = place.end()
+    return [*pieces, Mark(text[at:])] if text[at:] else pieces
+
+
+def _piece(place: re.Match[str]) -> Piece:
+    match place.lastgroup:
+        case "value":
+            return Value(place["value"])
+        case "several":
+            return Values(place["value"])
+        case "property":
+            return PROPERTIES[place["property"]]
+        case "attributes":
+            return Attributes()
+        case "maybe":
+            return Maybe(place["mark"], _pieces(place["maybe"]))
+    operands, arrow, results = place["types"].partition("->")
+    groups = operands.replace(",", " ").split()
+    if arrow:
+        return Signature(groups, results.split())
+    if len(groups) > 1 and not groups[0].endswith(":"):
+        return AllTypes(groups)
+    return Types(groups[0][:-3]) if groups[0].endswith("...") else Type(groups[0].rstrip(":"), *groups[1:])
+
+
+class Form:
+    """The text of an operation after its name; `infer` has the rules for types that it leaves out."""
+
+    def __init__(self, text: str, hidden: str = "", defaults: Mapping[str, Attribute] | None = None, **infer: Rule):
+        self.text = text
+        self.infer = infer
+        self.defaults = defaults or {}
+        """Properties that are left out where they have this value."""
+        self._hidden = hidden
+
+    @cached_property
+    def pieces(self) -> Sequence[Piece]:
+        """Its pieces, in their order."""
+        return _pieces(self.text)
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Properties that the attributes in braces leave out: those that the pieces show, and others."""
+        return frozenset({*self._hidden.split(), "operandSegmentSizes"} | _shown(self.pieces))
 
 
 def words(enum: type[IntEnum], **other: str) -> dict[str, IntEnum]:

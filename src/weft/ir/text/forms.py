@@ -1,7 +1,7 @@
 """How each operation is written: tables for all but the few that hold regions or branch (see `special`).
 
-Three families cover most of them: `SAME` (`op %x, %y : T`), `CASTS` (`op %x : T to U`) and the forms listed piece by
-piece in `FORMS`. To add an operation, add its class to a dialect here, or `register` it, and give it a line below; an
+Three families cover most of them: `SAME` (`op %x, %y : T`), `CASTS` (`op %x : T to U`) and the forms in `FORMS` (see
+`elements`). To add an operation, add its class to a dialect here, or `register` it, and give it a line below; an
 operation without a line is written in MLIR's generic form.
 """
 
@@ -19,25 +19,7 @@ from .. import debugging, extra, tt
 from ..attrs import bool_attr, i32_array, i32_attr
 from ..elementwise import CLASSES
 from ..types import element_of, i1, i32, i64, like, ptr_of
-from .elements import (
-    Attributes,
-    Choice,
-    Flag,
-    Form,
-    Hints,
-    Maybe,
-    Named,
-    Parts,
-    Piece,
-    Rule,
-    Signature,
-    Text,
-    Type,
-    Types,
-    Value,
-    Values,
-    words,
-)
+from .elements import PROPERTIES, Choice, Flag, Form, Hints, Named, Parts, Rule, Text, words
 
 OPERATIONS: dict[str, type[Operation]] = {
     op.name: op
@@ -77,9 +59,14 @@ def _pointee(type: Attribute) -> Attribute:
     return like(type, element.pointee) if isinstance(element, tt.PtrType) else type
 
 
-def _as(group: str) -> Rule:
-    """The same type as another group's."""
-    return lambda parts: (parts.type(group),)
+def same_as(group: str) -> Rule:
+    """The types of another group."""
+    return lambda parts: tuple(parts.types[group])
+
+
+def is_type(type: Attribute) -> Rule:
+    """One type, for the operand or result of the group."""
+    return lambda parts: (type,)
 
 
 def _loaded(group: str) -> Rule:
@@ -92,7 +79,7 @@ def _mask(group: str) -> Rule:
     return lambda parts: (like(_pointee(parts.type(group)), i1),)
 
 
-def _all(type: Attribute, group: str) -> Rule:
+def each_is(type: Attribute, group: str) -> Rule:
     """One type for every operand of a group."""
     return lambda parts: (type,) * len(parts.operands.get(group, ()))
 
@@ -107,26 +94,27 @@ def _base(parts: Parts) -> Sequence[Attribute]:
 # -- the tables ----------------------------------------------------------------------------------------------------
 
 
-def _form(*pieces: Piece | str, hidden: str = "", defaults: dict[str, Attribute] | None = None, **infer: Rule) -> Form:
-    return Form(pieces, infer, frozenset(hidden.split()) | {"operandSegmentSizes"}, defaults or {})
-
-
-ATTRS = Attributes()
-_CACHE = Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE)
-_EVICT = Choice("evict", words(tt.EvictionPolicy, NORMAL="evict_normal"), tt.EvictionPolicy.NORMAL)
-_HINTS = Hints(cacheModifier=_CACHE, evictionPolicy=_EVICT)
-_SEM = Choice("sem", words(tt.MemSemantic, ACQUIRE_RELEASE="acq_rel"))
-_SCOPE = Choice("scope", words(tt.MemSyncScope, SYSTEM="sys"))
-_AXIS = Choice("axis", words(tt.ProgramDim))
-_PRECISION = Choice("inputPrecision", words(tt.InputPrecision), tt.InputPrecision.IEEE)
+PROPERTIES.update(
+    allow_reorder=Flag("allow_reorder", "allow_reorder"),
+    efficient_layout=Flag("efficient_layout", "efficient_layout"),
+    callee=Named("callee"),
+    atomic_rmw_op=Choice("atomic_rmw_op", words(tt.RMWOp, XCHG="exch")),
+    sem=Choice("sem", words(tt.MemSemantic, ACQUIRE_RELEASE="acq_rel")),
+    scope=Choice("scope", words(tt.MemSyncScope, SYSTEM="sys")),
+    axis=Choice("axis", words(tt.ProgramDim)),
+    kind=Choice("kind", words(tt.DescriptorReduceKind)),
+    rounding=Choice("rounding", words(tt.RoundingMode)),
+    propagateNan=Choice("propagateNan", words(tt.PropagateNan)),
+    inputPrecision=Choice("inputPrecision", words(tt.InputPrecision), tt.InputPrecision.IEEE),
+    hints=Hints(
+        cacheModifier=Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE),
+        evictionPolicy=Choice("evict", words(tt.EvictionPolicy, NORMAL="evict_normal"), tt.EvictionPolicy.NORMAL),
+    ),
+    **{prop: Choice(prop, words(tt.ScaleDotElemType)) for prop in ("a_elem_type", "b_elem_type")},
+    **{prop: Text(prop) for prop in ("prefix", "message", "asm_string", "msg")},
+)
 _LOAD_DEFAULTS: dict[str, Attribute] = {"isVolatile": bool_attr(False), "boundaryCheck": i32_array(())}
 _SCALED_DEFAULTS: dict[str, Attribute] = {"lhs_k_pack": bool_attr(True), "rhs_k_pack": bool_attr(True)}
-
-_CAST = (Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result"))
-_PAIR = (Value("lhs"), ", ", Value("rhs"), ATTRS, " : ", Type("lhs"), " -> ", Type("result"))
-_RETURN = (Values("result"), ATTRS, " : ", Types("result"))
-_PROGRAM = (_AXIS, ATTRS, " : ", Type("result"))
-_EXTENDED = (Value("lhs"), ", ", Value("rhs"), ATTRS, " : ", Type("lhs"))
 
 SAME: dict[str, int] = {
     **{name: ROWS[name].arity for name in CLASSES if ROWS[name].kind.how == "same" and name != "tt.clampf"},
@@ -144,150 +132,91 @@ CASTS: dict[str, str] = {
 # fmt: off
 FORMS: dict[str, Form] = {
     # functions and programs
-    "tt.return": _form(ATTRS, Maybe(" ", Values("srcs"), " : ", Types("srcs"))),
-    "tt.call": _form(
-        Named("callee"), "(", Values("args"), ")", ATTRS, " : ", Signature(["args"], ["result"]), hidden="callee",
-    ),
-    "tt.get_program_id": _form(*_PROGRAM, hidden="axis"),
-    "tt.get_num_programs": _form(*_PROGRAM, hidden="axis"),
-    "tt.print": _form(Text("prefix"), ATTRS, Maybe(" : ", Values("args"), " : ", Types("args")), hidden="prefix"),
-    "tt.assert": _form(Value("condition"), ", ", Text("message"), ATTRS, " : ", Type("condition"), hidden="message"),
+    "tt.return": Form("{}?[ %srcs... : <srcs...>]"),
+    "tt.call": Form("@callee(%args...){} : <args -> result>"),
+    "tt.get_program_id": Form("@axis{} : <result>"),
+    "tt.get_num_programs": Form("@axis{} : <result>"),
+    "tt.print": Form("@prefix{}?[ : %args... : <args...>]"),
+    "tt.assert": Form("%condition, @message{} : <condition>"),
     # element by element
-    "tt.addptr": _form(
-        Value("ptr"), ", ", Value("offset"), ATTRS, " : ", Type("result"), ", ", Type("offset"), ptr=_as("result"),
+    "tt.addptr": Form("%ptr, %offset{} : <result>, <offset>", ptr=same_as("result")),
+    "tt.fp_to_fp": Form("%src{}?[, rounding = @rounding] : <src> -> <result>"),
+    "tt.clampf": Form(
+        "%x, %min, %max, propagateNan = @propagateNan{} : <result>",
+        x=same_as("result"), min=same_as("result"), max=same_as("result"),
     ),
-    "tt.fp_to_fp": _form(
-        Value("src"), ATTRS, Maybe(", ", "rounding", " = ", Choice("rounding", words(tt.RoundingMode))), " : ",
-        Type("src"), " -> ", Type("result"), hidden="rounding",
-    ),
-    "tt.clampf": _form(
-        Value("x"), ", ", Value("min"), ", ", Value("max"), ", ", "propagateNan", " = ",
-        Choice("propagateNan", words(tt.PropagateNan)), ATTRS, " : ", Type("result"), hidden="propagateNan",
-        x=_as("result"), min=_as("result"), max=_as("result"),
-    ),
-    "math.fpowi": _form(
-        Value("lhs"), ", ", Value("rhs"), ATTRS, " : ", Type("lhs"), ", ", Type("rhs"), result=_as("lhs"),
-    ),
-    "arith.mulsi_extended": _form(*_EXTENDED, rhs=_as("lhs"), low=_as("lhs"), high=_as("lhs")),
-    "arith.mului_extended": _form(*_EXTENDED, rhs=_as("lhs"), low=_as("lhs"), high=_as("lhs")),
+    "math.fpowi": Form("%lhs, %rhs{} : <lhs>, <rhs>", result=same_as("lhs")),
+    "arith.mulsi_extended": Form("%lhs, %rhs{} : <lhs>", rhs=same_as("lhs"), low=same_as("lhs"), high=same_as("lhs")),
+    "arith.mului_extended": Form("%lhs, %rhs{} : <lhs>", rhs=same_as("lhs"), low=same_as("lhs"), high=same_as("lhs")),
     # shapes
-    "tt.make_range": _form(ATTRS, " : ", Type("result")),
-    "tt.splat": _form(*_CAST),
-    "tt.broadcast": _form(*_CAST),
-    "tt.expand_dims": _form(*_CAST),
-    "tt.trans": _form(*_CAST),
-    "tt.unsplat": _form(Value("src"), ATTRS, " : ", Type("src"), result=lambda parts: (element_of(parts.type("src")),)),
-    "tt.reshape": _form(
-        Value("src"), Flag("allow_reorder", "allow_reorder"), Flag("efficient_layout", "efficient_layout"), ATTRS,
-        " : ", Type("src"), " -> ", Type("result"), hidden="allow_reorder efficient_layout",
-    ),
-    "tt.cat": _form(*_PAIR, rhs=_as("lhs")),
-    "tt.join": _form(*_PAIR, rhs=_as("lhs")),
-    "tt.split": _form(Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("outLHS"), outRHS=_as("outLHS")),
+    "tt.make_range": Form("{} : <result>"),
+    "tt.splat": Form("%src{} : <src> -> <result>"),
+    "tt.broadcast": Form("%src{} : <src> -> <result>"),
+    "tt.expand_dims": Form("%src{} : <src> -> <result>"),
+    "tt.trans": Form("%src{} : <src> -> <result>"),
+    "tt.unsplat": Form("%src{} : <src>", result=lambda parts: (element_of(parts.type("src")),)),
+    "tt.reshape": Form("%src@allow_reorder@efficient_layout{} : <src> -> <result>"),
+    "tt.cat": Form("%lhs, %rhs{} : <lhs> -> <result>", rhs=same_as("lhs")),
+    "tt.join": Form("%lhs, %rhs{} : <lhs> -> <result>", rhs=same_as("lhs")),
+    "tt.split": Form("%src{} : <src> -> <outLHS>", outRHS=same_as("outLHS")),
     # memory
-    "tt.load": _form(
-        Value("ptr"), Maybe(", ", Value("mask")), Maybe(", ", Value("other")), _HINTS, ATTRS, " : ", Type("ptr"),
-        hidden="cache evict", defaults=_LOAD_DEFAULTS, mask=_mask("ptr"), other=_loaded("ptr"), result=_loaded("ptr"),
+    "tt.load": Form(
+        "%ptr?[, %mask]?[, %other]@hints{} : <ptr>",
+        defaults=_LOAD_DEFAULTS, mask=_mask("ptr"), other=_loaded("ptr"), result=_loaded("ptr"),
     ),
-    "tt.store": _form(
-        Value("ptr"), ", ", Value("value"), Maybe(", ", Value("mask")), _HINTS, ATTRS, " : ", Type("ptr"),
-        hidden="cache evict", defaults=_LOAD_DEFAULTS, value=_loaded("ptr"), mask=_mask("ptr"),
+    "tt.store": Form(
+        "%ptr, %value?[, %mask]@hints{} : <ptr>",
+        defaults=_LOAD_DEFAULTS, value=_loaded("ptr"), mask=_mask("ptr"),
     ),
-    "tt.atomic_rmw": _form(
-        Choice("atomic_rmw_op", words(tt.RMWOp, XCHG="exch")), ", ", _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ",
-        Value("val"), Maybe(", ", Value("mask")), ATTRS, " : ", Signature(["ptr", "val", "mask"], ["result"]),
-        hidden="atomic_rmw_op sem scope",
+    "tt.atomic_rmw": Form("@atomic_rmw_op, @sem, @scope, %ptr, %val?[, %mask]{} : <ptr, val, mask -> result>"),
+    "tt.atomic_cas": Form("@sem, @scope, %ptr, %cmp, %val{} : <ptr, cmp, val -> result>"),
+    "tt.atomic_load": Form("@sem, @scope, %ptr?[, %mask]{} : <ptr, mask -> result>"),
+    "tt.atomic_store": Form("@sem, @scope, %ptr, %value?[, %mask]{} : <ptr>", value=_loaded("ptr"), mask=_mask("ptr")),
+    "tt.atomic_poll": Form(
+        "@sem, @scope, %ptr, %expected?[ timeout %timeout]{} : <ptr>, <expected> -> <result>",
+        timeout=is_type(i64),
     ),
-    "tt.atomic_cas": _form(
-        _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("cmp"), ", ", Value("val"), ATTRS, " : ",
-        Signature(["ptr", "cmp", "val"], ["result"]), hidden="sem scope",
+    "tt.make_tensor_ptr": Form(
+        "%base, [%shape...], [%strides...], [%offsets...]{} : <result: !tt.ptr>",
+        base=_base, shape=each_is(i64, "shape"), strides=each_is(i64, "strides"), offsets=each_is(i32, "offsets"),
     ),
-    "tt.atomic_load": _form(
-        _SEM, ", ", _SCOPE, ", ", Value("ptr"), Maybe(", ", Value("mask")), ATTRS, " : ",
-        Signature(["ptr", "mask"], ["result"]), hidden="sem scope",
+    "tt.advance": Form(
+        "%ptr, [%offsets...]{} : <result: !tt.ptr>", ptr=same_as("result"), offsets=each_is(i32, "offsets"),
     ),
-    "tt.atomic_store": _form(
-        _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("value"), Maybe(", ", Value("mask")), ATTRS, " : ",
-        Type("ptr"), hidden="sem scope", value=_loaded("ptr"), mask=_mask("ptr"),
+    "tt.make_tensor_descriptor": Form(
+        "%base, [%shape...], [%strides...]{} : <base: !tt.ptr>, <result: !tt.tensordesc>",
+        shape=each_is(i32, "shape"), strides=each_is(i64, "strides"),
     ),
-    "tt.atomic_poll": _form(
-        _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("expected"), Maybe(" timeout ", Value("timeout")), ATTRS,
-        " : ", Type("ptr"), ", ", Type("expected"), " -> ", Type("result"), hidden="sem scope",
-        timeout=lambda parts: (i64,),
-    ),
-    "tt.make_tensor_ptr": _form(
-        Value("base"), ", [", Values("shape"), "], [", Values("strides"), "], [", Values("offsets"), "]", ATTRS,
-        " : ", Type("result", "!tt.ptr"), base=_base, shape=_all(i64, "shape"), strides=_all(i64, "strides"),
-        offsets=_all(i32, "offsets"),
-    ),
-    "tt.advance": _form(
-        Value("ptr"), ", [", Values("offsets"), "]", ATTRS, " : ", Type("result", "!tt.ptr"), ptr=_as("result"),
-        offsets=_all(i32, "offsets"),
-    ),
-    "tt.make_tensor_descriptor": _form(
-        Value("base"), ", [", Values("shape"), "], [", Values("strides"), "]", ATTRS, " : ", Type("base", "!tt.ptr"),
-        ", ", Type("result", "!tt.tensordesc"), shape=_all(i32, "shape"), strides=_all(i64, "strides"),
-    ),
-    "tt.descriptor_load": _form(
-        Value("desc"), "[", Values("indices"), "]", _HINTS, ATTRS, " : ", Type("desc"), " -> ",
-        Type("result"), hidden="cache evict", indices=_all(i32, "indices"),
-    ),
-    "tt.descriptor_store": _form(
-        Value("desc"), "[", Values("indices"), "], ", Value("src"), ATTRS, " : ", Type("desc"),
-        ", ", Type("src"), indices=_all(i32, "indices"),
-    ),
-    "tt.descriptor_reduce": _form(
-        Choice("kind", words(tt.DescriptorReduceKind)), ", ", Value("desc"), "[", Values("indices"), "], ",
-        Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"), hidden="kind",
-        indices=_all(i32, "indices"),
-    ),
-    "tt.descriptor_gather": _form(
-        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "]", ATTRS, " : ",
-        Signature(["desc", "x_offsets", "y_offset"], ["result"]),
-    ),
-    "tt.descriptor_scatter": _form(
-        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "], ", Value("src"), ATTRS, " : ",
-        Type("desc"), ", ", Type("x_offsets"), ", ", Type("y_offset"), ", ", Type("src"),
-    ),
+    "tt.descriptor_load": Form("%desc[%indices...]@hints{} : <desc> -> <result>", indices=each_is(i32, "indices")),
+    "tt.descriptor_store": Form("%desc[%indices...], %src{} : <desc>, <src>", indices=each_is(i32, "indices")),
+    "tt.descriptor_reduce": Form("@kind, %desc[%indices...], %src{} : <desc>, <src>", indices=each_is(i32, "indices")),
+    "tt.descriptor_gather": Form("%desc[%x_offsets, %y_offset]{} : <desc, x_offsets, y_offset -> result>"),
+    "tt.descriptor_scatter": Form("%desc[%x_offsets, %y_offset], %src{} : <desc>, <x_offsets>, <y_offset>, <src>"),
     # many elements at once
-    "tt.dot": _form(
-        Value("a"), ", ", Value("b"), ", ", Value("c"), Maybe(", ", "inputPrecision", " = ", _PRECISION), ATTRS,
-        " : ", Type("a"), " * ", Type("b"), " -> ", Type("d"), hidden="inputPrecision",
-        defaults={"maxNumImpreciseAcc": i32_attr(0)}, c=_as("d"),
+    "tt.dot": Form(
+        "%a, %b, %c?[, inputPrecision = @inputPrecision]{} : <a> * <b> -> <d>",
+        defaults={"maxNumImpreciseAcc": i32_attr(0)}, c=same_as("d"),
     ),
-    "tt.dot_scaled": _form(
-        Value("a"), Maybe(" scale ", Value("a_scale")), ", ", Value("b"), Maybe(" scale ", Value("b_scale")), ", ",
-        Value("c"), " lhs = ", Choice("a_elem_type", words(tt.ScaleDotElemType)), " rhs = ",
-        Choice("b_elem_type", words(tt.ScaleDotElemType)), ATTRS, " : ", Type("a"), Maybe(", ", Type("a_scale")),
-        " * ", Type("b"), Maybe(", ", Type("b_scale")), " -> ", Type("d"), hidden="a_elem_type b_elem_type",
-        defaults=_SCALED_DEFAULTS, c=_as("d"),
+    "tt.dot_scaled": Form(
+        "%a?[ scale %a_scale], %b?[ scale %b_scale], %c lhs = @a_elem_type rhs = @b_elem_type{} : <a>?[, "
+        "<a_scale>] * <b>?[, <b_scale>] -> <d>",
+        defaults=_SCALED_DEFAULTS, c=same_as("d"),
     ),
-    "tt.reduce.return": _form(*_RETURN),
-    "tt.scan.return": _form(*_RETURN),
-    "tt.map_elementwise.return": _form(ATTRS, Maybe(" ", Values("result"), " : ", Types("result"))),
-    "tt.extern_elementwise": _form(Values("srcs"), ATTRS, " : ", Signature(["srcs"], ["result"])),
-    "tt.elementwise_inline_asm": _form(
-        Text("asm_string"), ATTRS, Maybe(" ", Values("args"), " : ", Types("args")), " -> ", Types("result"),
-        hidden="asm_string",
-    ),
-    "tt.histogram": _form(
-        Value("src"), Maybe(", ", Value("mask")), ATTRS, " : ", Type("src"), " -> ", Type("result"),
-        mask=lambda parts: (like(parts.type("src"), i1),),
-    ),
-    "tt.gather": _form(
-        Value("src"), "[", Value("indices"), "]", ATTRS, " : ", Signature(["src", "indices"], ["result"]),
-    ),
+    "tt.reduce.return": Form("%result...{} : <result...>"),
+    "tt.scan.return": Form("%result...{} : <result...>"),
+    "tt.map_elementwise.return": Form("{}?[ %result... : <result...>]"),
+    "tt.extern_elementwise": Form("%srcs...{} : <srcs -> result>"),
+    "tt.elementwise_inline_asm": Form("@asm_string{}?[ %args... : <args...>] -> <result...>"),
+    "tt.histogram": Form("%src?[, %mask]{} : <src> -> <result>", mask=lambda parts: (like(parts.type("src"), i1),)),
+    "tt.gather": Form("%src[%indices]{} : <src, indices -> result>"),
     # other dialects
-    "scf.yield": _form(ATTRS, Maybe(" ", Values("arguments"), " : ", Types("arguments"))),
-    "scf.condition": _form(
-        "(", Value("condition"), ")", ATTRS, Maybe(" ", Values("args"), " : ", Types("args")),
-        condition=lambda parts: (i1,),
-    ),
-    "cf.assert": _form(Value("arg"), ", ", Text("msg"), ATTRS, hidden="msg", arg=lambda parts: (i1,)),
-    "ub.poison": _form(ATTRS, " : ", Type("result"), hidden="value"),
-    "ub.unreachable": _form(ATTRS),
-    "llvm.intr.assume": _form(Value("cond"), ATTRS, " : ", Type("cond"), defaults={"op_bundle_sizes": i32_array(())}),
-    "gpu.barrier": _form(ATTRS),
+    "scf.yield": Form("{}?[ %arguments... : <arguments...>]"),
+    "scf.condition": Form("(%condition){}?[ %args... : <args...>]", condition=is_type(i1)),
+    "cf.assert": Form("%arg, @msg{}", arg=is_type(i1)),
+    "ub.poison": Form("{} : <result>", hidden="value"),
+    "ub.unreachable": Form("{}"),
+    "llvm.intr.assume": Form("%cond{} : <cond>", defaults={"op_bundle_sizes": i32_array(())}),
+    "gpu.barrier": Form("{}"),
 }
 # fmt: on
 

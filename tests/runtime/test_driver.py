@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, job_code, native, pool_layout, signals
+from weft.backends.cpu import driver, job_code, native_code, places, pool_layout, signals
 from weft.backends.cpu import pool as pool_module
 from weft.base import DeviceAssertionError
 
@@ -148,13 +148,14 @@ def test_each_thread_has_a_part_of_its_own() -> None:
     number = "  %n.p = getelementptr i8, ptr %state, i64 36\n  %v1 = load i32, ptr %n.p\n"
     launch = build(BODY.replace("PRINT", "").replace("  %v1 = add i32 %v, 1\n", number)).launcher("Qqq")
     out = np.zeros(400, np.int32)
-    for _ in range(300):  # on a busy machine the worker is seldom there from the beginning
+    until = time.monotonic() + 30
+    while time.monotonic() < until:  # on a busy machine the worker is seldom there from the beginning
         launch(400, 1, 1, out.ctypes.data, 100, -1)
         if out[0] == 0 and out[-1] == 1 and np.count_nonzero(np.diff(out)) == 1:
             break
     else:
         pytest.fail("two threads never had a part each")
-    assert 150 < np.count_nonzero(out) < 250, "halves"
+    assert 100 < np.count_nonzero(out) < 300, "halves"
 
 
 def test_tiny_launches_wake_nobody() -> None:
@@ -290,7 +291,7 @@ def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform:
     monkeypatch.setattr(sys, "platform", platform)
     for module in (job_code, signals):
         monkeypatch.setattr(module, "LONG", long)
-    text = native._native_ir("amd64", platform == "win32", signals.Signals())
+    text = places.declared(native_code.text(signals.Signals(), "amd64"))
     module = llvm.parse_assembly(text)
     module.verify()
     assert {"weft_run", "weft_grid", "weft_help", "weft_poll", "weft_print"} <= {f.name for f in module.functions}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft import machines
-from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
+from weft.backends.cpu.driver import get_num_threads, host_cpu, set_native_store, set_num_threads, set_scratch_limit
 from weft.base import Unsupported, load
 from weft.machines.vendors import after_joining, vendors_with
 
@@ -24,6 +24,7 @@ __all__ = [
     "get_num_threads",
     "host_cpu",
     "is_gpu",
+    "set_native_store",
     "set_num_threads",
     "set_scratch_limit",
     "target_of_arch",

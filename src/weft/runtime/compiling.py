@@ -283,6 +283,7 @@ def compile(
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
+    compiler.set_native_store(_native_store)
     knobs.weft.apply()
     values = _with_knobs(options)
     if isinstance(src, (str, os.PathLike)):
@@ -335,6 +336,12 @@ def compile(
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     _tell(kernel)
     return kernel
+
+
+def _native_store() -> tuple[Any, str] | None:
+    """Where the native code of launches is kept, as kernels are: a store, and what tells one compiler from another."""
+    store = default_store()
+    return None if store is None or knobs.compilation.always_compile else (store, compiler_key())
 
 
 def _with_knobs(options: Any) -> dict[str, Any]:

@@ -31,7 +31,9 @@ from .launch import descriptor_rank, runtime_leaves
 from .specialize import COARSE
 
 AFTER = 32
-"""Launches until the first plan: the native function takes ten milliseconds to make, once in a process."""
+"""Launches until the first plan, where the native function has to be made for it: that takes tens of milliseconds."""
+SOON = 3
+"""Launches until the first plan, where it is there or was kept: a plan takes as long as a dozen launches save."""
 MOST_PLANS = 4
 """Plans of a kernel, looked at one after the other; the oldest goes."""
 
@@ -87,7 +89,8 @@ class Prepared:
         """The general way, and now and then a plan of it."""
         compiled = self._general(grid, *args, **kwargs)
         self._calls = calls_ = self._calls + 1
-        if calls_ >= AFTER and (calls_ < 4 * AFTER or not calls_ & (calls_ - 1)):
+        often = calls_ >= AFTER and (calls_ < 4 * AFTER or not calls_ & (calls_ - 1))
+        if often or (calls_ == SOON and calls.at_hand()):
             try:
                 plan = _Writer(self._kernel, compiled).plan(args, kwargs)
             except _NoPlan:

@@ -28,12 +28,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from weft.base import load
 
-from .loader import loader
+from .native import native
+from .places import kept, load_native, made
 
 MOST_SLOTS, MOST_ARRAYS = 64, 16
 
@@ -106,27 +106,32 @@ class _MethodDef(ctypes.Structure):
 
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002
 _method: _MethodDef | None = None
+_keep_loaded: list[Any] = []
 
 
 def function(book: bytearray, keep: list[Any]) -> Callable[..., Any]:
     """The function of a book (`Book.SIZE` words); it keeps the book, and what `keep` holds."""
-    global _method
-    if _method is None:
-        _method = _MethodDef(b"launch", _native(), _FASTCALL | _KEYWORDS, None)
+    method = _method or _load(kept("launches") or _made())
     new = ctypes.PYFUNCTYPE(ctypes.py_object, _ptr, ctypes.py_object, _ptr)(("PyCFunction_NewEx", ctypes.pythonapi))
-    made: Callable[..., Any] = new(ctypes.addressof(_method), (book, keep), None)
-    return made
+    launch: Callable[..., Any] = new(ctypes.addressof(method), (book, keep), None)
+    return launch
 
 
-_keep_loaded: list[Any] = []
+def at_hand() -> bool:
+    """Whether the native function need not be made: it is there, or was kept by another process."""
+    if _method is None and (code := kept("launches")) is not None:
+        _load(code)
+    return _method is not None
 
 
-def _native() -> int:
-    """The address of the native function, compiled when first asked for."""
-    text = load("weft.backends.cpu.calls_code").text()  # with what writes LLVM IR, which few processes need
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
-    module = llvm.parse_assembly(text)
-    module.verify()
-    tracker, (address,) = loader().load(machine.emit_object(module), ["weft_call"])
+def _made() -> tuple[bytes, list[str]]:
+    return made("launches", load("weft.backends.cpu.calls_code").text())  # with what writes LLVM IR, which few need
+
+
+def _load(code: tuple[bytes, list[str]]) -> _MethodDef:
+    global _method
+    native()  # which says where its functions are
+    tracker, (address,) = load_native(*code, ["weft_call"])
     _keep_loaded.append(tracker)
-    return address
+    _method = _MethodDef(b"launch", address, _FASTCALL | _KEYWORDS, None)
+    return _method

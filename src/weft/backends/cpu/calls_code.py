@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from weft.backends.llvm.emit import Module
 from weft.backends.llvm.values import DOUBLE, I1, I8, I32, I64, PTR, Value, const
 
@@ -11,7 +9,6 @@ from .calls import MOST_ARRAYS, MOST_SLOTS, Book, Check, Plan
 from .calls_match import write_integer, write_match, write_span
 from .calls_writer import NULL, Writer, at, i64, object_at, python
 from .engine import Record
-from .native import native
 from .pool import scratch
 from .state import STATE_BYTES
 
@@ -21,7 +18,7 @@ MOST_GRID = ((1 << 31) - 1, 65535, 65535)
 
 
 def text() -> str:
-    """The module, with addresses of this process in it."""
+    """The module."""
     module = Module()
     write_integer(module)
     write_span(module)
@@ -172,7 +169,7 @@ def _write_run(module: Module) -> None:
 
 def _take(w: Writer, plan: Value, needed: Value, mine: Value, bytes_: Value) -> None:
     """Take a free block of scratch memory; have Python make one where none is free or large enough."""
-    f, free = w.f, at(ctypes.addressof(scratch.words))
+    f, free = w.f, at("words scratch")
     find, made, taken, ready = (f.new_label(n) for n in ("find", "make", "taken", "room"))
     f.cond_br(w.eq(needed, i64(0)), ready, find)
     f.start(find)
@@ -193,7 +190,7 @@ def _take(w: Writer, plan: Value, needed: Value, mine: Value, bytes_: Value) -> 
 
 def _give(w: Writer, mine: Value, bytes_: Value) -> None:
     """Put a block of scratch memory back, unless enough are free."""
-    f, free = w.f, at(ctypes.addressof(scratch.words))
+    f, free = w.f, at("words scratch")
     count = f.load(I64, free)
 
     def push() -> None:
@@ -208,16 +205,15 @@ def _give(w: Writer, mine: Value, bytes_: Value) -> None:
 def _run_programs(w: Writer, plan: Value, state: Value, slots: Value, total: Value, mine: Value) -> None:
     """Run all programs of a state, with workers where they pay, without the interpreter's lock where it takes long."""
     f, record, needed = w.f, w.word(plan, Plan.RECORD, PTR), w.word(plan, Plan.SCRATCH)
-    codes = native().addresses
     again = f.new_label("again")
     f.br(again)
     f.start(again)
     left = f.sub(total, f.load(I64, state))
-    wanted = w.call_at(at(codes["wanted"]), I64, record, left)
+    wanted = w.call_at(at("code wanted"), I64, record, left)
     alone, helped = f.new_label("alone"), f.new_label("helped")
     f.cond_br(f.icmp("sgt", wanted, i64(0)), helped, alone)
     f.start(helped)
-    w.if_(f.icmp("ne", w.call_at(at(codes["ready"]), I32, needed), const(I32, 0)), alone)
+    w.if_(f.icmp("ne", w.call_at(at("code ready"), I32, needed), const(I32, 0)), alone)
     _tell(w, w.word(plan, Plan.PREPARE, PTR), needed, "unprepared")
     f.br(alone)
     f.start(alone)
@@ -232,7 +228,7 @@ def _run_programs(w: Writer, plan: Value, state: Value, slots: Value, total: Val
         f.store(w.call("PyEval_SaveThread", PTR), thread)
 
     f.when(f.emit(I1, f"xor {kept}, true"), leave)
-    more = w.call_at(at(codes["grid"]), I32, record, slots, state, f.load(PTR, mine), wanted)
+    more = w.call_at(at("code grid"), I32, record, slots, state, f.load(PTR, mine), wanted)
     f.when(f.icmp("ne", f.load(PTR, thread), NULL), lambda: w.do("PyEval_RestoreThread", f.load(PTR, thread)))
     f.store(NULL, thread)
     w.if_(f.icmp("ne", more, const(I32, 0)), again)

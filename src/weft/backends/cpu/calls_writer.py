@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -10,20 +9,22 @@ from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I64, PTR, Value, const
 
 from .calls import TYPE
+from .places import place
 
 
-def at(address: int) -> Value:
-    return Value(PTR, f"inttoptr (i64 {address} to ptr)")
+def at(name: str) -> Value:
+    """What has a name in every process (`places`)."""
+    return Value(PTR, place(name))
 
 
 def python(name: str) -> Value:
     """A function of Python's C interface."""
-    return at(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
+    return at(f"python {name}")
 
 
 def object_at(value: Any) -> Value:
-    """An object that lives as long as the process."""
-    return at(id(value))
+    """A builtin object."""
+    return at(f"object {getattr(value, '__name__', value)}")
 
 
 def i64(value: int) -> Value:

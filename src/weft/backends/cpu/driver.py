@@ -24,10 +24,11 @@ from weft.base import LaunchError, load
 from .engine import Record
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, tiles_are_granted, usable_cores
-from .job_code import ALL
 from .loader import loader
 from .native import native
+from .places import set_native_store
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
+from .pool_layout import ALL
 from .state import STATE_BYTES, STATE_FORMAT
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "get_num_threads",
     "host_cpu",
     "llvm_version",
+    "set_native_store",
     "set_num_threads",
     "set_scratch_limit",
     "usable_cores",

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import ctypes
 
+from .places import give
+
 
 class Engine:
     """Words that all launches of a process look at."""
@@ -47,6 +49,7 @@ class Engine:
 
 
 ENGINE = Engine()
+give("words engine", ctypes.addressof(ENGINE.words))
 
 
 class Record:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from . import pool_layout as pool
-from .engine import ENGINE, Engine, Record
-from .job_code import ALL
+from .engine import Engine, Record
+from .places import words_at
 
 UNKNOWN_NS = 50_000_000
 """What a program is taken to cost where nothing is known and there is a thread for each."""
@@ -39,14 +37,14 @@ declare i64 @llvm.smax.i64(i64, i64)
 """  # with those of `job_code`
 
 
-def engine_ir(core: int) -> str:
-    """All functions; `core` is the address of what tells the core of its caller, or 0."""
+def engine_ir(core: str) -> str:
+    """All functions; `core` is the function that tells the core of its caller, or nothing."""
     together = _wanted(), _ready(core), _together()
     return "\n".join((_DECLARED, _ASLEEP, _AWAKE, *together, _PARTS, _measured(), _note(), _try(), _alone(), _grid()))
 
 
 def _word(k: int) -> str:
-    return f"inttoptr (i64 {ctypes.addressof(ENGINE.words) + 8 * k} to ptr)"
+    return words_at("words engine", k)
 
 
 def _double(value: float) -> str:
@@ -169,9 +167,9 @@ done:
 """How many workers are awake, of the first: those take part in every launch that has any, so they do if any does."""
 
 
-def _ready(core: int) -> str:
+def _ready(core: str) -> str:
     """Whether there are workers, with room, on cores other than the caller's that were looked at lately."""
-    here = f"call i32 inttoptr (i64 {core} to ptr)()" if core else "add i32 -1, 0"
+    here = f"call i32 {core}()" if core else "add i32 -1, 0"
     return f"""define i32 @weft_ready(i64 %needed) {{
 entry:
   %pool = load ptr, ptr {_word(Engine.POOL)}
@@ -323,7 +321,7 @@ share:
   call void @weft_wake(ptr %pool, i64 0)
   %begun = call i64 @weft_time()
   %ran = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 0, i64 %parts, i64 {ALL})
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 0, i64 %parts, i64 {pool.ALL})
   %ended = call i64 @weft_time()
   call void @weft_end(ptr %pool, i64 %count)
   store atomic i64 0, ptr %busy release, align 8
@@ -423,7 +421,7 @@ pieced:
   %piece = call i64 @llvm.smax.i64(i64 %cut, i64 1)
   store i64 %piece, ptr %chunk.p
   %part = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {ALL})
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {pool.ALL})
   br label %note
 whole:
   store i64 %left, ptr %chunk.p

@@ -16,8 +16,6 @@ from .pool_text import SPIN_NS, SPINS, Text
 from .signals import INTERVAL_NS, LEAVE, LONG
 from .state import ERROR, ERROR_PID, STATE_BYTES, THREADS, TOTAL, WHOLE
 
-ALL = (1 << 63) - 1
-
 _DECLARED = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
@@ -56,7 +54,7 @@ run:
   {t.put(pool.OPEN, "%many")}
   {t.unlock()}
   call void @weft_wake(ptr %pool, i64 0)
-  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {ALL})
+  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {pool.ALL})
   {t.lock()}
   {t.put(pool.OPEN, "0")}
   {t.at("guests", pool.GUESTS)}

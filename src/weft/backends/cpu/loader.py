@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import mmap
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -14,6 +16,8 @@ from weft.base import CompilerCrash
 
 LOADING_BYTES = 1 << 20
 """What linking an object takes beside twice its size."""
+
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
 def _check_memory(size: int, name: str) -> None:
@@ -37,14 +41,16 @@ class Loader:
         # CUDA), two can lie farther apart than an offset of 32 bits reaches, which ends the process. This asks once.
         self._lljit = llvm.create_lljit_compiler(self._machine, use_jit_link=True, suppress_errors=True)
 
-    def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
-        """Link an object file; a handle to keep, and the addresses of `names`."""
+    def load(self, code: bytes, names: Sequence[str], places: Mapping[str, int] = _NONE) -> tuple[Any, list[int]]:
+        """Link an object file that may refer to `places`; a handle to keep, and the addresses of `names`."""
         _check_memory(len(code), names[0])
         with self._lock:
             self._count += 1
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
             for name in names:
                 builder = builder.export_symbol(name)
+            for name, address in places.items():
+                builder = builder.import_symbol(name, address)
             with told(code, "loading", names[0]):
                 try:
                     tracker = builder.link(self._lljit, f"weft.{self._count}")
@@ -54,7 +60,10 @@ class Loader:
 
     def compile(self, text: str) -> bytes:
         """The object of a module of LLVM IR, not optimised: for native code that serves every kernel."""
-        machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
+        # What it refers to may be anywhere; where objects have no table of addresses, it refers to all by 64 bits.
+        model = "large" if sys.platform == "win32" else "small"
+        target = llvm.Target.from_default_triple()
+        machine = target.create_target_machine(opt=0, reloc="pic", codemodel=model, jit=True)
         module = llvm.parse_assembly(text)
         module.verify()
         code: bytes = machine.emit_object(module)

@@ -1,41 +1,25 @@
-"""Native code that serves every kernel: workers (`worker_code`), their jobs (`job_code`), how a
-grid is run (`engine_code`), signals.
-
-The code is LLVM IR, so that it exists wherever LLVM does; locks and condition variables are the system's.
-"""
+"""Native code that serves every kernel (`native_code`), callable; made by the first process, and kept with kernels."""
 
 from __future__ import annotations
 
 import ctypes
-import platform
 import sys
 import threading
 
-from . import loader as loader_module
-from .engine_code import engine_ir
-from .job_code import jobs_ir
-from .loader import Loader, loader
-from .pool_layout import BROADCAST_FN, LOCK_FN, NAP_FN, SIGNAL_FN, UNLOCK_FN, WAIT_FN
-from .pool_text import Text
-from .signals import Signals
-from .worker_code import workers_ir
+from weft.base import load
 
-__all__ = ["Loader", "Native", "after_fork", "loader", "native", "system_functions"]
+from . import loader as loader_module
+from .places import give, kept, load_native, made, system_function
+from .pool_layout import BROADCAST_FN, LOCK_FN, NAP_FN, SIGNAL_FN, UNLOCK_FN, WAIT_FN
+from .signals import Signals
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 
 
-def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
-    """What workers do, the two ends of a job, the caller's part, and how a grid is run, as LLVM IR."""
-    t = Text(machine, windows)
-    return "\n".join((signals.ir(), workers_ir(t), jobs_ir(t, windows), engine_ir(core_function())))
-
-
 def system_functions() -> dict[int, int]:
     """Offsets in the pool and the addresses of the functions of the system that lock, wait and wake."""
     if sys.platform == "win32":
-        library = ctypes.WinDLL("kernel32")
         names = {
             LOCK_FN: "AcquireSRWLockExclusive",
             UNLOCK_FN: "ReleaseSRWLockExclusive",
@@ -45,7 +29,6 @@ def system_functions() -> dict[int, int]:
             BROADCAST_FN: "WakeAllConditionVariable",
         }
     else:
-        library = ctypes.CDLL(None)
         names = {
             LOCK_FN: "pthread_mutex_lock",
             UNLOCK_FN: "pthread_mutex_unlock",
@@ -54,13 +37,7 @@ def system_functions() -> dict[int, int]:
             SIGNAL_FN: "pthread_cond_signal",
             BROADCAST_FN: "pthread_cond_broadcast",
         }
-    return {offset: ctypes.cast(getattr(library, name), _ptr).value or 0 for offset, name in names.items()}
-
-
-def core_function() -> int:
-    """The address of the system's function that tells the core on which its caller runs; 0 where there is none."""
-    here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
-    return 0 if here is None else ctypes.cast(here, _ptr).value or 0
+    return {offset: system_function(name) for offset, name in names.items()}
 
 
 _TABLE = ("poll", "print", "time")
@@ -70,12 +47,11 @@ _TABLE = ("poll", "print", "time")
 class Native:
     """The functions of `_native_ir`, callable."""
 
-    def __init__(self, linker: Loader) -> None:
-        windows = sys.platform == "win32"
+    def __init__(self) -> None:
         self.signals = Signals()
         names = [f"weft_{name}" for name in ("worker", "guest", "run", "wanted", "ready", "grid", "stop", *_TABLE)]
-        code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
-        self._keep, addresses = linker.load(code, names)
+        code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text(self.signals))
+        self._keep, addresses = load_native(*code, names)
         worker, guest, run, wanted, ready, grid, stop, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr, _i64)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
@@ -84,9 +60,10 @@ class Native:
         self.ready = ctypes.PYFUNCTYPE(ctypes.c_int32, _i64)(ready)
         self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(grid)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
-        self.addresses = {"wanted": wanted, "ready": ready, "grid": grid}
-        for place, address in enumerate(table):
-            self.signals.table[place] = address
+        for name, address in (("wanted", wanted), ("ready", ready), ("grid", grid)):
+            give(f"code {name}", address)
+        for k, address in enumerate(table):
+            self.signals.table[k] = address
 
 
 _setup_lock = threading.RLock()
@@ -99,7 +76,7 @@ def native() -> Native:
     if _native_instance is None:
         with _setup_lock:
             if _native_instance is None:
-                _native_instance = Native(loader())
+                _native_instance = Native()
     return _native_instance
 
 

@@ -24,6 +24,7 @@ from . import native
 from . import pool_layout as at
 from .engine import ENGINE
 from .host import host_cpu, usable_cores
+from .places import give
 from .watch import Watch
 
 _i64 = ctypes.c_int64
@@ -81,6 +82,7 @@ class _Scratch:
 
 
 scratch = _Scratch()
+give("words scratch", ctypes.addressof(scratch.words))
 
 
 class Pool:
@@ -184,7 +186,7 @@ class Pool:
         of a virtual machine do not seem so: for milliseconds worker and caller would share one core while others have
         nothing to do.
         """
-        core = ctypes.CDLL(None).sched_getcpu() if native.core_function() else -1
+        core = ctypes.CDLL(None).sched_getcpu() if hasattr(ctypes.CDLL(None), "sched_getcpu") else -1
         if core == self._kept_off.value and allowed == self._allowed:
             return
         self._kept_off.value, self._allowed = core, allowed

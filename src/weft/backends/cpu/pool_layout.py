@@ -15,6 +15,8 @@ from __future__ import annotations
 MOST = 512
 """Threads beside the caller that take part in one launch, at most."""
 LINE = 128
+ALL = (1 << 63) - 1
+"""More programs or chunks than there are."""
 
 # Locks and conditions have 128 bytes each, more than any system needs; then functions of the system.
 MUTEX, DONE = 0, 128

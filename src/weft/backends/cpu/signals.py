@@ -15,7 +15,7 @@ Launches on other threads are not interrupted: Python runs handlers on the main 
 
 What a kernel prints goes the same way (`weft_print`), as `sys.stdout` is Python too and may raise.
 
-The native functions are LLVM IR with addresses of this process in it, made and compiled once in each (`native`).
+The native functions are LLVM IR (`native`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import ctypes
 import sys
 import threading
 import time
-from typing import Any
 
+from .places import give, place, words_at
 from .state import ERROR, WHOLE
 
 INTERVAL_NS = 100_000_000
@@ -46,6 +46,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * 5)()
+        give("words signals", ctypes.addressof(self._words))
         self.main_thread(threading.main_thread().ident or 0)
         self.table = (_ptr * 3)()
         """For generated code: the addresses of `weft_poll(state)`, `weft_print(state, index, program, data, size)` and
@@ -67,9 +68,7 @@ class Signals:
 
     def ir(self) -> str:
         """The native functions; `native` calls `weft_clock` and `weft_poll` too."""
-        main, last, *kept = (
-            f"inttoptr (i64 {ctypes.addressof(self._words) + 8 * k} to ptr)" for k in range(len(self._words))
-        )
+        main, last, *kept = (words_at("words signals", k) for k in range(len(self._words)))
         forget = f"call void {_python('Py_DecRef')}"
         drop = "\n  ".join(f"%k{n} = load ptr, ptr {word}\n  {forget}(ptr %k{n})" for n, word in enumerate(kept))
         keep = ", ".join(f"ptr {word}" for word in kept)
@@ -78,11 +77,7 @@ class Signals:
 
 def _python(name: str) -> str:
     """A function of Python's C interface."""
-    return _at(getattr(ctypes.pythonapi, name))
-
-
-def _at(function: Any) -> str:
-    return f"inttoptr (i64 {ctypes.cast(function, _ptr).value} to ptr)"
+    return place(f"python {name}")
 
 
 def _clock() -> str:
@@ -92,7 +87,7 @@ def _clock() -> str:
         kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
         return f"""define i64 @weft_clock(i32 %kind) {{
   %count.p = alloca i64, align 8
-  call i32 {_at(kernel32.QueryPerformanceCounter)}(ptr %count.p)
+  call i32 {place("system QueryPerformanceCounter")}(ptr %count.p)
   %count = load i64, ptr %count.p
   %seconds = udiv i64 %count, {frequency.value}
   %part = urem i64 %count, {frequency.value}
@@ -107,7 +102,7 @@ def _clock() -> str:
     to = "" if LONG == "i64" else "to i64"
     return f"""define i64 @weft_clock(i32 %kind) {{
   %time = alloca [2 x {LONG}], align 8
-  call i32 {_at(ctypes.CDLL(None).clock_gettime)}(i32 %kind, ptr %time)
+  call i32 {place("system clock_gettime")}(i32 %kind, ptr %time)
   %rest.p = getelementptr {LONG}, ptr %time, i64 1
   %seconds.c = load {LONG}, ptr %time
   %rest.c = load {LONG}, ptr %rest.p
@@ -131,9 +126,7 @@ def _time() -> str:
 
 def _yield() -> str:
     """The system's function that lets another thread have the processor: one that this one may be waiting for."""
-    if sys.platform == "win32":
-        return _at(ctypes.WinDLL("kernel32").SwitchToThread)
-    return _at(ctypes.CDLL(None).sched_yield)
+    return place("system SwitchToThread" if sys.platform == "win32" else "system sched_yield")
 
 
 def _keep(drop: str, keep: str) -> str:

@@ -10,7 +10,6 @@ The two ends of a job are the caller's: `job_code`.
 from __future__ import annotations
 
 from . import pool_layout as pool
-from .job_code import ALL
 from .pool_text import SPIN_NS, SPINS, Text
 
 
@@ -100,7 +99,7 @@ entry:
   %skip = mul i64 %index, %stride
   %mine = getelementptr i8, ptr %scratch, i64 %skip
   %ran = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 %number, i64 %parts, i64 {ALL})
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 %number, i64 %parts, i64 {pool.ALL})
   %before = atomicrmw xchg ptr %post, i64 {pool.CLOSED} seq_cst
   {t.at("sleeps", pool.SLEEPS, "seq_cst")}
   %waits = icmp ne i64 %sleeps, 0

@@ -1,0 +1,105 @@
+"""Names, in native code that serves every kernel, for what is at another address in each process.
+
+    place("python Py_DecRef")     in LLVM IR, the address of a function of Python's C interface
+    place("object tuple")         that of a builtin object
+    place("system sched_yield")   that of a function of the system
+    place("words engine")         that of something that a module has said (`give`)
+
+The linker puts the addresses in, so that the object of such code can be kept on disk: to make it takes longer than all
+else that the first launch of a process does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import hashlib
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .loader import loader
+
+_PREFIX = '@"at '
+_given: dict[str, int] = {}
+
+
+def place(name: str) -> str:
+    """An address, as a constant of LLVM IR."""
+    return f'{_PREFIX}{name}"'
+
+
+def words_at(name: str, index: int) -> str:
+    """The address of a word, of some that were given."""
+    return f"getelementptr (i64, ptr {place(name)}, i64 {index})"
+
+
+def give(name: str, address: int) -> None:
+    """Say where something is in this process; it stays there."""
+    _given[name] = address
+
+
+def system_function(name: str) -> int:
+    """The address of a function of the system's; 0 where it has none of that name."""
+    if sys.platform == "win32":
+        function = getattr(ctypes.WinDLL("kernel32"), name, None)
+    else:
+        function = getattr(ctypes.CDLL(None), name, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _address(name: str) -> int:
+    kind, _, rest = name.partition(" ")
+    if kind == "python":
+        return ctypes.cast(getattr(ctypes.pythonapi, rest), ctypes.c_void_p).value or 0
+    if kind == "object":
+        return id(getattr(builtins, rest))
+    return system_function(rest) if kind == "system" else _given[name]
+
+
+def _names_in(text: str) -> list[str]:
+    return sorted({piece.split('"', 1)[0] for piece in text.split(_PREFIX)[1:]})
+
+
+def declared(text: str) -> str:
+    """A module with what it has of places declared."""
+    return text + "".join(f"{place(name)} = external global i8\n" for name in _names_in(text))
+
+
+_find_store: Callable[[], tuple[Any, str] | None] | None = None
+
+
+def set_native_store(find: Callable[[], tuple[Any, str] | None]) -> None:
+    """Say where objects are kept: a store, and what all keys of this compiler have in them; None for nowhere."""
+    global _find_store
+    _find_store = find
+
+
+def _kept_at(name: str) -> tuple[Any, str]:
+    found = _find_store() if _find_store is not None else None
+    if found is None:
+        return None, ""
+    parts = ["native", name, found[1], platform.machine(), sys.platform, sys.implementation.cache_tag or ""]
+    return found[0], hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def kept(name: str) -> tuple[bytes, list[str]] | None:
+    """The object of a module, and the places that it refers to, if it was kept."""
+    store, key = _kept_at(name)
+    entry = store.get(key) if store is not None else None
+    return None if entry is None else (entry[1]["object"], entry[0]["places"])
+
+
+def made(name: str, text: str) -> tuple[bytes, list[str]]:
+    """The object of a module, which is kept."""
+    code, places = loader().compile(declared(text)), _names_in(text)
+    store, key = _kept_at(name)
+    if store is not None:
+        store.put(key, {"name": f"native.{name}", "places": places}, {"object": code})
+    return code, places
+
+
+def load_native(code: bytes, places: list[str], functions: list[str]) -> tuple[Any, list[int]]:
+    """Load an object: a handle, and the addresses of functions."""
+    return loader().load(code, functions, {f"at {name}": _address(name) for name in places})

@@ -83,7 +83,8 @@ def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None
         _ = knobs.cache.size
 
 
-def test_threads_take_effect_when_set() -> None:
+def test_threads_take_effect_when_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = driver.get_num_threads()
     try:
         knobs.weft.num_threads = 3

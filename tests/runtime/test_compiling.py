@@ -325,12 +325,19 @@ def test_many_at_once_with_an_error() -> None:
         not_a_power_of_two.warmup(weft.MockTensor("fp32"), grid=(1,))
 
 
-@pytest.mark.parametrize(("option", "value"), [("num_warps", 3), ("num_warps", 64), ("num_ctas", 6)])
+@pytest.mark.parametrize(("option", "value"), [("num_warps", 3), ("num_warps", 2048), ("num_ctas", 6)])
 def test_options_that_cannot_be_so_are_as_in_triton(option: str, value: int) -> None:
     """Triton asserts them: who catches its AssertionError catches this."""
-    with pytest.raises(AssertionError, match=f"{option} must be a power of 2 from 1 to .*, got {value}") as caught:
+    with pytest.raises(AssertionError, match=f"{option} must be a power of 2.*, got {value}") as caught:
         weft.compile(source(), options={option: value})
     assert isinstance(caught.value, weft.LaunchError)
+
+
+def test_only_a_gpu_has_a_limit_of_warps() -> None:
+    """Scripts for CPUs ask for one for each element, a CPU having warps of one thread."""
+    assert weft.compile(source(), "cpu", options={"num_warps": 128}).metadata.num_warps == 128
+    with pytest.raises(weft.LaunchError, match="num_warps must be a power of 2 from 1 to 32, got 128"):
+        weft.compile(source(), "cuda:90", options={"num_warps": 128})
 
 
 def test_without_an_assembler_there_is_no_machine_code_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "three warps": (
         call(num_warps=3),
         AssertionError,
-        "num_warps must be a power of 2 from 1 to 32, got 3\nhint: 1, 2, 4, 8, 16, 32",
+        "num_warps must be a power of 2, and on a GPU at most 32, got 3\n"
+        "hint: 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024",
     ),
     "a negative number of stages": (
         call(num_stages=-1),

@@ -60,8 +60,10 @@ def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
     `maxnreg` as the number of registers that it limits a thread to, or None.
 
     More registers than a thread can have (libraries say 256) are no limit, as for ptxas. LaunchError where it is no
-    number of registers.
+    number of registers, and OptionError where a GPU has not so many warps.
     """
+    if options.get("num_warps") is not None:
+        _check("num_warps", options["num_warps"], MOST_WARPS, "a power of 2 from 1 to 32")
     limit = options.get("maxnreg")
     if limit is not None:
         whole = hasattr(limit, "__index__") and not isinstance(limit, bool)
@@ -71,9 +73,15 @@ def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"default_dot_input_precision": "tf32", **options, "maxnreg": limit}
 
 
+MOST_WARPS = (1, 2, 4, 8, 16, 32)
+"""What a GPU has."""
+ANY_WARPS = tuple(1 << i for i in range(11))
+"""What is taken where warps mean nothing, as programs give it that have one thread for each element."""
+
+
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) not in allowed:
-        usual = ", ".join(map(str, allowed)) if len(allowed) < 8 else "2 to 4 are usual, and 1 does not pipeline"
+        usual = ", ".join(map(str, allowed)) if len(allowed) < 12 else "2 to 4 are usual, and 1 does not pipeline"
         raise OptionError(f"{name} must be {text}, got {value!r}", name, hint=usual)
 
 
@@ -102,8 +110,7 @@ def make_options(options: Mapping[str, Any]) -> Options:
     unknown = [name for name in options if name not in option_names()]
     if unknown:
         raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
-    warps = (1, 2, 4, 8, 16, 32)
-    _check("num_warps", options.get("num_warps", 4), warps, "a power of 2 from 1 to 32")
+    _check("num_warps", options.get("num_warps", 4), ANY_WARPS, "a power of 2, and on a GPU at most 32")
     _check("num_stages", options.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
     _check("num_ctas", options.get("num_ctas", 1), (1, 2, 4, 8, 16), "a power of 2 from 1 to 16")
     for defaults in (CompileOptions(), CPUOptions()):

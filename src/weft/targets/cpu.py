@@ -6,6 +6,8 @@ cross compilation writes one down.  Code generation asks nothing else: there is 
 >>> zen4 = CPU("znver4", "x86_64-unknown-linux-gnu", ("avx2", "avx512bf16", "avx512f", "avx512vl", "fma"))
 >>> zen4.vector_bytes, zen4.has("fma"), zen4.arch
 (64, True, 'x86_64')
+>>> sorted(zen4.masked_bits), sorted(CPU("apple-m1", "arm64-apple-macosx").masked_bits)
+([32, 64], [])
 """
 
 from __future__ import annotations
@@ -97,6 +99,13 @@ class CPU:
         if self.arch == "x86_64":
             return 32 if self.has("avx512f") else 16
         return 32
+
+    @property
+    def masked_bits(self) -> frozenset[int]:
+        """The sizes of elements of which a vector is loaded or stored under a mask by one instruction."""
+        if self.arch != "x86_64" or not self.has("avx"):
+            return frozenset()
+        return frozenset((8, 16, 32, 64) if self.has("avx512bw") and self.has("avx512vl") else (32, 64))
 
     def fingerprint(self) -> str:
         """What generated code may depend on, for cache keys: name and every feature, on or off."""

@@ -7,6 +7,10 @@
     a known pattern in a short window one masked vector access and a lane permutation (strides, reversals, duplicates)
     two halves that are each simpler  both halves, joined
     anything else                     a gather or scatter
+
+Where the processor has no instruction for a masked access (`Module.masked_bits`), LLVM makes a branch for each lane of
+it. There it is whole vectors where the mask holds for all lanes, which is most often; a gather or scatter goes to a
+place of our own for the lanes that the mask leaves out.
 """
 
 from __future__ import annotations
@@ -93,7 +97,12 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
     if isinstance(offset, Affine) and constant is not None:
         address = _scalar_address(f, pointer.base, offset.base, pointer.elem)
         if constant == tuple(range(lanes)):
-            return Varying(_load_vector(f, type, address, _mask_vector(f, mask, lanes), _other_vector(f, other, type)))
+            passthru = _other_vector(f, other, type)
+            if isinstance(mask, Uniform) and not _has_masks(f, type):  # all lanes or none
+                align = max(1, elem.bits // 8)
+                either = f.if_else(mask.value, lambda: [f.load(type, address, align)], lambda: [passthru])
+                return Varying(either[0])
+            return Varying(_load_vector(f, type, address, _mask_vector(f, mask, lanes), passthru))
         low, high = min(constant), max(constant)
         if high - low < WINDOW and (mask is None or isinstance(mask, Uniform) or len(set(constant)) == lanes):
             return Varying(_load_window(f, type, address, constant, low, high, mask, other))
@@ -112,9 +121,21 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
             parts.append(vector_of(f, sub, half))
         return Varying(f.shuffle(parts[0], parts[1], list(range(lanes))))
     pointers = vector_of(f, pointer, lanes)
-    bits = _mask_vector(f, mask, lanes) or const(vec("i1", lanes), 1)
-    passthru = _other_vector(f, other, type)
-    return Varying(_gather(f, type, pointers, bits, passthru))
+    bits, passthru = _mask_vector(f, mask, lanes), _other_vector(f, other, type)
+    if bits is None or _has_masks(f, type):
+        return Varying(_gather(f, type, pointers, bits or const(vec("i1", lanes), 1), passthru))
+    everywhere = f.select(bits, pointers, f.splat(_zeros(f), lanes))
+    loaded = _gather(f, type, everywhere, const(bits.type, 1), passthru)
+    return Varying(f.select(bits, loaded, passthru))
+
+
+def _has_masks(f: Function, type: Type) -> bool:
+    """Whether masked accesses to vectors of this type are instructions."""
+    return type.bits in f.module.masked_bits
+
+
+def _all_hold(f: Function, bits: Value) -> Value:
+    return f.call(f"llvm.vector.reduce.and.v{bits.type.lanes}i1", I1, [bits])
 
 
 def _gather(f: Function, type: Type, pointers: Value, bits: Value, passthru: Value) -> Value:
@@ -155,10 +176,15 @@ def _load_uniform(f: Function, elem: Type, address: Value, lanes: int, mask: For
 
 def _guarded(f: Function, elem: Type, address: Value, cond: Value, other: Value | None) -> Value:
     """A scalar load behind a branch-free guard: where `cond` is false a zero of our own is read instead."""
+    loaded = f.load(elem, f.select(cond, address, _zeros(f)), max(1, elem.bits // 8))
+    return loaded if other is None else f.select(cond, loaded, other)
+
+
+def _zeros(f: Function) -> Value:
+    """The address of eight bytes of zeros."""
     zeros = f.alloca(vec("i64", 0), 1, 8)
     f.store(const(I64, 0), zeros)
-    loaded = f.load(elem, f.select(cond, address, zeros), max(1, elem.bits // 8))
-    return loaded if other is None else f.select(cond, loaded, other)
+    return zeros
 
 
 def _load_vector(f: Function, type: Type, address: Value, bits: Value | None, passthru: Value) -> Value:
@@ -167,7 +193,14 @@ def _load_vector(f: Function, type: Type, address: Value, bits: Value | None, pa
         return f.load(type, address, align)
     name = f"llvm.masked.load.{mangle(type)}.p0"
     f.module.declare(name, type, [PTR, bits.type, type])
-    return f.emit(type, f"call {type} @{name}(ptr align {align} {address.name}, {bits}, {passthru})")
+
+    def masked() -> Value:
+        return f.emit(type, f"call {type} @{name}(ptr align {align} {address.name}, {bits}, {passthru})")
+
+    if is_const(bits) or _has_masks(f, type):
+        return masked()
+    whole = _all_hold(f, bits)
+    return f.if_else(whole, lambda: [f.load(type, address, align)], lambda: [masked()])[0]
 
 
 def _window_lanes(span: int) -> int:
@@ -234,7 +267,11 @@ def store_lanes(
                 f.module.use_nontemporal()
                 f.do(f"store {data}, {address}, align {streaming}, !nontemporal !0")
                 return
-            _store_vector(f, vector_of(f, value, lanes), address, _mask_vector(f, mask, lanes))
+            data = vector_of(f, value, lanes)
+            if isinstance(mask, Uniform) and not _has_masks(f, type):
+                f.when(mask.value, lambda: f.store(data, address, max(1, elem.bits // 8)))
+                return
+            _store_vector(f, data, address, _mask_vector(f, mask, lanes))
             return
         low, high = min(constant), max(constant)
         if high - low < WINDOW and len(set(constant)) == lanes:
@@ -268,6 +305,9 @@ def store_lanes(
     bits = _mask_vector(f, mask, lanes) or const(vec("i1", lanes), 1)
     name = f"llvm.masked.scatter.{mangle(type)}.{mangle(pointers.type)}"
     data = vector_of(f, value, lanes)
+    if not is_const(bits) and not _has_masks(f, data.type):  # which of two lanes with one address stays: the last
+        spare = f.alloca(vec("i64", 0), 1, 8)
+        pointers, bits = f.select(bits, pointers, f.splat(spare, lanes)), const(bits.type, 1)
     f.module.declare(name, vec("void", 0), [data.type, pointers.type, bits.type])
     f.do(f"call void @{name}({data}, {pointers.type} align {max(1, elem.bits // 8)} {pointers.name}, {bits})")
 
@@ -277,6 +317,20 @@ def _store_vector(f: Function, data: Value, address: Value, bits: Value | None) 
     if bits is None:
         f.store(data, address, align)
         return
+    if not is_const(bits) and not _has_masks(f, data.type):
+        f.if_else(_all_hold(f, bits), lambda: _stored(f, data, address, align), lambda: _masked(f, data, address, bits))
+        return
+    _masked(f, data, address, bits)
+
+
+def _stored(f: Function, data: Value, address: Value, align: int) -> list[Value]:
+    f.store(data, address, align)
+    return []
+
+
+def _masked(f: Function, data: Value, address: Value, bits: Value) -> list[Value]:
+    """Store the lanes that a mask has."""
+    align = max(1, data.type.bits // 8)
     if data.type.bits * data.type.lanes == 16:  # two bytes: as four, see _opaque
         data = f.shuffle(data, None, [0, 1, -1, -1])
         bits = f.shuffle(bits, const(bits.type, 0), [0, 1, 2, 2])
@@ -284,6 +338,7 @@ def _store_vector(f: Function, data: Value, address: Value, bits: Value | None) 
     name = f"llvm.masked.store.{mangle(data.type)}.p0"
     f.module.declare(name, vec("void", 0), [data.type, PTR, bits.type])
     f.do(f"call void @{name}({data}, ptr align {align} {address.name}, {bits})")
+    return []
 
 
 def _opaque(f: Function, data: Value) -> Value:

@@ -264,6 +264,7 @@ def emit(
     context.vector_registers = cpu.vector_registers
     gather_networks(program)
     module = Module()
+    module.masked_bits = cpu.masked_bits
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]
     extra = [

@@ -45,6 +45,8 @@ class Module:
         self.attributes: list[str] = []
         self.stack = 0
         """The address space of the target's stack."""
+        self.masked_bits = frozenset((8, 16, 32, 64))
+        """The sizes of elements that the target loads and stores under a mask by one instruction."""
         self.approximation: Callable[[Function, str, list[Value]], Value] | None = None
         """What writes an approximate instruction of the target, where it has such; see `backends/gpu/dialect.py`."""
 

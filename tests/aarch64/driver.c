@@ -1,6 +1,6 @@
 /* Run a kernel on AArch64: `driver kernel.so request answer`.
 
-   The request, in 64-bit words: threads, bytes of scratch memory, the grid (3), the number of arrays, of slots and of
+   The request, in 64-bit words: the size of the state, threads, bytes of scratch memory, the grid (3), the number of arrays, of slots and of
    addresses in arrays; for each array its size in bytes and the alignment of its address; for each slot whether it is
    an address (1 + the number of an array) and its value or offset; for each address in an array the array, the offset
    in it, and array and offset that it points to; then the contents of the arrays. The answer: the error of the state and
@@ -23,7 +23,7 @@ typedef struct {
     int32_t nx, ny, nz, threads;
     int64_t error, error_pid;
     void *printer;
-    void **table;
+    void **table, *whole;
 } State;
 
 typedef void Kernel(void *args, State *state, void *scratch);
@@ -74,9 +74,10 @@ int main(int argc, char **argv) {
     kernel = (Kernel *)dlsym(library, argv[2]);
     if (!kernel) fail(dlerror());
     FILE *in = fopen(argv[3], "rb");
-    uint64_t head[8];
-    if (!in || fread(head, 8, 8, in) != 8) fail("no request");
-    uint64_t threads = head[0], arrays = head[5], slots = head[6], addresses = head[7];
+    uint64_t head[9];
+    if (!in || fread(head, 8, 9, in) != 9) fail("no request");
+    if (head[0] != sizeof(State)) fail("the state of a launch is another one");
+    uint64_t threads = head[1], arrays = head[6], slots = head[7], addresses = head[8];
     uint64_t *shapes = malloc(arrays * 16 + 1), *places = malloc(slots * 16 + 1);
     uint64_t *links = malloc(addresses * 32 + 1);
     if (fread(shapes, 16, arrays, in) != arrays || fread(places, 16, slots, in) != slots) fail("a short request");
@@ -93,10 +94,10 @@ int main(int argc, char **argv) {
         args[i] = places[2 * i + 1] + (places[2 * i] ? (uint64_t)memory[places[2 * i] - 1] : 0);
     printed = open_memstream(&text, &text_size);
     void *table[] = {(void *)poll, (void *)print, (void *)now};
-    scratch_bytes = head[1];
-    state.total = (int64_t)(head[2] * head[3] * head[4]);
+    scratch_bytes = head[2];
+    state.total = (int64_t)(head[3] * head[4] * head[5]);
     state.chunk = 1;
-    state.nx = head[2], state.ny = head[3], state.nz = head[4];
+    state.nx = head[3], state.ny = head[4], state.nz = head[5];
     state.table = table;
     pthread_t *others = malloc(threads * sizeof(pthread_t));
     for (uint64_t i = 1; i < threads; i++)

@@ -19,6 +19,7 @@ import numpy as np
 
 from weft.backends.cpu import driver as cpu_driver
 from weft.backends.cpu.driver import LoadedKernel
+from weft.backends.cpu.state import ERROR, NX, STATE_BYTES
 from weft.compiler import kernel as kernel_module
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,7 +35,6 @@ MISSING = ", ".join(f"{tool} (Debian: {package})" for tool, package in TOOLS.ite
 LIBRARIES = "/usr/aarch64-linux-gnu"
 PROCESSOR = "max,sve256=on,sve-max-vq=2"
 """What QEMU is: every instruction it has, with vectors of 256 bits in SVE, as on a Neoverse V1."""
-STATE = "<qqqiiiiqqQQ"
 
 
 class Emulator:
@@ -118,14 +118,15 @@ class EmulatedKernel(LoadedKernel):
         threads = min(total, 8) if self._waits else 1
         words = struct.unpack(f"<{len(slots) // 8}Q", slots)
         links = _links(arrays)
-        head = (threads, self.scratch_bytes, *grid, len(arrays), len(words), len(links))
+        head = (STATE_BYTES, threads, self.scratch_bytes, *grid, len(arrays), len(words), len(links))
         shapes = [n for a in arrays for n in (a.nbytes, max(16, a.itemsize))]
         places = [n for word in words for n in _place(word, arrays)]
         numbers = (*head, *shapes, *places, *(n for link in links for n in link[:4]))
         request = struct.pack(f"<{len(numbers)}Q", *numbers) + b"".join(a.tobytes() for a in arrays)
         answer = self._emulator.run(self._library, self.name, request)
-        told = struct.pack(STATE, 0, total, 0, *grid, 0, *struct.unpack("<qq", answer[:16]), 0, 0) + slots
-        told += answer[16:56] if self._checks else b""
+        told = bytearray(STATE_BYTES) + slots + (answer[16:56] if self._checks else b"")
+        struct.pack_into("<3i", told, NX, *grid)
+        told[ERROR : ERROR + 16] = answer[:16]
         at = 56
         for array in arrays:
             array[...] = np.frombuffer(answer[at : at + array.nbytes], array.dtype).reshape(array.shape)
@@ -134,7 +135,7 @@ class EmulatedKernel(LoadedKernel):
             arrays[number].view(np.uint64)[offset // 8] = address
         self._print(grid, answer[at:])
         if struct.unpack("<q", answer[:8])[0] or (self._checks and any(answer[16:24])):
-            self.fail(told)
+            self.fail(bytes(told))
 
     def _print(self, grid: tuple[int, int, int], records: bytes) -> None:
         at = 0

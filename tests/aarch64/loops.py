@@ -27,7 +27,9 @@ ARM_PAIR = re.compile(r"^stp xzr, xzr")
 """Sixteen bytes of zeros."""
 ATOMIC = re.compile(r"^(lock|cas|ld[a]?xr|st[l]?xr|cmpxchg)")
 """Loops with these are for one place in memory at a time, by their nature."""
-X86_OF_SCALARS = re.compile(r"^v?(p?(and|andn|or|xor)([dq]|p[sd])?|p?broadcast\w+|cvtps2ph|cvtph2ps|movddup)\b(?!.*%[yz]mm)")
+X86_OF_SCALARS = re.compile(
+    r"^v?(p?(and|andn|or|xor)([dq]|p[sd])?|p?broadcast\w+|cvtps2ph|cvtph2ps|movddup)\b(?!.*%[yz]mm)"
+)
 """What single numbers are computed with too: the sign of a number, its half."""
 MOVES_ONE = re.compile(r"^(ld1|st1|mov|dup|ins|umov|smov|fmov)\b.*\]|^v?p(ins|ext)r")
 """What takes one element into a vector or out of it."""
@@ -62,7 +64,7 @@ def count(assembly: str, arm: bool) -> Loops:
                 continue
             if any(_is_vector(line, arm) for line in lines):
                 vector += 1
-                lanes += sum(map(lambda line: _moves_one(line, arm), lines))
+                lanes += sum(_moves_one(line, arm) for line in lines)
             elif any(_works(line, arm) for line in lines):
                 scalar += 1
     return Loops(vector, scalar, lanes)
@@ -77,8 +79,9 @@ def _is_vector(line: str, arm: bool) -> bool:
 def _moves_one(line: str, arm: bool) -> bool:
     if MOVES_ONE.match(line):
         return True
-    memory = ARM_MEMORY if arm else X86_MEMORY
-    return memory.search(line) is not None and not _is_vector(line, arm) and not re.search(r"\bsp\b|rsp|rip|^lea|^prf", line)
+    if (ARM_MEMORY if arm else X86_MEMORY).search(line) is None or _is_vector(line, arm):
+        return False
+    return re.search(r"\bsp\b|rsp|rip|^lea|^prf", line) is None
 
 
 def _works(line: str, arm: bool) -> bool:

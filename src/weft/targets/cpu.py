@@ -103,7 +103,7 @@ class CPU:
     @property
     def masked_bits(self) -> frozenset[int]:
         """The sizes of elements of which a vector is loaded or stored under a mask by one instruction."""
-        if self.arch != "x86_64" or not self.has("avx"):
+        if self.arch != "x86_64" or not any(map(self.has, ("avx", "avx2", "avx512f"))):
             return frozenset()
         return frozenset((8, 16, 32, 64) if self.has("avx512bw") and self.has("avx512vl") else (32, 64))
 

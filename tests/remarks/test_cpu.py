@@ -121,9 +121,13 @@ def test_what_has_no_lanes() -> None:
     kernel = made(one_by_one, "*fp32 *i32 *i32 *fp32", SIZE=64)
     lines = told(kernel, "loop nest")
     assert (
-        "k.py:4:14: loop nest: over 64: no lanes, as elements are looked up one by one, 1 element at a time, 64 "
-        "iterations, for tt.gather on line 4, 0 operations fused"
+        "k.py:4:14: loop nest: over 64: 8 lanes of 32 bits along dimension 0, 1 vector at a time, 8 iterations, for "
+        "tt.gather on line 4, 1 operation fused"
     ) in lines
+    assert (
+        "k.py:4:14: vector access: gather of 64xf32 by 8 lanes: element by element, as places are indices of the tile, "
+        "which are data"
+    ) in told(kernel, "vector access")
     assert (
         "k.py:6:41: loop nest: over 64: no lanes, as two elements may count in one bin, 1 element at a time, 64 "
         "iterations, for tt.histogram on line 6, 0 operations fused"

@@ -120,8 +120,10 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
             )
             parts.append(vector_of(f, sub, half))
         return Varying(f.shuffle(parts[0], parts[1], list(range(lanes))))
-    pointers = vector_of(f, pointer, lanes)
     bits, passthru = _mask_vector(f, mask, lanes), _other_vector(f, other, type)
+    if elem.bits < 32 and pointer.elem.bits <= elem.bits and f.module.gathers_words:
+        return Varying(_gather_narrow(f, type, pointer, bits or const(vec("i1", lanes), 1), passthru))
+    pointers = vector_of(f, pointer, lanes)
     if bits is None or _has_masks(f, type):
         return Varying(_gather(f, type, pointers, bits or const(vec("i1", lanes), 1), passthru))
     everywhere = f.select(bits, pointers, f.splat(_zeros(f), lanes))
@@ -136,6 +138,30 @@ def _has_masks(f: Function, type: Type) -> bool:
 
 def _all_hold(f: Function, bits: Value) -> Value:
     return f.call(f"llvm.vector.reduce.and.v{bits.type.lanes}i1", I1, [bits])
+
+
+def _gather_narrow(f: Function, type: Type, pointer: Pointer, bits: Value, passthru: Value) -> Value:
+    """Gather elements of 8 or 16 bits as the aligned words that they lie in, which are in memory where they are."""
+    offset = vector_of(f, pointer.offset, type.lanes)
+    if offset.type.bits < 32:
+        offset = f.cast("sext", offset, type.with_elem("i32"))
+    unit = pointer.elem.bits  # in which offsets count
+    shift = (32 // unit).bit_length() - 1
+    low = const(offset.type, (1 << shift) - 1)
+    start = f.cast("ptrtoint", pointer.base, I64)
+    over = f.and_(start, const(I64, 3))
+    aligned = f.gep(vec("i8", 0), pointer.base, f.sub(const(I64, 0), over))
+    over = f.lshr(over, const(I64, (unit // 8).bit_length() - 1))
+    first = f.splat(f.cast("trunc", over, offset.type.scalar), type.lanes)
+    within = f.add(f.and_(offset, low), first)
+    word = f.add(f.ashr(offset, const(offset.type, shift)), f.lshr(within, const(offset.type, shift)))
+    words = type.with_elem("i32")
+    loaded = _gather(f, words, f.gep(words, aligned, word), bits, const(words, 0))
+    amount = f.mul(f.and_(within, low), const(offset.type, unit))
+    amount = f.cast("trunc", amount, words)
+    narrow = type.with_elem(f"i{type.bits}")
+    found = f.bitcast(f.cast("trunc", f.lshr(loaded, amount), narrow), type)
+    return found if passthru.name == "zeroinitializer" and is_const(bits) else f.select(bits, found, passthru)
 
 
 def _gather(f: Function, type: Type, pointers: Value, bits: Value, passthru: Value) -> Value:

@@ -51,7 +51,7 @@ def _network(s: Scheduler, op: Op) -> None:
     made_here = network.source not in s.env and network.source.users == [op]
     source = s.materialise(network.source, row_major(network.source.shape), "exchanges take it from memory")
     result = s.allocate(op.result)
-    work = source if made_here else s.arena.allocate(network.source, s.position, s.position)
+    work = source if made_here else s.temporary(network.source.shape, network.source.elem)
     passes = _Passes(s, network, source, work, result)
     tell_loop(s.remarks, op, network.source, 1 << passes.width, len(network.source.shape) - 1)
     passes.emit()

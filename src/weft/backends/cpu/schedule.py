@@ -492,6 +492,15 @@ class Scheduler:
         now = min(self.position, self.opened) if self.open else self.position
         return self.arena.allocate(value, now, max(self.position, self.last_use(value)), weights=weights)
 
+    def temporary(self, shape: tuple[int, ...], elem: str) -> Buffer:
+        """A scratch buffer for one operation alone."""
+        tile = Value(shape, elem, "", None, 0, None)
+        return self.arena.allocate(tile, self.position, self.position)
+
+    def keep_whole(self, buffer: Buffer) -> None:
+        """Let no other value take over a buffer while it is read: it is read at places that are not known."""
+        self._taken.add(buffer)
+
     # -- questions --------------------------------------------------------------------------------------------------
 
     def needed_later(

@@ -96,6 +96,9 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
         if op is not None and op.name.startswith("tt.atomic"):
             tile, fact = (*op.results, *op.args[1:])[0], "no instruction changes several places at once"
             remarks.add(VectorAccess(op.span, "atomic", tile_text(tile), "one after the other", lanes, fact))
+        if op is not None and op.name == "tt.gather":
+            fact = "places are indices of the tile, which are data"
+            remarks.add(VectorAccess(op.span, "gather", tile_text(op.result), "element by element", lanes, fact))
         if op is not None and op.name == "tt.store":
             stored = ((target, coords) for target, coords, _ in root.accesses() if isinstance(target, Value))
             accesses += [(op, op.args[1], target, coords, False) for target, coords in stored]

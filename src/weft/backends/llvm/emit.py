@@ -43,6 +43,8 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.defined: set[str] = set()
         self.attributes: list[str] = []
+        self.gathers_words = False
+        """Whether the processor gathers words, but no narrower elements."""
         self.stack = 0
         """The address space of the target's stack."""
         self.masked_bits = frozenset((8, 16, 32, 64))

@@ -1,4 +1,4 @@
-"""Tables that functions enter by a decorator, in the file that defines them.
+"""Tables: those that functions enter by a decorator, in the file that defines them, and those that are text files.
 
 >>> AREAS: dict[str, Callable[[float], float]] = {}
 >>> area = registry(AREAS)
@@ -14,10 +14,12 @@ ValueError: square is registered twice
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["registry"]
+__all__ = ["data_lines", "registry"]
 
 K = TypeVar("K")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,3 +39,10 @@ def registry(table: dict[K, F]) -> Callable[..., Callable[[F], F]]:
         return register
 
     return registered
+
+
+def data_lines(module: str, file: str) -> list[str]:
+    """The lines of a text file that lies beside a module, without those that begin with `#`."""
+    spec: Any = sys.modules[module].__spec__  # by its loader: the package may be an archive
+    text: str = spec.loader.get_data(os.path.join(os.path.dirname(spec.origin), file)).decode()
+    return [line for line in text.splitlines() if not line.startswith("#")]

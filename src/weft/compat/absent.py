@@ -11,18 +11,17 @@ table; one that it has gets these names besides its own when it is imported unde
 
 from __future__ import annotations
 
-import pkgutil
 from types import ModuleType
 from typing import Any, NoReturn
 
-from weft.base import Unsupported
+from weft.base import Unsupported, data_lines
 
 
 def _modules() -> dict[str, dict[str, str]]:
     """Of absent.txt: a line is what names belong to, indented a module and its names, further indented more of them."""
     modules: dict[str, dict[str, str]] = {}
     owner, names = "", dict[str, str]()
-    for line in (pkgutil.get_data(__name__, "absent.txt") or b"").decode().splitlines():
+    for line in data_lines(__name__, "absent.txt"):
         words = line.split()
         if not line.startswith(" "):
             owner = line

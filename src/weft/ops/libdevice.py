@@ -12,8 +12,9 @@ reads this for what users call (`tl.extra.libdevice`), the back ends for what a 
 
 from __future__ import annotations
 
-import pkgutil
 from functools import lru_cache
+
+from weft.base import data_lines
 
 BOOLEAN = frozenset(("isnan", "isinf", "finitef", "isfinited"))
 """Functions whose int32 result becomes a boolean."""
@@ -23,7 +24,7 @@ BOOLEAN = frozenset(("isnan", "isinf", "finitef", "isfinited"))
 def overloads() -> dict[str, list[tuple[str, str, str]]]:
     """The overloads of each function: letters of the arguments and of the result, and the symbol."""
     table: dict[str, list[tuple[str, str, str]]] = {}
-    for line in (pkgutil.get_data(__name__, "libdevice.txt") or b"").decode().splitlines()[1:]:
+    for line in data_lines(__name__, "libdevice.txt"):
         for text in [line.replace("*", mode) for mode in "nzdu"] if "*" in line else [line]:
             name, *entries = text.split()
             pairs = (entry.split(":") for entry in entries)

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import pkgutil
 from functools import cache
+
+from weft.base import data_lines
 
 
 def read(file: str) -> dict[str, list[str]]:
-    """The fields of each line of a text file of this package by the first of them; `#` begins a comment."""
-    lines = (pkgutil.get_data(__package__, file) or b"").decode("ascii").splitlines()
-    return {name: fields for name, *fields in map(str.split, lines) if name != "#"}
+    """The fields of each line of a text file of this package, by the first of them."""
+    return {name: fields for name, *fields in map(str.split, data_lines(__name__, file))}
 
 
 @cache

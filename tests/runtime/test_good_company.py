@@ -9,12 +9,13 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, host, native, pool_text
+from weft.backends.cpu import driver, host, keeping, native, pool, pool_text, waking
 from weft.backends.cpu.engine import ENGINE, Record
 
 from .test_driver import build
@@ -175,9 +176,72 @@ def test_what_pays() -> None:
 def test_in_a_burst_a_worker_is_woken_for_less() -> None:
     record = Record(0, 0)
     record.ns = 100.0
+    ENGINE.words[ENGINE.DEBT] = 0
     assert wanted(record, 150) == 0
     ENGINE.words[ENGINE.LAST] = time.monotonic_ns()
-    assert wanted(record, 150) == 1
+    assert wanted(record, 150) == 2, "two of seven, which wake two more each"
+    ENGINE.set_costs(wake=20_000, tell=20_000, hot=1_000)
+    some = []
+    for _ in range(6):
+        ENGINE.words[ENGINE.LAST] = time.monotonic_ns()
+        some.append(wanted(record, 150))
+    assert some == [0, 2, 0, 2, 0, 2], "when what was lost without them comes to what waking them costs"
+
+
+class Kept:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any:
+        return self.entries.get(key)
+
+    def put(self, key: str, facts: dict[str, Any], blobs: dict[str, bytes]) -> None:
+        self.entries[key] = (facts, blobs)
+
+
+@pytest.mark.usefixtures("costs")
+def test_what_waking_costs_is_measured_once_for_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, measured = Kept(), []
+    driver.set_num_threads(2)
+    workers = pool.get_pool(2)
+    monkeypatch.setattr(keeping, "_find", lambda: (store, "compiler"))
+    monkeypatch.setattr(waking, "_known", None)
+
+    def measure(address: int) -> waking.Costs | None:
+        measured.append(address)
+        return waking.Costs(wake=12_345, tell=2_345, hot=345) if len(measured) > 1 else None
+
+    monkeypatch.setattr(waking, "measured", measure)
+    before = list(ENGINE.words[ENGINE.WAKE : ENGINE.HOT + 1])
+    workers.prepare(0)
+    assert not measured, "not with the first launch"
+    workers.prepare(0)
+    assert ENGINE.words[ENGINE.WAKE : ENGINE.HOT + 1] == before, "a busy machine: nothing was learnt"
+    workers.prepare(0)
+    assert ENGINE.words[ENGINE.WAKE : ENGINE.HOT + 1] == [12_345, 2_345, 345]
+    workers.prepare(0)
+    assert len(measured) == 2 and len(store.entries) == 1
+    monkeypatch.setattr(waking, "_known", None)  # as in another process
+    ENGINE.set_costs(wake=1, tell=1, hot=1)
+    assert waking.know_costs(workers._address)
+    assert ENGINE.words[ENGINE.WAKE : ENGINE.HOT + 1] == [12_345, 2_345, 345]
+    assert len(measured) == 2
+
+
+def test_waking_is_measured() -> None:
+    driver.set_num_threads(2)
+    workers = pool.get_pool(2)
+    until = time.monotonic() + 30
+    while (costs := waking.measured(workers._address)) is None and time.monotonic() < until:
+        time.sleep(0.01)  # others have the cores
+    assert costs is not None
+    assert all(low <= getattr(costs, name) <= high for name, (low, high) in waking.LIMITS.items())
+    assert costs.hot < costs.wake, "who is awake begins sooner"
+    launch, out = build().launcher("Qqq"), np.zeros(1000, np.int32)
+    launch(1000, 1, 1, out.ctypes.data, 1_000, -1)
+    assert (out == 1).all(), "and the workers are free again"
 
 
 def test_an_outlier_counts_little() -> None:

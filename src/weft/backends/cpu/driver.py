@@ -24,9 +24,9 @@ from weft.base import LaunchError, load
 from .engine import Record
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, tiles_are_granted, usable_cores
+from .keeping import set_native_store
 from .loader import loader
 from .native import native
-from .places import set_native_store
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
 from .pool_layout import ALL
 from .state import STATE_BYTES, STATE_FORMAT

@@ -11,11 +11,12 @@ pays:
 
     asleep     work of more than WAKE ns; with w workers it takes about TELL * w + (work + WAKE * w) / (w + 1)
     awake      work of more than a few times HOT ns, on as many as are awake
-    in a burst (the caller ended another launch less than BURST_NS ago) a worker is woken for less, since it will be
-               awake for the next launch
+    in a burst (the caller ended another launch less than BURST_NS ago) workers are woken for less, since they will be
+               awake for the next launch: when what was lost without them comes to TELL (DEBT)
 
-WAKE, TELL and HOT are this machine's (`costs`). A program's cost is what the caller measures of its own part, so that
-waiting and waking are not in it; one measurement out of proportion (the system had something else to do) counts little.
+WAKE, TELL and HOT are this machine's (`waking`), or what is usual, until they are known. A program's cost is what the
+caller measures of its own part, so that waiting and waking are not in it; one measurement out of proportion (the system
+had something else to do) counts little.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .places import give
 class Engine:
     """Words that all launches of a process look at."""
 
-    THREADS, POOL, WAKE, TELL, HOT, LAST = range(6)
+    THREADS, POOL, WAKE, TELL, HOT, LAST, DEBT = range(7)  # DEBT is a double
 
     def __init__(self) -> None:
         self.words = (ctypes.c_int64 * 8)()

@@ -19,6 +19,8 @@ HEAD_NS = 10_000
 taken in chunks, by whoever has nothing else to do."""
 FIRST_CHUNK = 64
 """Programs in a chunk while a single one was measured."""
+LEAST_SHARE_NS = 1_500
+"""The least work that a worker which is awake is given."""
 QUICK_NS = 3_000
 """Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""
 SAMPLED = 16
@@ -40,7 +42,9 @@ declare i64 @llvm.smax.i64(i64, i64)
 def engine_ir(core: str) -> str:
     """All functions; `core` is the function that tells the core of its caller, or nothing."""
     together = _wanted(), _ready(core), _together()
-    return "\n".join((_DECLARED, _ASLEEP, _AWAKE, *together, _PARTS, _measured(), _note(), _try(), _alone(), _grid()))
+    return "\n".join(
+        (_DECLARED, _ASLEEP, _MORE, _AWAKE, *together, _PARTS, _measured(), _note(), _try(), _alone(), _grid())
+    )
 
 
 def _word(k: int) -> str:
@@ -91,37 +95,30 @@ asleep:
   br label %awake
 awake:
   %cold = phi i64 [ 0, %much ], [ %w2, %asleep ]
+  %hot.i = load i64, ptr {_word(Engine.HOT)}
+  %hot = sitofp i64 %hot.i to double
+  %twice.hot = fmul double %hot, 2.0
+  %share = call double @llvm.maxnum.f64(double %twice.hot, double {_double(LEAST_SHARE_NS)})
+  %shares = fdiv double %work, %share
+  %shares.i = fptosi double %shares to i64
+  %best = call i64 @llvm.smin.i64(i64 %shares.i, i64 %most)
   %pool = load ptr, ptr {_word(Engine.POOL)}
   %there = icmp ne ptr %pool, null
   br i1 %there, label %look, label %choose
 look:
-  %spinning = call i64 @weft_awake(ptr %pool)
-  %hot.i = load i64, ptr {_word(Engine.HOT)}
-  %hot = sitofp i64 %hot.i to double
-  %hot2 = fmul double %hot, 2.0
-  %parts = fdiv double %work, %hot2
-  %parts.i = fptosi double %parts to i64
-  %h0 = call i64 @llvm.smin.i64(i64 %spinning, i64 %parts.i)
-  %h1 = call i64 @llvm.smin.i64(i64 %h0, i64 %most)
-  %h2 = call i64 @llvm.smax.i64(i64 %h1, i64 %cold)
+  %awake.now = call i64 @weft_awake(ptr %pool)
+  %some = call i64 @llvm.smin.i64(i64 %awake.now, i64 %best)
   br label %choose
 choose:
-  %better = phi i64 [ %cold, %awake ], [ %h2, %look ]
-  %some = icmp sgt i64 %better, 0
-  br i1 %some, label %answer, label %burst
-burst:
-  %enough = fcmp ogt double %work, %twice
-  br i1 %enough, label %when, label %answer
-when:
-  %now = call i64 @weft_time()
-  %last = load i64, ptr {_word(Engine.LAST)}
-  %passed = sub i64 %now, %last
-  %soon = icmp ult i64 %passed, {BURST_NS}
-  %one = zext i1 %soon to i64
-  br label %answer
+  %hands = phi i64 [ 0, %awake ], [ %some, %look ]
+  %wanted = call i64 @llvm.smax.i64(i64 %hands, i64 %cold)
+  %short = icmp slt i64 %wanted, %best
+  br i1 %short, label %grow, label %answer
 answer:
-  %wanted = phi i64 [ %better, %choose ], [ 0, %burst ], [ %one, %when ]
   ret i64 %wanted
+grow:
+  %more = call i64 @weft_more(double %work, double %tell, i64 %wanted, i64 %best)
+  ret i64 %more
 none:
   ret i64 0
 }}
@@ -140,6 +137,35 @@ _ASLEEP = """define i64 @weft_asleep(double %work, double %wake, double %tell, i
 }
 """
 """How many of the workers that sleep are best woken for work that pays for one."""
+
+
+_MORE = f"""define i64 @weft_more(double %work, double %tell, i64 %wanted, i64 %best) {{
+entry:
+  %now = call i64 @weft_time()
+  %last = load i64, ptr {_word(Engine.LAST)}
+  %passed = sub i64 %now, %last
+  %soon = icmp ult i64 %passed, {BURST_NS}
+  %debt.now = load double, ptr {_word(Engine.DEBT)}
+  %debt = select i1 %soon, double %debt.now, double 0.0
+  %hands.i = add i64 %wanted, 1
+  %best.i = add i64 %best, 1
+  %hands = sitofp i64 %hands.i to double
+  %all = sitofp i64 %best.i to double
+  %long = fdiv double %work, %hands
+  %short = fdiv double %work, %all
+  %lost = fsub double %long, %short
+  %sum = fadd double %debt, %lost
+  %paid = fcmp ogt double %sum, %tell
+  %pays = and i1 %soon, %paid
+  %left = select i1 %pays, double 0.0, double %sum
+  store double %left, ptr {_word(Engine.DEBT)}
+  %twice = mul i64 %hands.i, 2
+  %some = call i64 @llvm.smin.i64(i64 %twice, i64 %best)
+  %answer = select i1 %pays, i64 %some, i64 %wanted
+  ret i64 %answer
+}}
+"""
+"""Whether to have more workers: in a burst, when what was lost without them comes to what it costs to wake them."""
 
 
 _AWAKE = f"""define i64 @weft_awake(ptr %pool) {{

@@ -14,7 +14,7 @@ from __future__ import annotations
 from . import pool_layout as pool
 from .pool_text import SPIN_NS, SPINS, Text
 from .signals import INTERVAL_NS, LEAVE, LONG
-from .state import ERROR, ERROR_PID, STATE_BYTES, THREADS, TOTAL, WHOLE
+from .state import CHUNK, ERROR, ERROR_PID, STATE_BYTES, THREADS, TOTAL, WHOLE
 
 _DECLARED = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -26,7 +26,7 @@ declare i64 @llvm.fshr.i64(i64, i64, i64)
 
 def jobs_ir(t: Text, windows: bool) -> str:
     """All functions."""
-    ends = _run(t), _begin(t), _end(t), _working(t), _nap(t, windows)
+    ends = _run(t), _begin(t), _end(t), _working(t), _nap(t, windows), _call_one()
     return "\n".join((t.declare, _DECLARED, *ends, _CANCEL, _HELP))
 
 
@@ -179,6 +179,50 @@ unblock:
   {t.unlock()}
   br label %done
 done:
+  ret void
+}}
+"""
+
+
+def _call_one() -> str:
+    """Call the first worker, and have it write down when it begins, to see what that costs (`waking`): the time when it
+    was called, or 0 where another launch has the workers. `weft_settle` ends it.
+
+    The words of %told are for that time, and for when the caller was done with calling; the state is all zeros.
+    """
+    return f"""define i64 @weft_call_one(ptr %pool, ptr %state, ptr %told) {{
+entry:
+  %busy = getelementptr i8, ptr %pool, i64 {pool.BUSY}
+  %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %free, label %call, label %no
+call:
+  %total.p = getelementptr i8, ptr %state, i64 {TOTAL}
+  %chunk.p = getelementptr i8, ptr %state, i64 {CHUNK}
+  store i64 1, ptr %total.p
+  store i64 1, ptr %chunk.p
+  %begun = call i64 @weft_time()
+  call void @weft_begin(
+    ptr %pool, ptr @weft_arrived, ptr %told, ptr %state, i64 1, ptr null, i64 0, ptr %state, i64 1)
+  call void @weft_wake(ptr %pool, i64 0)
+  %called = call i64 @weft_time()
+  %called.p = getelementptr i64, ptr %told, i64 1
+  store i64 %called, ptr %called.p
+  ret i64 %begun
+no:
+  ret i64 0
+}}
+
+define void @weft_arrived(ptr %told, ptr %state, ptr %scratch) {{
+  %now = call i64 @weft_time()
+  store atomic i64 %now, ptr %told release, align 8
+  ret void
+}}
+
+define void @weft_settle(ptr %pool) {{
+  call void @weft_end(ptr %pool, i64 1)
+  %busy = getelementptr i8, ptr %pool, i64 {pool.BUSY}
+  store atomic i64 0, ptr %busy release, align 8
   ret void
 }}
 """

@@ -40,6 +40,7 @@ def system_functions() -> dict[int, int]:
     return {offset: system_function(name) for offset, name in names.items()}
 
 
+_FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle")
 _TABLE = ("poll", "print", "time")
 """What generated code finds in the state's table."""
 
@@ -49,10 +50,10 @@ class Native:
 
     def __init__(self) -> None:
         self.signals = Signals()
-        names = [f"weft_{name}" for name in ("worker", "guest", "run", "wanted", "ready", "grid", "stop", *_TABLE)]
+        names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLE)]
         code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text(self.signals))
         self._keep, addresses = load_native(*code, names)
-        worker, guest, run, wanted, ready, grid, stop, *table = addresses
+        worker, guest, run, wanted, ready, grid, stop, call_one, settle, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr, _i64)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
@@ -60,6 +61,8 @@ class Native:
         self.ready = ctypes.PYFUNCTYPE(ctypes.c_int32, _i64)(ready)
         self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(grid)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
+        self.call_one = ctypes.PYFUNCTYPE(_i64, _ptr, _ptr, _ptr)(call_one)
+        self.settle = ctypes.CFUNCTYPE(None, _ptr)(settle)
         for name, address in (("wanted", wanted), ("ready", ready), ("grid", grid)):
             give(f"code {name}", address)
         for k, address in enumerate(table):

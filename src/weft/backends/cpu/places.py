@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-import hashlib
-import platform
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from .keeping import kept_at
 from .loader import loader
 
 _PREFIX = '@"at '
@@ -67,26 +65,9 @@ def declared(text: str) -> str:
     return text + "".join(f"{place(name)} = external global i8\n" for name in _names_in(text))
 
 
-_find_store: Callable[[], tuple[Any, str] | None] | None = None
-
-
-def set_native_store(find: Callable[[], tuple[Any, str] | None]) -> None:
-    """Say where objects are kept: a store, and what all keys of this compiler have in them; None for nowhere."""
-    global _find_store
-    _find_store = find
-
-
-def _kept_at(name: str) -> tuple[Any, str]:
-    found = _find_store() if _find_store is not None else None
-    if found is None:
-        return None, ""
-    parts = ["native", name, found[1], platform.machine(), sys.platform, sys.implementation.cache_tag or ""]
-    return found[0], hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
 def kept(name: str) -> tuple[bytes, list[str]] | None:
     """The object of a module, and the places that it refers to, if it was kept."""
-    store, key = _kept_at(name)
+    store, key = kept_at(name)
     entry = store.get(key) if store is not None else None
     return None if entry is None else (entry[1]["object"], entry[0]["places"])
 
@@ -94,7 +75,7 @@ def kept(name: str) -> tuple[bytes, list[str]] | None:
 def made(name: str, text: str) -> tuple[bytes, list[str]]:
     """The object of a module, which is kept."""
     code, places = loader().compile(declared(text)), _names_in(text)
-    store, key = _kept_at(name)
+    store, key = kept_at(name)
     if store is not None:
         store.put(key, {"name": f"native.{name}", "places": places}, {"object": code})
     return code, places

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, OutOfResources
+from weft.base import LaunchError, OutOfResources, load
 
 from . import native
 from . import pool_layout as at
@@ -81,6 +81,9 @@ class _Scratch:
         self.give(self.take(size))
 
 
+_TRIES = 6
+"""How often a process tries to find out what waking costs, where others keep the cores busy: a millisecond or more."""
+
 scratch = _Scratch()
 give("words scratch", ctypes.addressof(scratch.words))
 
@@ -102,6 +105,8 @@ class Pool:
         self._kept_off.value = -1
         self._looked = _i64.from_address(self._address + at.LOOKED)
         self._allowed: set[int] = set()
+        self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+        self._prepared = 0
         _i64.from_address(self._address + at.WORKERS).value = workers
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
@@ -134,6 +139,11 @@ class Pool:
         if hasattr(os, "sched_getaffinity"):
             with contextlib.suppress(OSError):  # then as the system has it
                 self._place(os.sched_getaffinity(0))
+        self._prepared += 1
+        if 1 < self._prepared <= _TRIES and self.workers:  # by now they have begun to live
+            know: Callable[[int], bool] = load("weft.backends.cpu.waking").know_costs
+            if know(self._address):
+                self._prepared = _TRIES + 1
 
     def run_waiting(
         self, fn: int, args: int, state: int, mine: int, total: int, size: int, begun: Callable[[], int]
@@ -186,7 +196,7 @@ class Pool:
         of a virtual machine do not seem so: for milliseconds worker and caller would share one core while others have
         nothing to do.
         """
-        core = ctypes.CDLL(None).sched_getcpu() if hasattr(ctypes.CDLL(None), "sched_getcpu") else -1
+        core = self._here() if self._here is not None else -1
         if core == self._kept_off.value and allowed == self._allowed:
             return
         self._kept_off.value, self._allowed = core, allowed

@@ -179,8 +179,9 @@ def two_loops(x, y, out, n: tl.constexpr, R: tl.constexpr):
     for start in range(0, n, R):
         r = start + tl.arange(0, R)[None, :]
         second = tl.where(r < n, second + tl.load(y + r, r < n, other=9.0), second)
+    sums_of_second = tl.sum(second, 1)
     tl.store(out + tl.arange(0, 1), sums_of_first)
-    tl.store(out + 1 + tl.arange(0, 1), tl.sum(second, 1))
+    tl.store(out + 1 + tl.arange(0, 1), sums_of_second)
 
 
 @pytest.mark.parametrize("n", [64, 100, 1000])

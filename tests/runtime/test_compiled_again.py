@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import weft
 import weft.language as tl
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
-from weft.runtime import launch
+from weft.runtime import launch, prepared
+from weft.runtime.knobs import HookChain
 
 
 @weft.jit
@@ -19,13 +21,20 @@ def scaled(x, out, n, factor, B: tl.constexpr):
     tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
 
 
-@pytest.fixture
-def again() -> Any:
-    """A launcher that has been called before."""
+BEFORE: tuple[Any, ...] = (None, None, None, None, HookChain(), None)
+"""What a launcher of Triton's is given between the sizes of the grid and the arguments; a hook, or a list of them."""
+
+
+@pytest.fixture(params=["in Python", "in native code"])
+def again(request: pytest.FixtureRequest) -> Any:
+    """A launcher that has been called before; PyTorch's Inductor takes the second, after `_init_handles`."""
     x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
     kernel = scaled.warmup(x[1:], out[1:], 99, 1.5, B=64, grid=(2,))
-    kernel.run(2, 1, 1, None, None, None, None, None, None, x[1:], out[1:], 99, 1.5, 64)
-    return lambda *args, grid=(2, 1, 1): kernel.run(*grid, None, None, None, None, None, None, *args)
+    if request.param == "in native code":
+        kernel._init_handles()
+    run = kernel.run
+    run(2, 1, 1, *BEFORE, x[1:], out[1:], 99, 1.5, 64)
+    return lambda *args, grid=(2, 1, 1): run(*grid, *BEFORE, *args)
 
 
 def test_values_are_taken_by_their_classes(again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +46,28 @@ def test_values_are_taken_by_their_classes(again: Any, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(out[:64], -x[:64])
     again(x, out, 77, -2.0, 64, grid=(0, 1, 1))
     np.testing.assert_array_equal(out[:64], -x[:64])
+
+
+@pytest.mark.skipif(not prepared.supported(), reason="objects are laid out otherwise here")
+def test_native_launches_are_not_told_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out, told = np.arange(100, dtype=np.float32), np.zeros(100, np.float32), []
+    kernel = scaled.warmup(x, out, 99, 1.5, B=64, grid=(2,))
+    general = type(kernel).run
+    monkeypatch.setattr(type(kernel), "run", lambda self, *args: (told.append(args), general(self, *args))[1])
+    kernel._init_handles()
+    hooks = HookChain()
+    between = (None, None, None, None, hooks, None)
+    for n in range(3):
+        kernel.run(2, 1, 1, *between, x, out, 90 + n, 2.0, 64)
+    assert len(told) == 1 and out[91] == 2 * 91 and out[92] == 0
+    hooks.add(lambda: None)  # there is one now: it has to be asked, by the general way
+    with pytest.raises(TypeError):
+        kernel.run(2, 1, 1, *between, x, out, 100, 2.0, 64)
+    hooks.clear()
+    kernel.run(2, 1, 1, *between, x, x[1:], 40, 1.0, 64)  # these overlap
+    assert len(told) == 3 and (x[1:41] == np.arange(40)).all()
+    copy = pickle.loads(pickle.dumps(kernel.__getstate__()))
+    assert "run" not in copy
 
 
 def test_what_is_of_another_class_takes_the_general_way(again: Any) -> None:
@@ -67,12 +98,16 @@ def test_tensors() -> None:
     x, out = torch.ones(100), torch.zeros(100)
     kernel = scaled.warmup(x, out, 100, 1.5, B=64, grid=(2,))
     negative = torch.complex(torch.zeros(100), torch.ones(100)).conj().imag
-    for _ in range(2):
-        kernel[(2,)](x, out, 100, 1.5, 64)
+    kernel._init_handles()
+    native = lambda *args: kernel.run(2, 1, 1, *BEFORE, *args)  # noqa: E731
+    for launched in (kernel[(2,)], kernel[(2,)], native, native):
+        out.zero_()
+        launched(x, out, 100, 1.5, 64)
         assert (out == 1.5).all()
-        kernel[(2,)](x[60:], out, 40, 2.5, 64)
+        launched(x[60:], out, 40, 2.5, 64)
         assert (out[:40] == 2.5).all()
-        with pytest.raises(LaunchTypeError, match="negative bit"):
-            kernel[(2,)](negative, out, 100, 1.5, 64)
+        if launched is not native:  # native code is not told of the bit
+            with pytest.raises(LaunchTypeError, match="negative bit"):
+                launched(negative, out, 100, 1.5, 64)
         with pytest.raises(LaunchError, match="meta"):
-            kernel[(2,)](x.to("meta"), out, 100, 1.5, 64)
+            launched(x.to("meta"), out, 100, 1.5, 64)

@@ -135,6 +135,8 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
+    make_run: ClassVar[Callable[[CompiledKernel], Callable[..., None] | None] | None] = None
+    """Set by the runtime: `run` in native code, for who keeps it and calls it often; None where there is none."""
     load_hooks: ClassVar[Callable[[], Sequence[Callable[..., None]]] | None] = None
     """Set by the runtime: gives what is called before and after a kernel is loaded, and when it is dropped."""
     process: ClassVar[Callable[[], int]] = staticmethod(lambda: 0)
@@ -218,12 +220,16 @@ class CompiledKernel:
     def _init_handles(self) -> None:
         """Load it (the name Triton gives this).
 
-        PyTorch's Inductor makes a kernel anew from its attributes, as a plain CompiledKernel whose `run` is None.
+        PyTorch's Inductor makes a kernel anew from its attributes, as a plain CompiledKernel whose `run` is None, and
+        takes `run` after it has called this.
         """
         self.__dict__.pop("run", None)
         if self.metadata.target.backend != "cpu" and type(self) is CompiledKernel:
             self.__class__ = load("weft.compiler.backends").backend_of(self.metadata.target.machine).kernel
         self.load()
+        run = type(self).make_run(self) if type(self).make_run is not None else None
+        if run is not None:
+            self.__dict__["run"] = run
 
     @property
     def n_regs(self) -> int:
@@ -313,6 +319,7 @@ class CompiledKernel:
         state = dict(self.__dict__)
         for name in ("_loaded", "_launch", "module", "function"):
             state[name] = None
+        state.pop("run", None)
         return state
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +255,11 @@ def _load_hooks() -> tuple[Any, Any, Any]:
     return runtime.kernel_load_start_hook, runtime.kernel_load_end_hook, runtime.kernel_unload_hook
 
 
+def _make_run(kernel: compiler.CompiledKernel) -> Callable[..., None] | None:
+    run: Callable[..., None] | None = load("weft.runtime.prepared").prepared_run(kernel)
+    return run
+
+
 def _elsewhere(executor: Executor | None) -> Any:
     """What makes code in the place of this process: an executor that was given, or the pool, if a setting says so."""
     mode = active_mode.get()
@@ -281,6 +286,7 @@ def compile(
     concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
+    compiler.CompiledKernel.make_run = staticmethod(_make_run)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
     compiler.set_native_store(_native_store)

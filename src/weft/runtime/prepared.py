@@ -92,7 +92,7 @@ class Prepared:
         often = calls_ >= AFTER and (calls_ < 4 * AFTER or not calls_ & (calls_ - 1))
         if often or (calls_ == SOON and calls.at_hand()):
             try:
-                plan = _Writer(self._kernel, compiled).plan(args, kwargs)
+                plan = _Function(self._kernel, compiled).plan(args, kwargs)
             except _NoPlan:
                 if not self._plans and calls_ >= 2 * AFTER:  # and most likely there never will be one
                     self._kernel.launch_by(self.launch, self._general)
@@ -106,17 +106,19 @@ class Prepared:
 
 
 class _Writer:
-    """Writes the plan of one launch."""
+    """Writes plans of launches of a compiled kernel."""
 
-    def __init__(self, kernel: Any, compiled: Any) -> None:
+    def __init__(self, compiled: Any) -> None:
         if type(compiled) is not CompiledKernel:  # one that is simulated, or a GPU's
             raise _NoPlan
         loaded = compiled._loaded
         record = getattr(loaded, "record", None)
-        if record is None or not loaded.plain or all(e[0] is not compiled for e in kernel._entries.values()):
+        if record is None or not loaded.plain:
             raise _NoPlan
-        self._kernel, self._compiled, self._loaded, self._record = kernel, compiled, loaded, record
-        leaves = runtime_leaves(list(compiled.src.signature.values()))
+        self._compiled, self._loaded, self._record = compiled, loaded, record
+        signature = getattr(compiled.src, "signature", None)
+        self._types = list(compiled.metadata.params if signature is None else signature.values())
+        leaves = runtime_leaves(self._types)
         if len(leaves) > MOST_SLOTS or any(len(path) > 1 or descriptor_rank(kind) for path, kind in leaves):
             raise _NoPlan
         self._slots = {path[0]: (slot, kind) for slot, (path, kind) in enumerate(leaves)}
@@ -128,6 +130,64 @@ class _Writer:
         if len(self._arrays) > MOST_ARRAYS:
             raise _NoPlan
         self._kept: list[Any] = [compiled, loaded]
+
+    def _words(self, counts: Mapping[int, int], checks: Sequence[int], rest: Sequence[int]) -> tuple[Any, ...]:
+        """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
+        pairs = [word for i, j, strict in self._pairs for word in (self._arrays[i], self._arrays[j], int(strict))]
+        body = [*checks, *pairs, *rest, *[0] * len(self._slots)]
+        words = (ctypes.c_int64 * (Plan.SIZE + len(body)))(*[0] * Plan.SIZE, *body)
+        common = {
+            Plan.CHECKS: len(checks) // Check.SIZE,
+            Plan.PAIRS: len(pairs) // 3,
+            Plan.SLOTS: len(self._slots),
+            Plan.SCRATCH: self._loaded.scratch_bytes,
+            Plan.TABLE: self._loaded.table,
+            Plan.RECORD: self._record.address,
+            Plan.ROOM: self._keep(self._loaded.room),
+            Plan.PREPARE: self._keep(self._loaded.prepare),
+            Plan.FAIL: self._keep(self._loaded.fail),
+        }
+        for word, number in {**common, **counts}.items():
+            words[word] = number
+        plan = (words, *self._kept)
+        words[Plan.OWNER] = id(plan)
+        return plan
+
+    def _keep(self, value: Any) -> int:
+        """Where an object is, which lives as long as the plan."""
+        self._kept.append(value)
+        return id(value)
+
+    def _same(self, value: Any) -> list[int]:
+        """A constant. What may change in its place is none that can be told by its identity."""
+        if not _is_constant(value):
+            raise _NoPlan
+        return _row(Kind.SAME, -1, want=self._keep(value))
+
+    def _array(self, number: int, value: Any, slot: int, *, align: bool) -> list[int]:
+        array = self._arrays.get(number, MOST_ARRAYS)
+        cls = type(value)
+        if cls is np.ndarray:
+            element, size, describe = self._keep(value.dtype), value.itemsize, 0
+            row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if number in self._stored else 0)
+        elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
+            describe, size = _describer(cls), value.element_size()
+            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe)
+        else:
+            raise _NoPlan
+        row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size
+        row[Check.ALIGNED] = _alignment(value) if align else 0
+        return row
+
+
+class _Function(_Writer):
+    """Of launches of a kernel's function."""
+
+    def __init__(self, kernel: Any, compiled: Any) -> None:
+        super().__init__(compiled)
+        if all(entry[0] is not compiled for entry in kernel._entries.values()):
+            raise _NoPlan
+        self._kernel = kernel
 
     def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """(words, everything they point to)."""
@@ -150,44 +210,23 @@ class _Writer:
             check = self._same(value)
             check[Check.PLACE] = places[name]
             checks += check
-        pairs = [word for i, j, strict in self._pairs for word in (self._arrays[i], self._arrays[j], int(strict))]
         watched, changed = self._asked()
         hooks = (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook, self._kernel.pre_run_hooks)
         if not all(isinstance(hook, list) for hook in hooks):
             raise _NoPlan
-        body = [*checks, *pairs, *watched, *map(self._keep, hooks), *names, *[0] * len(self._slots)]
-        words = (ctypes.c_int64 * (Plan.SIZE + len(body)))(*[0] * Plan.SIZE, *body)
         keywords = tuple(kwargs) or None
         counts = {
             Plan.ARGUMENTS: len(args) + 1,
-            Plan.CHECKS: len(checks) // Check.SIZE,
-            Plan.PAIRS: len(pairs) // 3,
             Plan.WATCHED: len(watched) // 3,
             Plan.EMPTY: len(hooks),
             Plan.NAMES: len(params),
-            Plan.SLOTS: len(self._slots),
-            Plan.SCRATCH: self._loaded.scratch_bytes,
-            Plan.TABLE: self._loaded.table,
-            Plan.RECORD: self._record.address,
             Plan.KERNEL: id(self._compiled),
             Plan.KEYWORDS: self._keep(keywords) if keywords else 0,
-            Plan.ROOM: self._keep(self._loaded.room),
-            Plan.PREPARE: self._keep(self._loaded.prepare),
-            Plan.FAIL: self._keep(self._loaded.fail),
             Plan.ASK: self._keep(asked_grid),
             Plan.SIZES: self._keep(grid_of),
             Plan.CHANGED: self._keep(changed) if changed is not None else 0,
         }
-        for word, number in counts.items():
-            words[word] = number
-        plan = (words, *self._kept)
-        words[Plan.OWNER] = id(plan)
-        return plan
-
-    def _keep(self, value: Any) -> int:
-        """Where an object is, which lives as long as the plan."""
-        self._kept.append(value)
-        return id(value)
+        return self._words(counts, checks, [*watched, *map(self._keep, hooks), *names])
 
     def _asked(self) -> tuple[list[int], Callable[..., Any] | None]:
         """What is looked at in each launch: (dictionary, name, value) of settings and captures, and a function."""
@@ -230,12 +269,6 @@ class _Writer:
             return self._array(param.num, value, slot, align=specialise and align)
         raise _NoPlan
 
-    def _same(self, value: Any) -> list[int]:
-        """A constant. What may change in its place is none that can be told by its identity."""
-        if not _is_constant(value):
-            raise _NoPlan
-        return _row(Kind.SAME, -1, want=self._keep(value))
-
     def _integer(self, value: int, slot: int, leaf: str, specialise: bool, align: bool) -> list[int]:
         low, high = _I32
         if not low <= value <= high or (slot >= 0 and (leaf[:1] not in "iu" or leaf in ("u1", "i1"))):
@@ -244,21 +277,6 @@ class _Writer:
             return _row(Kind.INT, slot, low=1, high=1, element=0)
         aligned = 0 if not align else 1 if COARSE[value & 15] == 16 else 2
         return _row(Kind.INT, slot, low=low, high=high, aligned=aligned, element=1 if specialise else high + 1)
-
-    def _array(self, number: int, value: Any, slot: int, *, align: bool) -> list[int]:
-        array = self._arrays.get(number, MOST_ARRAYS)
-        cls = type(value)
-        if cls is np.ndarray:
-            element, size, describe = self._keep(value.dtype), value.itemsize, 0
-            row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if number in self._stored else 0)
-        elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
-            describe, size = _describer(cls), value.element_size()
-            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe)
-        else:
-            raise _NoPlan
-        row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size
-        row[Check.ALIGNED] = _alignment(value) if align else 0
-        return row
 
 
 def _row(
@@ -269,6 +287,77 @@ def _row(
     row[Check.KIND], row[Check.SLOT], row[Check.WANT], row[Check.ALIGNED] = kind, slot, want, aligned
     row[Check.ELEMENT], row[Check.LOW], row[Check.HIGH], row[Check.WRITTEN] = element, low, high, written
     return row
+
+
+class _Run(_Writer):
+    """Of launches of a compiled kernel by itself, in the calling convention of Triton's launchers."""
+
+    def plan(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """(words, everything they point to). Hooks are None, or lists that have to be empty."""
+        checks: list[int] = []
+        values, hooks = args[_BEFORE:], {place: args[place] for place in _HOOKS}
+        chains = [hook for hook in hooks.values() if hook is not None]
+        if len(values) != len(self._types) or not all(isinstance(hook, list) and not hook for hook in chains):
+            raise _NoPlan
+        for place, hook in hooks.items():
+            checks += self._at(place, _row(Kind.SAME, -1, want=self._keep(hook)))
+        for i, (kind, value) in enumerate(zip(self._types, values, strict=True)):
+            if kind != "constexpr":
+                checks += self._at(_BEFORE + i, self._value(i, value))
+        counts = {Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None), Plan.EMPTY: len(chains)}
+        return self._words(counts, checks, [*map(self._keep, chains)])
+
+    @staticmethod
+    def _at(place: int, check: list[int]) -> list[int]:
+        check[Check.PLACE] = place
+        return check
+
+    def _value(self, i: int, value: Any) -> list[int]:
+        slot, leaf = self._slots[i]
+        if leaf.startswith("*"):
+            return self._array(i, value, slot, align=False)
+        if leaf in ("i32", "i64", "u32", "u64") and type(value) is int:
+            low, high = (0 if leaf[0] == "u" else _I32[0]), _I32[1]
+            return _row(Kind.INT, slot, low=low, high=high, element=high + 1)
+        if leaf in ("fp32", "fp64") and type(value) is float:
+            return _row(Kind.FLOAT, slot, element=int(leaf[2:]))
+        raise _NoPlan
+
+
+_BEFORE = 9
+"""Arguments of a launcher before those of the kernel: sizes, stream, function, metadata, what hooks are told, hooks."""
+_HOOKS = (7, 8)
+
+
+def prepared_run(kernel: Any) -> Callable[..., None] | None:
+    """The method `run` of a compiled kernel, which plans launches that succeed; None where none can be prepared."""
+    if not supported() or type(kernel) is not CompiledKernel:
+        return None
+    book = bytearray(8 * Book.SIZE)
+    plans: list[tuple[Any, ...]] = []
+    keep: list[Any] = []
+    left = [4 * MOST_PLANS]  # plans to be written: arguments of many kinds are left to the general way
+
+    def general(*args: Any) -> None:
+        CompiledKernel.run(kernel, *args)
+        if not left[0]:
+            return
+        left[0] -= 1
+        try:
+            plan = _Run(kernel).plan(args)
+        except _NoPlan:
+            return
+        plans[:] = [plan, *plans[: MOST_PLANS - 1]]
+        following = 0
+        for one in reversed(plans):
+            one[0][Plan.NEXT], following = following, ctypes.addressof(one[0])
+        ctypes.c_int64.from_buffer(book, 8 * Book.FIRST).value = following
+        keep[1:] = plans
+
+    keep.append(general)
+    ctypes.c_int64.from_buffer(book, 8 * Book.GENERAL).value = id(general)
+    run: Callable[..., None] = calls.function(book, keep)
+    return run
 
 
 _FIXED = frozenset({int, str, float, bool, type(None)})

@@ -8,7 +8,8 @@ book with what it was given, so that everything that is rare or wrong is said an
 
 A plan is a row of words: a header, and what it holds of each kind, one after the other.
 
-    header   ARGUMENTS, KEYWORDS   how many arguments by position (the grid is the first), and the names of the others
+    header   ARGUMENTS, KEYWORDS   how many arguments by position, and the names of the others
+             SIZES_FIRST           whether the first three are the sizes of the grid; else the first is the grid
              KERNEL, RECORD ...    what to give back, what to run
     checks   one for each argument: what it has to be, and the slot of the launch that it fills
     pairs    arrays that must not overlap
@@ -50,9 +51,9 @@ class Plan:
 
     (
         NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, EMPTY, NAMES, SLOTS,
-        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED,
-    ) = range(20)  # fmt: skip
-    SIZE = 20
+        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST,
+    ) = range(21)  # fmt: skip
+    SIZE = 21
 
 
 class Check:

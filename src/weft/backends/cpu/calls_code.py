@@ -22,12 +22,46 @@ def text() -> str:
     module = Module()
     write_integer(module)
     write_span(module)
+    _write_size(module)
+    _write_three(module)
     _write_sizes(module)
     write_match(module)
     _write_grid(module)
     _write_run(module)
     _write_call(module)
     return module.text()
+
+
+def _write_size(module: Module) -> None:
+    """weft_size(item, most, place): put a size of a grid at a place where it is an int from 0 to the most."""
+    f = module.function("weft_size", I1, [("item", PTR), ("most", I64), ("place", PTR)], linkage="internal")
+    w = Writer(f)
+    item, most, place = f.args
+    number = f.alloca(I64, 1, 8)
+    w.unless(f.call("weft_integer", I1, [item, number]), "no")
+    w.unless(f.icmp("ule", f.load(I64, number), most), "no")
+    f.store(f.cast("trunc", f.load(I64, number), I32), place)
+    f.ret(const(I1, 1))
+    f.start("no")
+    f.ret(const(I1, 0))
+
+
+def _put_size(w: Writer, item: Value, axis: int, state: Value) -> None:
+    """Put the size of a grid along an axis into a state; go to `no` where it is none."""
+    place = w.f.gep(I8, state, i64(24 + 4 * axis))
+    w.unless(w.f.call("weft_size", I1, [item, i64(MOST_GRID[axis]), place]), "no")
+
+
+def _write_three(module: Module) -> None:
+    """weft_three(items, state): put three sizes into a state; false where they are no sizes."""
+    f = module.function("weft_three", I1, [("items", PTR), ("state", PTR)], linkage="internal")
+    w = Writer(f)
+    items, state = f.args
+    for axis in range(3):
+        _put_size(w, w.word(items, axis, PTR), axis, state)
+    f.ret(const(I1, 1))
+    f.start("no")
+    f.ret(const(I1, 0))
 
 
 def _write_sizes(module: Module) -> None:
@@ -37,21 +71,13 @@ def _write_sizes(module: Module) -> None:
     f = module.function("weft_sizes", I1, [("grid", PTR), ("state", PTR)], linkage="internal")
     w = Writer(f)
     grid, state = f.args
-    sizes = [f.gep(I8, state, i64(24 + 4 * k)) for k in range(3)]
-    for size in sizes:
-        f.store(const(I32, 1), size)
-    number = f.alloca(I64, 1, 8)
+    for axis in range(3):
+        f.store(const(I32, 1), f.gep(I8, state, i64(24 + 4 * axis)))
     row, several = f.new_label("single"), f.new_label("several")
     f.cond_br(w.eq(w.class_of(grid), object_at(tuple)), several, row)
-
-    def put(item: Value, axis: int) -> None:
-        w.unless(f.call("weft_integer", I1, [item, number]), "no")
-        w.unless(f.icmp("ule", f.load(I64, number), i64(MOST_GRID[axis])), "no")
-        f.store(f.cast("trunc", f.load(I64, number), I32), sizes[axis])
-
     f.start(row)
     w.unless(w.eq(w.class_of(grid), object_at(int)), "no")
-    put(grid, 0)
+    _put_size(w, grid, 0, state)
     f.ret(const(I1, 1))
     f.start(several)
     count = w.call("PyTuple_Size", I64, grid)
@@ -59,7 +85,7 @@ def _write_sizes(module: Module) -> None:
     for axis in range(3):
         if axis:
             w.if_(w.eq(count, i64(axis)), "yes")
-        put(w.call("PyTuple_GetItem", PTR, grid, i64(axis)), axis)
+        _put_size(w, w.call("PyTuple_GetItem", PTR, grid, i64(axis)), axis, state)
     f.br("yes")
     f.start("yes")
     f.ret(const(I1, 1))
@@ -74,6 +100,11 @@ def _write_grid(module: Module) -> None:
     f = module.function("weft_ask", I32, [(n, PTR) for n in ("plan", "grid", "args", "state")], linkage="internal")
     w = Writer(f)
     plan, grid, args, state = f.args
+    three, one = f.new_label("three"), f.new_label("one")
+    f.cond_br(w.eq(w.word(plan, Plan.SIZES_FIRST), i64(0)), one, three)
+    f.start(three)
+    f.cond_br(f.call("weft_three", I1, [args, state]), "fine", "odd")
+    f.start(one)
     w.if_(f.call("weft_sizes", I1, [grid, state]), "fine")
     w.if_(w.eq(w.class_of(grid), object_at(tuple)), "odd")
     w.unless(w.eq(w.call("PyCallable_Check", I32, grid), const(I32, 1)), "odd")

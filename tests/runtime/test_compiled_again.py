@@ -99,7 +99,7 @@ def test_tensors() -> None:
     kernel = scaled.warmup(x, out, 100, 1.5, B=64, grid=(2,))
     negative = torch.complex(torch.zeros(100), torch.ones(100)).conj().imag
     kernel._init_handles()
-    native = lambda *args: kernel.run(2, 1, 1, *BEFORE, *args)  # noqa: E731
+    native = lambda *args: kernel.run(2, 1, 1, *BEFORE, *args)
     for launched in (kernel[(2,)], kernel[(2,)], native, native):
         out.zero_()
         launched(x, out, 100, 1.5, 64)

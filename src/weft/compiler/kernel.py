@@ -227,7 +227,8 @@ class CompiledKernel:
         if self.metadata.target.backend != "cpu" and type(self) is CompiledKernel:
             self.__class__ = load("weft.compiler.backends").backend_of(self.metadata.target.machine).kernel
         self.load()
-        run = type(self).make_run(self) if type(self).make_run is not None else None
+        make_run = type(self).make_run
+        run = None if make_run is None else make_run(self)
         if run is not None:
             self.__dict__["run"] = run
 

@@ -113,7 +113,7 @@ def test_vectors_are_as_wide_as_told() -> None:
 def one_by_one(x, index, counts, sums, SIZE: tl.constexpr):
     i = tl.arange(0, SIZE)
     values = tl.gather(tl.load(x + i), tl.load(index + i), 0)
-    tl.atomic_add(sums + i, tl.cumsum(values, 0))
+    tl.atomic_add(sums + 2 * i, tl.cumsum(values, 0))
     tl.store(counts + tl.arange(0, 16), tl.histogram(tl.load(index + i), 16))
 
 
@@ -133,7 +133,7 @@ def test_what_has_no_lanes() -> None:
         "iterations, for tt.histogram on line 6, 0 operations fused"
     ) in lines
     assert (
-        "k.py:5:29: loop nest: over 64: 8 lanes of 32 bits along dimension 0, 1 vector at a time, 8 iterations, for "
+        "k.py:5:33: loop nest: over 64: 8 lanes of 32 bits along dimension 0, 1 vector at a time, 8 iterations, for "
         "tt.scan on line 5, 0 operations fused"
     ) in lines
     assert (

@@ -265,6 +265,7 @@ def emit(
     gather_networks(program)
     module = Module()
     module.masked_bits = cpu.masked_bits
+    module.swapped_bits = 128 if cpu.is_x86 and cpu.has("cx16") else 64
     module.gathers_words = cpu.has("avx512f")  # LLVM does without AVX2's gathers, which are slow on many processors
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.cpu import access
+from weft.backends.cpu.atomic_runs import COMBINE, Combine, bf16_sum, change_runs, run_length
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, constant_of, flat, pinned_bit, row_major
 from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
@@ -122,11 +123,13 @@ class StoreRoot(_Operation):
 
 
 class AtomicRoot(_Operation):
-    """`tt.atomic_rmw` and its kind, one lane after the other."""
+    """`tt.atomic_rmw` and its kind: neighbours together where that can be, else one lane after the other."""
 
     def __init__(self, op: Op, result: Buffer | None) -> None:
         super().__init__(op)
         self.result = result
+        self.together = 1
+        """How many lanes are changed by one instruction, where memory is aligned for it."""
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         coords = at(self.coords)
@@ -139,9 +142,19 @@ class AtomicRoot(_Operation):
             addresses = f.splat(addresses, lanes)
         values = [vector_of(f, r, lanes) for r in rest]
         slot = None if self.result is None else ev.buffer_pointer(self.result, coords)
+        type = llvm_type(_element(op))
+        combine = _combination(op)
+        if lanes and slot is None and combine is not None:
+            self.together = run_length(f, pointer, type, lanes)
 
         def write() -> None:
-            type = llvm_type(_element(op))
+            if self.together == 1 or combine is None:
+                one_by_one()
+                return
+            mask = values[1] if len(values) > 1 and values[1].name != "splat (i1 true)" else None
+            change_runs(f, combine, _order(op), pointer, (values[0], mask), self.together, one_by_one)
+
+        def one_by_one() -> None:
             olds: list[Reg] = []
             for lane in range(max(1, lanes)):
                 address = f.extract(addresses, lane) if lanes else addresses
@@ -200,6 +213,14 @@ def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
     if mask is None or mask.name == "true":
         return change()[0]
     return f.if_else(mask, change, lambda: [const(type, 0)])[0]
+
+
+def _combination(op: Op) -> Combine | None:
+    """What an atomic operation that changes memory puts there."""
+    if op.name != "tt.atomic_rmw":
+        return None
+    kind = RMW.get(op.attrs["atomic_rmw_op"], "")
+    return bf16_sum if kind == "fadd" and _element(op) == "bf16" else COMBINE.get(kind)
 
 
 def _element(op: Op) -> str:

@@ -10,7 +10,7 @@ from weft.backends.cpu.evaluate import SHAPE_OPS
 from weft.backends.cpu.loops import all_ops
 from weft.backends.cpu.nest import Nest, Root, access_form
 from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
-from weft.backends.cpu.roots import WriteRoot
+from weft.backends.cpu.roots import AtomicRoot, WriteRoot
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
 __all__ = ["site_of", "tell_buffers", "tell_loop", "tell_nest", "tile_text", "variable"]
@@ -94,8 +94,11 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
     for root in roots:
         op = root.op
         if op is not None and op.name.startswith("tt.atomic"):
-            tile, fact = (*op.results, *op.args[1:])[0], "no instruction changes several places at once"
-            remarks.add(VectorAccess(op.span, "atomic", tile_text(tile), "one after the other", lanes, fact))
+            tile, count = (*op.results, *op.args[1:])[0], root.together if isinstance(root, AtomicRoot) else 1
+            form, fact = "one after the other", "no instruction changes several places at once"
+            if count > 1:
+                form, fact = f"{count} at a time", "they are neighbours, where their addresses are aligned for that"
+            remarks.add(VectorAccess(op.span, "atomic", tile_text(tile), form, lanes, fact))
         if op is not None and op.name == "tt.gather":
             fact = "places are indices of the tile, which are data"
             remarks.add(VectorAccess(op.span, "gather", tile_text(op.result), "element by element", lanes, fact))

@@ -45,6 +45,8 @@ class Module:
         self.attributes: list[str] = []
         self.gathers_words = False
         """Whether the processor gathers words, but no narrower elements."""
+        self.swapped_bits = 64
+        """How many bits of memory one compare-and-swap exchanges at most."""
         self.stack = 0
         """The address space of the target's stack."""
         self.masked_bits = frozenset((8, 16, 32, 64))

@@ -31,7 +31,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     StringAttr,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
 )
@@ -81,11 +80,6 @@ _UNIT = UnitAttr()
 def unit_attr() -> UnitAttr:
     """The attribute whose presence is its value."""
     return _UNIT
-
-
-def symbol_attr(name: str) -> SymbolRefAttr:
-    """A reference to a function of the module, `@name`."""
-    return SymbolRefAttr(name)
 
 
 @lru_cache(maxsize=1024)

@@ -169,10 +169,6 @@ class Builder:
             attr = float_attr(float(value), type)
         return self.create(arith.ConstantOp, (), (type,), {"value": attr}).results[0]
 
-    def constant_int(self, value: int, type: Attribute) -> SSAValue:
-        """A constant integer, or the tile of it."""
-        return self.constant(value, type)
-
     def splat_constant(self, value: int | float, shape: Sequence[int], element: Attribute) -> SSAValue:
         """A tile of one constant."""
         return self.constant(value, tensor_of(shape, element))

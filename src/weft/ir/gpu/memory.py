@@ -20,7 +20,7 @@ from weft.base import LayoutError
 from weft.layouts import Layout, LinearLayout, PaddedSharedLayout, f2, with_gaps
 
 from ..text import type_text
-from ..types import AliasOf, Laid, bit_width
+from ..types import AliasOf, Laid, OwnText, bit_width
 from .encoding import LayoutAttr, encoding_for
 
 __all__ = [
@@ -40,19 +40,13 @@ TENSOR_MEMORY = "#ttng.tensor_memory"
 
 
 @irdl_attr_definition
-class MemorySpaceAttr(Data[str]):
+class MemorySpaceAttr(OwnText, Data[str]):
     """`#ttg.shared_memory` or `#ttng.tensor_memory`."""
 
     name = "ttg.memory_space"
 
-    @classmethod
-    def parse_parameter(cls, parser: object) -> str:
-        """Not used: Weft reads its own text."""
-        raise NotImplementedError
-
-    def print_parameter(self, printer: object) -> None:
-        """Write the text."""
-        printer.print_string(self.data)  # type: ignore[attr-defined]
+    def text(self, alias: AliasOf | None = None) -> str:
+        return self.data
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class MemDesc:
 
 
 @irdl_attr_definition
-class MemDescType(Data[MemDesc], TypeAttribute, Laid):
+class MemDescType(Laid, Data[MemDesc], TypeAttribute):
     """The type of a descriptor of a tile in memory."""
 
     name = "ttg.memdesc"
@@ -127,15 +121,6 @@ class MemDescType(Data[MemDesc], TypeAttribute, Laid):
         if any(n < 1 for n in self.data.shape):
             return f"{self.text()}: every dimension is 1 or more"
         return None
-
-    @classmethod
-    def parse_parameter(cls, parser: object) -> MemDesc:
-        """Not used: Weft reads its own text."""
-        raise NotImplementedError
-
-    def print_parameter(self, printer: object) -> None:
-        """Write the text."""
-        printer.print_string(self.text())  # type: ignore[attr-defined]
 
 
 @irdl_attr_definition

@@ -54,14 +54,8 @@ def _first_kind(order: int, x: X) -> X:
     return flip_sign(y, x) if order else y
 
 
-@define("j0", "double", long=True)
-def j0(x: X) -> X:
-    return _first_kind(0, x)
-
-
-@define("j1", "double", long=True)
-def j1(x: X) -> X:
-    return where(fabs(x) < 1e-8, x * 0.5, _first_kind(1, x))
+define("j0", "double", long=True)(lambda x: _first_kind(0, x))
+define("j1", "double", long=True)(lambda x: where(fabs(x) < 1e-8, x * 0.5, _first_kind(1, x)))
 
 
 _Y0_ZERO = (0.8935769662791675, 2.6596231539720385e-17)
@@ -148,9 +142,7 @@ def jn(n: X, x: X) -> X:
     return where(x.isnan(), x, where(n < 0, _NAN, y))
 
 
-@define("cyl_bessel_i0", "double", long=True)
-def i0(x: X) -> X:
-    return _modified(0, x)
+define("cyl_bessel_i0", "double", long=True)(lambda x: _modified(0, x))
 
 
 @define("cyl_bessel_i1", "double", long=True)

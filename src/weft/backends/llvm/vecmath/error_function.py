@@ -132,10 +132,7 @@ def normcdf(x: X) -> X:
     return where(fabs(bounded) < 0.5, fma(_small_erf(bounded * _SQRT_HALF), 0.5, 0.5), y)
 
 
-@define("normcdfinv", "double", long=True)
-def normcdfinv(x: X) -> X:
-    """-sqrt 2 erfcinv(2x)"""
-    return erfcinv(x + x) * -_SQRT_TWO
+define("normcdfinv", "double", long=True)(lambda x: erfcinv(x + x) * -_SQRT_TWO)  # -sqrt 2 erfcinv(2x)
 
 
 def _through_double(name: str) -> None:

@@ -112,19 +112,9 @@ def _with_table(name: str, x: X, shift: int) -> X:
     return scalef(fma(root * r, horner(r, fitted(f"{name}.table")), root), n + float(shift) if shift else n)
 
 
-@define("exp", "float double")
-def exp(x: X) -> X:
-    return exponential("exp", x)
-
-
-@define("exp2", "float double")
-def exp2(x: X) -> X:
-    return exponential("exp2", x)
-
-
-@define("exp10", "float double")
-def exp10(x: X) -> X:
-    return exponential("exp10", x)
+define("exp", "float double")(lambda x: exponential("exp", x))
+define("exp2", "float double")(lambda x: exponential("exp2", x))
+define("exp10", "float double")(lambda x: exponential("exp10", x))
 
 
 @define("expm1", "float double")

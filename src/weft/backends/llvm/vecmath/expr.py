@@ -26,8 +26,36 @@ BIAS = {"float": 127, "double": 1023}
 INT_OF = {"float": "i32", "double": "i64", "i32": "i32", "i64": "i64"}
 FLOAT_OF = {"i32": "float", "i64": "double"}
 
-_FLOAT_PREDICATE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
-_INT_PREDICATE = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
+Operator = Callable[["X", "X | Number"], "X"]
+
+
+def _operator(of_floats: str, of_integers: str) -> Operator:
+    """The method for an instruction of LLVM on two values."""
+
+    def operator(self: X, other: X | Number) -> X:
+        type = self.v.type
+        operand = other.v if isinstance(other, X) else const(type, other)
+        op = of_floats if type.is_float else of_integers
+        return X(self.f, self.f.emit(type, f"{op} {type.text} {self.v.name}, {operand.name}"))
+
+    return operator
+
+
+def _reflected(operator: Operator) -> Operator:
+    """The method for what stands on the right of an operator, with a number on the left."""
+    return lambda self, other: operator(self.const(other), self)
+
+
+def _comparison(of_floats: str, of_integers: str) -> Operator:
+    """The method for a comparison, by the predicates of LLVM."""
+
+    def comparison(self: X, other: X | Number) -> X:
+        operand = self.const(other).v
+        if self.v.type.is_float:
+            return X(self.f, self.f.fcmp(of_floats, self.v, operand))
+        return X(self.f, self.f.icmp(of_integers, self.v, operand))
+
+    return comparison
 
 
 class X:
@@ -68,89 +96,36 @@ class X:
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
-    def _bin(self, float_op: str, int_op: str, other: Number | X) -> X:
-        type = self.v.type
-        operand = other.v if isinstance(other, X) else const(type, other)
-        op = float_op if type.is_float else int_op
-        return X(self.f, self.f.emit(type, f"{op} {type.text} {self.v.name}, {operand.name}"))
-
-    def _rbin(self, float_op: str, int_op: str, other: Number) -> X:
-        return self.const(other)._bin(float_op, int_op, self)
-
-    def __add__(self, other: Number | X) -> X:
-        return self._bin("fadd", "add", other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Number | X) -> X:
-        return self._bin("fsub", "sub", other)
-
-    def __rsub__(self, other: Number) -> X:
-        return self._rbin("fsub", "sub", other)
-
-    def __mul__(self, other: Number | X) -> X:
-        return self._bin("fmul", "mul", other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Number | X) -> X:
-        return self._bin("fdiv", "sdiv", other)
-
-    def __rtruediv__(self, other: Number) -> X:
-        return self._rbin("fdiv", "sdiv", other)
+    __add__ = __radd__ = _operator("fadd", "add")
+    __sub__ = _operator("fsub", "sub")
+    __rsub__ = _reflected(__sub__)
+    __mul__ = __rmul__ = _operator("fmul", "mul")
+    __truediv__ = _operator("fdiv", "sdiv")
+    __rtruediv__ = _reflected(__truediv__)
+    __and__ = _operator("and", "and")
+    __or__ = _operator("or", "or")
+    __xor__ = _operator("xor", "xor")
+    __lshift__ = _operator("shl", "shl")
+    __rshift__ = _operator("ashr", "ashr")
+    lshr = _operator("lshr", "lshr")
+    """Shift right filling with zeros."""
 
     def __neg__(self) -> X:
         if self.v.type.is_float:
             return X(self.f, self.f.fneg(self.v))
         return self.const(0) - self
 
-    def __and__(self, other: Number | X) -> X:
-        return self._bin("and", "and", other)
-
-    def __or__(self, other: Number | X) -> X:
-        return self._bin("or", "or", other)
-
-    def __xor__(self, other: Number | X) -> X:
-        return self._bin("xor", "xor", other)
-
     def __invert__(self) -> X:
         return self ^ (1 if self.elem == "i1" else -1)
 
-    def __lshift__(self, other: Number | X) -> X:
-        return self._bin("shl", "shl", other)
-
-    def __rshift__(self, other: Number | X) -> X:
-        return self._bin("ashr", "ashr", other)
-
-    def lshr(self, other: Number | X) -> X:
-        """Shift right filling with zeros."""
-        return self._bin("lshr", "lshr", other)
-
     # -- comparisons ------------------------------------------------------------------------------------------------
 
-    def _compare(self, sign: str, other: Number | X) -> X:
-        operand = self.const(other).v
-        if self.v.type.is_float:
-            return X(self.f, self.f.fcmp(_FLOAT_PREDICATE[sign], self.v, operand))
-        return X(self.f, self.f.icmp(_INT_PREDICATE[sign], self.v, operand))
-
-    def __lt__(self, other: Number | X) -> X:
-        return self._compare("<", other)
-
-    def __le__(self, other: Number | X) -> X:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Number | X) -> X:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Number | X) -> X:
-        return self._compare(">=", other)
-
-    def __eq__(self, other: Number | X) -> X:  # type: ignore[override]
-        return self._compare("==", other)
-
-    def __ne__(self, other: Number | X) -> X:  # type: ignore[override]
-        return self._compare("!=", other)
+    __lt__ = _comparison("olt", "slt")
+    __le__ = _comparison("ole", "sle")
+    __gt__ = _comparison("ogt", "sgt")
+    __ge__ = _comparison("oge", "sge")
+    __eq__ = _comparison("oeq", "eq")  # type: ignore[assignment]
+    __ne__ = _comparison("une", "ne")  # type: ignore[assignment]
 
     def ult(self, other: Number | X) -> X:
         """Unsigned less-than of integers."""

@@ -80,11 +80,5 @@ def tgamma(x: X) -> X:
     return where(x.isnan(), x, where(a == 0.0, copysign(x.const(_INF), x), y))
 
 
-@define("lgamma", "float", long=True)
-def lgamma_float(x: X) -> X:
-    return invoke("lgamma", x.widen()).narrow()
-
-
-@define("tgamma", "float", long=True)
-def tgamma_float(x: X) -> X:
-    return invoke("tgamma", x.widen()).narrow()
+define("lgamma", "float", long=True)(lambda x: invoke("lgamma", x.widen()).narrow())
+define("tgamma", "float", long=True)(lambda x: invoke("tgamma", x.widen()).narrow())

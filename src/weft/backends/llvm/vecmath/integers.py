@@ -18,25 +18,11 @@ def _count(name: str, x: X, *flags: str) -> X:
     return y.cast("trunc", "i32") if x.elem == "i64" else y
 
 
-@define("clz", "i32 i64", result="i32")
-def clz(x: X) -> X:
-    return _count("ctlz", x, "i1 false")
-
-
-@define("popc", "i32 i64", result="i32")
-def popc(x: X) -> X:
-    return _count("ctpop", x)
-
-
-@define("ffs", "i32 i64", result="i32")
-def ffs(x: X) -> X:
-    """The place of the lowest set bit, counted from 1; 0 if there is none."""
-    return where(x == 0, 0, _count("cttz", x, "i1 false") + 1)
-
-
-@define("brev", "i32 i64")
-def brev(x: X) -> X:
-    return intrinsic("bitreverse", x)
+define("clz", "i32 i64", result="i32")(lambda x: _count("ctlz", x, "i1 false"))
+define("popc", "i32 i64", result="i32")(lambda x: _count("ctpop", x))
+# The place of the lowest set bit, counted from 1; 0 if there is none.
+define("ffs", "i32 i64", result="i32")(lambda x: where(x == 0, 0, _count("cttz", x, "i1 false") + 1))
+define("brev", "i32 i64")(lambda x: intrinsic("bitreverse", x))
 
 
 @define("byte_perm", "i32", "i32 i32 i32")
@@ -61,55 +47,16 @@ def umulhi(x: X, y: X) -> X:
     return (x.cast("zext", "i64") * y.cast("zext", "i64")).lshr(32).cast("trunc", "i32")
 
 
-@define("umulhi", "i64", "i64 i64")
-def umulhi64(x: X, y: X) -> X:
-    return multiply_high(x, y)
-
-
-@define("mulhi", "i64", "i64 i64")
-def mulhi64(x: X, y: X) -> X:
-    """The unsigned high product less what the sign bits added to it."""
-    return multiply_high(x, y) - ((x >> 63) & y) - ((y >> 63) & x)
-
-
-@define("mul24", "i32", "i32 i32")
-def mul24(x: X, y: X) -> X:
-    return ((x << 8) >> 8) * ((y << 8) >> 8)
-
-
-@define("umul24", "i32", "i32 i32")
-def umul24(x: X, y: X) -> X:
-    return (x & 0xFFFFFF) * (y & 0xFFFFFF)
-
-
-@define("sad", "i32", "i32 i32 i32")
-def sad(x: X, y: X, z: X) -> X:
-    """|x - y| + z, the difference taken as unsigned."""
-    return where(x < y, y - x, x - y) + z
-
-
-@define("usad", "i32", "i32 i32 i32")
-def usad(x: X, y: X, z: X) -> X:
-    return where(x.ult(y), y - x, x - y) + z
-
-
-@define("hadd", "i32", "i32 i32")
-def hadd(x: X, y: X) -> X:
-    """(x + y) >> 1 without overflow: what they share, and half of where they differ."""
-    return (x & y) + ((x ^ y) >> 1)
-
-
-@define("uhadd", "i32", "i32 i32")
-def uhadd(x: X, y: X) -> X:
-    return (x & y) + (x ^ y).lshr(1)
-
-
-@define("rhadd", "i32", "i32 i32")
-def rhadd(x: X, y: X) -> X:
-    """(x + y + 1) >> 1 without overflow."""
-    return (x | y) - ((x ^ y) >> 1)
-
-
-@define("urhadd", "i32", "i32 i32")
-def urhadd(x: X, y: X) -> X:
-    return (x | y) - (x ^ y).lshr(1)
+define("umulhi", "i64", "i64 i64")(multiply_high)
+# The unsigned high product less what the sign bits added to it.
+define("mulhi", "i64", "i64 i64")(lambda x, y: multiply_high(x, y) - ((x >> 63) & y) - ((y >> 63) & x))
+define("mul24", "i32", "i32 i32")(lambda x, y: ((x << 8) >> 8) * ((y << 8) >> 8))
+define("umul24", "i32", "i32 i32")(lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF))
+# |x - y| + z, the difference taken as unsigned.
+define("sad", "i32", "i32 i32 i32")(lambda x, y, z: where(x < y, y - x, x - y) + z)
+define("usad", "i32", "i32 i32 i32")(lambda x, y, z: where(x.ult(y), y - x, x - y) + z)
+# (x + y) >> 1 without overflow: what they share, and half of where they differ.
+define("hadd", "i32", "i32 i32")(lambda x, y: (x & y) + ((x ^ y) >> 1))
+define("uhadd", "i32", "i32 i32")(lambda x, y: (x & y) + (x ^ y).lshr(1))
+define("rhadd", "i32", "i32 i32")(lambda x, y: (x | y) - ((x ^ y) >> 1))  # (x + y + 1) >> 1 without overflow
+define("urhadd", "i32", "i32 i32")(lambda x, y: (x | y) - (x ^ y).lshr(1))

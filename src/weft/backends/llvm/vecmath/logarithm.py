@@ -89,19 +89,9 @@ def _log_float(name: str, x: X) -> X:
     return log_domain(x, y)
 
 
-@define("log", "float")
-def log_float(x: X) -> X:
-    return _log_float("log", x)
-
-
-@define("log2", "float")
-def log2_float(x: X) -> X:
-    return _log_float("log2", x)
-
-
-@define("log10", "float")
-def log10_float(x: X) -> X:
-    return _log_float("log10", x)
+define("log", "float")(lambda x: _log_float("log", x))
+define("log2", "float")(lambda x: _log_float("log2", x))
+define("log10", "float")(lambda x: _log_float("log10", x))
 
 
 def _log_near_one(f: X, e: X, extra: X | None = None) -> X:
@@ -156,14 +146,8 @@ def _log_scaled(x: X, unit: Pair2, two: Pair2) -> X:
     return log_domain(x, total + (fma(e, two[1], rest) if two[1] else rest))
 
 
-@define("log2", "double")
-def log2_double(x: X) -> X:
-    return _log_scaled(x, LOG2_E, (1.0, 0.0))
-
-
-@define("log10", "double")
-def log10_double(x: X) -> X:
-    return _log_scaled(x, LOG10_E, LOG10_2)
+define("log2", "double")(lambda x: _log_scaled(x, LOG2_E, (1.0, 0.0)))
+define("log10", "double")(lambda x: _log_scaled(x, LOG10_E, LOG10_2))
 
 
 @define("log1p", "float double")

@@ -140,14 +140,8 @@ def _estimate(x: X) -> X:
     return X(f, f.emit(x.type, f"call {x.type} @{name}({x.v}, {x.type} zeroinitializer, i16 -1)"))
 
 
-@define("rsqrt", "double")
-def rsqrt_double(x: X) -> X:
-    return 1.0 / sqrt(x)
-
-
-@define("rsqrt_rn", "float")
-def rsqrt_rn(x: X) -> X:
-    return (1.0 / sqrt(x.widen())).narrow()
+define("rsqrt", "double")(lambda x: 1.0 / sqrt(x))
+define("rsqrt_rn", "float")(lambda x: (1.0 / sqrt(x.widen())).narrow())
 
 
 def _cube_root(x: X, steps: int) -> tuple[X, X, X]:
@@ -173,9 +167,7 @@ def cbrt(x: X) -> X:
     return where(finite, copysign(c * scale, x), x)
 
 
-@define("rcbrt", "double")
-def rcbrt(x: X) -> X:
-    return 1.0 / cbrt(x)
+define("rcbrt", "double")(lambda x: 1.0 / cbrt(x))
 
 
 @define("cbrt", "float")
@@ -292,11 +284,5 @@ def remainder(x: X, y: X) -> X:
     return where(usable, where(r == 0.0, copysign(r, x), signed), _NAN)
 
 
-@define("fmod", "float", "T T", long=True)
-def fmod_float(x: X, y: X) -> X:
-    return fmod(x.widen(), y.widen()).narrow()
-
-
-@define("remainder", "float", "T T", long=True)
-def remainder_float(x: X, y: X) -> X:
-    return remainder(x.widen(), y.widen()).narrow()
+define("fmod", "float", "T T", long=True)(lambda x, y: fmod(x.widen(), y.widen()).narrow())
+define("remainder", "float", "T T", long=True)(lambda x, y: remainder(x.widen(), y.widen()).narrow())

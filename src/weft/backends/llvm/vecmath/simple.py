@@ -40,10 +40,7 @@ define("abs", BOTH)(fabs)
 alias("fabs", "abs")
 
 
-@define("abs", "i32 i64")
-def abs_int(x: X) -> X:
-    """The least integer stays as it is."""
-    return X(x.f, x.f.emit(x.type, _abs_call(x)))
+define("abs", "i32 i64")(lambda x: X(x.f, x.f.emit(x.type, _abs_call(x))))  # the least integer stays as it is
 
 
 def _abs_call(x: X) -> str:
@@ -61,14 +58,8 @@ def round_away(x: X) -> X:
     return trunc(x + copysign(x.const(half), x))
 
 
-@define("neg", BOTH)
-def neg(x: X) -> X:
-    return -x
-
-
-@define("div", BOTH, "T T")
-def div(x: X, y: X) -> X:
-    return x / y
+define("neg", BOTH)(lambda x: -x)
+define("div", BOTH, "T T")(lambda x, y: x / y)
 
 
 @define("rcp", BOTH)
@@ -76,37 +67,12 @@ def rcp(x: X) -> X:
     return 1.0 / x
 
 
-@define("fdim", BOTH, "T T")
-def fdim(x: X, y: X) -> X:
-    return where(x <= y, 0.0, x - y)
-
-
-@define("fmax", BOTH, "T T")
-def fmax(x: X, y: X) -> X:
-    """The larger; of a number and a NaN, the number."""
-    return intrinsic("maxnum", x, y)
-
-
-@define("fmin", BOTH, "T T")
-def fmin(x: X, y: X) -> X:
-    """The smaller; of a number and a NaN, the number."""
-    return intrinsic("minnum", x, y)
-
-
-@define("saturatef", BOTH)
-def saturate(x: X) -> X:
-    """Into [0, 1]; NaN becomes 0."""
-    return at_most(where(x > 0.0, x, 0.0), 1.0)
-
-
-@define("isnan", BOTH, result="i32")
-def isnan(x: X) -> X:
-    return x.isnan().cast("zext", "i32")
-
-
-@define("isinf", BOTH, result="i32")
-def isinf(x: X) -> X:
-    return (fabs(x) == _INF).cast("zext", "i32")
+define("fdim", BOTH, "T T")(lambda x, y: where(x <= y, 0.0, x - y))
+define("fmax", BOTH, "T T")(lambda x, y: intrinsic("maxnum", x, y))  # the larger; of a number and a NaN, the number
+define("fmin", BOTH, "T T")(lambda x, y: intrinsic("minnum", x, y))  # the smaller; of a number and a NaN, the number
+define("saturatef", BOTH)(lambda x: at_most(where(x > 0.0, x, 0.0), 1.0))  # into [0, 1]; NaN becomes 0
+define("isnan", BOTH, result="i32")(lambda x: x.isnan().cast("zext", "i32"))
+define("isinf", BOTH, result="i32")(lambda x: (fabs(x) == _INF).cast("zext", "i32"))
 
 
 @define("isfinited", BOTH, result="i32")
@@ -117,9 +83,7 @@ def isfinite(x: X) -> X:
 alias("finitef", "isfinited")
 
 
-@define("signbit", BOTH, result="i32")
-def signbit(x: X) -> X:
-    return (x.bits() < 0).cast("zext", "i32")
+define("signbit", BOTH, result="i32")(lambda x: (x.bits() < 0).cast("zext", "i32"))
 
 
 @define("nextafter", BOTH, "T T")
@@ -186,24 +150,10 @@ alias("scalbn", "ldexp")
 # -- bits as they are -------------------------------------------------------------------------------------------------
 
 
-@define("float_as_int", "float", result="i32")
-def float_as_int(x: X) -> X:
-    return x.bits()
-
-
-@define("int_as_float", "i32", result="float")
-def int_as_float(x: X) -> X:
-    return x.as_float()
-
-
-@define("double_as_longlong", "double", result="i64")
-def double_as_longlong(x: X) -> X:
-    return x.bits()
-
-
-@define("longlong_as_double", "i64", result="double")
-def longlong_as_double(x: X) -> X:
-    return x.as_float()
+define("float_as_int", "float", result="i32")(lambda x: x.bits())
+define("int_as_float", "i32", result="float")(lambda x: x.as_float())
+define("double_as_longlong", "double", result="i64")(lambda x: x.bits())
+define("longlong_as_double", "i64", result="double")(lambda x: x.as_float())
 
 
 alias("float_as_uint", "float_as_int", "float")
@@ -215,17 +165,7 @@ def hiloint2double(high: X, low: X) -> X:
     return ((high.cast("zext", "i64") << 32) | low.cast("zext", "i64")).as_float()
 
 
-@define("double2loint", "double", result="i32")
-def double2loint(x: X) -> X:
-    return x.bits().cast("trunc", "i32")
-
-
-@define("double2hiint", "double", result="i32")
-def double2hiint(x: X) -> X:
-    return x.bits().lshr(32).cast("trunc", "i32")
-
-
-@define("rcp64h", "double")
-def rcp64h(x: X) -> X:
-    """An approximate reciprocal: the upper half of 1/x, the lower half of its bits zero."""
-    return ((1.0 / x).bits() & ~0xFFFFFFFF).as_float()
+define("double2loint", "double", result="i32")(lambda x: x.bits().cast("trunc", "i32"))
+define("double2hiint", "double", result="i32")(lambda x: x.bits().lshr(32).cast("trunc", "i32"))
+# An approximate reciprocal: the upper half of 1/x, the lower half of its bits zero.
+define("rcp64h", "double")(lambda x: ((1.0 / x).bits() & ~0xFFFFFFFF).as_float())

@@ -74,14 +74,8 @@ def tan_float(x: X) -> X:
     return where(x == 0.0, x, y)
 
 
-@define("sin", "double")
-def sin_double(x: X) -> X:
-    return where(x == 0.0, x, _double_by_quadrant(x, 0))
-
-
-@define("cos", "double")
-def cos_double(x: X) -> X:
-    return _double_by_quadrant(x, 1)
+define("sin", "double")(lambda x: where(x == 0.0, x, _double_by_quadrant(x, 0)))
+define("cos", "double")(lambda x: _double_by_quadrant(x, 1))
 
 
 @define("tan", "double")

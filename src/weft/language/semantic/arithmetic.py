@@ -91,20 +91,8 @@ class Arithmetic(SemanticBase):
     def truediv(self, input: Any, other: Any) -> tensor:
         """`x / y`, always in a float type; integers are taken as float32."""
         input, other = self.binary_op_type_checking_impl(input, other, False, False, True, True)
-        left, right = input.type.scalar, other.type.scalar
-        if left.is_int() and right.is_int():
+        if input.type.scalar.is_int():  # both have one type by now
             input, other = self.cast(input, dt.float32), self.cast(other, dt.float32)
-        elif left.is_floating() and right.is_int():
-            other = self.cast(other, left)
-        elif left.is_int() and right.is_floating():
-            input = self.cast(input, right)
-        elif left.is_floating() and right.is_floating():
-            if left.fp_mantissa_width > right.fp_mantissa_width:
-                other = self.cast(other, left)
-            else:
-                input = self.cast(input, right)
-        else:
-            raise TypeError(f"unexpected type {left}")
         return self._same(arith.DivfOp, input, other)
 
     def floordiv(self, input: Any, other: Any) -> tensor:

@@ -112,8 +112,7 @@ class Casts(SemanticBase):
             return tensor(input.handle, target)
         if source.int_bitwidth > to.int_bitwidth:
             return self._value(arith.TruncIOp, (input.handle,), target)
-        # Extended by the sign of the source; a boolean has none.
-        op = arith.ExtSIOp if source.is_int_signed() and not source.is_bool() else arith.ExtUIOp
+        op = arith.ExtSIOp if source.is_int_signed() else arith.ExtUIOp  # a boolean has no sign
         return self._value(op, (input.handle,), target)
 
     def _float_to_int(self, input: tensor, target: dtype) -> tensor:

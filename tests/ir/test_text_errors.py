@@ -33,6 +33,20 @@ def message(text: str) -> str:
             "hint: define it before, or make it an argument of the function; of its type is %n",
         ),
         (
+            "    %0 = tt.make_tensor_descriptor %p, [%m], [%q] : !tt.ptr<f32>, !tt.tensordesc<tensor<8xf32>>",
+            "k.ttir:3:41: error: '%m' is not defined\n"
+            "    3 |     %0 = tt.make_tensor_descriptor %p, [%m], [%q] : !tt.ptr<f32>, !tt.tensordesc<tensor<8xf32>>\n"
+            "      |                                         ^^\n"
+            "hint: define it before, or make it an argument of the function; of its type is %n",
+        ),
+        (
+            "    %0 = tt.load %p, %m : !tt.ptr<f32>",
+            "k.ttir:3:22: error: '%m' is not defined\n"
+            "    3 |     %0 = tt.load %p, %m : !tt.ptr<f32>\n"
+            "      |                      ^^\n"
+            "hint: define it before, or make it an argument of the function",
+        ),
+        (
             "    %0 = arith.addi %n, %p : i32",
             "k.ttir:3:25: error: '%p' is of type !tt.ptr<f32>, used here as i32\n"
             "    3 |     %0 = arith.addi %n, %p : i32\n"

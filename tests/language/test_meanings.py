@@ -1,4 +1,4 @@
-"""Meanings that a fault once put into the compiler on purpose changed, and no other test noticed (see tests/mutants)."""
+"""Meanings that a fault put into the compiler on purpose changed, and no other test noticed (see tests/mutants)."""
 
 from __future__ import annotations
 

@@ -83,6 +83,12 @@ def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None
         _ = knobs.cache.size
 
 
+def test_the_table_says_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_NUM_THREADS", "many")
+    shown = {name: value for name, _, value in knobs.table()}
+    assert shown["weft.num_threads"].startswith("the environment variable WEFT_NUM_THREADS is 'many'")
+
+
 def test_threads_take_effect_when_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = driver.get_num_threads()

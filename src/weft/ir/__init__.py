@@ -59,7 +59,7 @@ __getattr__ = lazy_face(
         "telling": "site_of span_of_value tile_text",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (
-            "AliasOf Encoding FLOAT_BY_NAME Laid OwnText PtrType TensorDescType bf16 bit_width element_of f16 f32 f64 "
+            "AliasOf Encoding FLOAT_BY_NAME Laid PtrType TensorDescType bf16 bit_width element_of f16 f32 f64 "
             "f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ function_type i1 i16 i32 i64 i8 index int_type is_float is_int "
             "is_pointer is_tensor like numel_of ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
         ),

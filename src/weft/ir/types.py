@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from math import prod
-from typing import Any
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -50,7 +49,7 @@ AliasOf = Callable[[str, str], str]
 """Gives a text that is long and comes often a short name, `#blocked`; its arguments are the text and a stem."""
 
 
-class OwnText(BuiltinAttribute):
+class _Text(BuiltinAttribute):
     """What `str` gives of a type or an encoding is what Triton writes, also where it stands inside of another type."""
 
     def text(self, alias: AliasOf | None = None) -> str:
@@ -61,17 +60,8 @@ class OwnText(BuiltinAttribute):
         """Write the text."""
         printer.print_string(self.text())
 
-    def print_parameter(self, printer: Printer) -> None:
-        """The same, for xDSL's own form."""
-        printer.print_string(self.text())
 
-    @classmethod
-    def parse_parameter(cls, parser: object) -> Any:
-        """Not used: Weft reads its own text."""
-        raise NotImplementedError
-
-
-class Encoding(OwnText):
+class Encoding(_Text):
     """What the `encoding` of a tile's type says of where its elements lie; `weft.ir.gpu` has the only kind."""
 
     def tensor(self, element: Attribute) -> TensorType[Attribute]:
@@ -79,7 +69,7 @@ class Encoding(OwnText):
         raise NotImplementedError
 
 
-class Laid(OwnText):
+class Laid(_Text):
     """A type other than a tile's that says how something lies in memory; `weft.ir.gpu` has them."""
 
     def problem(self) -> str | None:

@@ -90,7 +90,7 @@ class Placement:
 
 
 @irdl_attr_definition
-class LayoutAttr(Encoding, Data[Placement]):
+class LayoutAttr(Data[Placement], Encoding):
     """The encoding of a type: a layout for its shape."""
 
     name = "ttg.layout"
@@ -111,9 +111,18 @@ class LayoutAttr(Encoding, Data[Placement]):
     def text(self, alias: AliasOf | None = None) -> str:
         return layout_text(self.data.named, alias)
 
+    @classmethod
+    def parse_parameter(cls, parser: object) -> Placement:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the layout's text."""
+        printer.print_string(layout_text(self.data.named))  # type: ignore[attr-defined]
+
 
 @irdl_attr_definition
-class NamedLayoutAttr(Encoding, Data[Layout]):
+class NamedLayoutAttr(Data[Layout], Encoding):
     """A named layout before it meets a shape, as `#blocked = ...` defines it."""
 
     name = "ttg.named_layout"
@@ -123,6 +132,15 @@ class NamedLayoutAttr(Encoding, Data[Layout]):
 
     def tensor(self, element: Attribute) -> TensorType[Attribute]:
         raise ValueError("a layout without a shape has no tile")
+
+    @classmethod
+    def parse_parameter(cls, parser: object) -> Layout:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the layout's text."""
+        printer.print_string(layout_text(self.data))  # type: ignore[attr-defined]
 
 
 # -- making --------------------------------------------------------------------------------------------------------

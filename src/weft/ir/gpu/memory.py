@@ -20,7 +20,7 @@ from weft.base import LayoutError
 from weft.layouts import Layout, LinearLayout, PaddedSharedLayout, f2, with_gaps
 
 from ..text import type_text
-from ..types import AliasOf, Laid, OwnText, bit_width
+from ..types import AliasOf, Laid, bit_width
 from .encoding import LayoutAttr, encoding_for
 
 __all__ = [
@@ -40,13 +40,19 @@ TENSOR_MEMORY = "#ttng.tensor_memory"
 
 
 @irdl_attr_definition
-class MemorySpaceAttr(OwnText, Data[str]):
+class MemorySpaceAttr(Data[str]):
     """`#ttg.shared_memory` or `#ttng.tensor_memory`."""
 
     name = "ttg.memory_space"
 
-    def text(self, alias: AliasOf | None = None) -> str:
-        return self.data
+    @classmethod
+    def parse_parameter(cls, parser: object) -> str:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the text."""
+        printer.print_string(self.data)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class MemDesc:
 
 
 @irdl_attr_definition
-class MemDescType(Laid, Data[MemDesc], TypeAttribute):
+class MemDescType(Data[MemDesc], TypeAttribute, Laid):
     """The type of a descriptor of a tile in memory."""
 
     name = "ttg.memdesc"
@@ -121,6 +127,15 @@ class MemDescType(Laid, Data[MemDesc], TypeAttribute):
         if any(n < 1 for n in self.data.shape):
             return f"{self.text()}: every dimension is 1 or more"
         return None
+
+    @classmethod
+    def parse_parameter(cls, parser: object) -> MemDesc:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the text."""
+        printer.print_string(self.text())  # type: ignore[attr-defined]
 
 
 @irdl_attr_definition

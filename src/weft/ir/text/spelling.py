@@ -31,18 +31,24 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..attrs import dense_values
 from ..locations import UNKNOWN_LOC
-from ..types import AliasOf, Encoding, OwnText, i1
+from ..types import AliasOf, Encoding, i1
 from .types import function_text, type_text
 
 
 @irdl_attr_definition
-class OpaqueAttr(OwnText, Data[str]):
+class OpaqueAttr(Data[str]):
     """An attribute known only by its text, such as `#llvm.loop_annotation<...>`."""
 
     name = "weft.opaque"
 
-    def text(self, alias: AliasOf | None = None) -> str:
-        return self.data
+    @classmethod
+    def parse_parameter(cls, parser: object) -> str:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the text as it stands."""
+        printer.print_string(self.data)  # type: ignore[attr-defined]
 
 
 def quote(text: str) -> str:

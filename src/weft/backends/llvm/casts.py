@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import Type, Value, const
+from weft.backends.llvm.values import Type, Value, const, mangle
 from weft.ops import ELEMENTS
 
 
@@ -180,3 +180,28 @@ def _narrow_small(f: Function, v: Value, kind: SmallFloat, toward_zero: bool) ->
     nan = f.fcmp("uno", v, v)
     result = f.select(nan, const(ints, kind.nan), result)
     return f.cast("trunc", result, v.type.with_elem("i8"))
+
+
+def to_integer(f: Function, x: Value, to: Type, *, signed: bool) -> Value:
+    """A float as an integer, towards zero: what does not fit becomes the nearest that does, NaN becomes 0.
+
+    LLVM has an operation for that, which x86-64 does lane by lane. Vectors are brought into range first, and then
+    converted by one instruction.
+    """
+    if not x.type.lanes:
+        return f.call(f"llvm.fpto{'s' if signed else 'u'}i.sat.{mangle(to)}.{mangle(x.type)}", to, [x])
+    least, most = (-(1 << to.bits - 1), (1 << to.bits - 1) - 1) if signed else (0, (1 << to.bits) - 1)
+    significand = 24 if x.type.elem == "float" else 53
+    dropped = max(0, most.bit_length() - significand)
+    highest = const(x.type, float(most >> dropped << dropped))  # a float
+    inside = f.select(f.fcmp("olt", x, highest), x, highest)
+    lowest = const(x.type, float(least))
+    inside = f.select(f.fcmp("ogt", inside, lowest), inside, lowest)
+    if to.bits < 32:
+        number = f.cast("trunc", f.cast("fptosi", inside, to.with_elem("i32")), to)
+    else:
+        number = f.cast("fptosi" if signed else "fptoui", inside, to)
+    if dropped:
+        beyond = f.fcmp("oge", x, const(x.type, float(most + 1)))
+        number = f.select(beyond, const(to, most if signed else -1), number)
+    return f.select(f.fcmp("uno", x, x), const(to, 0), number)

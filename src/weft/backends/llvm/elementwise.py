@@ -21,7 +21,7 @@ from weft.ops.table import ROWS
 
 from . import casts, vecmath
 from .emit import Function
-from .values import Type, Value, const, mangle, vec
+from .values import Type, Value, const, vec
 
 
 class Asked(NamedTuple):
@@ -406,5 +406,4 @@ def _float_to_int(f: Function, op: Asked, a: list[Value]) -> Value:
     to = type_of(f, op.elem, x.type.lanes)
     if op.elem == "i1":
         return f.fcmp("une", x, const(x.type, 0.0))
-    name = f"llvm.fpto{op.name[-2:]}.sat.{mangle(to)}.{mangle(x.type)}"
-    return f.call(name, to, [x])
+    return casts.to_integer(f, x, to, signed=op.name == "arith.fptosi")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..values import mangle
+from ..casts import to_integer
 from .dd import two_prod, two_sum
 from .expr import BIAS, MANTISSA, X, ceil, copysign, fabs, floor, fma, rint, sqrt, trunc, where
 from .registry import alias, define
@@ -211,9 +211,7 @@ _define_arithmetic()
 
 def saturating(x: X, to: str, unsigned: bool) -> X:
     """A float without fraction to an integer: what does not fit becomes the nearest that does."""
-    name = f"llvm.fpto{'u' if unsigned else 's'}i.sat"
-    result = x.type.with_elem(to)
-    y = X(x.f, x.f.intrinsic(name.removeprefix("llvm."), result, [x.v], suffix=f"{mangle(result)}.{mangle(x.type)}"))
+    y = X(x.f, to_integer(x.f, x.v, x.type.with_elem(to), signed=not unsigned))
     if x.elem == "float" and to == "i32":
         return y
     return where(x.isnan(), -(2 ** (31 if to == "i32" else 63)), y)

@@ -12,6 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import weft
+from fuzz.compare import AVX2
+from kernels import load_cases
+from kernels.case import Case
 
 X86_VECTOR = re.compile(
     r"%[yz]mm|^v?(mov[au]p[sd]|movdq|p(?!op|ush|refetch|ause)[a-z]+\d?\b.*%xmm|[a-z0-9]+p[sd]\b(?!.*\bcvt)|lddqu)"
@@ -33,6 +39,23 @@ X86_OF_SCALARS = re.compile(
 """What single numbers are computed with too: the sign of a number, its half."""
 MOVES_ONE = re.compile(r"^(ld1|st1|mov|dup|ins|umov|smov|fmov)\b.*\]|^v?p(ins|ext)r")
 """What takes one element into a vector or out of it."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor that is compiled for: its options, and whether it is of AArch64."""
+
+    options: dict[str, Any]
+    arm: bool
+
+
+LINUX = {"triple": "aarch64-unknown-linux-gnu"}
+MACHINES = {
+    "x86-64-v3": Machine(AVX2, False),
+    "x86-64-v4": Machine({"cpu": "x86-64-v4", "features": "+avx,+avx2,+fma,+f16c,+avx512f,+avx512bw,+avx512vl"}, False),
+    "neoverse-v1": Machine({"cpu": "neoverse-v1", **LINUX}, True),
+    "apple-m1": Machine({"cpu": "apple-m1", **LINUX}, True),
+}
 
 
 @dataclass
@@ -166,3 +189,29 @@ def _dominated(blocks: Mapping[str, Block], header: str) -> set[str]:
             seen.add(label)
             todo += blocks[label].to
     return (set(blocks) - seen) | {header}
+
+
+def loops_of(case: Case) -> dict[str, Loops]:
+    """The loops of a kernel on every machine."""
+    types, values, attributes = case.signature(case.make_inputs())
+    source = weft.ASTSource(case.kernel, types, values, attributes)
+    found = {}
+    for name, machine in MACHINES.items():
+        text = weft.compile(source, options={**case.options, **machine.options}).asm["asm"]
+        found[name] = count(text, machine.arm)
+    return found
+
+
+def main() -> None:
+    """Print the loops of all kernels: those of vectors, scalar ones, and single lanes moved in the former."""
+    total = dict.fromkeys(MACHINES, (0, 0, 0))
+    print(f"{'':40s}" + "".join(f"{name:>18s}" for name in MACHINES))
+    for name, case in load_cases("weft").items():
+        row = {m: (x.vector, x.scalar, x.lanes) for m, x in loops_of(case).items()}
+        total = {m: (a + row[m][0], b + row[m][1], c + row[m][2]) for m, (a, b, c) in total.items()}
+        print(f"{name:40s}" + "".join(f"{' '.join(map(str, r)):>18s}" for r in row.values()), flush=True)
+    print(f"{'all':40s}" + "".join(f"{' '.join(map(str, r)):>18s}" for r in total.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -111,3 +111,26 @@ def test_a_system_without_a_processor() -> None:
     with pytest.raises(LaunchError) as info:
         weft.compile(source(), options={"triple": "aarch64-unknown-linux-gnu"})
     assert str(info.value) == "triple is that of a processor: give cpu as well\nhint: cpu='x86-64-v3'"
+
+
+@weft.jit
+def product(a, b, out, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    tl.store(out + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
+
+
+@pytest.mark.parametrize(
+    ("elem", "result", "processor", "instruction"),
+    [("i8", "i32", "apple-m1", "sdot"), ("i8", "i32", "cortex-a72", "smull"), ("fp32", "fp32", "neoverse-v1", "fmla")],
+)
+def test_products_by_the_instructions_of_aarch64(elem: str, result: str, processor: str, instruction: str) -> None:
+    types = {"a": f"*{elem}", "b": f"*{elem}", "out": f"*{result}", "N": "constexpr"}
+    text = weft.compile(ASTSource(product, types, {"N": 32}), target=f"cpu:{processor}").asm["asm"]
+    assert re.search(rf"{instruction}2?(\.4s)?\s+v", text)
+    assert not re.search(r"\bmul\s+v", text)
+
+
+def test_a_mask_that_holds_for_a_vector_is_no_branch_for_each_lane() -> None:
+    kernel = weft.compile(source(), target="cpu:neoverse-v1", options={"features": "-sve"})
+    whole = [line for line in kernel.asm["asm"].splitlines() if re.search(r"\b(ldr|ldp|str|stp)\s+q", line)]
+    assert "uminv" in kernel.asm["asm"] and len(whole) >= 4  # in both versions

@@ -38,15 +38,23 @@ class Product:
     """Elements of a word."""
 
     @property
+    def arch(self) -> str:
+        """The family of processors that may have it."""
+        return "aarch64" if self.feature == NEON else "x86_64"
+
+    @property
     def in_tiles(self) -> bool:
         """Whether its operands are tiles, registers of up to 16 rows of 64 bytes, rather than vectors."""
         return self.rows > 1
 
 
+NEON = "neon"
+"""What every processor of AArch64 has: 32 vectors of 128 bits."""
 PRODUCTS = (
     Product("tdpbf16ps", "amx-bf16", "bf16", "f32", 16, 16, 32, "bf16", 2),
     Product("vdpbf16ps", "avx512bf16", "bf16", "f32", 1, 16, 2, "bf16", 2),
     Product("vpdpwssd", "avx512vnni", "i16", "i32", 1, 16, 2, "i8", 2),
+    Product("sdot", NEON, "i8", "i32", 1, 4, 4, "i8", 4),
 )
 """Those that are known, the fastest of a kind first."""
 
@@ -68,7 +76,12 @@ class CPU:
 
     def has(self, feature: str) -> bool:
         """Does it have an LLVM feature such as "avx512f" or "neon"?"""
-        return feature in self.features
+        return feature in self.every_feature
+
+    @property
+    def every_feature(self) -> frozenset[str]:
+        """Its features, with what all processors of its family have."""
+        return frozenset((*self.features, NEON) if self.arch == "aarch64" else self.features)
 
     @property
     def arch(self) -> str:

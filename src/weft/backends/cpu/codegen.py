@@ -260,7 +260,7 @@ def emit(
     """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
     cpu = named(options)
     vector_bits = options.vector_bits or 8 * cpu.vector_bytes
-    context = Context(options, vector_bits, frozenset(cpu.features), remarks)
+    context = Context(options, vector_bits, cpu.every_feature, remarks)
     context.vector_registers = cpu.vector_registers
     gather_networks(program)
     module = Module()

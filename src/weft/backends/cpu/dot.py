@@ -7,7 +7,8 @@ Multiplication, 2008, section 4, with the tile in place of their cache blocks). 
 wherever nobody else needs its old contents.
 
 Half, fp8 and, without the instruction, bf16 operands are widened to single when they are packed. With AVX512-BF16,
-pairs along K are multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`.
+pairs along K are multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`; on
+AArch64, quadruples of 8-bit integers by `sdot`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from weft.backends.llvm.values import I64, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, RegisterBlock
-from weft.targets import PRODUCTS, Product
+from weft.targets import NEON, PRODUCTS, Product
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[st
     """The instruction by which these tiles are multiplied, if there is one for more than one element at a time."""
     n, m, k = b.shape[-1], a.shape[-2], a.shape[-1]
     for by in PRODUCTS:
-        fits = m >= by.rows and n >= by.columns and k >= by.depth and (by.in_tiles or vector_bits == 512)
+        fits = m >= by.rows and n >= by.columns and k >= by.depth and (by.in_tiles or vector_bits == 32 * by.columns)
         if fits and by.feature in features and a.elem == b.elem == by.multiplies:
             return by
     return None
@@ -233,8 +234,9 @@ def _tell(s: Scheduler, op: Op, p: Plan) -> None:
     for by in PRODUCTS:
         if by is p.by:
             break
-        if by.multiplies == a.elem == b.elem:
-            needs = [by.feature, *([] if by.in_tiles else ["vectors of 512 bits"])]
+        arm = NEON in s.context.cpu_features
+        if by.multiplies == a.elem == b.elem and (by.arch == "aarch64") == arm:
+            needs = [by.feature, *([] if by.in_tiles else [f"vectors of {32 * by.columns} bits"])]
             needs += [f"{by.rows} rows"] if by.in_tiles else []
             why = f"it needs {', '.join(needs)}, {by.columns} columns and a depth of {by.depth}"
             why += "" if s.context.matrix_units else ", and matrix_units=True"
@@ -318,8 +320,8 @@ def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
 
 def _a_broadcast(f: Function, p: Plan, at: Reg) -> Reg:
     lanes = p.lanes if p.lanes > 1 else 0
-    if p.pair == 2:
-        return f.splat(f.load(vec("i32", 0), at, 2), p.lanes)
+    if p.by is not None:
+        return f.splat(f.load(vec("i32", 0), at, 4 // p.pair), p.lanes)
     value = f.load(llvm_type(p.packed), at, 4)
     return f.splat(value, lanes) if lanes else value
 
@@ -333,6 +335,10 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
         pairs = vec("bfloat", 2 * p.lanes)
         args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
         return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)
+    if p.instruction == "sdot":  # where it is missing, LLVM makes long multiplications and additions
+        n = 4 * p.lanes
+        wide = [f.cast("sext", f.bitcast(x, vec("i8", n)), vec("i32", n)) for x in (left, right)]
+        return f.call(f"llvm.vector.partial.reduce.add.v{p.lanes}i32.v{n}i32", acc.type, [acc, f.mul(*wide)])
     halves = vec("i16", 2 * p.lanes)
     return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
 

@@ -202,8 +202,10 @@ class Nest:
             small = value.elem in ("f16", "bf16") or value.elem.startswith("f8")
             if small and value.op is not None and value.op.name not in SHAPE_NAMES and value not in self.env:
                 widest = max(widest, 32)  # computed in single precision
-        for _, bits, _value in accesses:
-            widest = max(widest, bits)
+        along = range(log2(self.vector_bits // 8))  # the bits that lanes run along, if nothing speaks against it
+        for steps, bits, _value in accesses:
+            if any(steps.get(b, 0) != 0 for b in along):  # what is the same for all of them, a row's index, is a scalar
+                widest = max(widest, bits)
         return widest
 
     def _choose(self) -> None:

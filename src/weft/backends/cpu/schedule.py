@@ -42,6 +42,7 @@ from weft.backends.llvm.values import I1, I64, const
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
+from weft.targets import NEON
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
@@ -291,7 +292,12 @@ class Scheduler:
         self.pending_loads = [op for op in self.pending_loads if op.result not in self.env]
 
     def streaming(self, written: int) -> Reg | None:
-        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time."""
+        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time.
+
+        None on AArch64, where pairs of vectors can go around the caches, and single ones not.
+        """
+        if NEON in self.context.cpu_features:
+            return None
         f = self.f
         total = self.context.total_programs(f)
         for count in self.trip_counts:

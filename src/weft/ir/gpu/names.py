@@ -9,6 +9,8 @@ top of a module. What is left out means the default; `CGALayout = [[1, 0]]` is t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from weft.layouts import (
@@ -51,6 +53,67 @@ EXAMPLES: Mapping[str, str] = {
 Fields = Mapping[str, Any]
 
 
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A parameter of a layout: its word in the text, and the values that are left out there."""
+
+    key: str
+    parameter: str
+    left_out: tuple[Any, ...] = ()
+
+    def is_shown(self, value: Any) -> bool:
+        """Whether the text has it; ones alone mean the same as nothing."""
+        return value not in self.left_out and not (() in self.left_out and all(n == 1 for n in value))
+
+    def of(self, fields: Fields) -> Any:
+        """Its value as read; KeyError where it is missing."""
+        return fields.get(self.key, self.left_out[0]) if self.left_out else fields[self.key]
+
+
+_CGA = _Field("CGALayout", "cga_layout", ((),))
+_WARPS, _VERSION = _Field("warpsPerCTA", "warps_per_cta"), _Field("version", "version")
+_ORDER, _TILES = _Field("order", "order"), _Field("tilesPerWarp", "tiles_per_warp", (None, ()))
+
+_REGULAR: dict[type[Layout], tuple[str, str, tuple[_Field, ...]]] = {
+    BlockedLayout: (
+        "#ttg.blocked", "blocked",
+        (
+            _Field("sizePerThread", "size_per_thread"), _Field("threadsPerWarp", "threads_per_warp"), _WARPS, _ORDER,
+            _CGA,
+        ),
+    ),
+    SwizzledSharedLayout: (
+        "#ttg.swizzled_shared", "shared",
+        (_Field("vec", "vec"), _Field("perPhase", "per_phase"), _Field("maxPhase", "max_phase"), _ORDER, _CGA),
+    ),
+    NVMMASharedLayout: (
+        "#ttg.nvmma_shared", "shared",
+        (
+            _Field("swizzlingByteWidth", "swizzle_byte_width"), _Field("transposed", "transposed"),
+            _Field("elementBitWidth", "element_bitwidth"), _Field("fp4Padded", "fp4_padded", (False,)),
+            _Field("rank", "rank", (2,)), _CGA,
+        ),
+    ),
+    AMDMFMALayout: (
+        "#ttg.amd_mfma", "mma",
+        (
+            _VERSION, _WARPS, _Field("instrShape", "instr_shape"), _Field("isTransposed", "transposed"), _CGA, _TILES,
+            _Field("elementBitWidth", "element_bitwidth", (None, 32)),
+        ),
+    ),
+    AMDWMMALayout: (
+        "#ttg.amd_wmma", "mma",
+        (
+            _VERSION, _Field("isTranspose", "transposed"), _WARPS, _CGA, _TILES,
+            _Field("instrShape", "instr_shape", (None, (16, 16, 16))),
+        ),
+    ),
+}  # fmt: skip
+"""Layouts whose text is their name and parameters in braces: name, stem of their short name, parameters in order."""
+
+
 # -- written -------------------------------------------------------------------------------------------------------
 
 
@@ -69,16 +132,6 @@ def _body(name: str, fields: Fields, cga: Sequence[Sequence[int]] = ()) -> str:
     return f"{name}<{{{', '.join(shown)}}}>"
 
 
-def _blocked(a: BlockedLayout) -> str:
-    fields = {
-        "sizePerThread": a.size_per_thread,
-        "threadsPerWarp": a.threads_per_warp,
-        "warpsPerCTA": a.warps_per_cta,
-        "order": a.order,
-    }
-    return _body("#ttg.blocked", fields, a.cga_layout)
-
-
 def _linear(a: DistributedLinearLayout) -> str:
     fields = {"register": a.reg_bases, "lane": a.lane_bases, "warp": a.warp_bases, "block": a.block_bases}
     return _body("#ttg.linear", fields)
@@ -93,24 +146,6 @@ def _mma(a: NVMMADistributedLayout) -> str:
     # The instruction's shape comes after the cluster.
     shown = _body("#ttg.nvidia_mma", fields, a.cga_layout)
     return f"{shown.removesuffix('}>')}, instrShape = {_value(a.instr_shape)}}}>"
-
-
-def _swizzled(a: SwizzledSharedLayout) -> str:
-    fields = {"vec": a.vec, "perPhase": a.per_phase, "maxPhase": a.max_phase, "order": a.order}
-    return _body("#ttg.swizzled_shared", fields, a.cga_layout)
-
-
-def _nvmma_shared(a: NVMMASharedLayout) -> str:
-    fields: dict[str, Any] = {
-        "swizzlingByteWidth": a.swizzle_byte_width,
-        "transposed": a.transposed,
-        "elementBitWidth": a.element_bitwidth,
-    }
-    if a.fp4_padded:
-        fields["fp4Padded"] = True
-    if a.rank != 2:
-        fields["rank"] = a.rank
-    return _body("#ttg.nvmma_shared", fields, a.cga_layout)
 
 
 def _shared_linear(a: SharedLinearLayout) -> str:
@@ -136,31 +171,6 @@ def _orders(rank: int) -> list[tuple[int, ...]]:
     return [(*rest[:i], rank - 1, *rest[i:]) for i in range(rank) for rest in _orders(rank - 1)]
 
 
-def _mfma(a: AMDMFMALayout) -> str:
-    fields: dict[str, Any] = {"version": a.version, "warpsPerCTA": a.warps_per_cta}
-    fields |= {"instrShape": a.instr_shape, "isTransposed": a.transposed}
-    text = _body("#ttg.amd_mfma", fields, a.cga_layout)
-    extra: dict[str, Any] = {}
-    if any(n != 1 for n in a.tiles_per_warp or ()):
-        extra["tilesPerWarp"] = a.tiles_per_warp
-    if a.element_bitwidth not in (None, 32):
-        extra["elementBitWidth"] = a.element_bitwidth
-    shown = "".join(f", {key} = {_value(value)}" for key, value in extra.items())
-    return f"{text.removesuffix('}>')}{shown}}}>"
-
-
-def _wmma(a: AMDWMMALayout) -> str:
-    fields = {"version": a.version, "isTranspose": a.transposed, "warpsPerCTA": a.warps_per_cta}
-    text = _body("#ttg.amd_wmma", fields, a.cga_layout)
-    extra: dict[str, Any] = {}
-    if any(n != 1 for n in a.tiles_per_warp or ()):
-        extra["tilesPerWarp"] = a.tiles_per_warp
-    if a.instr_shape not in (None, (16, 16, 16)):
-        extra["instrShape"] = a.instr_shape
-    shown = "".join(f", {key} = {_value(value)}" for key, value in extra.items())
-    return f"{text.removesuffix('}>')}{shown}}}>"
-
-
 def _tensor_memory(a: TensorMemoryLayout) -> str:
     split = a.cta_split_num or (1, 1)
     shown = f"blockM = {a.block[0]}, blockN = {a.block[1]}, colStride = {a.col_stride}"
@@ -179,15 +189,10 @@ def _tensor_memory_scales(a: TensorMemoryScalesLayout) -> str:
 
 
 _WRITE: dict[type[Layout], tuple[str, Callable[[Any], str]]] = {
-    BlockedLayout: ("blocked", _blocked),
     DistributedLinearLayout: ("linear", _linear),
     NVMMADistributedLayout: ("mma", _mma),
-    SwizzledSharedLayout: ("shared", _swizzled),
-    NVMMASharedLayout: ("shared", _nvmma_shared),
     SharedLinearLayout: ("shared", _shared_linear),
     PaddedSharedLayout: ("shared", _padded),
-    AMDMFMALayout: ("mma", _mfma),
-    AMDWMMALayout: ("mma", _wmma),
     TensorMemoryLayout: ("tmem", _tensor_memory),
     TensorMemoryScalesLayout: ("tmem_scales", _tensor_memory_scales),
 }
@@ -204,8 +209,13 @@ def layout_text(named: Layout, alias: AliasOf | None = None) -> str:
         return "#gluon.auto_encoding"
     if isinstance(named, CoalescedLayout):
         return "#gluon.coalesced_encoding"
-    stem, write = _WRITE[type(named)]
-    text = write(named)
+    if type(named) in _REGULAR:
+        name, stem, parameters = _REGULAR[type(named)]
+        values = ((field, getattr(named, field.parameter)) for field in parameters)
+        text = _body(name, {field.key: value for field, value in values if field.is_shown(value)})
+    else:
+        stem, write = _WRITE[type(named)]
+        text = write(named)
     return text if alias is None else alias(text, stem)
 
 
@@ -223,27 +233,9 @@ def _linear_from(f: Fields) -> Layout:
     return DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], _sizes(parts))
 
 
-def _nvmma_shared_from(f: Fields) -> Layout:
-    return NVMMASharedLayout(
-        f["swizzlingByteWidth"],
-        f["elementBitWidth"],
-        f.get("rank", 2),
-        bool(f["transposed"]),
-        bool(f.get("fp4Padded", False)),
-        f.get("CGALayout", ()),
-    )
-
-
-def _mfma_from(f: Fields) -> Layout:
-    return AMDMFMALayout(
-        version=f["version"],
-        instr_shape=f["instrShape"],
-        transposed=bool(f["isTransposed"]),
-        warps_per_cta=f["warpsPerCTA"],
-        element_bitwidth=f.get("elementBitWidth"),
-        tiles_per_warp=f.get("tilesPerWarp"),
-        cga_layout=f.get("CGALayout", ()),
-    )
+def _regular_from(cls: Callable[..., Layout], parameters: Sequence[_Field], f: Fields) -> Layout:
+    values = {field.parameter: field.of(f) for field in parameters}
+    return cls(**{name: bool(value) if name == "transposed" else value for name, value in values.items()})
 
 
 def padded_from(pairs: Sequence[Sequence[int]], f: Fields) -> Layout:
@@ -260,29 +252,14 @@ def _split(f: Fields) -> tuple[int, int] | None:
 
 
 FIELDS: dict[str, Callable[[Fields], Layout]] = {
-    "#ttg.blocked": lambda f: BlockedLayout(
-        f["sizePerThread"], f["threadsPerWarp"], f["warpsPerCTA"], f["order"], f.get("CGALayout", ())
-    ),
+    **{name: partial(_regular_from, cls, parameters) for cls, (name, _, parameters) in _REGULAR.items()},
     "#ttg.slice": lambda f: SliceLayout(f["dim"], f["parent"]),
     "#ttg.dot_op": lambda f: DotOperandLayout(f["opIdx"], f["parent"], f.get("kWidth", 0)),
     "#ttg.nvidia_mma": lambda f: NVMMADistributedLayout(
         (f["versionMajor"], f["versionMinor"]), f["warpsPerCTA"], f["instrShape"], f.get("CGALayout", ())
     ),
     "#ttg.linear": _linear_from,
-    "#ttg.swizzled_shared": lambda f: SwizzledSharedLayout(
-        f["vec"], f["perPhase"], f["maxPhase"], f["order"], f.get("CGALayout", ())
-    ),
-    "#ttg.nvmma_shared": _nvmma_shared_from,
     "#ttg.shared_linear": lambda f: SharedLinearLayout(f["offset"], f.get("block", ()), f.get("alignment", 16)),
-    "#ttg.amd_mfma": _mfma_from,
-    "#ttg.amd_wmma": lambda f: AMDWMMALayout(
-        f["version"],
-        bool(f["isTranspose"]),
-        f["warpsPerCTA"],
-        f.get("instrShape"),
-        f.get("tilesPerWarp"),
-        f.get("CGALayout", ()),
-    ),
     "#ttng.tensor_memory_encoding": lambda f: TensorMemoryLayout(
         (f["blockM"], f["blockN"]), f["colStride"], _split(f), bool(f.get("twoCTAs", False))
     ),

@@ -67,7 +67,7 @@ BLOCKS = [
 
 @has_tiles
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("elem", ["bf16"])
+@pytest.mark.parametrize("elem", ["bf16", "i8"])
 def test_products_of_odd_shapes_are_exact(elem: str, block: tuple[int, int, int, str, bool]) -> None:
     rng, wide = np.random.default_rng(3), np.float32 if elem == "bf16" else np.int32
     *size, transposed, carried = block

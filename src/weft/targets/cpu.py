@@ -52,6 +52,7 @@ NEON = "neon"
 """What every processor of AArch64 has: 32 vectors of 128 bits."""
 PRODUCTS = (
     Product("tdpbf16ps", "amx-bf16", "bf16", "f32", 16, 16, 32, "bf16", 2),
+    Product("tdpbssd", "amx-int8", "i8", "i32", 16, 16, 64, "i8", 4),
     Product("vdpbf16ps", "avx512bf16", "bf16", "f32", 1, 16, 2, "bf16", 2),
     Product("vpdpwssd", "avx512vnni", "i16", "i32", 1, 16, 2, "i8", 2),
     Product("sdot", NEON, "i8", "i32", 1, 4, 4, "i8", 4),

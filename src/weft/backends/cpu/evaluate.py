@@ -66,9 +66,9 @@ class Evaluator:
         self.loop: Callable[[Op, Coords], None] | None = None  # emits a fused loop, and has its results known
         self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
         self.zips: dict[
-            int, int
-        ] = {}  # id of a write -> unrolled bit whose two copies interleave to consecutive elements
-        self.zipped: dict[int, tuple[Pointer, Reg]] = {}  # the first copies of those writes
+            int, tuple[int, ...]
+        ] = {}  # id of a write -> unrolled bits whose copies interleave to consecutive elements
+        self.zipped: dict[int, list[tuple[Pointer, Reg]]] = {}  # those copies of these writes that there are
         self.transposes: dict[
             int, tuple[int, ...]
         ] = {}  # id of a leaf value -> unrolled bits along which it is consecutive

@@ -60,7 +60,7 @@ index bits as the space of loops are layouts/linear.py's idea, and the prices ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from weft.backends.cpu.buffers import Buffer
@@ -213,12 +213,12 @@ class Nest:
         self.data_bits = self._data_bits(accesses)
         self.prices: dict[tuple[int, ...], float] = {}  # of the lanes that were considered
         most = log2(max(1, self.vector_bits // self.data_bits))
-        width = min(self.count, most)
+        width = min([self.count, most, *self._alternating()])
         default = tuple(range(self.count))
         self.transposes: dict[int, tuple[int, ...]] = {}
         self.transpose_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
         self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
-        self.zips: dict[int, int] = {}
+        self.zips: dict[int, tuple[int, ...]] = {}
         self.unroll: tuple[int, ...] = ()
         if any(in_order(root, self.analysis) for root in self.roots):
             self.lane_bits, self.inner_bits, self.outer_bits = default[:width], [], list(default[width:])
@@ -257,10 +257,11 @@ class Nest:
         for root in self.roots:
             for target, coords, _ in root.accesses():
                 run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()
-                alternate = 0 < width < len(run) and run[1 : 1 + width] == self.lane_bits
-                if alternate and unroll[:1] in ((), run[:1]) and not self.reduce_bits:
-                    unroll = unroll or run[:1]  # if there are more, what alternates are copies next to each other
-                    self.zips[id(root)] = run[0]
+                for ways in (1, 2):  # how many bits count the copies whose elements alternate
+                    alternate = 0 < width < len(run) and run[ways : ways + width] == self.lane_bits
+                    if alternate and unroll[:ways] in ((), run[:ways]) and not self.reduce_bits:
+                        unroll = unroll or run[:ways]  # if there are more, what alternates are copies side by side
+                        self.zips[id(root)] = run[:ways]
         rest = [b for b in default if b not in self.lane_bits and b not in unroll]
         inner = [b for b in rest if b in self.reduce_bits]
         if self.reduce_bits and not unroll:
@@ -269,6 +270,15 @@ class Nest:
         self.unroll = unroll
         self.inner_bits = inner
         self.outer_bits = [b for b in rest if b not in self.reduce_bits]
+
+    def _alternating(self) -> Iterator[int]:
+        """How many bits of lanes a buffer takes at most in which elements of several rows alternate."""
+        for root in self.roots:
+            for target, coords, _ in root.accesses():
+                run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()
+                if 0 in run[1:3]:
+                    row = run[run.index(0) :]
+                    yield next((i for i, bit in enumerate(row) if bit != i), len(row))
 
     def _transpose_first(self, width: int) -> None:
         """Loads that a nest too large to unroll wants transposed by one of their own, in the layout it would read

@@ -55,23 +55,34 @@ class WriteRoot:
         coords = at(self.coords)
         form = self._converted(ev, stored_form(ev, self.value, ev.eval(self.value, coords)))
         pointer = ev.buffer_pointer(self.buffer, coords)
-        bit = ev.zips.get(id(self))
-        if bit is not None:
-            return self._zipped(ev, bit, coords, pointer, vector_of(ev.f, form, ev.lanes))
+        bits = ev.zips.get(id(self))
+        if bits is not None:
+            return self._zipped(ev, bits, coords, pointer, vector_of(ev.f, form, ev.lanes))
         return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, None)
 
-    def _zipped(self, ev: Evaluator, bit: int, coords: Coords, pointer: Pointer, odd: Reg) -> Callable[[], None]:
-        """Write two copies of the body, whose elements alternate, as one vector."""
-        second = any(constant_of(s) for coord in coords for s in coord if pinned_bit(s) == bit)
-        if not second:
-            ev.zipped[id(self)] = (pointer, odd)
+    def _zipped(
+        self, ev: Evaluator, bits: tuple[int, ...], coords: Coords, pointer: Pointer, here: Reg
+    ) -> Callable[[], None]:
+        """Write copies of the body whose elements alternate, two or four of them, as one vector."""
+        values = {pinned_bit(s): constant_of(s) for coord in coords for s in coord if pinned_bit(s) is not None}
+        number = sum(values[bit] << i for i, bit in enumerate(bits))
+        copies = ev.zipped.setdefault(id(self), [])
+        assert len(copies) == number
+        copies.append((pointer, here))
+        if number + 1 < 1 << len(bits):
             return lambda: None
-        start, there = ev.zipped.pop(id(self))
-        lanes = ev.lanes
-        both = Varying(ev.f.shuffle(there, odd, [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]))
+        start = ev.zipped.pop(id(self))[0][0]
+        vectors = [vector for _, vector in copies]
+        while len(vectors) > 1:  # the first with the one half of all further on, ..., until all are one
+            half = len(vectors) // 2
+            lanes = vectors[0].type.lanes
+            order = [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]
+            vectors = [ev.f.shuffle(vectors[i], vectors[i + half], order) for i in range(half)]
+        both = Varying(vectors[0])
+        total = vectors[0].type.lanes
         base = start.offset.base if isinstance(start.offset, Affine) else vector_of(ev.f, start.offset, 0)
-        whole = Pointer(start.base, Affine(base, ((None, tuple(range(2 * lanes))),)), start.elem)
-        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), whole, 2 * lanes, both, None)
+        whole = Pointer(start.base, Affine(base, ((None, tuple(range(total))),)), start.elem)
+        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), whole, total, both, None)
 
     def _converted(self, ev: Evaluator, form: Form) -> Form:
         """The value in the buffer's element type, where that is another (operands of a product are widened)."""

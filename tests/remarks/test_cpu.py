@@ -156,10 +156,13 @@ def test_scratch_memory_and_what_is_fetched_ahead() -> None:
     tile = "scratch buffer: 1024 bytes for a tile of 16x16xf32"
     assert told(kernel, "scratch buffer") == [
         f"k.py:4:13: {tile} (`total`), at byte 0, in use from line 5 to 7",
-        f"k.py:6:24: {tile}, at byte 1024, in use on line 6",
-        f"k.py:6:59: {tile}, at byte 2048, in use on line 6",
+        f"k.py:6:59: {tile}, at byte 1024, in use on line 6",
     ]
-    assert kernel.metadata.scratch_bytes == 3 * 1024
+    assert kernel.metadata.scratch_bytes == 2 * 1024
+    assert told(kernel, "register block") == [
+        "k.py:6:17: register block: 16x16x16, f32 packed as f32: fma, 4 rows of 2 vectors of 8 lanes at a time, "
+        "the left operand read where it lies"
+    ]
     assert told(kernel, "in memory")[0] == "k.py:5:14: in memory: 16x16xf32 (`total`) is kept: the loop carries it"
     ahead = "16x16xf32: while an iteration multiplies, it fetches the cache lines that the next one loads"
     assert told(kernel, "prefetched")[0] == f"k.py:6:24: prefetched: {ahead}"
@@ -181,3 +184,31 @@ def test_loops_that_are_fused() -> None:
         "stay in registers"
     ]
     assert told(kernel, "in memory") == told(kernel, "scratch buffer") == []
+
+
+@weft.jit
+def long_product(a, b, out, n, SIZE: tl.constexpr):
+    i, j, k = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :], tl.arange(0, 32)
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for first in range(0, n, 32):
+        total = tl.dot(tl.load(a + i * n + first + k[None, :]), tl.load(b + (first + k[:, None]) * SIZE + j), total)
+    tl.store(out + i * SIZE + j, total)
+
+
+def test_products_in_tile_registers() -> None:
+    processor = {"cpu": "sapphirerapids", "features": "+amx-tile,+amx-bf16,+avx512f,+avx512bf16", "vector_bits": 512}
+    kernel = compiled(long_product, "cpu", "*bf16 *bf16 *fp32 i32", {"SIZE": 128}, **processor)
+    assert told(kernel, "register block") == [
+        "k.py:6:17: register block: 128x128x32, bf16 packed as bf16: tdpbf16ps, 2 rows of 2 tiles of 16 rows and 16 "
+        "lanes at a time"
+    ]
+    assert told(kernel, "product waits") == [
+        "k.py:6:17: product waits: its sums are taken up once for 8 iterations, a depth of 256"
+    ]
+    kernel = compiled(long_product, "cpu", "*bf16 *bf16 *fp32 i32", {"SIZE": 16}, **processor, matrix_units=False)
+    assert told(kernel, "instruction declined") == [
+        "k.py:6:17: instruction declined: not tdpbf16ps: it needs amx-bf16, 16 rows, 16 columns and a depth of 32, and "
+        "matrix_units=True",
+        "k.py:6:17: instruction declined: not vdpbf16ps: it needs avx512bf16, vectors of 512 bits, 16 columns and a "
+        "depth of 2, and matrix_units=True",
+    ]

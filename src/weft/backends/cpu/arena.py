@@ -38,14 +38,16 @@ class Arena:
         *,
         elem: str | None = None,
         weights: Sequence[Sequence[int]] | None = None,
+        copies: int = 1,
     ) -> Buffer:
         """A buffer for a tile, in use from operation `now` to operation `last`; those whose time is over give way.
 
-        A result that nothing reads is in use all the same while the operation that writes it runs.
+        With `copies` there is room for several of them. A result that nothing reads is in use all the same while the
+        operation that writes it runs.
         """
         last = max(now, last)
         elem = elem or value.elem
-        size = -(-value.numel * memory_type(elem).bits // 8 // ALIGN) * ALIGN
+        size = -(-copies * value.numel * memory_type(elem).bits // 8 // ALIGN) * ALIGN
         self.live = sorted((b for b in self.live if b.last >= now), key=lambda b: b.offset)
         offset = 0
         for b in self.live:

@@ -75,17 +75,16 @@ class Context:
     def __init__(
         self,
         options: CPUOptions,
+        cpu: CPU,
         vector_bits: int,
-        cpu_features: frozenset[str],
         remarks: RemarkCollector = NO_REMARKS,
     ) -> None:
         self.remarks = remarks
-        self.assume_no_alias, self.vector_bits, self.cpu_features = options.assume_no_alias, vector_bits, cpu_features
+        self.assume_no_alias, self.vector_bits, self.cpu = options.assume_no_alias, vector_bits, cpu
         self.matrix_units = options.matrix_units
-        self.product_features = cpu_features if options.matrix_units else frozenset[str]()
+        self.product_features = cpu.every_feature if options.matrix_units else frozenset[str]()
         self.tiles = False
         """Whether some product is computed by tile registers."""
-        self.vector_registers = 16
         self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
         self.num_programs: list[Reg] = []
@@ -260,8 +259,7 @@ def emit(
     """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
     cpu = named(options)
     vector_bits = options.vector_bits or 8 * cpu.vector_bytes
-    context = Context(options, vector_bits, cpu.every_feature, remarks)
-    context.vector_registers = cpu.vector_registers
+    context = Context(options, cpu, vector_bits, remarks)
     gather_networks(program)
     module = Module()
     module.masked_bits = cpu.masked_bits
@@ -298,7 +296,7 @@ def emit(
     if numbered:
         context.thread_number = args[-2]
     context.tiles = _any(program.blocks, lambda op: dot.is_in_tiles(op, context.product_features))
-    context.polling = Polling(program.blocks, context.emit_poll)
+    context.polling = Polling(program.blocks, context.emit_poll, tiles.AT_ONCE if context.tiles else 1)
     arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)
     for value, reg in zip(program.params, body.args, strict=False):

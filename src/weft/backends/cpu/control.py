@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import row_major
+from weft.backends.cpu.dot import prepare_products
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.nest import EFFECTS
 from weft.backends.cpu.program import Block, Op, Value
@@ -118,6 +119,7 @@ def _for(s: Scheduler, op: Op) -> None:
             s.tell_kept(op.results[k], f"the loop carries it{how}")
             buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])), s.orders.get(op))
     s.flush()
+    prepare_products(s, op)
     start = [scalar(s, inits[k]) for k in scalars]
     saved = _Saved(s)
     f = s.f
@@ -131,7 +133,8 @@ def _for(s: Scheduler, op: Op) -> None:
 
     def body(i: Reg, values: list[Reg]) -> Sequence[Reg]:
         s.env[iv] = i
-        s.loops.append(Loop(block, iv, f.add(i, step), list(zip(carried, block.ops[-1].args, strict=True))))
+        becomes = list(zip(carried, block.ops[-1].args, strict=True))
+        s.loops.append(Loop(block, iv, i, upper, step, f.add(i, step), becomes))
         for k, reg in zip(scalars, values, strict=True):
             s.env[carried[k]] = reg
         for k, buffer in buffers.items():

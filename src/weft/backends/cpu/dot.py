@@ -1,34 +1,39 @@
 """Matrix products: operands packed into scratch, then a register-blocked kernel.
 
-A (M x K) is packed by rows, B (K x N) in panels as wide as the register block, so that the inner loop reads both in
-order. The block is `rows` x `vectors` accumulators kept in registers over the whole of K; each step loads `vectors`
-vectors of B and broadcasts one element of A for each row (Goto and van de Geijn, Anatomy of High-Performance Matrix
-Multiplication, 2008, section 4, with the tile in place of their cache blocks). The accumulator tile is updated in place
-wherever nobody else needs its old contents.
+B (K x N) is packed in panels as wide as the register block, so that the inner loop reads it in order; A (M x K) is read
+by rows (see `operands`). The block is `rows` x `vectors` accumulators kept in registers over the whole of K; each step
+loads `vectors` vectors of B and broadcasts one element of A for each row (Goto and van de Geijn, Anatomy of
+High-Performance Matrix Multiplication, 2008, section 4, with the tile in place of their cache blocks). The accumulator
+tile is updated in place wherever nobody else needs its old contents.
 
-Half, fp8 and, without the instruction, bf16 operands are widened to single when they are packed. With AVX512-BF16,
-pairs along K are multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`; on
-AArch64, quadruples of 8-bit integers by `sdot`.
+Half, fp8 and, without an instruction, bf16 operands are widened to single when they are packed. The instructions of
+`targets.PRODUCTS` multiply pairs or quadruples along K at once: those of vectors here, of tile registers in `tiles`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from weft.backends.cpu import prefetch, tiles
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import log2, row_major
+from weft.backends.cpu.coords import row_major
+from weft.backends.cpu.deferred import Slots, slots_for, waits
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.operands import Rows, pack, panel_weights, rows_of
+from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
-from weft.base.remarks import InstructionDeclined, RegisterBlock
-from weft.targets import NEON, PRODUCTS, Product
+from weft.base.remarks import InstructionDeclined, ProductWaits, RegisterBlock
+from weft.targets import CPU, NEON, PRODUCTS, Product
+
+UNROLLED = 32
+"""Multiplications of vectors in the body of the innermost loop."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,22 @@ class Plan:
         return self.by.pair if self.by is not None else 1
 
     @property
+    def panel(self) -> int:
+        """Columns of sums of a block."""
+        return self.lanes * self.vectors
+
+    @property
     def down(self) -> int:
         """Rows of sums of a block."""
         return self.rows * (self.by.rows if self.by is not None else 1)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How many pieces of A there are along K, and for how many there is room; more than one only for tiles."""
+
+    there: Reg
+    room: int
 
 
 def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[str]) -> Product | None:
@@ -68,18 +86,25 @@ def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[st
     return None
 
 
-def plan(a: Value, b: Value, vector_bits: int, features: frozenset[str]) -> Plan:
-    """The way to multiply these tiles on a host with these features."""
-    n, m = b.shape[-1], a.shape[-2]
-    by = instruction_for(a, b, vector_bits, features)
+def plan(a: Value, b: Value, vector_bits: int, context: Context) -> Plan:
+    """The way to multiply these tiles on the processor of a compilation, with vectors of so many bits."""
+    n, m, registers = b.shape[-1], a.shape[-2], context.cpu.vector_registers
+    by = instruction_for(a, b, vector_bits, context.product_features)
     if by is not None:
-        block = (by.columns, *tiles.block_of(m, n)) if by.in_tiles else _block(m, n, by.columns)
+        block = (by.columns, *tiles.block_of(m, n)) if by.in_tiles else _block(m, n, by.columns, registers)
         return Plan(by.elements, by.accumulator, by.name, *block, by)
     if a.elem == "f64" or b.elem == "f64":
-        return Plan("f64", "f64", "fma", *_block(m, n, vector_bits // 64))
+        return Plan("f64", "f64", "fma", *_block(m, n, vector_bits // 64, registers))
     if a.elem[0] == "i":
-        return Plan("i32", "i32", "muladd", *_block(m, n, vector_bits // 32))
-    return Plan("f32", "f32", "fma", *_block(m, n, vector_bits // 32))
+        return Plan("i32", "i32", "muladd", *_block(m, n, vector_bits // 32, registers))
+    return Plan("f32", "f32", "fma", *_block(m, n, vector_bits // 32, registers))
+
+
+class Context(Protocol):
+    """What a plan depends on besides the tiles."""
+
+    cpu: CPU
+    product_features: frozenset[str]
 
 
 def is_in_tiles(op: Op, features: frozenset[str]) -> bool:
@@ -90,22 +115,15 @@ def is_in_tiles(op: Op, features: frozenset[str]) -> bool:
     return by is not None and by.in_tiles
 
 
-def _block(m: int, n: int, width: int) -> tuple[int, int, int]:
-    """Lanes, rows and vectors of a block of registers."""
+def _block(m: int, n: int, width: int, registers: int) -> tuple[int, int, int]:
+    """Lanes, rows and vectors of a block of registers: half of these, or of 32 or more 16, hold sums.
+
+    Eight cover the latency of the multiply-add. 16 in 4x4 load eight values for 16 multiplications, in 4x2 six for
+    eight; fewer rows want more vectors.
+    """
     lanes = min(width, n)
-    # Eight accumulators cover the latency of the multiply-add; fewer rows want more vectors.
-    rows = min(m, 4)
-    return lanes, rows, min(8 // rows if rows > 1 else 4, max(1, n // lanes))
-
-
-def panel_weights(shape: Sequence[int], panel: int, pair: int) -> tuple[tuple[int, ...], ...]:
-    """Offset bits of B's packing: pair of K, column within the panel, the rest of K, the panel, then the batch."""
-    k, n = log2(shape[-2]), log2(shape[-1])
-    pair_bits, low = log2(pair), log2(panel)
-    column = [pair_bits + i if i < low else i + k for i in range(n)]
-    row = [i if i < pair_bits else i + low for i in range(k)]
-    leading = [tuple(w + 0 for w in weights) for weights in row_major(shape)[:-2]]
-    return (*leading, tuple(row), tuple(column))
+    rows, sums = min(m, 4), 16 if registers >= 32 else 8
+    return lanes, rows, min(sums // rows if rows > 1 else sums // 2, max(1, n // lanes))
 
 
 def is_zero(value: Value) -> bool:
@@ -121,20 +139,7 @@ def is_zero(value: Value) -> bool:
     )
 
 
-def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], ...]) -> Buffer:
-    """A tile in scratch with a given element type and layout."""
-    have = s.env.get(value)
-    if isinstance(have, Buffer) and have.elem == elem and have.weights == weights:
-        return have
-    if value.elem == elem and not isinstance(have, Buffer) and len(value.users) == 1:
-        return s.materialise(value, weights)
-    s.flush()
-    buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
-    s.nest([WriteRoot(value, buffer, row_major(value.shape), value.shape, keep=False)])
-    return buffer
-
-
-def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, Buffer]) -> tuple[Buffer, bool]:
+def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer | None, Buffer]) -> tuple[Buffer, bool]:
     """The buffer that receives a product, holding the addend; and whether it starts from zero instead. Not an
     operand's.
     """
@@ -179,40 +184,54 @@ def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
     return None
 
 
+def prepare_products(s: Scheduler, loop: Op) -> None:
+    """Make room, before a loop, for the operands of its products that wait for those of further iterations."""
+    for op in loop.regions[0][0].ops:
+        if op.name == "tt.dot" and waits(op, loop):
+            a, b, _ = op.args
+            p = plan(a, b, s.vector_bits, s.context)
+            if p.by is not None and p.by.in_tiles:
+                slots = slots_for(s, op, loop, p.packed, p.panel, partial(panel_weights, panel=p.panel, pair=p.pair))
+                if slots is not None:
+                    s.waiting[op] = slots
+
+
 @anchor("tt.dot")
 def _dot(s: Scheduler, op: Op) -> None:
     a, b, _ = op.args
-    p = plan(a, b, s.vector_bits, s.context.product_features)
-    if s.remarks:
-        _tell(s, op, p)
-    out = op.result.elem
-    panel = p.lanes * p.vectors
+    p = plan(a, b, s.vector_bits, s.context)
+    slots = s.waiting.get(op)
     s.flush()
+    if slots is not None:
+        _tell(s, op, p, slots)
+        _wait(s, op, p, slots)
+        return
     ahead = prefetch.find(s, op, (a, b))
-    left = pack(s, a, p.packed, row_major(a.shape))
-    right = pack(s, b, p.packed, panel_weights(b.shape, panel, p.pair))
-    target, from_zero = accumulator_buffer(s, op, p.accumulator, (left, right))
+    left, kept = rows_of(s, a, p.packed)
+    _tell(s, op, p, None, left_in_place=kept is None)
+    right = pack(s, b, p.packed, panel_weights(b.shape, p.panel, p.pair))
+    target, from_zero = accumulator_buffer(s, op, p.accumulator, (kept, right))
     batch = 1
     for size in a.shape[:-2]:
         batch *= size
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
     f = s.f
+    between = prefetch.between(s, ahead, (m // p.down) * (n // p.panel)) if batch == 1 else None
 
-    between = prefetch.between(s, ahead, (m // p.down) * (n // panel)) if batch == 1 else None
-
-    def one(left_at: Reg, right_at: Reg, out_at: Reg) -> None:
-        multiply(f, p, left_at, right_at, out_at, (m, n, k), from_zero, between)
+    def one(left: Rows, right_at: Reg, out_at: Reg) -> None:
+        multiply(f, p, (left, right_at, out_at), (m, n, k), Pieces(const(I64, 1), 1), from_zero, between)
 
     if batch == 1:
-        one(left.address, right.address, target.address)
+        one(left, right.address, target.address)
     else:
         packed, acc = llvm_type(p.packed), llvm_type(p.accumulator)
         with f.loop(const(I64, 0), const(I64, batch), const(I64, 1), at_least_once=True) as i:
             one(
-                f.gep(packed, left.address, f.mul(i, const(I64, m * k))),
+                Rows(f.gep(packed, left.address, f.mul(i, const(I64, m * k))), left.stride),
                 f.gep(packed, right.address, f.mul(i, const(I64, k * n))),
                 f.gep(acc, target.address, f.mul(i, const(I64, m * n))),
             )
+    out = op.result.elem
     if out == p.accumulator:
         s.env[op.result] = target
         return
@@ -226,15 +245,38 @@ def _dot(s: Scheduler, op: Op) -> None:
     s.env[op.result] = narrow
 
 
-def _tell(s: Scheduler, op: Op, p: Plan) -> None:
-    """The block of a product, and which better instructions it was not given, and why."""
+def _wait(s: Scheduler, op: Op, p: Plan, slots: Slots) -> None:
+    """Put the operands of a product into slots, and multiply what is in these where it is time."""
+    a, b, sums = op.args
+    f, target = s.f, s.env[sums]
+    assert isinstance(target, Buffer)
+    for value, buffer in zip((a, b), slots.next(f, a.numel, a.shape[1] * p.panel), strict=True):
+        s.nest([WriteRoot(value, buffer, row_major(value.shape), value.shape)])
+    filled, is_time = slots.advance(f, s.loops[-1])
+    m, k, n = a.shape[0], a.shape[1], b.shape[1]
+
+    def now() -> None:
+        rows = Rows(slots.left.address, const(I64, k * element_bits(p.packed) // 8))
+        at = rows, slots.right.address, target.address
+        multiply(f, p, at, (m, n, k), Pieces(filled, slots.count), False)
+
+    f.when(is_time, now)
+    s.env[op.result] = target
+
+
+def _tell(s: Scheduler, op: Op, p: Plan, slots: Slots | None, *, left_in_place: bool = False) -> None:
+    """The block of a product, which better instructions it was not given, and why, and for what it waits."""
+    if not s.remarks:
+        return
+    if slots is not None:
+        s.remarks.add(ProductWaits(op.span, slots.count, slots.count * op.args[0].shape[-1]))
     a, b = op.args[:2]
-    block = p.packed, p.instruction, p.lanes, p.rows, p.vectors, p.by.rows if p.by is not None else 1
+    block = p.packed, p.instruction, p.lanes, p.rows, p.vectors, p.by.rows if p.by is not None else 1, left_in_place
     s.remarks.add(RegisterBlock(op.span, (*op.result.shape, a.shape[-1]), a.elem, *block))
     for by in PRODUCTS:
         if by is p.by:
             break
-        arm = NEON in s.context.cpu_features
+        arm = s.context.cpu.has(NEON)
         if by.multiplies == a.elem == b.elem and (by.arch == "aarch64") == arm:
             needs = [by.feature, *([] if by.in_tiles else [f"vectors of {32 * by.columns} bits"])]
             needs += [f"{by.rows} rows"] if by.in_tiles else []
@@ -246,32 +288,32 @@ def _tell(s: Scheduler, op: Op, p: Plan) -> None:
 def multiply(
     f: Function,
     p: Plan,
-    a: Reg,
-    b: Reg,
-    c: Reg,
+    at: tuple[Rows, Reg, Reg],
     size: tuple[int, int, int],
+    pieces: Pieces,
     from_zero: bool,
     between: prefetch.Between | None = None,
 ) -> None:
-    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels); `between` runs once in each register
-    block.
+    """C (m x n, row-major) = or += A (by rows) times B (packed in panels).
+
+    A is several pieces of `size`, a panel of B goes on through them. `between` runs once in each register block.
     """
-    m, n, k = size
-    panel = p.lanes * p.vectors
+    (a, b, c), (m, n, k) = at, size
+    panel = p.panel
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
-    step = p.pair * min(4, k // p.pair)
+    step = p.pair * min(max(1, UNROLLED // (p.rows * p.vectors)), k // p.pair)
 
     def tile_block(by: Product, panel_at: Reg, column: Reg, row: Reg) -> None:
-        left = f.gep(packed, a, f.mul(row, const(I64, k)))
         sums = f.gep(acc_type, c, f.add(f.mul(row, const(I64, n)), column))
-        at = tiles.Operands(left, panel_at, sums, k * 4 // p.pair, panel * 4, n * 4)
-        tiles.multiply(f, by, (p.rows, p.vectors), at, const(I64, k // by.depth), from_zero)
+        left = Rows(a.at(f, row), a.stride)
+        at = tiles.Operands(left, panel_at, sums, panel * 4, n * 4, m * k * 4 // p.pair, k)
+        tiles.multiply(f, by, (p.rows, p.vectors), at, pieces.there, from_zero)
 
     def block(panel_at: Reg, column: Reg, row: Reg) -> None:
         if p.by is not None and p.by.in_tiles:
             tile_block(p.by, panel_at, column, row)
             return
-        rows = [f.gep(packed, a, f.mul(f.add(row, const(I64, i)), const(I64, k))) for i in range(p.rows)]
+        rows = [a.at(f, f.add(row, const(I64, i))) for i in range(p.rows)]
         outs = []
         for i in range(p.rows):
             at = f.gep(acc_type, c, f.add(f.mul(f.add(row, const(I64, i)), const(I64, n)), column))
@@ -300,7 +342,7 @@ def multiply(
                 f.store(final[i * p.vectors + j], outs[i][j], 4)
 
     with f.loop(const(I64, 0), const(I64, n), const(I64, panel), at_least_once=True) as column:
-        panel_at = f.gep(packed, b, f.mul(column, const(I64, k)))
+        panel_at = f.gep(packed, b, f.mul(column, const(I64, pieces.room * k)))
         with f.loop(const(I64, 0), const(I64, m), const(I64, p.down), at_least_once=True) as row:
             if between is not None:
                 blocks_down = const(I64, m // p.down)
@@ -343,4 +385,4 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
     return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
 
 
-__all__ = ["Plan", "multiply", "panel_weights", "plan"]
+__all__ = ["Plan", "multiply", "plan", "prepare_products"]

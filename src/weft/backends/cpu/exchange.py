@@ -75,7 +75,7 @@ class _Passes:
         bits = element_bits(self.elem)
         most = max(0, len(self.live) - 2)  # two register bits, so that there is something to exchange lanes with
         self.width = min(log2(max(1, s.vector_bits // bits)), most)
-        self.room = 4 if s.context.vector_registers >= 32 else 3
+        self.room = 4 if s.context.cpu.vector_registers >= 32 else 3
         self.place = {bit: bit for bit in self.live}
         """Of each bit of the position the bit of the offset in memory."""
         self.lanes = self.live[: self.width]

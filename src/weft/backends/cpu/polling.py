@@ -39,8 +39,9 @@ SIDE = 1 << 10
 class Polling:
     """What the blocks of a program do, which of its loops look, and the code for it; `poll` emits a look."""
 
-    def __init__(self, blocks: Sequence[Block], poll: Callable[[Function], None]) -> None:
-        self._poll = poll
+    def __init__(self, blocks: Sequence[Block], poll: Callable[[Function], None], at_once: int = 1) -> None:
+        """`at_once`: how many elements are multiplied in the time of one, where products are in tile registers."""
+        self._poll, self._at_once = poll, at_once
         self._work: dict[Block, int] = {}
         self._looking: set[Op] = set()
         self._counter: Reg | None = None
@@ -119,7 +120,7 @@ class Polling:
             return 1 + max((work for work in inside if work <= SIDE), default=0)
         most = max((v.numel for v in (*op.args, *op.results)), default=1)
         if op.name == "tt.dot":
-            most = op.result.numel * op.args[0].shape[-1]
+            most = op.result.numel * op.args[0].shape[-1] // self._at_once
         return most * max(1, *inside) if inside else most
 
 

@@ -31,10 +31,20 @@ _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 
 
+HUGE_PAGE = 2 << 20
+"""What a large page of memory is on Linux. NumPy asks the system for such where it takes twice as much or more."""
+LARGE = 256 << 10
+"""From how many bytes on scratch memory lies in large pages: from then on 4 KB pages are more than a core remembers."""
+
+
 def _aligned(size: int, alignment: int = 64) -> tuple[Any, int]:
     """Uninitialised memory: an object that keeps it alive, and its aligned address."""
+    room = size + alignment
+    if size >= LARGE:
+        alignment = HUGE_PAGE
+        room = max(size + alignment, 2 * HUGE_PAGE)  # what is not touched takes no memory
     try:
-        memory = np.empty(size + alignment, np.uint8)
+        memory = np.empty(room, np.uint8)
     except MemoryError:
         raise OutOfResources(size, get_scratch_limit(), "scratch memory, which the system refuses") from None
     return memory, (int(memory.ctypes.data) + alignment - 1) & -alignment

@@ -83,6 +83,9 @@ class Loop:
 
     block: Block
     iv: Value
+    now: Reg
+    upper: Reg
+    step: Reg
     next_iv: Reg
     carried: list[tuple[Value, Value]]
 
@@ -107,6 +110,7 @@ class Scheduler:
         self._last = last_uses(program, is_lazy)
         self.trip_counts: list[Reg] = []
         self.loops: list[Loop] = []
+        self.waiting: dict[Op, Any] = {}  # the slots of products that wait for those of further iterations
         self.loaded: list[Value] = []  # pointers of tiles loaded so far, outside of loops
         self.fetch_ahead: Callable[[Scheduler, Value], Root | None] = context.fetch_ahead
         self._taken: set[Buffer] = set()
@@ -296,7 +300,7 @@ class Scheduler:
 
         None on AArch64, where pairs of vectors can go around the caches, and single ones not.
         """
-        if NEON in self.context.cpu_features:
+        if self.context.cpu.has(NEON):
             return None
         f = self.f
         total = self.context.total_programs(f)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from weft.backends.cpu.operands import Rows
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I64, PTR, const
 from weft.backends.llvm.values import Value as Reg
@@ -29,6 +30,8 @@ from weft.targets import Product
 ROW_BYTES, ROWS, COLUMNS = 64, 16, 16
 SUMS = 4
 """Tiles that hold sums: the registers from 0 on. Those of A come next, then those of B."""
+AT_ONCE = 16
+"""How many products are done in the time of one by vectors, roughly."""
 CONFIGURATION = "@weft.tiles"
 
 
@@ -55,18 +58,22 @@ def block_of(m: int, n: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Operands:
-    """Addresses of what a block multiplies, and bytes from one row of a tile to the next."""
+    """Addresses of what a block multiplies; bytes from one row of a tile to the next, and from one piece of A."""
 
-    a: Reg
+    a: Rows
     b: Reg
     c: Reg
-    a_row: int
     b_row: int
     c_row: int
+    a_piece: int
+    depth: int
 
 
-def multiply(f: Function, by: Product, block: tuple[int, int], at: Operands, depth: Reg, from_zero: bool) -> None:
-    """C = or += A times B for a block of tiles, A and C by rows, B in a panel, with `depth` steps along K."""
+def multiply(f: Function, by: Product, block: tuple[int, int], at: Operands, pieces: Reg, from_zero: bool) -> None:
+    """C = or += A times B for a block of tiles, A and C by rows, B in a panel.
+
+    Along K there are so many pieces of A, of `at.depth` elements each.
+    """
     down, across = block
     sums = [(i, j, const(I8, i * across + j)) for i in range(down) for j in range(across)]
     for i, j, number in sums:
@@ -77,12 +84,18 @@ def multiply(f: Function, by: Product, block: tuple[int, int], at: Operands, dep
     lefts = [const(I8, SUMS + i) for i in range(down)]
     rights = [const(I8, SUMS + down + j % (SUMS - down)) for j in range(across)]
     rows_of_b = by.depth // by.pair
-    with f.loop(const(I64, 0), depth, const(I64, 1), at_least_once=True) as k:
-        a = f.gep(I8, at.a, f.mul(k, const(I64, ROW_BYTES)))
-        b = f.gep(I8, at.b, f.mul(k, const(I64, rows_of_b * at.b_row)))
+    steps, one = const(I64, at.depth // by.depth), const(I64, 1)
+    with (
+        f.loop(const(I64, 0), pieces, one, at_least_once=True) as piece,
+        f.loop(const(I64, 0), steps, one, at_least_once=True) as k,
+    ):
+        step = f.add(f.mul(piece, steps), k)
+        a = f.gep(I8, f.gep(I8, at.a.address, f.mul(piece, const(I64, at.a_piece))), f.mul(k, const(I64, ROW_BYTES)))
+        b = f.gep(I8, at.b, f.mul(step, const(I64, rows_of_b * at.b_row)))
         for i, j, number in sorted(sums, key=lambda s: s[1]):  # by columns: one tile of B after the other
             if j == 0:
-                _move(f, "load", lefts[i], a, i * ROWS * at.a_row, at.a_row)
+                there = f.gep(I8, a, f.mul(at.a.stride, const(I64, i * ROWS)))
+                f.call_void("llvm.x86.tileloadd64", [lefts[i], there, at.a.stride])
             if i == 0:
                 _move(f, "load", rights[j], b, j * ROW_BYTES, at.b_row)
             f.call_void(f"llvm.x86.{by.name}", [number, lefts[i], rights[j]])

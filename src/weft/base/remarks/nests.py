@@ -8,7 +8,7 @@ from typing import ClassVar
 from .memory import Placed
 from .remark import Remark, Site
 
-__all__ = ["InMemory", "LoopNest", "NotFused", "RegisterBlock", "ScratchBuffer", "VectorAccess"]
+__all__ = ["InMemory", "LoopNest", "NotFused", "ProductWaits", "RegisterBlock", "ScratchBuffer", "VectorAccess"]
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,25 @@ class RegisterBlock(Remark):
     vectors: int
     tile_rows: int = 1
     """Rows of a tile, where the instruction works on tiles and not on vectors."""
+    left_in_place: bool = False
 
     @property
     def message(self) -> str:
         size = "x".join(map(str, self.shape))
         kind = "vectors of" if self.tile_rows == 1 else f"tiles of {self.tile_rows} rows and"
         block = f"{self.rows} rows of {self.vectors} {kind} {self.lanes} lanes"
-        return f"{size}, {self.elements} packed as {self.packed}: {self.instruction}, {block} at a time"
+        place = ", the left operand read where it lies" if self.left_in_place else ""
+        return f"{size}, {self.elements} packed as {self.packed}: {self.instruction}, {block} at a time{place}"
+
+
+@dataclass(frozen=True)
+class ProductWaits(Remark):
+    """A product that is computed at once for several iterations of its loop."""
+
+    kind: ClassVar[str] = "product waits"
+    iterations: int
+    depth: int
+
+    @property
+    def message(self) -> str:
+        return f"its sums are taken up once for {self.iterations} iterations, a depth of {self.depth}"

@@ -1,0 +1,104 @@
+"""Where the operands of a product lie: packed in scratch, or for A where a kernel loads it from.
+
+A is read by rows. If it is a plain load (no mask, elements as the instruction takes them) whose rows are contiguous and
+at even distances, it is read where it is: to copy it would cost up to a quarter of the product.
+
+B is read in panels as wide as the block of registers, so that the inner loop reads it in order; it is always packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.backends.cpu.buffers import Buffer
+from weft.backends.cpu.coords import ZERO, log2, row_major
+from weft.backends.cpu.elementwise import memory_type
+from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.forms import Affine, fold_add
+from weft.backends.cpu.program import Value, element_bits
+from weft.backends.cpu.roots import WriteRoot
+from weft.backends.cpu.schedule import Scheduler
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I8, I64, const
+from weft.backends.llvm.values import Value as Reg
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A matrix by rows: where it begins, and bytes from row to row."""
+
+    address: Reg
+    stride: Reg
+
+    def at(self, f: Function, row: Reg) -> Reg:
+        """The address of a row."""
+        return f.gep(I8, self.address, f.mul(row, self.stride))
+
+
+def panel_weights(shape: Sequence[int], panel: int, pair: int) -> tuple[tuple[int, ...], ...]:
+    """Offset bits of B's packing: pair of K, column within the panel, the rest of K, the panel, then the batch."""
+    k, n = log2(shape[-2]), log2(shape[-1])
+    pair_bits, low = log2(pair), log2(panel)
+    column = [pair_bits + i if i < low else i + k for i in range(n)]
+    row = [i if i < pair_bits else i + low for i in range(k)]
+    leading = [tuple(w + 0 for w in weights) for weights in row_major(shape)[:-2]]
+    return (*leading, tuple(row), tuple(column))
+
+
+def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], ...]) -> Buffer:
+    """A tile in scratch with a given element type and layout."""
+    have = s.env.get(value)
+    if isinstance(have, Buffer) and have.elem == elem and have.weights == weights:
+        return have
+    if value.elem == elem and not isinstance(have, Buffer) and len(value.users) == 1:
+        return s.materialise(value, weights)
+    s.flush()
+    buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
+    s.nest([WriteRoot(value, buffer, row_major(value.shape), value.shape, keep=False)])
+    return buffer
+
+
+def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Rows, Buffer | None]:
+    """A matrix, or the first of several, by rows: where it is loaded from if that does, else packed in a buffer."""
+    where_it_is = _where_it_is(s, value, elem)
+    if where_it_is is not None:
+        return where_it_is, None
+    buffer = pack(s, value, elem, row_major(value.shape))
+    return Rows(buffer.address, const(I64, value.shape[-1] * element_bits(elem) // 8)), buffer
+
+
+def _where_it_is(s: Scheduler, value: Value, elem: str) -> Rows | None:
+    """A matrix where a kernel loads it from, if all of it is there by rows."""
+    load = value.op
+    if load is None or load.name != "tt.load" or value in s.env or value.elem != elem or len(value.shape) != 2:
+        return None
+    if load.is_volatile or len(load.args) > 1 or value.is_inside:
+        return None
+    analysis, pointers, coords = s.analysis(), load.args[0], row_major(value.shape)
+    walked = [v for v, _ in analysis.walk([(pointers, coords)])]
+    if any(v in s.env or v.op is None or v.op.fused or v.op.name == "tt.load" for v in walked if v.is_tile):
+        return None
+    steps = analysis.steps(pointers, coords)
+    if any(steps.get(bit, 0) != 1 << bit for bit in coords[1]):
+        return None
+    f = s.f
+    mark = len(f.lines)
+    pointer = Evaluator(f, s.env, coords[0]).pointer(pointers, (coords[0], (ZERO,) * len(coords[1])))
+    offset = pointer.offset
+    if not isinstance(offset, Affine) or pointer.elem != memory_type(elem):
+        del f.lines[mark:]
+        return None
+    stride = const(I64, 0)
+    for scale, lanes in offset.terms:
+        if any(lane != k * lanes[1] for k, lane in enumerate(lanes)):
+            del f.lines[mark:]
+            return None
+        by = const(I64, lanes[1])
+        stride = fold_add(f, stride, by if scale is None else f.mul(_wide(f, scale), by))
+    size = const(I64, memory_type(elem).bits // 8)
+    return Rows(f.gep(pointer.elem, pointer.base, _wide(f, offset.base)), f.mul(stride, size))
+
+
+def _wide(f: Function, value: Reg) -> Reg:
+    return value if value.type == I64 else f.cast("sext", value, I64)

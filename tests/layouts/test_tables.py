@@ -28,6 +28,19 @@ def test_reductions_move_no_duplicates() -> None:
     assert all(int(row[4]) < int(row[3]) for row in sliced)
 
 
+def test_instructions_of_reductions() -> None:
+    """Of a slice every thread of the dropped axis has a copy: kept, each takes part."""
+    rows = {row[0]: (int(row[3]), int(row[4])) for row in published_tables()[1].rows}
+    assert rows == {
+        "Blocked": (403, 392),
+        "MMA": (422, 300),
+        "MMA Input": (422, 300),
+        "Sliced<Blocked>": (50, 23),
+        "Sliced<MMA>": (50, 16),
+        "Sliced<MMA Input>": (50, 16),
+    }
+
+
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "layouts", "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)

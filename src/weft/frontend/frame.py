@@ -92,8 +92,6 @@ class Unavailable:
 class Frame(Traced):
     """One function being traced."""
 
-    __slots__ = ()
-
     # -- tracing -----------------------------------------------------------------------------------------------
 
     def eval(self, node: ast.expr) -> Any:

@@ -42,29 +42,6 @@ class Trace:
 class Traced:
     """One function being traced (`Frame`), as far as those have to know it who look things up and tell errors."""
 
-    __slots__ = (
-        "_caller_loc",
-        "_evaluated",
-        "arguments",
-        "builder",
-        "constexpr_nodes",
-        "declared",
-        "file",
-        "fn",
-        "guards",
-        "loop_depth",
-        "loops",
-        "node",
-        "nonlocals",
-        "opens",
-        "ret_type",
-        "returned",
-        "returned_at",
-        "scope",
-        "semantic",
-        "trace",
-    )
-
     def __init__(self, trace: Trace, fn: JITCallable, scope: dict[str, Any], caller_loc: Attribute | None) -> None:
         self.trace = trace
         self.builder = trace.builder

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -217,34 +218,26 @@ def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None =
         raise AssertionError(f"{err_msg} {x} is not close to {y} (atol={atol}, rtol={rtol})")
 
 
+@dataclass(eq=False)
 class Benchmark:
     """What `perf_report` varies, and how the result is drawn."""
 
-    def __init__(
-        self,
-        x_names: Sequence[str],
-        x_vals: Sequence[Any],
-        line_arg: str,
-        line_vals: Sequence[Any],
-        line_names: Sequence[str],
-        plot_name: str,
-        args: dict[str, Any],
-        xlabel: str = "",
-        ylabel: str = "",
-        x_log: bool = False,
-        y_log: bool = False,
-        styles: Sequence[tuple[str, str]] | None = None,
-    ) -> None:
-        self.x_names = list(x_names)
-        self.x_vals = list(x_vals)
-        self.line_arg = line_arg
-        self.line_vals = list(line_vals)
-        self.line_names = list(line_names)
-        self.plot_name = plot_name
-        self.args = args
-        self.xlabel, self.ylabel = xlabel, ylabel
-        self.x_log, self.y_log = x_log, y_log
-        self.styles = styles
+    x_names: Sequence[str]
+    x_vals: Sequence[Any]
+    line_arg: str
+    line_vals: Sequence[Any]
+    line_names: Sequence[str]
+    plot_name: str
+    args: dict[str, Any]
+    xlabel: str = ""
+    ylabel: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    styles: Sequence[tuple[str, str]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("x_names", "x_vals", "line_vals", "line_names"):  # what may be gone through only once
+            setattr(self, name, list(getattr(self, name)))
 
 
 class Mark:

@@ -78,44 +78,19 @@ def _capability() -> int:
     return 10 * int(target.arch) if target.backend == "cuda" else 0
 
 
-def is_cuda() -> bool:
-    """Is the target an NVIDIA GPU?"""
-    return _capability() > 0
+def _nvidia(least: int, below: int = 1 << 30) -> Callable[[], bool]:
+    """A question: is the target an NVIDIA GPU of a capability from `least` on, and below another?"""
+
+    def asked() -> bool:
+        return least <= _capability() < below
+
+    asked.__doc__ = f"Is the target an NVIDIA GPU of capability {least} or more, and less than {below}?"
+    return asked
 
 
-def is_ampere_or_newer() -> bool:
-    """8.0 or more?"""
-    return _capability() >= 800
-
-
-def is_hopper() -> bool:
-    """9.0?"""
-    return 900 <= _capability() < 1000
-
-
-def is_hopper_or_newer() -> bool:
-    """9.0 or more?"""
-    return _capability() >= 900
-
-
-def is_blackwell() -> bool:
-    """10 or 11?"""
-    return 1000 <= _capability() < 1200
-
-
-def is_blackwell_ultra() -> bool:
-    """10.3?"""
-    return _capability() == 1030
-
-
-def is_rubin() -> bool:
-    """10.7?"""
-    return _capability() == 1070
-
-
-def is_sm12x() -> bool:
-    """12?"""
-    return 1200 <= _capability() < 1300
+is_cuda, is_ampere_or_newer, is_hopper_or_newer = _nvidia(1), _nvidia(800), _nvidia(900)
+is_hopper, is_blackwell, is_sm12x = _nvidia(900, 1000), _nvidia(1000, 1200), _nvidia(1200, 1300)
+is_blackwell_ultra, is_rubin = _nvidia(1030, 1031), _nvidia(1070, 1071)
 
 
 def is_xpu() -> bool:

@@ -214,3 +214,22 @@ def test_of_two_stores_the_later_stays(shift: int, options: dict[str, Any]) -> N
     wanted[32:96] = a
     swap[(1,)](x, y, BLOCK=64, **options)
     np.testing.assert_array_equal(whole, wanted)
+
+
+@weft.jit
+def put_back(memory, out, step, n, N: tl.constexpr):
+    i = tl.arange(0, N) * step
+    place = memory + tl.program_id(0) * N * 3 + i
+    first = tl.load(place, mask=i < n)
+    tl.store(place, first + 1, mask=i < n)
+    second = tl.load(place)
+    tl.store(place, first)
+    tl.store(out + tl.program_id(0) * N + tl.arange(0, N), second)
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_load_between_two_stores_to_one_place(step: int) -> None:
+    memory, out = np.arange(384, dtype=np.int32), np.zeros((2, 64), np.int32)
+    put_back[(2,)](memory, out, step, 1000, 64)
+    np.testing.assert_array_equal(memory, np.arange(384))
+    np.testing.assert_array_equal(out, [np.arange(64) * step + 1, np.arange(64) * step + 193])

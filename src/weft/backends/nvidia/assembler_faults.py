@@ -10,7 +10,8 @@ In the first form ptxas computes the absolute value in 32 bits and omits the sig
 result is 32768, where -32768 is right.
 
 The rewriting is done on the PTX that LLVM emits, because LLVM's own simplifications would undo it if it were done
-earlier. docs/ptxas.md says how to search for faults; a test on the GPU runs the rewritten sequences.
+earlier. docs/ptxas.md says of each fault what the machine code does, what is written instead and in which versions it
+was seen, and how to search for faults; a test on the GPU runs the rewritten sequences.
 
 Not done here: PTX that users write (inline assembly) is passed on as it is.
 """
@@ -29,16 +30,8 @@ class AssemblerFault:
     """A sequence of PTX that ptxas assembles wrongly."""
 
     name: str
-    versions: str
-    """The versions of ptxas that were seen to do so."""
     first_capability: int
     """The least compute capability for which the sequence is rewritten."""
-    sequence: str
-    """The smallest PTX that shows it."""
-    wrong: str
-    """What the machine code does instead."""
-    instead: str
-    """The PTX that is emitted for it."""
     rewrite: Callable[[str], str]
     """From the text of a module to the text without the sequence."""
 
@@ -375,100 +368,25 @@ def _short_constants(ptx: str) -> dict[str, int]:
 
 
 FAULTS = (
-    AssemblerFault(
-        "absolute value of 16 bits, sign-extended",
-        "12.8, 12.9, 13.0",
-        0,
-        "abs.s16 h, x; cvt.s32.s16 r, h;",
-        "32768 for the least value, where -32768 is right; likewise in quotients, comparisons and wide products",
-        "cvt.s32.s16 t, x; abs.s32 t, t; cvt.u16.u32 h, t;",
-        _short_absolute,
-    ),
-    AssemblerFault(
-        "negation of 16 bits, sign-extended",
-        "12.8, 12.9, 13.0",
-        0,
-        "neg.s16 h, x; cvt.s32.s16 r, h;",
-        "32768 for the least value, where -32768 is right; likewise in comparisons and wide products",
-        "not.b16 h, x; add.s16 h, h, 1;",
-        _short_negation,
-    ),
-    AssemblerFault(
-        "absolute value of 32 or 64 bits",
-        "12.8, 12.9, 13.0",
-        0,
-        "abs.s32 a, x; rem.s32 r, a, y; or abs.s32 a, x; neg.s32 n, a; setp.ge.s32 p, n, -128;",
-        "the remainder has the wrong sign where x is the least value; the comparison is taken for false whatever x is",
-        "shr.s32 t, x, 31; xor.b32 a, x, t; sub.s32 a, a, t; likewise in 64 bits",
-        _absolute,
-    ),
-    AssemblerFault(
-        "negation within a minimum or maximum of three",
-        "12.8, 12.9, 13.0",
-        90,
-        "neg.s32 n, y; min.s32 m, x, n; min.s32 r, m, z;",
-        "the minimum of x, y and z: the instruction of three operands (VIMNMX3) has no negation, and it is dropped",
-        "not.b32 n, y; add.s32 n, n, 1;",
-        _compared_negation,
-    ),
-    AssemblerFault(
-        "minimum or maximum of 16 bits, compared for equality with what it is of",
-        "12.8, 12.9, 13.0",
-        90,
-        "max.s16 m, x, y; setp.eq.s16 p, m, y;",
-        "one instruction (VIMNMX) does two halves of a word and writes the results of both comparisons to p: that of "
-        "the unused half is the last",
-        "xor.b16 t, m, y; setp.eq.u16 p, t, 0;",
-        _compared_extreme,
-    ),
-    AssemblerFault(
-        "halves of a word that all threads share",
-        "12.8, 12.9, 13.0",
-        0,
-        "ld.global.b32 w, [a]; mov.b32 {low, high}, w; where a is the same in all threads",
-        "the upper half is read from a register that nothing wrote, once the lower half is computed with by the "
-        "instructions for uniform values",
-        "cvt.u16.u32 low, w; shr.u32 t, w, 16; cvt.u16.u32 high, t;",
-        _uniform_halves,
-    ),
-    AssemblerFault(
-        "lower bits of a floating-point number, stored",
-        "12.8, 12.9, 13.0",
-        0,
-        "add.f32 f, x, y; st.global.b8 [a], f;",
-        "the number is converted to an unsigned integer, with -O0 too; likewise 16 bits, f16 and f64, and other stores",
-        "mov.b32 t, f; st.global.b8 [a], t;",
-        _stored_part,
-    ),
-    AssemblerFault(
-        "half that is limited from below and above, read as an integer",
-        "12.8, 12.9, 13.0",
-        0,
-        "max.f16 m, x, -64; min.f16 h, m, 64; cvt.u32.u16 r, h; for constants",
-        "the upper half of r is what was in the register before; likewise in comparisons, shifts and wide products of "
-        "unsigned integers",
-        "mov.b32 t, {m, m}; mov.b32 u, {64, 64}; min.f16x2 t, t, u; cvt.u16.u32 h, t;",
-        _limited_half,
-    ),
-    AssemblerFault(
-        "sign of a half in a pair, with another pair",
-        "12.8, 12.9, 13.0",
-        0,
-        "mov.b32 {z, _}, v; neg.f16 n, x; mov.b32 p, {n, y}; mov.b32 q, {z, w}; mul.rn.f16x2 r, p, q;",
-        "the negation is dropped, likewise that of a negative constant in the place of n, that of a pair that n is a "
-        "half of, and an absolute value; in sums, minima and fused products too, and for bf16",
-        "mov.b32 p, {x, y}; xor.b32 p, p, 0x8000; for a constant c: cvt.u32.u16 t, y; shl.b32 t, t, 16; "
-        "or.b32 p, t, c;",
-        _masked_half,
-    ),
-    AssemblerFault(
-        "mask of a rounded number, the lower half of a pair",
-        "12.8, 12.9, 13.0",
-        0,
-        "cvt.rn.bf16.f32 x, f; and.b16 m, x, 0x7FFF; mov.b32 p, {m, y};",
-        "the mask is dropped, whatever it is, where y is a rounded number too; for f16 as well",
-        "mov.b32 p, {x, y}; and.b32 p, p, 0xFFFF7FFF;",
-        _masked_half,
-    ),
+    # abs.s16 h, x; cvt.s32.s16 r, h;
+    AssemblerFault("absolute value of 16 bits, sign-extended", 0, _short_absolute),
+    # neg.s16 h, x; cvt.s32.s16 r, h;
+    AssemblerFault("negation of 16 bits, sign-extended", 0, _short_negation),
+    # abs.s32 a, x; rem.s32 r, a, y; or abs.s32 a, x; neg.s32 n, a; setp.ge.s32 p, n, -128;
+    AssemblerFault("absolute value of 32 or 64 bits", 0, _absolute),
+    # neg.s32 n, y; min.s32 m, x, n; min.s32 r, m, z;
+    AssemblerFault("negation within a minimum or maximum of three", 90, _compared_negation),
+    # max.s16 m, x, y; setp.eq.s16 p, m, y;
+    AssemblerFault("minimum or maximum of 16 bits, compared for equality with what it is of", 90, _compared_extreme),
+    # ld.global.b32 w, [a]; mov.b32 {low, high}, w; where a is the same in all threads
+    AssemblerFault("halves of a word that all threads share", 0, _uniform_halves),
+    # add.f32 f, x, y; st.global.b8 [a], f;
+    AssemblerFault("lower bits of a floating-point number, stored", 0, _stored_part),
+    # max.f16 m, x, -64; min.f16 h, m, 64; cvt.u32.u16 r, h; for constants
+    AssemblerFault("half that is limited from below and above, read as an integer", 0, _limited_half),
+    # mov.b32 {z, _}, v; neg.f16 n, x; mov.b32 p, {n, y}; mov.b32 q, {z, w}; mul.rn.f16x2 r, p, q;
+    AssemblerFault("sign of a half in a pair, with another pair", 0, _masked_half),
+    # cvt.rn.bf16.f32 x, f; and.b16 m, x, 0x7FFF; mov.b32 p, {m, y};
+    AssemblerFault("mask of a rounded number, the lower half of a pair", 0, _masked_half),
 )
 """What is known, in the order in which it is rewritten."""

@@ -85,6 +85,10 @@ PRINTING = """
   %print = load ptr, ptr %print.p
   call void %print(ptr %state, i64 0, i64 %pid, ptr %q, i64 4)
 """
+NUMBERED = BODY.replace("PRINT", "").replace(
+    "  %v1 = add i32 %v, 1\n", "  %n.p = getelementptr i8, ptr %state, i64 36\n  %v1 = load i32, ptr %n.p\n"
+)
+"""Stores the number of the thread that it runs on."""
 
 
 def build(text: str = BODY.replace("PRINT", ""), **metadata: object) -> driver.LoadedKernel:
@@ -145,8 +149,7 @@ def test_workers_take_part() -> None:
 def test_each_thread_has_a_part_of_its_own() -> None:
     """What it reads and writes may be in the caches of its core still, from the launch before."""
     driver.set_num_threads(2)
-    number = "  %n.p = getelementptr i8, ptr %state, i64 36\n  %v1 = load i32, ptr %n.p\n"
-    launch = build(BODY.replace("PRINT", "").replace("  %v1 = add i32 %v, 1\n", number)).launcher("Qqq")
+    launch = build(NUMBERED).launcher("Qqq")
     out = np.zeros(400, np.int32)
     until = time.monotonic() + 30
     while time.monotonic() < until:  # on a busy machine the worker is seldom there from the beginning

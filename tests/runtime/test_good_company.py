@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
 import subprocess
 import sys
@@ -15,10 +17,10 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, host, keeping, native, pool, pool_text, waking
+from weft.backends.cpu import driver, host, keeping, native, pool, pool_layout, pool_text, waking
 from weft.backends.cpu.engine import ENGINE, Record
 
-from .test_driver import build
+from .test_driver import NUMBERED, build
 
 
 @pytest.fixture(autouse=True)
@@ -275,3 +277,79 @@ def test_callers_at_once_share_the_workers() -> None:
     for thread in threads:
         thread.join(timeout=60)
     assert all((out == 30).all() for out in outs)
+
+
+def test_a_launch_takes_the_workers_when_another_is_done_with_them() -> None:
+    """It was begun while they were busy, and does not run alone to its end."""
+    driver.set_num_threads(2)
+    kernel = build(NUMBERED)
+    launch = kernel.launcher("Qqq")
+    first, second = np.zeros(100, np.int32), np.zeros(500, np.int32)
+    for _ in range(3):
+        launch(100, 1, 1, first.ctypes.data, 100_000, -1)
+    other = threading.Thread(target=launch, args=(100, 1, 1, first.ctypes.data, 1_000_000, -1))
+    other.start()
+    word = ctypes.c_int64.from_address(pool.get_pool(2)._address + pool_layout.BUSY)
+    until = time.monotonic() + 10
+    while not word.value and time.monotonic() < until:
+        time.sleep(0.0005)
+    assert word.value, "the other launch has them"
+    launch(500, 1, 1, second.ctypes.data, 1_000_000, -1)
+    other.join(timeout=60)
+    assert second[0] == 0
+    assert second.any(), "a worker has run some of its programs"
+
+
+FORKS = """
+import os, signal, sys, threading, time
+import numpy as np
+from runtime.test_driver import build, driver
+driver.set_num_threads(3)
+launch = build().launcher("Qqq")
+over = False
+
+def work():
+    mine = np.zeros(300, np.int32)
+    while not over:
+        launch(300, 1, 1, mine.ctypes.data, 2_000, -1)
+
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+before = os.environ.get("BEFORE")
+if before:
+    import torch
+    torch.set_num_threads(2)
+    x = torch.rand(1 << 20)
+    assert torch.exp(x).sum() > 0  # OpenMP has threads now
+for _ in range(8):
+    time.sleep(0.002)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # it would wait for ever for what only its parent has
+        out = np.zeros(1000, np.int32)
+        for _ in range(3):
+            launch(1000, 1, 1, out.ctypes.data, 2_000, -1)
+        os._exit(7 if (out == 3).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+if before:
+    for _ in range(20):  # by turns, each with threads of its own
+        out = np.zeros(1000, np.int32)
+        launch(1000, 1, 1, out.ctypes.data, 2_000, -1)
+        assert (out == 1).all()
+        assert torch.allclose(torch.log(torch.exp(x)), x, atol=1e-5)
+over = True
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("beside", ["", "torch"])
+def test_forks_while_others_launch(beside: str) -> None:
+    """Workers, and the locks that they and who compiles may hold, are the parent's; so are OpenMP's threads, if any
+    are there. At the first fork the other thread is in LLVM.
+    """
+    if beside and importlib.util.find_spec(beside) is None:
+        pytest.skip("PyTorch is not installed")
+    env = {**environment(SOURCE, TESTS), "BEFORE": beside}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], env=env, timeout=100, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

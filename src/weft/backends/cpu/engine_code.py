@@ -24,6 +24,8 @@ LEAST_SHARE_NS = 1_500
 QUICK_NS = 3_000
 """Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""
 SAMPLED = 16
+SLICE_NS = 100_000
+"""What a launch runs alone before it looks again whether another one still has the workers."""
 BURST_NS = 50_000
 LOOK_NS = 10_000_000
 """For how long workers may run where they were told to: then it is asked again which cores the process may use."""
@@ -463,7 +465,7 @@ note:
 
 
 def _grid() -> str:
-    """Run a grid, with workers if that is wanted."""
+    """Run a grid, with workers if that is wanted; alone as long as they are at another thread's launch."""
     return f"""define i32 @weft_grid(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted) {{
 entry:
   %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
@@ -492,11 +494,38 @@ known:
   %helped = icmp sgt i64 %wanted, 0
   br i1 %helped, label %together, label %serial
 together:
+  %some = phi i64 [ %left, %known ], [ %less, %go.on ]
+  %others = sub i64 %some, 1
+  %count.w = call i64 @llvm.smin.i64(i64 %wanted, i64 %others)
   %done = call i1 @weft_together(
-    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut)
-  br i1 %done, label %over, label %serial
+    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %count.w, i64 %some, double %ns, i64 %cut)
+  br i1 %done, label %over, label %busy
+busy:
+  %slice.f = fdiv double {_double(SLICE_NS)}, %ns
+  %slice.i = fptosi double %slice.f to i64
+  %slice = call i64 @weft_within(i64 %slice.i, i64 %cut)
+  %twice = mul i64 %slice, 2
+  %long = icmp sgt i64 %some, %twice
+  br i1 %long, label %piece, label %serial
+piece:
+  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
+  %fn = load ptr, ptr %fn.p
+  %chunk.p = getelementptr i64, ptr %state, i64 2
+  store i64 %slice, ptr %chunk.p
+  %ran = call i64 @weft_help(
+    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
+  %at = load i64, ptr %state
+  %less = sub i64 %total, %at
+  %more = icmp sgt i64 %less, 1
+  br i1 %more, label %go.on, label %last
+go.on:
+  br label %together
+last:
+  %one = icmp eq i64 %less, 1
+  br i1 %one, label %serial, label %over
 serial:
-  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %left, double %ns, i64 %cut)
+  %rest = phi i64 [ %left, %known ], [ %some, %busy ], [ 1, %last ]
+  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %rest, double %ns, i64 %cut)
   br label %over
 over:
   ret i32 0

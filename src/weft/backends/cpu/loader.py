@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -90,3 +91,17 @@ def after_fork() -> None:
     _setup_lock = threading.RLock()
     if _instance is not None:
         _instance._lock = threading.Lock()
+
+
+def _fork_beside_llvm() -> None:
+    """Let nobody fork while another thread is in LLVM: its lock would be held for ever in the child, by nobody."""
+    lock = getattr(llvm.ffi.lib, "_lock", None)
+    if lock is not None and hasattr(os, "register_at_fork"):
+
+        def leave() -> None:
+            lock.__exit__(None, None, None)
+
+        os.register_at_fork(before=lock.__enter__, after_in_parent=leave, after_in_child=leave)
+
+
+_fork_beside_llvm()

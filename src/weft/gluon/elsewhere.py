@@ -10,19 +10,20 @@ from weft.language.protocol import TRITON_BUILTIN
 
 
 def unsupported(
-    module: dict[str, Any], target: str, names: str, modules: str = "", instead: Mapping[str, str] = {}
+    module: dict[str, Any], place: str, target: str, names: str, modules: str = "", instead: Mapping[str, str] = {}
 ) -> Callable[[str], Any]:
-    """Give a module builtins that raise Unsupported, and write its `__all__` (see `publish`); `instead` says what there
-    is in the place of some. What comes back is the module's `__getattr__`: it tells type checkers that there are more.
+    """Give a module, `place` in the language, builtins that raise Unsupported, and write its `__all__` (see `publish`).
+
+    `instead` says what there is in the place of some. What comes back is the module's `__getattr__`: it tells type
+    checkers that there are more.
 
     >>> blackwell = {"__name__": "weft.gluon.language.nvidia.blackwell"}
-    >>> _ = unsupported(blackwell, "cuda:100", "tcgen05_mma tcgen05_copy")
+    >>> _ = unsupported(blackwell, "blackwell", "cuda:100", "tcgen05_mma tcgen05_copy")
     >>> blackwell["tcgen05_mma"](_semantic=object())
     Traceback (most recent call last):
         ...
     weft.base.errors.Unsupported: error: blackwell.tcgen05_mma, which is for cuda:100, is not supported...
     """
-    place = module["__name__"].partition(".language.")[2].removeprefix("nvidia.")
     for name in names.split():
         module[name] = unsupported_builtin(f"{place}.{name}", target, instead.get(name))
     publish(module, modules)

@@ -78,7 +78,7 @@ def _capability() -> int:
     return 10 * int(target.arch) if target.backend == "cuda" else 0
 
 
-def _nvidia(least: int, below: int = 1 << 30) -> Callable[[], bool]:
+def _capable(least: int, below: int = 1 << 30) -> Callable[[], bool]:
     """A question: is the target an NVIDIA GPU of a capability from `least` on, and below another?"""
 
     def asked() -> bool:
@@ -88,9 +88,9 @@ def _nvidia(least: int, below: int = 1 << 30) -> Callable[[], bool]:
     return asked
 
 
-is_cuda, is_ampere_or_newer, is_hopper_or_newer = _nvidia(1), _nvidia(800), _nvidia(900)
-is_hopper, is_blackwell, is_sm12x = _nvidia(900, 1000), _nvidia(1000, 1200), _nvidia(1200, 1300)
-is_blackwell_ultra, is_rubin = _nvidia(1030, 1031), _nvidia(1070, 1071)
+is_cuda, is_ampere_or_newer, is_hopper_or_newer = _capable(1), _capable(800), _capable(900)
+is_hopper, is_blackwell, is_sm12x = _capable(900, 1000), _capable(1000, 1200), _capable(1200, 1300)
+is_blackwell_ultra, is_rubin = _capable(1030, 1031), _capable(1070, 1071)
 
 
 def is_xpu() -> bool:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ..elsewhere import unsupported as _unsupported
 
-__getattr__ = _unsupported(globals(), "Triton's floating-point sanitizer", "embed unembed")
+__getattr__ = _unsupported(globals(), "fpsan", "Triton's floating-point sanitizer", "embed unembed")

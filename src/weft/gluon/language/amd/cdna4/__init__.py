@@ -12,6 +12,7 @@ _takes_plain_values(get_mfma_scale_layout)
 
 __getattr__ = _unsupported(
     globals(),
+    "amd.cdna4",
     "hip:gfx950",
     "buffer_atomic_add buffer_atomic_and buffer_atomic_max buffer_atomic_min buffer_atomic_or buffer_atomic_xchg "
     "buffer_atomic_xor buffer_load buffer_store mfma mfma_scaled compute_efficient_padded_shared_layout "

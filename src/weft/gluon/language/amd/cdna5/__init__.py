@@ -17,6 +17,7 @@ _takes_plain_values(get_wmma_scale_layout)
 
 __getattr__ = _unsupported(
     globals(),
+    "amd.cdna5",
     "hip:gfx1250",
     "buffer_load buffer_store load_shared_fp4_repacked scaled_upcast wmma wmma_scaled",
     modules="async_copy cluster mbarrier tdm",

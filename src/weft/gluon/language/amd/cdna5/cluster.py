@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ....elsewhere import unsupported as _unsupported
 
-__getattr__ = _unsupported(globals(), "hip:gfx1250", "arrive wait")
+__getattr__ = _unsupported(globals(), "amd.cdna5.cluster", "hip:gfx1250", "arrive wait")

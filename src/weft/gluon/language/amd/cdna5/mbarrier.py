@@ -5,4 +5,4 @@ from __future__ import annotations
 from ....elsewhere import unsupported as _unsupported
 from ...layouts import MBarrierLayout as MBarrierLayout
 
-__getattr__ = _unsupported(globals(), "hip:gfx1250", "arrive init wait")
+__getattr__ = _unsupported(globals(), "amd.cdna5.mbarrier", "hip:gfx1250", "arrive init wait")

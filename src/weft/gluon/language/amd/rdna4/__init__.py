@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ....elsewhere import unsupported as _unsupported
 
-__getattr__ = _unsupported(globals(), "hip:gfx1200", "wmma")
+__getattr__ = _unsupported(globals(), "amd.rdna4", "hip:gfx1200", "wmma")

@@ -36,6 +36,7 @@ def get_tmem_reg_layout(
 
 __getattr__ = _unsupported(
     globals(),
+    "blackwell",
     "cuda:100",
     "allocate_tensor_memory tcgen05_commit tcgen05_copy tcgen05_mma tcgen05_mma_barrier_count tcgen05_mma_scaled "
     "tensor_memory_descriptor tensor_memory_descriptor_type add2 fma2 max2 min2 mul2 sub2",

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ....elsewhere import unsupported as _unsupported
 
-__getattr__ = _unsupported(globals(), "cuda:100", "clc_result clc_result_type load_result try_cancel")
+__getattr__ = _unsupported(globals(), "blackwell.clc", "cuda:100", "clc_result clc_result_type load_result try_cancel")

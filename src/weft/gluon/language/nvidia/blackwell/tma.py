@@ -5,4 +5,4 @@ from __future__ import annotations
 from ....elsewhere import unsupported as _unsupported
 from ..hopper.tma import *
 
-__getattr__ = _unsupported(globals(), "cuda:100", "async_gather async_scatter")
+__getattr__ = _unsupported(globals(), "blackwell.tma", "cuda:100", "async_gather async_scatter")

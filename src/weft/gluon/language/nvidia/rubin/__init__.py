@@ -5,4 +5,6 @@ from __future__ import annotations
 from ....elsewhere import unsupported as _unsupported
 from ..blackwell import *
 
-__getattr__ = _unsupported(globals(), "cuda:107", "add4 fma4 mul4 sub4", modules="async_copy clc cluster mbarrier tma")
+__getattr__ = _unsupported(
+    globals(), "rubin", "cuda:107", "add4 fma4 mul4 sub4", modules="async_copy clc cluster mbarrier tma"
+)

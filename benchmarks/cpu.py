@@ -35,6 +35,7 @@ import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+import small_kernels  # noqa: E402
 import small_problems  # noqa: E402
 import table_kernels as kernels  # noqa: E402
 import weft  # noqa: E402
@@ -223,6 +224,37 @@ def matmul() -> Iterator[Row]:
                 lambda: torch.mm(x, y, out=z),
                 flops=2 * size**3,
             )
+
+
+def sorting() -> Iterator[Row]:
+    """Rows of three lengths, values alone on our side; PyTorch's sort and top-k give the indices besides."""
+    for columns, rows in ((256, 4096), (1024, 1024), (5000, 256)):
+        x, out = normal(rows, columns), zeros(rows, columns)
+        a, values, indices = tensor(x), torch.empty(rows, columns), torch.empty(rows, columns, dtype=torch.int64)
+        block = weft.next_power_of_2(columns)
+
+        def sort(x: Any = x, out: Any = out, n: int = columns, block: int = block) -> object:
+            return small_kernels.sort_rows[(x.shape[0],)](x, out, n, BLOCK=block)
+
+        def theirs(a: torch.Tensor = a, out: Any = (values, indices)) -> object:
+            return torch.sort(a, 1, out=out)
+
+        sort()
+        close(out, torch.sort(a, 1)[0], 0)
+        yield compare(f"sort {rows}x{columns} fp32", 1.0, "2x", sort, theirs)
+        yield compare(f"sort {rows}x{columns} fp32, NumPy", 0, "-", sort, lambda x=x: np.sort(x, 1))
+        for k in (8, 64):
+            best, kept = zeros(rows, k), (torch.empty(rows, k), torch.empty(rows, k, dtype=torch.int64))
+
+            def topk(x: Any = x, out: Any = best, n: int = columns, block: int = block, k: int = k) -> object:
+                return small_kernels.topk[(x.shape[0],)](x, out, n, K=k, BLOCK=block)
+
+            def largest(a: torch.Tensor = a, k: int = k, out: Any = kept) -> object:
+                return torch.topk(a, k, out=out)
+
+            topk()
+            close(best, torch.topk(a, k)[0], 0)
+            yield compare(f"top {k} of {rows}x{columns} fp32", 1.0, "2x", topk, largest)
 
 
 def attention() -> Iterator[Row]:
@@ -430,6 +462,7 @@ GROUPS = {
     "gelu": gelu,
     "transposed copy": transpose,
     "matmul": matmul,
+    "sort and top-k": sorting,
     "flash attention": attention,
     "interpreter": interpreter,
     "cold compile": compiling,

@@ -101,6 +101,14 @@ def topk(x_ptr, out_ptr, n_cols, K: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @weft.jit
+def sort_rows(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_cols + columns, mask=columns < n_cols, other=float("inf"))
+    tl.store(out_ptr + row * n_cols + columns, tl.sort(x), mask=columns < n_cols)
+
+
+@weft.jit
 def gather_rows(table_ptr, index_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -69,6 +69,15 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
     """Random data of any type."""
     array = zeros(*shape, dtype=dtype)
     array[...] = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    return array
+
+
+def random(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
+    """Random data of any type: all values of a type of integers."""
+    if dtype != np.int8:
+        return normal(*shape, seed=seed, dtype=dtype)
+    array = zeros(*shape, dtype=dtype)
+    array[...] = np.random.default_rng(seed).integers(-128, 128, shape, dtype)
     return array
 
 
@@ -207,23 +216,31 @@ def transpose() -> Iterator[Row]:
     )
 
 
-def matmul() -> Iterator[Row]:
-    for dtype, least, aim, tolerance in ((np.dtype(np.float32), 0.8, "1.0x", 1e-3), (BF16, 0.5, "0.9x", 2e-1)):
-        for size in (512, 1024, 2048):
-            a, b = normal(size, size, dtype=dtype), normal(size, size, seed=1, dtype=dtype)
-            c = zeros(size, size, dtype=dtype)
-            x, y = tensor(a), tensor(b)
-            z = torch.zeros((size, size), dtype=x.dtype)
-            kernels.matmul(a, b, c)
-            close(c, torch.mm(x, y, out=z), tolerance)
-            yield compare(
-                f"matmul {'fp32' if dtype != BF16 else 'bf16'}, {size}",
-                least,
-                aim,
-                lambda: kernels.matmul(a, b, c),
-                lambda: torch.mm(x, y, out=z),
-                flops=2 * size**3,
-            )
+def matmul(
+    name: str, dtype: Any, sizes: dict[int, tuple[int, int, int]], least: float, aim: str, tolerance: float
+) -> Iterator[Row]:
+    """Square products of one type, with the blocks that are best for each size."""
+    for size, block in sizes.items():
+        a, b = random(size, size, dtype=dtype), random(size, size, seed=1, dtype=dtype)
+        c = zeros(size, size, dtype=np.int32 if dtype == np.int8 else dtype)
+        x, y, z = tensor(a), tensor(b), tensor(c.copy())
+        theirs = partial(torch._int_mm if dtype == np.int8 else torch.mm, x, y, out=z)  # oneDNN's, both
+        kernels.matmul(a, b, c, block)
+        close(c, theirs(), tolerance)
+        ours = partial(kernels.matmul, a, b, c, block)
+        yield compare(f"matmul {name}, {size}", least, aim, ours, theirs, flops=2 * size**3)
+
+
+def matmul_f32() -> Iterator[Row]:
+    sizes = {512: (128, 128, 128), 1024: (256, 256, 128), 2048: (256, 256, 128), 4096: (256, 256, 128)}
+    yield from matmul("fp32", np.dtype(np.float32), sizes, 0.95, "1.05x", 1e-3)
+
+
+def matmul_amx() -> Iterator[Row]:
+    """What a matrix unit multiplies, where the processor has one; by vectors elsewhere."""
+    sizes = {512: (128, 128, 256), **dict.fromkeys((1024, 2048, 4096), (256, 256, 256))}
+    yield from matmul("bf16", BF16, sizes, 0.8, "1.0x", 2e-1)
+    yield from matmul("int8", np.dtype(np.int8), sizes, 0.8, "1.0x", 0)
 
 
 def sorting() -> Iterator[Row]:
@@ -258,20 +275,19 @@ def sorting() -> Iterator[Row]:
 
 
 def attention() -> Iterator[Row]:
-    shape = (4, 8, 1024, 64)
-    q, k, v = (normal(*shape, seed=seed) for seed in range(3))
-    out = zeros(*shape)
-    tensors = [tensor(array) for array in (q, k, v)]
-
-    def theirs() -> torch.Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(*tensors)
-
-    kernels.attention(q, k, v, out)
-    close(out, theirs(), 1e-4)
-    flops = 4 * shape[0] * shape[1] * shape[2] ** 2 * shape[3]
-    yield compare(
-        "flash attention, 4x8x1024x64 fp32", 1.0, "1.5x", lambda: kernels.attention(q, k, v, out), theirs, flops=flops
-    )
+    for name, dtype, block, least, tolerance in (
+        ("fp32", np.dtype(np.float32), (128, 128), 1.2, 1e-4),
+        ("bf16", BF16, (128, 256), 1.0, 2e-2),
+    ):
+        q, k, v = (normal(4, 8, 1024, 64, seed=s, dtype=dtype) for s in range(3))
+        out = zeros(4, 8, 1024, 64, dtype=dtype)
+        tensors = [tensor(x) for x in (q, k, v)]
+        theirs = partial(torch.nn.functional.scaled_dot_product_attention, *tensors)
+        kernels.attention(q, k, v, out, block)
+        close(out, theirs(), tolerance)
+        flops = 4 * 4 * 8 * 1024 * 1024 * 64
+        ours = partial(kernels.attention, q, k, v, out, block)
+        yield compare(f"flash attention, 4x8x1024x64 {name}", least, "1.5x", ours, theirs, flops=flops)
 
 
 def script(*command: str, **variables: str) -> Any:
@@ -461,7 +477,8 @@ GROUPS = {
     "layer norm": layer_norm,
     "gelu": gelu,
     "transposed copy": transpose,
-    "matmul": matmul,
+    "matmul f32": matmul_f32,
+    "matmul amx": matmul_amx,
     "sort and top-k": sorting,
     "flash attention": attention,
     "interpreter": interpreter,

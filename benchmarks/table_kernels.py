@@ -113,7 +113,7 @@ def matmul_kernel(
     k = tl.arange(0, BLOCK_K)
     a_tile = a_ptr + m[:, None] * K + k[None, :]
     b_tile = b_ptr + k[:, None] * N + n[None, :]
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.int32 if c_ptr.dtype.element_ty == tl.int32 else tl.float32)
     for _ in range(0, K, BLOCK_K):
         acc = tl.dot(tl.load(a_tile), tl.load(b_tile), acc, input_precision="ieee")
         a_tile += BLOCK_K
@@ -135,23 +135,24 @@ def attention_kernel(
     m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.arange(0, BLOCK_N)
     d = tl.arange(0, HEAD)
-    q = tl.load(q_ptr + offset + m[:, None] * HEAD + d[None, :]) * (scale * 1.4426950408889634)
+    q = tl.load(q_ptr + offset + m[:, None] * HEAD + d[None, :])
     k_tile = k_ptr + offset + n[None, :] * HEAD + d[:, None]
     v_tile = v_ptr + offset + n[:, None] * HEAD + d[None, :]
     top = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD], tl.float32)
+    scale *= 1.4426950408889634
     for _ in range(0, n_ctx, BLOCK_N):
         scores = tl.dot(q, tl.load(k_tile), input_precision="ieee")
-        new_top = tl.maximum(top, tl.max(scores, 1))
-        p = tl.exp2(scores - new_top[:, None])
+        new_top = tl.maximum(top, tl.max(scores, 1) * scale)
+        p = tl.exp2(scores * scale - new_top[:, None])
         shrink = tl.exp2(top - new_top)
         total = total * shrink + tl.sum(p, 1)
-        acc = tl.dot(p, tl.load(v_tile), acc * shrink[:, None], input_precision="ieee")
+        acc = tl.dot(p.to(v_ptr.dtype.element_ty), tl.load(v_tile), acc * shrink[:, None], input_precision="ieee")
         top = new_top
         k_tile += BLOCK_N * HEAD
         v_tile += BLOCK_N * HEAD
-    tl.store(out_ptr + offset + m[:, None] * HEAD + d[None, :], acc / total[:, None])
+    tl.store(out_ptr + offset + m[:, None] * HEAD + d[None, :], (acc / total[:, None]).to(out_ptr.dtype.element_ty))
 
 
 def attention(q, k, v, out, block=(64, 64)):

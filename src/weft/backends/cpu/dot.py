@@ -206,7 +206,8 @@ def _dot(s: Scheduler, op: Op) -> None:
         _tell(s, op, p, slots)
         _wait(s, op, p, slots)
         return
-    ahead = prefetch.find(s, op, (a, b))
+    in_tiles = p.by is not None and p.by.in_tiles  # they are done before much could be fetched
+    ahead = [] if in_tiles else prefetch.find(s, op, (a, b))
     left, kept = rows_of(s, a, p.packed)
     _tell(s, op, p, None, left_in_place=kept is None)
     right = pack(s, b, p.packed, panel_weights(b.shape, p.panel, p.pair))

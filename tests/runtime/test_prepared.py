@@ -65,6 +65,11 @@ class Watched:
         assert self.general == 0, "the launch was not prepared"
         return done
 
+    def plan_no_more(self) -> None:
+        """Let the plans that there are be all."""
+        for name in ("AFTER", "SOON"):
+            self._patch.setattr(prepared, name, 1 << 30)
+
     def is_native(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> bool:
         before = self.general
         self.kernel[grid](*args, **kwargs)
@@ -166,7 +171,7 @@ def test_what_is_another_key_is_not_taken(watched: Watched, change: str) -> None
     x, out = arrays()
     watched.prepare(x, out, 64, 1.0)
     args, more = CHANGES[change](x, out)
-    watched.kernel._prepared._calls = 1 << 20  # no more plans
+    watched.plan_no_more()
     assert not watched.is_native(*args, **more)
     named = {**dict(zip(("x", "out", "n", "factor"), args, strict=False)), **more}
     first = np.asarray(named["x"]) * named["factor"] + 4
@@ -314,7 +319,7 @@ def test_tensors(watched: Watched) -> None:
     watched.prepare(x, out, 64, 2.0)
     assert torch.equal(out, 2 * x + 4)
     assert watched.is_native(torch.nn.Parameter(x).data, out, 64, 1.0)
-    watched.kernel._prepared._calls = 1 << 20
+    watched.plan_no_more()
     for odd in (x.double(), x.to(torch.bfloat16), torch.cat([x, x])[1:65], torch.nn.Parameter(x)):
         assert not watched.is_native(odd, out, 64, 1.0)
         assert torch.equal(out, odd.float() + 4)
@@ -355,3 +360,24 @@ def test_a_kernel_can_go_and_its_launcher_stay(watched: Watched) -> None:
     out[:] = 0
     launch(x, out, 64, 1.0)
     assert (out == x + 4).all() and gone() is not None
+
+
+def test_each_kind_of_launch_has_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind of argument that comes late is prepared as soon as the first was."""
+    monkeypatch.setattr(prepared, "AFTER", 4)
+    made, x = kernel(), np.arange(64.0)
+    for _ in range(300):
+        made[(1,)](x.astype(np.float32), np.zeros(64, np.float32), 64, 2.0)
+    general, before = [0], made._prepared._general
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        general[0] += 1
+        return before(*args, **kwargs)
+
+    monkeypatch.setattr(made._prepared, "_general", counted)
+    for dtype in (np.float64, np.int32, np.int16, np.int64, np.float16, np.int8):
+        for _ in range(20):
+            out = np.zeros(64, dtype)
+            made[(1,)](x.astype(dtype), out, 64, 1.0)
+        assert (out == (x + 4).astype(dtype)).all()
+    assert general[0] <= 6 * 5, "but for four launches of each, and the first"

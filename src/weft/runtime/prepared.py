@@ -34,7 +34,7 @@ AFTER = 32
 """Launches until the first plan, where the native function has to be made for it: that takes tens of milliseconds."""
 SOON = 3
 """Launches until the first plan, where it is there or was kept: a plan takes as long as a dozen launches save."""
-MOST_PLANS = 4
+MOST_PLANS = 8
 """Plans of a kernel, looked at one after the other; the oldest goes."""
 
 _I32 = (-(1 << 31), (1 << 31) - 1)
@@ -66,7 +66,8 @@ class Prepared:
         self._keep: list[Any] = [self._watched]
         self._plans: list[tuple[Any, ...]] = []
         self._lock = threading.RLock()
-        self._calls = 0
+        self._calls: dict[int, int] = {}
+        """Launches by the general way, of each compiled kernel."""
         self._put(Book.GENERAL, id(self._keep[0]))
         self.launch: Callable[..., Any] = self._keep[0]
 
@@ -88,13 +89,13 @@ class Prepared:
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
         compiled = self._general(grid, *args, **kwargs)
-        self._calls = calls_ = self._calls + 1
-        often = calls_ >= AFTER and (calls_ < 4 * AFTER or not calls_ & (calls_ - 1))
-        if often or (calls_ == SOON and calls.at_hand()):
+        count = self._calls[id(compiled)] = self._calls.get(id(compiled), 0) + 1
+        again = not count & (count - 1)  # ever more seldom: there may be no plan, or launches of more kinds than plans
+        if (count >= AFTER and again) or ((count == SOON or (count > SOON and again)) and calls.at_hand()):
             try:
                 plan = _Function(self._kernel, compiled).plan(args, kwargs)
             except _NoPlan:
-                if not self._plans and calls_ >= 2 * AFTER:  # and most likely there never will be one
+                if not self._plans and count >= 2 * AFTER:  # and most likely there never will be one
                     self._kernel.launch_by(self.launch, self._general)
                 return compiled
             with self._lock:

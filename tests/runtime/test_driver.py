@@ -154,11 +154,9 @@ def test_each_thread_has_a_part_of_its_own() -> None:
     until = time.monotonic() + 30
     while time.monotonic() < until:  # on a busy machine the worker is seldom there from the beginning
         launch(400, 1, 1, out.ctypes.data, 100, -1)
-        if out[0] == 0 and out[-1] == 1 and np.count_nonzero(np.diff(out)) == 1:
-            break
-    else:
-        pytest.fail("two threads never had a part each")
-    assert 100 < np.count_nonzero(out) < 300, "halves"
+        if out[0] == 0 and np.count_nonzero(np.diff(out)) == 1 and 150 < np.count_nonzero(out) < 250:
+            return
+    pytest.fail("two threads never had a half each")
 
 
 def test_tiny_launches_wake_nobody() -> None:

@@ -121,6 +121,12 @@ def test_an_affinity_is_respected_from_when_it_is_set() -> None:
         assert (out == 8).all()
         assert driver.get_num_threads() == 1
         assert {os.sched_getaffinity(thread.native_id) == {one} for thread in pool._threads} == {True}
+        os.sched_setaffinity(0, cores)
+        time.sleep(0.15)
+        for _ in range(4):
+            launch(1000, 1, 1, out.ctypes.data, 20_000, -1)
+        assert (out == 12).all()
+        assert driver.get_num_threads() == len(cores)
         """
     )
     if len(os.sched_getaffinity(0)) < 2:

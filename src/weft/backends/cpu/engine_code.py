@@ -29,6 +29,8 @@ SLICE_NS = 100_000
 BURST_NS = 50_000
 LOOK_NS = 10_000_000
 """For how long workers may run where they were told to: then it is asked again which cores the process may use."""
+LOOK_AGAIN_NS = 100_000_000
+"""After this it is asked again which cores there are, where it was one."""
 OUTLIER = 4.0
 """A measurement counts as no more than so many times what was known."""
 
@@ -43,10 +45,9 @@ declare i64 @llvm.smax.i64(i64, i64)
 
 def engine_ir(core: str) -> str:
     """All functions; `core` is the function that tells the core of its caller, or nothing."""
-    together = _wanted(), _ready(core), _together()
-    return "\n".join(
-        (_DECLARED, _ASLEEP, _MORE, _AWAKE, *together, _PARTS, _measured(), _note(), _try(), _alone(), _grid())
-    )
+    asked = _LOOK_AGAIN, _ASLEEP, _MORE, _AWAKE, _wanted(), _ready(core)
+    run = _together(), _PARTS, _measured(), _note(), _try(), _alone(), _grid()
+    return "\n".join((_DECLARED, *asked, *run))
 
 
 def _word(k: int) -> str:
@@ -62,10 +63,14 @@ def _wanted() -> str:
     return f"""define i64 @weft_wanted(ptr %record, i64 %left) {{
 entry:
   %threads = load i64, ptr {_word(Engine.THREADS)}
-  %alone = icmp slt i64 %threads, 2
   %single = icmp slt i64 %left, 2
-  %no = or i1 %alone, %single
-  br i1 %no, label %none, label %ask
+  br i1 %single, label %none, label %several
+several:
+  %alone = icmp slt i64 %threads, 2
+  br i1 %alone, label %narrow, label %ask
+narrow:
+  %once = call i64 @weft_look_again()
+  ret i64 %once
 ask:
   %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
   %ns.known = load double, ptr %ns.p
@@ -139,6 +144,26 @@ _ASLEEP = """define i64 @weft_asleep(double %work, double %wake, double %tell, i
 }
 """
 """How many of the workers that sleep are best woken for work that pays for one."""
+
+
+_LOOK_AGAIN = f"""define i64 @weft_look_again() {{
+entry:
+  %pool = load ptr, ptr {_word(Engine.POOL)}
+  %never = icmp eq ptr %pool, null
+  br i1 %never, label %no, label %since
+since:
+  %looked.p = getelementptr i8, ptr %pool, i64 {pool.LOOKED}
+  %looked = load i64, ptr %looked.p
+  %now = call i64 @weft_time()
+  %passed = sub i64 %now, %looked
+  %again = icmp ugt i64 %passed, {LOOK_AGAIN_NS}
+  %once = zext i1 %again to i64
+  ret i64 %once
+no:
+  ret i64 0
+}}
+"""
+"""Where there are workers, and the process was left one core: want one now and then, to see whether it still is."""
 
 
 _MORE = f"""define i64 @weft_more(double %work, double %tell, i64 %wanted, i64 %best) {{

@@ -212,8 +212,8 @@ class Pool:
         self._kept_off.value, self._allowed = core, allowed
         for thread in self._threads:
             os.sched_setaffinity(thread.native_id or 0, allowed - {core} or allowed)
-        if not _asked_for and self.workers >= len(allowed):
-            ENGINE.threads = len(allowed)
+        if not _asked_for:
+            ENGINE.threads = min(len(allowed), self.workers + 1)
 
     def stop(self) -> None:
         """End the worker threads, as soon as they have done their part of the job that is running."""

@@ -2,7 +2,8 @@
 
     %x = tt.load %p           10      an addition is 1
     %y = math.exp %x          10 + 20 for each element that somebody reads, so that reading it back is cheaper
-    %i = arith.addi %r, %s    an index: whatever it costs, it is folded into addresses and not kept
+    %i = arith.addi %r, %s    an index: whatever it costs, it is folded into addresses and not kept, also where a part
+                              of it, one for each row, was loaded: read back it would address element by element
 
 A scheduler notes each lazy operation when it comes to it; what has a buffer costs nothing any more.
 """
@@ -44,7 +45,7 @@ class Costs:
         return 0 if value in self.env else self._cost.get(value, 0)
 
     def index_like(self, value: Value) -> bool:
-        """Whether a value is integers or addresses computed from nothing but indices and scalars."""
+        """Whether a value is integers or addresses made of indices, scalars and what is spread over a dimension."""
         return not value.is_tile or (value not in self.env and value in self._index_like)
 
     def note(self, op: Op) -> None:
@@ -52,7 +53,8 @@ class Costs:
         op_cost = LOAD if op.name == "tt.load" else self.alone(op.results[0])
         cost = MOST if op.fused else min(MOST, op_cost + sum(self.of(a) for a in op.args if a.is_tile))
         may_be_index = not op.fused and op.name != "tt.load" and op.results[0].elem[0] in "ip"
-        is_index = may_be_index and all(self.index_like(a) for a in op.args)
+        spread = op.name == "tt.broadcast" and op.results[0].numel > op.args[0].numel  # the same for many elements
+        is_index = may_be_index and (spread or all(self.index_like(a) for a in op.args))
         for r in op.results:
             self._cost[r] = cost
             if is_index:

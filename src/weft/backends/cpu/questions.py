@@ -150,7 +150,9 @@ class Analysis:
             return {k: s if s is not None and abs(s) < alignment else None for k, s in parts[0].items()}
         if name in (*CASTS, *MOVES, "tt.bitcast"):
             return parts[0]
-        return dict.fromkeys(self.deps(value, coords))
+        if name in ("tt.join", "tt.cat") or op.regions:
+            return dict.fromkeys(self.deps(value, coords))
+        return dict.fromkeys(bit for part in parts for bit in part)  # also of what is loaded: as its address does
 
     def exact_steps(self, value: Value, coords: Coords, needs: list[Widened]) -> Steps | None:
         """As `steps`, but true of every element, in the arithmetic of the value's own type; None where that is not

@@ -19,7 +19,7 @@ HEAD_NS = 10_000
 taken in chunks, by whoever has nothing else to do."""
 FIRST_CHUNK = 64
 """Programs in a chunk while a single one was measured."""
-LEAST_SHARE_NS = 1_500
+LEAST_SHARE_NS = 2_000
 """The least work that a worker which is awake is given."""
 QUICK_NS = 3_000
 """Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""

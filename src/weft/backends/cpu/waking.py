@@ -26,7 +26,10 @@ from .state import STATE_BYTES
 ROUNDS = 5
 ASLEEP_S = 1e-4
 """When a worker sleeps after it has seen nothing to do (`pool_text.SPIN_NS`)."""
-PATIENCE_NS = 500_000
+SPIN_NS, PATIENCE_S = 40_000, 2e-4
+"""For how long who measures waits for a worker: busily, so that it is awake still for the next call, and then not."""
+USUAL_HOT_NS = 1_000
+"""Where a worker sleeps again before it can be called awake."""
 LIMITS = {"wake": (2_000, 200_000), "tell": (200, 50_000), "hot": (100, 5_000)}
 """Nanoseconds beyond which a figure is none of the machine's."""
 
@@ -70,11 +73,12 @@ def measured(pool: int) -> Costs | None:
     for _ in range(ROUNDS):
         time.sleep(ASLEEP_S)
         wake, tell = _called(pool)
-        hot, _ = _called(pool) if wake else (0, 0)
-        if not hot:
+        if not wake:
             return None
-        for name, sample in (("wake", wake), ("tell", tell), ("hot", hot)):
-            samples[name].append(sample)
+        samples["wake"].append(wake)
+        samples["tell"].append(tell)
+        hot = _called(pool)[0] if wake < SPIN_NS else 0
+        samples["hot"].append(hot or USUAL_HOT_NS)
     return Costs(**{name: _usual(samples[name], *limits) for name, limits in LIMITS.items()})
 
 
@@ -85,9 +89,11 @@ def _called(pool: int) -> tuple[int, int]:
     begun = native().call_one(pool, address + 16, address)
     if not begun:
         return 0, 0
-    until = begun + PATIENCE_NS
+    until = begun + SPIN_NS
     while not words[0] and time.monotonic_ns() < until:
         pass
+    if not words[0]:
+        time.sleep(PATIENCE_S)
     native().settle(pool)
     return max(0, words[0] - begun) if words[0] else 0, words[1] - begun
 

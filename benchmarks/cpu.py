@@ -238,9 +238,10 @@ def matmul_f32() -> Iterator[Row]:
 
 def matmul_amx() -> Iterator[Row]:
     """What a matrix unit multiplies, where the processor has one; by vectors elsewhere."""
-    sizes = {512: (128, 128, 256), **dict.fromkeys((1024, 2048, 4096), (256, 256, 256))}
-    yield from matmul("bf16", BF16, sizes, 0.8, "1.0x", 2e-1)
-    yield from matmul("int8", np.dtype(np.int8), sizes, 0.8, "1.0x", 0)
+    wide = dict.fromkeys((2048, 4096), (256, 512, 256))
+    yield from matmul("bf16", BF16, {512: (128, 128, 256), 1024: (256, 256, 256), **wide}, 0.8, "1.0x", 2e-1)
+    deep = dict.fromkeys((1024, 2048, 4096), (256, 256, 512))
+    yield from matmul("int8", np.dtype(np.int8), {512: (128, 128, 256), **deep}, 0.8, "1.0x", 0)
 
 
 def sorting() -> Iterator[Row]:

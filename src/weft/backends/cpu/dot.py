@@ -12,7 +12,8 @@ Half, fp8 and, without an instruction, bf16 operands are widened to single when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -21,12 +22,12 @@ from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.deferred import Slots, slots_for, waits
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.operands import Rows, pack, panel_weights, rows_of
+from weft.backends.cpu.operands import Panels, Rows, packed_panels, panel_weights, panels_of, rows_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const, vec
+from weft.backends.llvm.values import I8, I64, const, vec
 from weft.backends.llvm.values import Value as Reg
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, ProductWaits, RegisterBlock
@@ -66,14 +67,6 @@ class Plan:
     def down(self) -> int:
         """Rows of sums of a block."""
         return self.rows * (self.by.rows if self.by is not None else 1)
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """How many pieces of A there are along K, and for how many there is room; more than one only for tiles."""
-
-    there: Reg
-    room: int
 
 
 def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[str]) -> Product | None:
@@ -139,7 +132,7 @@ def is_zero(value: Value) -> bool:
     )
 
 
-def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer | None, Buffer]) -> tuple[Buffer, bool]:
+def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: Sequence[Buffer | None]) -> tuple[Buffer, bool]:
     """The buffer that receives a product, holding the addend; and whether it starts from zero instead. Not an
     operand's.
     """
@@ -209,9 +202,9 @@ def _dot(s: Scheduler, op: Op) -> None:
     in_tiles = p.by is not None and p.by.in_tiles  # they are done before much could be fetched
     ahead = [] if in_tiles else prefetch.find(s, op, (a, b))
     left, kept = rows_of(s, a, p.packed)
-    _tell(s, op, p, None, left_in_place=kept is None)
-    right = pack(s, b, p.packed, panel_weights(b.shape, p.panel, p.pair))
-    target, from_zero = accumulator_buffer(s, op, p.accumulator, (kept, right))
+    right, kept_right = panels_of(s, b, p.packed, p.panel, p.pair, once=a.shape[-2] == p.down)
+    _tell(s, op, p, None, in_place=(kept is None, kept_right is None))
+    target, from_zero = accumulator_buffer(s, op, p.accumulator, (kept, kept_right))
     batch = 1
     for size in a.shape[:-2]:
         batch *= size
@@ -219,17 +212,17 @@ def _dot(s: Scheduler, op: Op) -> None:
     f = s.f
     between = prefetch.between(s, ahead, (m // p.down) * (n // p.panel)) if batch == 1 else None
 
-    def one(left: Rows, right_at: Reg, out_at: Reg) -> None:
-        multiply(f, p, (left, right_at, out_at), (m, n, k), Pieces(const(I64, 1), 1), from_zero, between)
+    def one(left: Rows, right: Panels, out_at: Reg) -> None:
+        multiply(f, p, (left, right, out_at), (m, n, k), const(I64, 1), from_zero, between)
 
     if batch == 1:
-        one(left, right.address, target.address)
+        one(left, right, target.address)
     else:
         packed, acc = llvm_type(p.packed), llvm_type(p.accumulator)
         with f.loop(const(I64, 0), const(I64, batch), const(I64, 1), at_least_once=True) as i:
             one(
                 Rows(f.gep(packed, left.address, f.mul(i, const(I64, m * k))), left.stride),
-                f.gep(packed, right.address, f.mul(i, const(I64, k * n))),
+                replace(right, address=f.gep(packed, right.address, f.mul(i, const(I64, k * n)))),
                 f.gep(acc, target.address, f.mul(i, const(I64, m * n))),
             )
     out = op.result.elem
@@ -258,21 +251,21 @@ def _wait(s: Scheduler, op: Op, p: Plan, slots: Slots) -> None:
 
     def now() -> None:
         rows = Rows(slots.left.address, const(I64, k * element_bits(p.packed) // 8))
-        at = rows, slots.right.address, target.address
-        multiply(f, p, at, (m, n, k), Pieces(filled, slots.count), False)
+        panels = packed_panels(slots.right.address, slots.count * k, p.panel, p.packed)
+        multiply(f, p, (rows, panels, target.address), (m, n, k), filled, False)
 
     f.when(is_time, now)
     s.env[op.result] = target
 
 
-def _tell(s: Scheduler, op: Op, p: Plan, slots: Slots | None, *, left_in_place: bool = False) -> None:
+def _tell(s: Scheduler, op: Op, p: Plan, slots: Slots | None, in_place: tuple[bool, bool] = (False, False)) -> None:
     """The block of a product, which better instructions it was not given, and why, and for what it waits."""
     if not s.remarks:
         return
     if slots is not None:
         s.remarks.add(ProductWaits(op.span, slots.count, slots.count * op.args[0].shape[-1]))
     a, b = op.args[:2]
-    block = p.packed, p.instruction, p.lanes, p.rows, p.vectors, p.by.rows if p.by is not None else 1, left_in_place
+    block = p.packed, p.instruction, p.lanes, p.rows, p.vectors, p.by.rows if p.by is not None else 1, in_place
     s.remarks.add(RegisterBlock(op.span, (*op.result.shape, a.shape[-1]), a.elem, *block))
     for by in PRODUCTS:
         if by is p.by:
@@ -289,15 +282,16 @@ def _tell(s: Scheduler, op: Op, p: Plan, slots: Slots | None, *, left_in_place: 
 def multiply(
     f: Function,
     p: Plan,
-    at: tuple[Rows, Reg, Reg],
+    at: tuple[Rows, Panels, Reg],
     size: tuple[int, int, int],
-    pieces: Pieces,
+    pieces: Reg,
     from_zero: bool,
     between: prefetch.Between | None = None,
 ) -> None:
-    """C (m x n, row-major) = or += A (by rows) times B (packed in panels).
+    """C (m x n, row-major) = or += A (by rows) times B (in panels).
 
-    A is several pieces of `size`, a panel of B goes on through them. `between` runs once in each register block.
+    For tile registers A may be several `pieces` of `size`, one behind the other; a panel of B goes on through them.
+    `between` runs once in each register block.
     """
     (a, b, c), (m, n, k) = at, size
     panel = p.panel
@@ -308,7 +302,7 @@ def multiply(
         sums = f.gep(acc_type, c, f.add(f.mul(row, const(I64, n)), column))
         left = Rows(a.at(f, row), a.stride)
         at = tiles.Operands(left, panel_at, sums, panel * 4, n * 4, m * k * 4 // p.pair, k)
-        tiles.multiply(f, by, (p.rows, p.vectors), at, pieces.there, from_zero)
+        tiles.multiply(f, by, (p.rows, p.vectors), at, pieces, from_zero)
 
     def block(panel_at: Reg, column: Reg, row: Reg) -> None:
         if p.by is not None and p.by.in_tiles:
@@ -328,7 +322,7 @@ def multiply(
             state = list(acc)
             for u in range(0, step, p.pair):
                 at_k = f.add(kk, const(I64, u))
-                b_row = f.gep(packed, panel_at, f.mul(at_k, const(I64, panel)))
+                b_row = f.gep(I8, panel_at, f.mul(at_k, b.stride))
                 columns = [_b_vector(f, p, b_row, j) for j in range(p.vectors)]
                 for i in range(p.rows):
                     left = _a_broadcast(f, p, f.gep(packed, rows[i], at_k))
@@ -343,7 +337,7 @@ def multiply(
                 f.store(final[i * p.vectors + j], outs[i][j], 4)
 
     with f.loop(const(I64, 0), const(I64, n), const(I64, panel), at_least_once=True) as column:
-        panel_at = f.gep(packed, b, f.mul(column, const(I64, pieces.room * k)))
+        panel_at = b.at(f, column)
         with f.loop(const(I64, 0), const(I64, m), const(I64, p.down), at_least_once=True) as row:
             if between is not None:
                 blocks_down = const(I64, m // p.down)

@@ -3,7 +3,8 @@
 A is read by rows. If it is a plain load (no mask, elements as the instruction takes them) whose rows are contiguous and
 at even distances, it is read where it is: to copy it would cost up to a quarter of the product.
 
-B is read in panels as wide as the block of registers, so that the inner loop reads it in order; it is always packed.
+B is read in panels as wide as the block of registers, so that the inner loop reads it in order: it is packed. Only
+where A has no more rows than the block, so that each panel is read once, a plain load is read where it is as well.
 """
 
 from __future__ import annotations
@@ -57,6 +58,34 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
     buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
     s.nest([WriteRoot(value, buffer, row_major(value.shape), value.shape, keep=False)])
     return buffer
+
+
+@dataclass(frozen=True)
+class Panels:
+    """B in panels: where the first begins, bytes from one column of the product to the next, and from row to row."""
+
+    address: Reg
+    column: int
+    stride: Reg
+
+    def at(self, f: Function, column: Reg) -> Reg:
+        """The address of the panel that begins with a column."""
+        return f.gep(I8, self.address, f.mul(column, const(I64, self.column)))
+
+
+def packed_panels(address: Reg, depth: int, panel: int, elem: str) -> Panels:
+    """Panels of a packed B, or of a part of it, for which there is room of so many rows."""
+    size = element_bits(elem) // 8
+    return Panels(address, depth * size, const(I64, panel * size))
+
+
+def panels_of(s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool) -> tuple[Panels, Buffer | None]:
+    """B in panels: packed in a buffer, or where it is loaded from if each is read but once."""
+    where_it_is = _where_it_is(s, value, elem) if once and pair == 1 else None
+    if where_it_is is not None:
+        return Panels(where_it_is.address, element_bits(elem) // 8, where_it_is.stride), None
+    buffer = pack(s, value, elem, panel_weights(value.shape, panel, pair))
+    return packed_panels(buffer.address, value.shape[-2], panel, elem), buffer
 
 
 def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Rows, Buffer | None]:

@@ -128,14 +128,16 @@ class RegisterBlock(Remark):
     vectors: int
     tile_rows: int = 1
     """Rows of a tile, where the instruction works on tiles and not on vectors."""
-    left_in_place: bool = False
+    in_place: tuple[bool, bool] = (False, False)
+    """Whether the left operand, and the right one, are read where the kernel loads them from."""
 
     @property
     def message(self) -> str:
         size = "x".join(map(str, self.shape))
         kind = "vectors of" if self.tile_rows == 1 else f"tiles of {self.tile_rows} rows and"
         block = f"{self.rows} rows of {self.vectors} {kind} {self.lanes} lanes"
-        place = ", the left operand read where it lies" if self.left_in_place else ""
+        there = [side for side, is_there in zip(("left", "right"), self.in_place, strict=True) if is_there]
+        place = "".join(f", the {side} operand read where it lies" for side in there)
         return f"{size}, {self.elements} packed as {self.packed}: {self.instruction}, {block} at a time{place}"
 
 

@@ -65,7 +65,7 @@ class Emulator:
 
     def launch(self, kernel: Any, grid: Any, arguments: Mapping[str, Any], **options: Any) -> Any:
         """Launch a kernel, whose pointers are those of arrays among its arguments."""
-        found = {id(whole): whole for whole in map(_whole, _arrays(list(arguments.values())))}
+        found = {whole.ctypes.data: whole for whole in map(_whole, _arrays(list(arguments.values())))}
         self.arrays = list(found.values())
         return kernel[grid](**arguments, triple="aarch64-unknown-linux-gnu", **options)
 

@@ -13,26 +13,37 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.arrays import memories
-from fuzz.compare import Variant, generate, load_kernel
+from fuzz.compare import AVX2, Variant, generate, load_kernel
 from weft.runtime import knobs
 
 from . import MISSING, Emulator
 
 PROCESSORS = ("neoverse-v1", "apple-m1")
+HERE = {**AVX2, "vector_bits": 128}
+
+
+KINDS = ("whole", "special", "fused")
+"""Whole numbers, and floats of any value, against the interpreter; floats of any value, with products and sums fused
+where the compiler likes, against the same kernel compiled for x86-64 with vectors as wide."""
 
 
 def difference(emulator: Emulator, seed: int) -> str:
-    """What a random kernel does otherwise than the interpreter; even seeds have floats of any value."""
-    special = seed % 2 == 0
-    program = generate(seed, Variant(special=special))
+    """What a random kernel does otherwise than it should."""
+    kind = KINDS[seed % len(KINDS)]
+    program = generate(seed, Variant(special=kind != "whole"))
     expected, _ = memories(program, guarded=False)
-    program.interpret(expected)
+    options: dict[str, Any] = {"enable_fp_fusion": kind != "special"}
     with tempfile.TemporaryDirectory() as directory:
         kernel = load_kernel(program, directory)
+        if kind == "fused":
+            here = program.arguments({a.name: expected[a.name] for a in program.arrays})
+            kernel[(program.programs,)](**here, **program.launch_values(), **options, **HERE)
+        else:
+            program.interpret(expected)
         given, owners = memories(program, guarded=True)
-        arguments = program.arguments({a.name: given[a.name] for a in program.arrays})
-        options: dict[str, Any] = {"cpu": PROCESSORS[seed // 2 % 2], **({"enable_fp_fusion": False} if special else {})}
-        emulator.launch(kernel, (program.programs,), {**arguments, **program.launch_values()}, **options)
+        arguments = {**program.arguments({a.name: given[a.name] for a in program.arrays}), **program.launch_values()}
+        options["cpu"] = PROCESSORS[seed // len(KINDS) % 2]
+        emulator.launch(kernel, (program.programs,), arguments, **options)
     what = program.compared(expected, given)
     del owners
     return what

@@ -35,8 +35,9 @@ ATOMIC = re.compile(r"^(lock|cas|ld[a]?xr|st[l]?xr|cmpxchg)")
 """Loops with these are for one place in memory at a time, by their nature."""
 X86_OF_SCALARS = re.compile(
     r"^v?(p?(and|andn|or|xor)([dq]|p[sd])?|p?broadcast\w+|cvtps2ph|cvtph2ps|movddup)\b(?!.*%[yz]mm)"
+    r"|^v?mova(ps|pd) %xmm\d+, %xmm\d+$"
 )
-"""What single numbers are computed with too: the sign of a number, its half."""
+"""What single numbers are computed with too: the sign of a number, its half, a copy."""
 MOVES_ONE = re.compile(r"^(ld1|st1|mov|dup|ins|umov|smov|fmov)\b.*\]|^v?p(ins|ext)r")
 """What takes one element into a vector or out of it."""
 

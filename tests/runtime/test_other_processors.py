@@ -121,13 +121,20 @@ def product(a, b, out, N: tl.constexpr):
 
 @pytest.mark.parametrize(
     ("elem", "result", "processor", "instruction"),
-    [("i8", "i32", "apple-m1", "sdot"), ("i8", "i32", "cortex-a72", "smull"), ("fp32", "fp32", "neoverse-v1", "fmla")],
+    [("i8", "i32", "apple-m1", "sdot"), ("fp32", "fp32", "neoverse-v1", "fmla")],
 )
 def test_products_by_the_instructions_of_aarch64(elem: str, result: str, processor: str, instruction: str) -> None:
     types = {"a": f"*{elem}", "b": f"*{elem}", "out": f"*{result}", "N": "constexpr"}
     text = weft.compile(ASTSource(product, types, {"N": 32}), target=f"cpu:{processor}").asm["asm"]
-    assert re.search(rf"{instruction}2?(\.4s)?\s+v", text)
+    assert re.search(rf"{instruction}(\.4s)?\s+v", text)
     assert not re.search(r"\bmul\s+v", text)
+
+
+def test_products_of_integers_without_the_instruction() -> None:
+    types = {"a": "*i8", "b": "*i8", "out": "*i32", "N": "constexpr"}
+    for options in ({"cpu": "cortex-a72"}, {"cpu": "neoverse-v1", "features": "-dotprod"}):
+        text = weft.compile(ASTSource(product, types, {"N": 32}), options=options).asm["asm"]
+        assert "sdot" not in text and re.search(r"\bmla\s+v", text)
 
 
 def test_a_mask_that_holds_for_a_vector_is_no_branch_for_each_lane() -> None:

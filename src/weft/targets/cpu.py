@@ -40,7 +40,7 @@ class Product:
     @property
     def arch(self) -> str:
         """The family of processors that may have it."""
-        return "aarch64" if self.feature == NEON else "x86_64"
+        return "aarch64" if self.feature == DOTPROD else "x86_64"
 
     @property
     def in_tiles(self) -> bool:
@@ -48,14 +48,14 @@ class Product:
         return self.rows > 1
 
 
-NEON = "neon"
-"""What every processor of AArch64 has: 32 vectors of 128 bits."""
+NEON, DOTPROD = "neon", "dotprod"
+"""What every processor of AArch64 has, 32 vectors of 128 bits; and products of quadruples of 8-bit integers."""
 PRODUCTS = (
     Product("tdpbf16ps", "amx-bf16", "bf16", "f32", 16, 16, 32, "bf16", 2),
     Product("tdpbssd", "amx-int8", "i8", "i32", 16, 16, 64, "i8", 4),
     Product("vdpbf16ps", "avx512bf16", "bf16", "f32", 1, 16, 2, "bf16", 2),
     Product("vpdpwssd", "avx512vnni", "i16", "i32", 1, 16, 2, "i8", 2),
-    Product("sdot", NEON, "i8", "i32", 1, 4, 4, "i8", 4),
+    Product("sdot", DOTPROD, "i8", "i32", 1, 4, 4, "i8", 4),
 )
 """Those that are known, the fastest of a kind first."""
 

@@ -372,10 +372,10 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
         pairs = vec("bfloat", 2 * p.lanes)
         args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
         return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)
-    if p.instruction == "sdot":  # where it is missing, LLVM makes long multiplications and additions
-        n = 4 * p.lanes
-        wide = [f.cast("sext", f.bitcast(x, vec("i8", n)), vec("i32", n)) for x in (left, right)]
-        return f.call(f"llvm.vector.partial.reduce.add.v{p.lanes}i32.v{n}i32", acc.type, [acc, f.mul(*wide)])
+    if p.instruction == "sdot":
+        quads = vec("i8", 4 * p.lanes)
+        args = [acc, f.bitcast(left, quads), f.bitcast(right, quads)]
+        return f.call("llvm.aarch64.neon.sdot.v4i32.v16i8", acc.type, args)
     halves = vec("i16", 2 * p.lanes)
     return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
 

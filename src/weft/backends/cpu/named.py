@@ -16,7 +16,7 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 
 from weft.base import LaunchError
-from weft.targets import CPU
+from weft.targets import CPU, DOTPROD
 
 from .host import host_cpu
 
@@ -37,8 +37,10 @@ def cpu_named(name: str = "", features: str = "", triple: str = "") -> CPU:
     found = _family_of(name, features, triple)
     if not triple and name.startswith("apple-") and "apple" not in found:
         found = APPLE
-    enabled = sorted(f[1:] for f in features.split(",") if f.startswith("+"))
-    return CPU(name, found, tuple(enabled), features)
+    enabled = {f[1:] for f in features.split(",") if f.startswith("+")}
+    if CPU("", found).arch == "aarch64" and _tried(_QUADRUPLES, name, features, found).returncode == 0:
+        enabled.add(DOTPROD)
+    return CPU(name, found, tuple(sorted(enabled)), features)
 
 
 _PROBE = """
@@ -46,7 +48,7 @@ import sys
 import llvmlite.binding as llvm
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
-name, features, *triples = sys.argv[1:]
+code, name, features, *triples = sys.argv[1:]
 for triple in triples:
     print("triple", triple, file=sys.stderr, flush=True)
     try:
@@ -55,23 +57,37 @@ for triple in triples:
         print("no triple:", error, file=sys.stderr, flush=True)
         continue
     machine = target.create_target_machine(cpu=name, features=features)
-    machine.emit_object(llvm.parse_assembly("define void @f() { ret void }"))
+    machine.emit_object(llvm.parse_assembly(code))
 """
+_NOTHING = "define void @f() { ret void }"
+_QUADRUPLES = """
+declare <4 x i32> @llvm.aarch64.neon.sdot.v4i32.v16i8(<4 x i32>, <16 x i8>, <16 x i8>)
+define <4 x i32> @quadruples(<4 x i32> %sums, <16 x i8> %a, <16 x i8> %b) {
+  %more = call <4 x i32> @llvm.aarch64.neon.sdot.v4i32.v16i8(<4 x i32> %sums, <16 x i8> %a, <16 x i8> %b)
+  ret <4 x i32> %more
+}
+"""
+"""Where there is no `sdot`, LLVM ends the process."""
+
+
+def _tried(code: str, name: str, features: str, *triples: str) -> subprocess.CompletedProcess[str]:
+    """What LLVM says when it compiles code for a processor, for one system after the other.
+
+    It has no way to be asked: it writes to stderr and goes on, or ends the process.  So it is another process.
+    """
+    command = [sys.executable, "-c", _PROBE, code, name, features, *triples]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):  # it cannot be tried here
+        return subprocess.CompletedProcess(command, 1, "", "".join(f"triple {triple}\n" for triple in triples))
 
 
 def _family_of(name: str, features: str, triple: str) -> str:
-    """The triple under which LLVM knows a processor; LaunchError where it does not know it, or one of its features.
-
-    LLVM has no way to ask: it writes to stderr and goes on, or ends the process.  So another process tries.
-    """
+    """The triple under which LLVM knows a processor; LaunchError where it does not know it, or one of the features."""
     here = llvm.get_process_triple()
     triples = [triple] if triple else [here, *(f for f in FAMILIES if CPU("", f).arch != CPU("", here).arch)]
     in_turn = sorted(triples, key=lambda t: CPU("", t).is_x86)  # there a name that is not known ends the process
-    try:
-        command = [sys.executable, "-c", _PROBE, name, features, *in_turn]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):  # it cannot be tried here
-        return triples[0]
+    done = _tried(_NOTHING, name, features, *in_turn)
     said: dict[str, list[str]] = {}
     for line in done.stderr.splitlines():
         mark, _, of = line.partition("triple ")
@@ -80,13 +96,13 @@ def _family_of(name: str, features: str, triple: str) -> str:
         elif said:
             said[list(said)[-1]].append(line)
     refusals = {of: _complaints(lines) for of, lines in said.items()}
-    if done.returncode < 0 and not refusals[in_turn[-1]]:
-        refusals[in_turn[-1]] = [f"LLVM fails on {name!r} with features {features!r}"]
+    if done.returncode < 0 and not refusals[list(said)[-1]]:
+        refusals[list(said)[-1]] = [f"LLVM fails on {name!r} with features {features!r}"]
     for candidate in triples:
-        if not refusals.get(candidate):
+        if refusals.get(candidate) == []:
             return candidate
-    known = [of for of in triples if not any(_UNKNOWN_NAME in line for line in refusals[of])]
-    raise _refused(refusals[(known or triples)[0]][0], triple)
+    known = [of for of in refusals if not any(_UNKNOWN_NAME in line for line in refusals[of])]
+    raise _refused(refusals[next(of for of in (*known, *triples) if of in refusals)][0], triple)
 
 
 _UNKNOWN_NAME = "is not a recognized processor"

@@ -156,7 +156,7 @@ class ReduceRoot:
             # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because
             # only a tile without a single number leaves both at their start: see `finish`.
             other = "olt" if self.pick == "ogt" else "ogt"
-            return [f.select(f.fcmp(p, y, x), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
+            return [f.select(f.fcmp(p, y, f.bound(x)), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
         if self.wide != self.elem:
             return [ARITHMETIC[self.name](f, [a[0], b[0]])]
         return emit_region(f, self.block, [*a, *b], ev.env, self.failed)

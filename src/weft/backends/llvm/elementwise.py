@@ -251,7 +251,7 @@ MEANINGS |= {name: _on_floats(compute) for name, compute in ARITHMETIC.items()}
 def extremum(f: Function, pred: str, a: list[Value], propagate: bool) -> Value:
     """max or min where a NaN wins (`propagate`) or loses. Compare-and-select is one instruction on most hosts."""
     x, y = a
-    best = f.select(f.fcmp(pred, x, y), x, y)  # a NaN in either operand gives y
+    best = f.select(f.fcmp(pred, f.bound(x), f.bound(y)), x, y)  # a NaN in either operand gives y
     if propagate:
         return f.select(f.fcmp("uno", x, x), x, best)
     return f.select(f.fcmp("uno", y, y), x, best)
@@ -269,7 +269,7 @@ def _clamp(f: Function, op: Asked, a: list[Value]) -> Value:
 @meaning("arith.cmpf")
 def _compare_floats(f: Function, op: Asked, a: list[Value]) -> Value:
     x, y = (widen(f, op.sources[0], v) for v in a)
-    return f.fcmp(predicate_of(op.attrs, FLOAT_PREDICATES), x, y)
+    return f.fcmp(predicate_of(op.attrs, FLOAT_PREDICATES), f.bound(x), f.bound(y))
 
 
 @meaning("math.fma")

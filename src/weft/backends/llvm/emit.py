@@ -51,6 +51,11 @@ class Module:
         """The address space of the target's stack."""
         self.masked_bits = frozenset((8, 16, 32, 64))
         """The sizes of elements that the target loads and stores under a mask by one instruction."""
+        self.hides_bounds = False
+        """Whether LLVM must not see that a float is compared with a constant, and one of the two chosen.
+
+        It makes that one instruction, which on AArch64 gives NaN where a signaling NaN is compared.
+        """
         self.approximation: Callable[[Function, str, list[Value]], Value] | None = None
         """What writes an approximate instruction of the target, where it has such; see `backends/gpu/dialect.py`."""
 
@@ -125,6 +130,7 @@ class Function:
         self.block = "entry"
         self._next = 0
         self._labels = 0
+        self._constants: set[str] = set()  # registers of which LLVM knows what they hold
         self.types = {a.name: a.type for a in self.args}
         self._depth = 0
         self._cut_depth = -1
@@ -426,7 +432,7 @@ class Function:
 
     def cast(self, op: str, a: Value, to: Type) -> Value:
         """`zext`, `sext`, `trunc`, `fpext`, `sitofp`, `bitcast`, `inttoptr`, ...; none if the types agree."""
-        return a if a.type == to else self.emit(to, f"{op} {a} to {to}")
+        return a if a.type == to else self._derived(a, self.emit(to, f"{op} {a} to {to}"))
 
     def bitcast(self, a: Value, to: Type) -> Value:
         """The same bits as another type; nothing where it is the same."""
@@ -453,6 +459,19 @@ class Function:
         """Load from an address."""
         return self.emit(type, f"load {type}, {ptr}{f', align {align}' if align else ''}")
 
+    def _derived(self, a: Value, made: Value) -> Value:
+        """What was made of `a` alone, noted as a constant if `a` is one."""
+        if a.name in self._constants or not a.name.startswith(("%", "@")):
+            self._constants.add(made.name)
+        return made
+
+    def bound(self, value: Value) -> Value:
+        """An operand of a comparison, of which LLVM does not see that it is constant where it must not."""
+        is_known = value.name in self._constants or not value.name.startswith("%")
+        if not self.module.hides_bounds or not is_known:
+            return value
+        return self.call(f"llvm.arithmetic.fence.{mangle(value.type)}", value.type, [value])
+
     def fence(self) -> None:
         """What is loaded after this is not what was there before, and no load moves over it."""
         self.do("fence acquire")
@@ -474,7 +493,8 @@ class Function:
         if not a.name.startswith("%") and not a.name.startswith("@"):
             return Value(to, f"splat ({a})" if a.name not in ("poison", "undef") else a.name)
         one = self.emit(to, f"insertelement {to} poison, {a}, i64 0")
-        return self.emit(to, f"shufflevector {one}, {to} poison, <{lanes} x i32> zeroinitializer")
+        every = self.emit(to, f"shufflevector {one}, {to} poison, <{lanes} x i32> zeroinitializer")
+        return self._derived(a, every)
 
     def shuffle(self, a: Value, b: Value | None, mask: Sequence[int]) -> Value:
         """Lanes of a (0..n-1) and b (n..2n-1) by number; -1 is any value."""

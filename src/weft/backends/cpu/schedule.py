@@ -49,7 +49,7 @@ FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching f
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
-ONE_FOR_MANY = 40  # cost up to which a value is computed again that is the same for 16 elements
+ONE_FOR_MANY = 160  # cost up to which an integer is computed again that is the same for 16 elements: an address
 MOST_GATHERED = 64  # loads from loaded addresses in one nest: LLVM compares every two loads of such addresses
 
 AnchorHandler = Callable[["Scheduler", Op], None]
@@ -425,7 +425,8 @@ class Scheduler:
                 continue
             if not self.costs.worth_keeping(value) or not self.needed_later(value, done, written, answers):
                 continue
-            if self.costs.of(value) <= ONE_FOR_MANY and not {0, 1, 2, 3} & analysis.steps(value, coords).keys():
+            cheap = value.elem[0] == "i" and self.costs.of(value) <= ONE_FOR_MANY
+            if cheap and not {0, 1, 2, 3} & analysis.steps(value, coords).keys():
                 continue  # one element for all of a vector: read back, it would be taken for many
             self.tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)

@@ -63,7 +63,7 @@ __getattr__ = lazy_face(
             "f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ function_type i1 i16 i32 i64 i8 index int_type is_float is_int "
             "is_pointer is_tensor like numel_of ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
         ),
-        "walking": "find walk",
+        "walking": "find successors values_in walk",
     },
     {
         **{name: f"{__name__}.{name}" for name in ("attrs", "extra", "tt", "types")},

@@ -6,12 +6,12 @@ xDSL's own `walk` is three generators for each level of nesting, through which e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-__all__ = ["find", "walk"]
+__all__ = ["find", "successors", "values_in", "walk"]
 
 Found = TypeVar("Found", bound=Operation)
 
@@ -20,6 +20,20 @@ def find(root: Operation | Region | Block, *kinds: type[Found]) -> list[Found]:
     """The operations of these classes, of `walk(root)`; most passes look for a few and find none."""
     wanted = frozenset[type[Operation]](kinds)  # `isinstance` asks abstract classes, and takes four times as long
     return [op for op in walk(root) if type(op) in wanted]  # type: ignore[misc]
+
+
+def values_in(root: Operation) -> Iterator[SSAValue]:
+    """The results of an operation and of all that is in it, and the arguments of their blocks."""
+    for op in walk(root):
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def successors(block: Block) -> Sequence[Block]:
+    """The blocks that the end of a block branches to."""
+    return () if block.last_op is None else tuple(block.last_op.successors)
 
 
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:

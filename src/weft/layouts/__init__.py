@@ -14,6 +14,7 @@ from .conflicts import *
 from .corners import *
 from .cute import *
 from .describe import *
+from .dims import coordinates_of as coordinates_of
 from .infer import *
 from .linear import *
 from .pictures import install as _install

@@ -21,6 +21,19 @@ def exact_log2(size: int, subject: str) -> int:
     return int(size).bit_length() - 1
 
 
+def coordinates_of(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Where an element stands that has a number in row-major order; beyond the end it begins again.
+
+    >>> coordinates_of(7, (2, 5))
+    (1, 2)
+    """
+    coordinates = []
+    for size in reversed(sizes):
+        coordinates.append(number % size)
+        number //= size
+    return tuple(reversed(coordinates))
+
+
 def names_of(dims: Dims) -> str:
     """For messages: the names, in parentheses."""
     return "(" + ", ".join(name for name, _ in dims) + ")"

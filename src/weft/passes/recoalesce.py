@@ -39,7 +39,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base.remarks import NO_REMARKS, LayoutChanged, LayoutKept, RemarkCollector
-from weft.ir import bit_width, element_of, is_tensor, pointee_of, span_of, tile_text, walk
+from weft.ir import bit_width, element_of, is_tensor, pointee_of, span_of, tile_text, values_in, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of, told_layout
 from weft.layouts import BlockedLayout, DistributedLinearLayout
 from weft.ops.table import ELEMENTWISE
@@ -94,7 +94,7 @@ def users_of_rows(function: Operation) -> dict[LayoutAttr, Users]:
 
 def layouts_of(function: Operation) -> list[LayoutAttr]:
     """The layouts of a function's tiles, each once."""
-    return list(dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None))
+    return list(dict.fromkeys(e for v in values_in(function) if (e := encoding_of(v.type)) is not None))
 
 
 def tell_layout(
@@ -123,14 +123,6 @@ def _why(layout: LayoutAttr) -> str:
     pieces = min((basis[0] for basis in bases["warp"]), default=0)
     more = isinstance(layout.named, DistributedLinearLayout) and pieces
     return f"{side_by_side}; a warp has {pieces} elements in a row" if more else side_by_side
-
-
-def values_of(root: Operation) -> Iterator[SSAValue]:
-    for op in walk(root):
-        yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.args
 
 
 def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
@@ -236,7 +228,7 @@ def is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:
 
 
 def replace_layout(function: Operation, old: LayoutAttr, new: LayoutAttr) -> None:
-    for value in values_of(function):
+    for value in values_in(function):
         if encoding_of(value.type) == old:
             value._type = new.tensor(element_of(value.type))
             op = value.owner

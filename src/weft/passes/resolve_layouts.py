@@ -21,7 +21,7 @@ author of the kernel to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import scf
@@ -45,6 +45,7 @@ from weft.ir import (
     span_of_value,
     tile_text,
     tt,
+    values_in,
     walk,
 )
 from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, threads_at, told_layout, ttg
@@ -101,7 +102,7 @@ class _Choice:
 
 
 def _auto(function: Operation, remarks: RemarkCollector) -> None:
-    if not any(_open(value, AutoLayout) for value in _values(function)):
+    if not any(_open(value, AutoLayout) for value in values_in(function)):
         return
     inference, choice = _Inference(AutoLayout), _Choice(function)
     settings = find(function, ttg.SetAutoLayoutOp)
@@ -122,7 +123,7 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
 
 
 def _coalesced(function: Operation, remarks: RemarkCollector) -> None:
-    if not any(_open(value, CoalescedLayout) for value in _values(function)):
+    if not any(_open(value, CoalescedLayout) for value in values_in(function)):
         return
     inference, choice = _Inference(CoalescedLayout), _Choice(function)
     for op in choice.accesses:
@@ -212,14 +213,6 @@ def _connected(op: Operation) -> set[Operation]:
 
 def _open(value: SSAValue, kind: type) -> bool:
     return is_tensor(value.type) and isinstance(name_of(value.type), kind)
-
-
-def _values(function: Operation) -> Iterator[SSAValue]:
-    for op in walk(function):
-        yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.args
 
 
 class _Inference:
@@ -375,7 +368,7 @@ class _Inference:
 
     def write(self, function: Operation) -> None:
         """Put the layouts into the types. Raises LayoutError where one is missing."""
-        for value in list(_values(function)):
+        for value in list(values_in(function)):
             if not _open(value, self.kind):
                 continue
             inferred = self.layouts.get(value)

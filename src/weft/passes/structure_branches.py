@@ -29,7 +29,7 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from weft.base import Unsupported
-from weft.ir import Builder, find, span_of, tt
+from weft.ir import Builder, find, span_of, successors, tt
 
 MAX_GROWTH = 8
 """How many times more operations a function may have afterwards."""
@@ -45,11 +45,6 @@ def structure_branches(root: Operation) -> bool:
     for op in reversed(todo):  # the inner ones first
         _Structure(op).run()
     return bool(todo)
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    last = block.last_op
-    return () if last is None else tuple(last.successors)
 
 
 class _Structure:
@@ -92,7 +87,7 @@ class _Structure:
         first = next(iter(self.region.blocks))
         done: list[Block] = []
         state: dict[Block, bool] = {first: False}
-        stack = [(first, iter(_successors(first)))]
+        stack = [(first, iter(successors(first)))]
         while stack:
             block, rest = stack[-1]
             for successor in rest:
@@ -105,7 +100,7 @@ class _Structure:
                     )
                 if seen is None:
                     state[successor] = False
-                    stack.append((successor, iter(_successors(successor))))
+                    stack.append((successor, iter(successors(successor))))
                     break
             else:
                 state[block] = True
@@ -129,7 +124,7 @@ class _Structure:
 
         for block in reversed(self.order):
             after: Block | object = _END
-            for i, successor in enumerate(_successors(block)):
+            for i, successor in enumerate(successors(block)):
                 after = successor if i == 0 else meet(after, successor)
             joins[block] = after
         return joins

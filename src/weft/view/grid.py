@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LayoutError
-from weft.layouts import AffineLayout, LinearLayout
+from weft.layouts import AffineLayout, LinearLayout, coordinates_of
 from weft.machines import DEFAULT
 
 from .colours import RGB, bank_colour, blank, input_colour, place_colour
@@ -83,14 +83,6 @@ def _checked(layout: Map) -> None:
 def _element_numbers(layout: Map) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """For each place, in order, the number of its element, the last dimension of the tile the fastest."""
     return layout.transpose_outs(ordered_outs(layout)[::-1]).table()
-
-
-def _coordinates(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    coordinates = []
-    for size in reversed(sizes):
-        coordinates.append(number % size)
-        number //= size
-    return tuple(reversed(coordinates))
 
 
 def _split_place(place: int, layout: Map) -> dict[str, int]:
@@ -213,7 +205,7 @@ def tile_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: i
         remarks.append(f"+ the first of {copies} places that have the element")
     if (holders == 0).any():
         remarks.append(". no place has the element")
-    outer = [_coordinates(r, sizes[:-1]) for r in range(rows)]
+    outer = [coordinates_of(r, sizes[:-1]) for r in range(rows)]
     shape = " x ".join(f"{n} {s}" for n, s in zip(names, sizes))
     return Grid(
         f"tile {shape}",
@@ -286,7 +278,7 @@ def _place_cell(
 ) -> Cell:
     if number < 0:
         return Cell("", ".", blank())
-    text = ",".join(map(str, _coordinates(int(numbers[number]), sizes)))
+    text = ",".join(map(str, coordinates_of(int(numbers[number]), sizes)))
     return Cell(text, text, painter.fill(_split_place(number, view)))
 
 

@@ -21,6 +21,7 @@ from weft.backends.llvm.vecmath.expr import X, copysign, fabs, flip_sign, fma, h
 from weft.backends.llvm.vecmath.reduction import (
     FLOAT_LIMIT,
     PI_HALF,
+    funnel,
     reduce_moderate,
     two_over_pi_words,
 )
@@ -53,18 +54,13 @@ def _reduced_large(x: X) -> tuple[X, X]:
     start = (bits.lshr(23) & 0xFF) - 120  # the digit of weight 2 in 2^q (2/pi), q = exponent - 150; 32 zeros before
     index, shift = start.lshr(5), start & 31
     words = [table("two_over_pi_f32", "i32", _words(), index + i) for i in range(4)]
-    window = [_funnel(a, b, shift).cast("zext", "i64") for a, b in pairwise(words)]
+    window = [funnel(a, b, shift).cast("zext", "i64") for a, b in pairwise(words)]
     total = ((m * window[0]) << 32) + (m * window[1] + (m * window[2]).lshr(32))
     n = (total + (1 << 61)) >> 62
     r = ((total - (n << 62)).to_float("double") * (PI_HALF[0] * 2.0**-62)).narrow()
     n = n.cast("trunc", "i32")
     negative = bits >> 31
     return (n ^ negative) - negative, flip_sign(r, bits)
-
-
-def _funnel(a: X, b: X, shift: X) -> X:
-    """The upper word of (a:b) shifted left."""
-    return X(a.f, a.f.intrinsic("fshl", a.type, [a.v, b.v, shift.v]))
 
 
 def sin(x: X) -> X:

@@ -46,7 +46,7 @@ class Lines:
     def _file(self, path: str) -> int:
         if path not in self._files:
             parts = PurePath(path)
-            names = (_escaped(parts.name), _escaped(str(parts.parent)))
+            names = (escaped(parts.name), escaped(str(parts.parent)))
             self._files[path] = self._add(f'!DIFile(filename: "{names[0]}", directory: "{names[1]}")')
         return self._files[path]
 
@@ -75,5 +75,6 @@ class Lines:
         return [*named, *(f"!{i} = {line}" for i, line in enumerate(self._lines))]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """As it stands in a string of LLVM IR."""
     return "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\{b:02X}" for c in text for b in c.encode())

@@ -12,6 +12,7 @@ from weft.base import CompilationError
 from weft.ir.lane import LaneOp
 
 from ..gpu.emitter import BITS, CONVERGENT, LLVM, Emitter, Register
+from ..gpu.lines import escaped
 
 
 def _per_register(type: str, pack: int) -> int:
@@ -23,11 +24,6 @@ def _register_type(type: str, each: int) -> str:
     if each > 1:
         return f"i{each * BITS[type]}"
     return {"i1": "i1", "i8": "i16", "half": "i16", "bfloat": "i16"}.get(type, type)
-
-
-def _escaped(text: str) -> str:
-    """As it stands in a string of LLVM IR."""
-    return "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\{b:02X}" for c in text for b in c.encode())
 
 
 def _given(e: Emitter, registers: list[Register], type: str, pack: int) -> list[tuple[str, str]]:
@@ -108,7 +104,7 @@ def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
 def write_assembly(e: Emitter, op: LaneOp) -> int:
     """Write it; the version of PTX, times ten, that has what it says, or 0."""
     attrs = op.attrs
-    pack, text = int(attrs["pack"]), _escaped(attrs["text"])
+    pack, text = int(attrs["pack"]), escaped(attrs["text"])
     count = max(v.count for v in (*op.operands, *op.results))
     wide = -(-count // pack) * pack
     columns = [e.wide(v, count) for v in op.operands]

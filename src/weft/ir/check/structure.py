@@ -43,7 +43,7 @@ from ..text.examples import written
 from ..text.tokens import MAX_DEPTH
 from ..text.types import TYPES
 from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
-from ..walking import walk
+from ..walking import successors, walk
 from .attributes import attribute_error, attribute_hint
 from .control import ENDS, ISOLATED
 from .rules import LAYOUT_RULES, RULES, fail
@@ -335,13 +335,13 @@ def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list
     """For each block, those that it immediately dominates; and the blocks that nothing reaches."""
     order: list[Block] = []
     seen = {blocks[0]}
-    stack = [(blocks[0], iter(_successors(blocks[0])))]
+    stack = [(blocks[0], iter(successors(blocks[0])))]
     while stack:
         block, rest = stack[-1]
         for successor in rest:
             if successor not in seen:
                 seen.add(successor)
-                stack.append((successor, iter(_successors(successor))))
+                stack.append((successor, iter(successors(successor))))
                 break
         else:
             order.append(block)
@@ -349,7 +349,7 @@ def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list
     number = {block: i for i, block in enumerate(order)}
     before: dict[Block, list[Block]] = {block: [] for block in order}
     for block in order:
-        for successor in _successors(block):
+        for successor in successors(block):
             if successor in before:
                 before[successor].append(block)
     parent: dict[Block, Block] = {blocks[0]: blocks[0]}
@@ -375,11 +375,6 @@ def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list
         if block is not above:
             children.setdefault(above, []).append(block)
     return children, [b for b in blocks if b not in seen]
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    last = block.last_op
-    return () if last is None else tuple(last.successors)
 
 
 _AFTER_PASSES = (tt.CallOp, tt.MakeTensorPtrOp, tt.AdvanceOp, tt.MakeTensorDescriptorOp, tt.DotScaledOp)

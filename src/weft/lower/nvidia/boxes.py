@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weft.layouts import LinearLayout, f2
+from weft.layouts import LinearLayout, coordinates_of, f2
 from weft.targets.nvidia import MOST_PIXELS, SWIZZLES
 
 from .matrices import of_block
@@ -118,7 +118,7 @@ def _divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: in
     if len(bases) < inside:
         return None
     for i in range(inside):
-        if tuple(bases[i]) != _coordinates(_swizzled(width << i, swizzle) // width, box):
+        if tuple(bases[i]) != coordinates_of(_swizzled(width << i, swizzle) // width, box):
             return None
     rest = bases[inside:]
     if any(x % n for basis in rest for x, n in zip(basis, box, strict=True)):
@@ -136,12 +136,3 @@ def _divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: in
 
 def _swizzled(x: int, swizzle: int) -> int:
     return x ^ (x >> 3 & (swizzle // 16 - 1) << 4)
-
-
-def _coordinates(index: int, box: Sequence[int]) -> tuple[int, ...]:
-    """Of an element of a box by its number, row after row."""
-    coordinates = []
-    for n in reversed(box):
-        coordinates.append(index % n)
-        index //= n
-    return tuple(reversed(coordinates))

@@ -225,12 +225,13 @@ class _Memory:
     @staticmethod
     def _peak(spans: Mapping[LocalAllocOp, tuple[int, int]]) -> int:
         """The most bytes that are there at a time."""
-        sizes = {op: _bytes(op) for op in spans}
+        sizes = {op: buffer_bytes(op) for op in spans}
         starts = {begin for begin, _ in spans.values()}
         return max((sum(sizes[op] for op, (b, e) in spans.items() if b <= at <= e) for at in starts), default=0)
 
 
-def _bytes(op: LocalAllocOp) -> int:
+def buffer_bytes(op: LocalAllocOp) -> int:
+    """The size of a buffer in shared memory."""
     type = op.result.type
     assert isinstance(type, MemDescType)
     return prod(type.shape) * bit_width(type.element_type) // 8

@@ -28,6 +28,7 @@ from weft.layouts import NVMMASharedLayout
 from weft.machines import Machine
 
 from ..removal import remove
+from .join_products import buffer_bytes
 
 Stored = dict[SSAValue, list[tuple[SSAValue, bool]]]
 """For each tile, the memory that holds it, and whether transposed."""
@@ -42,7 +43,7 @@ def share_stored(module: ModuleOp, machine: Machine, remarks: RemarkCollector = 
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
                 _find(block, {}, repeated)
-    if not repeated or _all_bytes(module) - sum(_bytes(x.op) for x in repeated) > machine.shared_bytes:
+    if not repeated or _all_bytes(module) - sum(buffer_bytes(x.op) for x in repeated) > machine.shared_bytes:
         return
     for x in repeated:
         if remarks and isinstance(x.memory.owner, Operation):
@@ -61,18 +62,12 @@ class _Again:
     """Whether the memory is to be seen transposed."""
 
 
-def _bytes(op: LocalAllocOp) -> int:
-    type = op.result.type
-    assert isinstance(type, MemDescType)
-    return prod(type.shape) * bit_width(type.element_type) // 8
-
-
 def _all_bytes(module: ModuleOp) -> int:
     """Of all tiles in shared memory, and the largest that is moved between threads."""
     total = largest = 0
     for op in walk(module):
         if isinstance(op, LocalAllocOp):
-            total += _bytes(op)
+            total += buffer_bytes(op)
         elif isinstance(op, ConvertLayoutOp | tt.ReduceOp | tt.ScanOp):
             sizes = [prod(shape_of(x.type)) * max(8, bit_width(element_of(x.type))) // 8 for x in op.operands]
             largest = max(largest, sum(sizes))

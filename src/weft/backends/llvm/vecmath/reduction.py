@@ -144,7 +144,7 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     start = where(start < last, start, last)  # infinity and NaN stay within the table
     index, shift = start.lshr(6), start & 63
     words = [table("two_over_pi", "i64", two_over_pi_words(), index + i) for i in range(4)]
-    window = [_funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
+    window = [funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
     wide = m.cast("zext", "i128")
     middle = wide * window[1] + (wide * window[2]).lshr(64)
     total = ((wide * window[0]) << 64) + middle
@@ -166,6 +166,6 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     return (high.bits() ^ sign).as_float(), (low.bits() ^ sign).as_float(), (n ^ negative) - negative
 
 
-def _funnel(a: X, b: X, shift: X) -> X:
+def funnel(a: X, b: X, shift: X) -> X:
     """The upper word of (a:b) shifted left."""
     return X(a.f, a.f.intrinsic("fshl", a.type, [a.v, b.v, shift.v]))

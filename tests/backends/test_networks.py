@@ -161,6 +161,33 @@ def test_sorts_in_a_loop() -> None:
     np.testing.assert_array_equal(again, x)
 
 
+@weft.jit
+def in_branches(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    value = tl.load(x + i)
+    if n > 3:
+        value = tl.sort(value)
+        other = tl.gather(value, (i * 7) % N, 0)
+    else:
+        other = tl.sort(value, descending=True)
+    done = 0
+    while done < n:
+        other = tl.sort(other ^ done) + value
+        done += 1
+    tl.store(out + i, other)
+
+
+@pytest.mark.parametrize("n", [0, 2, 5])
+def test_sorts_in_branches(n: int) -> None:
+    x, out = RNG.integers(-99, 99, 64).astype(np.int32), np.zeros(64, np.int32)
+    in_branches[(1,)](x, out, n, 64)
+    value = np.sort(x) if n > 3 else x
+    other = value[np.arange(64) * 7 % 64] if n > 3 else np.sort(x)[::-1]
+    for done in range(n):
+        other = np.sort(other ^ done) + value
+    np.testing.assert_array_equal(out, other)
+
+
 def test_a_sort_takes_its_input_before_a_store() -> None:
     """The source is loaded before the store that comes before the exchanges are done."""
 

@@ -421,10 +421,9 @@ def scaling() -> Iterator[Row]:
 
 
 def python_threads() -> Iterator[Row]:
-    """Calls from several Python threads at once, each with arrays of its own, beside calls from one."""
-    count = 4
+    """Calls from several Python threads at once, each with arrays of its own, and what one of them does alone."""
     x = torch.randn(100_000)
-    outs = [torch.empty_like(x) for _ in range(count)]
+    outs = [torch.empty_like(x) for _ in range(4)]
     grid = (weft.cdiv(x.numel(), 1024),)
 
     def ours(out: torch.Tensor) -> object:
@@ -433,12 +432,17 @@ def python_threads() -> Iterator[Row]:
     def theirs(out: torch.Tensor) -> object:
         return torch._C._nn.gelu(x, out=out)
 
-    rates = [small_problems.calls_per_second(work, outs) for work in (ours, theirs)]
-    note = f"{rates[0]:,.0f} calls a second from {count} threads, against {rates[1]:,.0f}"
-    yield Row(
-        f"gelu of 100,000 from {count} threads", 1.0, "1.5x", rates[0] / rates[1], "x", 1 / rates[0], 1 / rates[1],
-        note=note,
-    )  # fmt: skip
+    alone = [small_problems.calls_per_second(work, outs[:1]) for work in (ours, theirs)]
+    for count in (2, 4):
+        rates = [small_problems.calls_per_second(work, outs[:count]) for work in (ours, theirs)]
+        note = (
+            f"{rates[0]:,.0f} calls a second ({alone[0]:,.0f} from one thread), "
+            f"against {rates[1]:,.0f} ({alone[1]:,.0f})"
+        )
+        yield Row(
+            f"gelu of 100,000 from {count} threads", 1.0, "1.5x", rates[0] / rates[1], "x", 1 / rates[0],
+            1 / rates[1], note=note,
+        )  # fmt: skip
 
 
 def small() -> Iterator[Row]:

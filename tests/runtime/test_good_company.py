@@ -181,6 +181,17 @@ def test_what_pays() -> None:
 
 
 @pytest.mark.usefixtures("costs")
+def test_who_launches_at_the_same_time_has_a_core() -> None:
+    record = Record(0, 0)
+    record.ns = 1e6
+    some = []
+    for callers in (0, 1, 3, 14, 15, 40):
+        ENGINE.words[ENGINE.CALLERS] = callers
+        some.append(wanted(record, 1000))
+    assert some == [15, 14, 12, 1, 0, 0]
+
+
+@pytest.mark.usefixtures("costs")
 def test_in_a_burst_a_worker_is_woken_for_less() -> None:
     record = Record(0, 0)
     record.ns = 100.0
@@ -283,6 +294,7 @@ def test_callers_at_once_share_the_workers() -> None:
     for thread in threads:
         thread.join(timeout=60)
     assert all((out == 30).all() for out in outs)
+    assert ENGINE.words[ENGINE.CALLERS] == 0
 
 
 def test_a_launch_takes_the_workers_when_another_is_done_with_them() -> None:

@@ -14,6 +14,8 @@ pays:
     in a burst (the caller ended another launch less than BURST_NS ago) workers are woken for less, since they will be
                awake for the next launch: when what was lost without them comes to TELL (DEBT)
 
+Who launches at the same time (CALLERS) has a core each: so many fewer workers are wanted.
+
 WAKE, TELL and HOT are this machine's (`waking`), or what is usual, until they are known. A program's cost is what the
 caller measures of its own part, so that waiting and waking are not in it; one measurement out of proportion (the system
 had something else to do) counts little.
@@ -29,7 +31,7 @@ from .places import give
 class Engine:
     """Words that all launches of a process look at."""
 
-    THREADS, POOL, WAKE, TELL, HOT, LAST, DEBT = range(7)  # DEBT is a double
+    THREADS, POOL, WAKE, TELL, HOT, LAST, DEBT, CALLERS = range(8)  # DEBT is a double
 
     def __init__(self) -> None:
         self.words = (ctypes.c_int64 * 8)()

@@ -25,7 +25,7 @@ QUICK_NS = 3_000
 """Work below this is the caller's, whatever the workers do; it is measured each `SAMPLED`th time."""
 SAMPLED = 16
 SLICE_NS = 100_000
-"""What a launch runs alone before it looks again whether another one still has the workers."""
+"""What a launch runs alone, beside those of other threads, before it asks again how many workers there are for it."""
 BURST_NS = 50_000
 LOOK_NS = 10_000_000
 """For how long workers may run where they were told to: then it is asked again which cores the process may use."""
@@ -46,7 +46,7 @@ declare i64 @llvm.smax.i64(i64, i64)
 def engine_ir(core: str) -> str:
     """All functions; `core` is the function that tells the core of its caller, or nothing."""
     asked = _LOOK_AGAIN, _ASLEEP, _MORE, _AWAKE, _wanted(), _ready(core)
-    run = _together(), _PARTS, _measured(), _note(), _try(), _alone(), _grid()
+    run = _together(), _PARTS, _measured(), _note(), _try(), _alone(), _slice(), _grid()
     return "\n".join((_DECLARED, *asked, *run))
 
 
@@ -86,9 +86,15 @@ weigh:
   %quick = fcmp olt double %work, {_double(QUICK_NS)}
   br i1 %quick, label %none, label %much
 much:
-  %t1 = sub i64 %threads, 1
+  %callers.now = load atomic i64, ptr {_word(Engine.CALLERS)} monotonic, align 8
+  %callers = call i64 @llvm.smax.i64(i64 %callers.now, i64 0)
+  %t0 = sub i64 %threads, %callers
+  %t1 = sub i64 %t0, 1
   %l1 = sub i64 %left, 1
   %most = call i64 @llvm.smin.i64(i64 %t1, i64 %l1)
+  %taken = icmp slt i64 %most, 1
+  br i1 %taken, label %none, label %cores
+cores:
   %wake.i = load i64, ptr {_word(Engine.WAKE)}
   %tell.i = load i64, ptr {_word(Engine.TELL)}
   %wake = sitofp i64 %wake.i to double
@@ -101,7 +107,7 @@ asleep:
   %w2 = call i64 @weft_asleep(double %work, double %wake, double %tell, i64 %most)
   br label %awake
 awake:
-  %cold = phi i64 [ 0, %much ], [ %w2, %asleep ]
+  %cold = phi i64 [ 0, %cores ], [ %w2, %asleep ]
   %hot.i = load i64, ptr {_word(Engine.HOT)}
   %hot = sitofp i64 %hot.i to double
   %twice.hot = fmul double %hot, 2.0
@@ -489,8 +495,34 @@ note:
 """
 
 
+def _slice() -> str:
+    """Run some programs of a grid on this thread; gives how many are left."""
+    return f"""define i64 @weft_slice(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %count) {{
+  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
+  %fn = load ptr, ptr %fn.p
+  %chunk.p = getelementptr i64, ptr %state, i64 2
+  store i64 %count, ptr %chunk.p
+  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
+  %at = load i64, ptr %state
+  %total.p = getelementptr i64, ptr %state, i64 1
+  %total = load i64, ptr %total.p
+  %left = sub i64 %total, %at
+  ret i64 %left
+}}
+
+define i64 @weft_wanted_beside(ptr %record, i64 %left) {{
+  %callers = atomicrmw sub ptr {_word(Engine.CALLERS)}, i64 1 monotonic
+  %wanted = call i64 @weft_wanted(ptr %record, i64 %left)
+  %again = atomicrmw add ptr {_word(Engine.CALLERS)}, i64 1 monotonic
+  ret i64 %wanted
+}}
+"""
+
+
 def _grid() -> str:
-    """Run a grid, with workers if that is wanted; alone as long as they are at another thread's launch."""
+    """Run a grid, with workers if that is wanted; beside the launches of other threads in slices on this one, and after
+    each it is asked again how many workers there are for it.
+    """
     return f"""define i32 @weft_grid(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted) {{
 entry:
   %ns.p = getelementptr i64, ptr %record, i64 {Record.NS}
@@ -516,43 +548,47 @@ known:
   %cut.first = call i64 @llvm.smin.i64(i64 %longest.i, i64 {FIRST_CHUNK})
   %unsure = icmp eq i64 %count, 0
   %cut = select i1 %unsure, i64 %cut.first, i64 %longest.i
-  %helped = icmp sgt i64 %wanted, 0
-  br i1 %helped, label %together, label %serial
-together:
-  %some = phi i64 [ %left, %known ], [ %less, %go.on ]
-  %others = sub i64 %some, 1
-  %count.w = call i64 @llvm.smin.i64(i64 %wanted, i64 %others)
-  %done = call i1 @weft_together(
-    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %count.w, i64 %some, double %ns, i64 %cut)
-  br i1 %done, label %over, label %busy
-busy:
   %slice.f = fdiv double {_double(SLICE_NS)}, %ns
   %slice.i = fptosi double %slice.f to i64
   %slice = call i64 @weft_within(i64 %slice.i, i64 %cut)
   %twice = mul i64 %slice, 2
+  %left.f = sitofp i64 %left to double
+  %work = fmul double %ns, %left.f
+  %quick = fcmp olt double %work, {_double(QUICK_NS)}
+  br i1 %quick, label %serial, label %enter
+enter:
+  %callers = atomicrmw add ptr {_word(Engine.CALLERS)}, i64 1 monotonic
+  %first = icmp slt i64 %callers, 1
+  br label %ask
+ask:
+  %some = phi i64 [ %left, %enter ], [ %less, %beside ]
+  %hands = phi i64 [ %wanted, %enter ], [ %more, %beside ]
+  %helped = icmp sgt i64 %hands, 0
+  br i1 %helped, label %together, label %alone
+together:
+  %done = call i1 @weft_together(
+    ptr %record, ptr %args, ptr %state, ptr %mine, i64 %hands, i64 %some, double %ns, i64 %cut)
+  br i1 %done, label %over, label %busy
+alone:
+  br i1 %first, label %rest, label %busy
+busy:
   %long = icmp sgt i64 %some, %twice
-  br i1 %long, label %piece, label %serial
+  br i1 %long, label %piece, label %rest
 piece:
-  %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
-  %fn = load ptr, ptr %fn.p
-  %chunk.p = getelementptr i64, ptr %state, i64 2
-  store i64 %slice, ptr %chunk.p
-  %ran = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
-  %at = load i64, ptr %state
-  %less = sub i64 %total, %at
-  %more = icmp sgt i64 %less, 1
-  br i1 %more, label %go.on, label %last
-go.on:
-  br label %together
-last:
-  %one = icmp eq i64 %less, 1
-  br i1 %one, label %serial, label %over
-serial:
-  %rest = phi i64 [ %left, %known ], [ %some, %busy ], [ 1, %last ]
-  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %rest, double %ns, i64 %cut)
+  %less = call i64 @weft_slice(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %slice)
+  %on = icmp sgt i64 %less, 0
+  br i1 %on, label %beside, label %over
+beside:
+  %more = call i64 @weft_wanted_beside(ptr %record, i64 %less)
+  br label %ask
+rest:
+  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %some, double %ns, i64 %cut)
   br label %over
 over:
+  %remaining = atomicrmw sub ptr {_word(Engine.CALLERS)}, i64 1 monotonic
+  ret i32 0
+serial:
+  call void @weft_alone(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %left, double %ns, i64 %cut)
   ret i32 0
 }}
 """

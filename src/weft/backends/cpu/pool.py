@@ -327,6 +327,7 @@ def _after_fork() -> None:
     """In the child of a fork there are no workers, and locks may be in any state: begin anew."""
     global _pool_lock
     _retire()
+    ENGINE.words[ENGINE.CALLERS] = 0
     _pool_lock = threading.Lock()
     native.after_fork()
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, host, keeping, native, pool, pool_layout, pool_text, waking
+from weft.backends.cpu import driver, host, keeping, native, native_code, places, pool, pool_layout, pool_text, waking
 from weft.backends.cpu.engine import ENGINE, Record
 
 from .test_driver import NUMBERED, build
@@ -178,6 +178,38 @@ def test_what_pays() -> None:
     assert some == [2, 5, 10, 15], "some workers where all are too many"
     record.ns = 1e6
     assert wanted(record, 3) == 2, "no more workers than programs"
+
+
+GRIDS = [
+    (2, 98, 1e2, 10),
+    (16, 98, 1e2, 10),
+    (16, 16, 5e7, 0),
+    (7, 1000, 1e4, 0),
+    (16, 17, 1e2, 10),
+    (64, 5000, 1e6, 0),
+]
+"""Threads, programs, nanoseconds of each, and how many the caller runs until the others begin."""
+
+
+@pytest.mark.usefixtures("costs")
+def test_parts_of_a_grid() -> None:
+    """They follow each other, and differ by one program; the caller's is longer by what the others come later."""
+    text = native_code.text(native.native().signals)
+    keep, (address,) = places.load_native(*places.made("parts", text), ["weft_parts"])
+    word, pointer = ctypes.c_int64, ctypes.c_void_p
+    divide = ctypes.CFUNCTYPE(word, pointer, pointer, word, word, ctypes.c_double, word)(address)
+    words = (word * (pool_layout.LINE // 8 * 64))()
+    for parts, left, each, lead in GRIDS:
+        state = (word * 3)(5, 5 + left, 0)
+        divide(ctypes.addressof(words), ctypes.addressof(state), parts, left, each, 1 << 40)
+        rows = [words[pool_layout.LINE // 8 * k :][:4] for k in range(parts)]
+        assert [row[0] for row in rows] == [5, *(row[1] for row in rows[:-1])]
+        assert rows[-1][1] == 5 + left
+        sizes = [row[1] - row[0] for row in rows]
+        assert max(sizes[1:]) - min(sizes[1:]) <= 1 <= min(sizes)
+        assert abs(sizes[0] - lead - min(sizes[1:])) <= 1 or max(sizes[1:]) == 1, (parts, left, sizes)
+        assert all(1 <= row[3] for row in rows)
+    del keep
 
 
 @pytest.mark.usefixtures("costs")

@@ -233,3 +233,22 @@ def test_a_load_between_two_stores_to_one_place(step: int) -> None:
     put_back[(2,)](memory, out, step, 1000, 64)
     np.testing.assert_array_equal(memory, np.arange(384))
     np.testing.assert_array_equal(out, [np.arange(64) * step + 1, np.arange(64) * step + 193])
+
+
+@weft.jit
+def counted_rows(memory, out, wide, step, R: tl.constexpr, C: tl.constexpr):
+    row = tl.arange(0, R)[:, None] * step
+    before = tl.load(memory + row)
+    tl.store(memory + row, before + 1)
+    tl.store(out + tl.arange(0, R)[:, None], tl.reshape(before, [R, 1]) + 0)
+    tl.store(wide + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :], before + tl.arange(0, C)[None, :])
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_one_for_many_neighbours_is_what_was_there_before_it_was_stored_over(rows: int) -> None:
+    memory, out, wide = np.arange(rows * 3, dtype=np.int32), np.zeros(rows, np.int32), np.zeros((rows, 32), np.int32)
+    counted_rows[(1,)](memory, out, wide, 3, R=rows, C=32)
+    before = np.arange(rows) * 3
+    np.testing.assert_array_equal(memory[::3], before + 1)
+    np.testing.assert_array_equal(out, before)
+    np.testing.assert_array_equal(wide, before[:, None] + np.arange(32))

@@ -404,6 +404,13 @@ class Scheduler:
                     return load.result, "a store before it is used may overwrite it"
         return None
 
+    def _overwritten(self, value: Value, coords: Coords, roots: list[Root]) -> bool:
+        """Whether a nest of these roots may write over what a value is loaded from: it is not loaded again then."""
+        walked = self.analysis().walk([(value, coords)])
+        loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
+        writers = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
+        return any(self.aliases.may_meet(load.args[0], w.args[0], False) for load in loads for w in writers)
+
     def _side_writes(
         self,
         roots: list[Root],
@@ -426,7 +433,8 @@ class Scheduler:
             if not self.costs.worth_keeping(value) or not self.needed_later(value, done, written, answers):
                 continue
             cheap = value.elem[0] == "i" and self.costs.of(value) <= ONE_FOR_MANY
-            if cheap and not {0, 1, 2, 3} & analysis.steps(value, coords).keys():
+            spread = cheap and not {0, 1, 2, 3} & analysis.steps(value, coords).keys()
+            if spread and not self._overwritten(value, coords, roots):
                 continue  # one element for all of a vector: read back, it would be taken for many
             self.tell_kept(value, "it is used again later, and costs more to compute than to read")
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)

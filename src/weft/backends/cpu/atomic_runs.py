@@ -58,10 +58,10 @@ def change_runs(
     pointer: Pointer,
     operands: tuple[Value, Value | None],
     count: int,
-    one_by_one: Callable[[], None],
+    one: Callable[[Value, Value], None],
 ) -> None:
     """Change memory by values under a mask (if there is one), `count` elements at a time; where their address is not
-    aligned for that, do it another way.
+    aligned for that, change `one` place for one lane after the other.
     """
     value, mask = operands
     offset: Form = pointer.offset
@@ -80,7 +80,8 @@ def change_runs(
         return []
 
     def apart() -> list[Value]:
-        one_by_one()
+        with f.loop(const(I64, 0), const(I64, value.type.lanes), const(I64, 1), at_least_once=True) as lane:
+            one(f.gep(value.type, start, lane), lane)
         return []
 
     f.if_else(aligned, together, apart)

@@ -159,18 +159,14 @@ class AtomicRoot(_Operation):
             self.together = run_length(f, pointer, type, lanes)
 
         def write() -> None:
-            if self.together == 1 or combine is None:
-                one_by_one()
+            if self.together > 1 and combine is not None:
+                mask = values[1] if len(values) > 1 and values[1].name != "splat (i1 true)" else None
+                change_runs(f, combine, _order(op), pointer, (values[0], mask), self.together, one)
                 return
-            mask = values[1] if len(values) > 1 and values[1].name != "splat (i1 true)" else None
-            change_runs(f, combine, _order(op), pointer, (values[0], mask), self.together, one_by_one)
-
-        def one_by_one() -> None:
             olds: list[Reg] = []
             for lane in range(max(1, lanes)):
                 address = f.extract(addresses, lane) if lanes else addresses
-                args = [f.extract(v, lane) if lanes else v for v in values]
-                olds.append(atomic(f, op, address, args))
+                olds.append(atomic(f, op, address, [f.extract(v, lane) if lanes else v for v in values]))
             if slot is not None:
                 form: Form
                 if lanes:
@@ -181,6 +177,9 @@ class AtomicRoot(_Operation):
                 else:
                     form = Uniform(olds[0])
                 access.store_lanes(f, type, slot, lanes, form, None)
+
+        def one(address: Reg, lane: Reg) -> None:
+            atomic(f, op, address, [f.extract(v, lane) for v in values])
 
         return write
 

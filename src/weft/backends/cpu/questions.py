@@ -142,6 +142,8 @@ class Analysis:
                 return dict.fromkeys(self.deps(value, coords))
             (_, _), (divisor, at) = operands_at(op, value, coords)
             alignment = self.align(divisor, at, ())
+            if alignment > 1 and (constant_int(op.args[1]) or 0) >= 64:
+                alignment = max(alignment, 16)  # most vectors lie within one row: see versions.py
             if name in QUOTIENTS:
                 return {k: None for k, s in parts[0].items() if s is None or abs(s) >= alignment}
             # most likely a wrap around the end of an array, which few tiles reach: see versions.py

@@ -252,3 +252,17 @@ def test_one_for_many_neighbours_is_what_was_there_before_it_was_stored_over(row
     np.testing.assert_array_equal(memory[::3], before + 1)
     np.testing.assert_array_equal(out, before)
     np.testing.assert_array_equal(wide, before[:, None] + np.arange(32))
+
+
+@weft.jit
+def two_places(out, step, first):
+    i = tl.arange(100, 102)
+    counted = tl.gather((i + 3).to(tl.int1), i & 1, 0)
+    tl.store(out + tl.arange(0, 8), tl.histogram(tl.arange(0, 2) * step + first, 8, mask=counted))
+
+
+@pytest.mark.parametrize(("step", "first"), [(3, 16), (3, 2), (0, 7), (1, 7)])
+def test_a_histogram_of_two(step: int, first: int) -> None:
+    out = np.full(8, -1, np.int32)
+    two_places[(1,)](out, step, first)
+    np.testing.assert_array_equal(out, [int(first == b) + int(first + step == b) for b in range(8)])

@@ -325,9 +325,30 @@ def test_tensors(watched: Watched) -> None:
         assert torch.equal(out, odd.float() + 4)
     with pytest.raises(LaunchError):
         watched.kernel[(1,)](torch.empty(64, device="meta"), out, 64, 1.0)
+    with pytest.raises(LaunchError, match="negative bit"):
+        watched.kernel[(1,)](torch._neg_view(x), out, 64, 1.0)
     copy = torch._lazy_clone(x)
     assert watched.is_native(x, copy, 64, 1.0)
     assert torch.equal(copy, torch.arange(64.0) + 4) and torch.equal(x, torch.arange(64.0)), "a copy is made in time"
+
+
+def test_negatives_of_tensors_are_refused_at_every_launch() -> None:
+    """The views that conjugates have imaginary parts by: the bit is asked before the launch is native, and after it."""
+    torch = pytest.importorskip("torch")
+    x, out = torch.arange(64.0), torch.zeros(64)
+    negative = torch.complex(torch.zeros(64), x).conj().imag
+    assert negative.is_neg()
+
+    @weft.jit
+    def double(x, out, stride, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out + i, 2 * tl.load(x + i * stride))
+
+    for _ in range(40):
+        double[(1,)](x, out, 1, 64)
+        assert torch.equal(out, 2 * x)
+        with pytest.raises(LaunchError, match="negative bit"):
+            double[(1,)](negative, out, 2, 64)
 
 
 def test_many_threads_launch_at_once(watched: Watched) -> None:

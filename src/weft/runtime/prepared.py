@@ -173,7 +173,7 @@ class _Writer:
             row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if number in self._stored else 0)
         elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
             describe, size = _describer(cls), value.element_size()
-            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe)
+            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe, high=self._keep(cls.is_neg))
         else:
             raise _NoPlan
         row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size

@@ -65,7 +65,8 @@ class Check:
 
 class Kind:
     """What an argument has to be: the object WANT or its equal; an int from LOW to HIGH that is not ELEMENT; a float,
-    of ELEMENT bits; a bool; an array of NumPy; a tensor, which the function LOW describes.
+    of ELEMENT bits; a bool; an array of NumPy; a tensor, which the function LOW describes, and
+    which the method HIGH does not call the negative of what its memory has.
     """
 
     SAME, INT, FLOAT, BOOL, ARRAY, TENSOR = range(6)

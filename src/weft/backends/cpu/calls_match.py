@@ -194,6 +194,10 @@ def _check_array(
     failed = f.new_label("untold")
     described = w.call_at(w.word(row, Check.LOW, PTR), I32, x, told)
     w.unless(w.eq(described, const(I32, 0)), failed)
+    negative = w.call("PyObject_CallOneArg", PTR, w.word(row, Check.HIGH, PTR), x)
+    w.if_(w.is_null(negative), failed)
+    w.do("Py_DecRef", negative)
+    w.unless(w.eq(negative, object_at(False)), "no")  # its memory has the negatives of its elements
     w.unless(w.eq(w.field(told, 8, I32), const(I32, 1)), "no")  # in the host's memory
     element = f.cast("zext", w.field(told, 20, I32), I64)
     w.unless(w.eq(element, w.word(row, Check.ELEMENT)), "no")

@@ -219,3 +219,20 @@ def test_carried_tiles_lie_as_what_is_loaded(shape: tuple[int, int], processor: 
     assert "masked.gather" not in kernel.asm["llir"] and "masked.scatter" not in kernel.asm["llir"]
     tile, sums_of_rows = 4 * shape[0] * shape[1], max(64, 4 * shape[0])
     assert kernel.metadata.scratch_bytes == tile + sums_of_rows  # one copy of each
+
+
+@weft.jit
+def sometimes_adds(out, n, c):
+    acc = tl.zeros([256], tl.float32)
+    for _ in range(0, n, 2):
+        acc = acc * 2 + 1
+        if c > 3:
+            tl.atomic_add(out + 1, 1.0)
+    tl.store(out, tl.sum(acc, 0))
+
+
+def test_a_loop_with_a_branch_of_one_side_stays_where_it_is() -> None:
+    """Found by the fuzzer (seed 2895214286552, AVX2): a side without operations has no block."""
+    out = np.zeros(2, np.float32)
+    sometimes_adds[(1,)](out, 6, 5)
+    assert out.tolist() == [1792, 3]

@@ -184,10 +184,10 @@ def _body(op: Op, lazy: Lazy) -> list[Op] | None:
     for inner in block.ops[:-1]:
         inside.append(inner)
         if inner.name == "scf.if":
-            sides = [o for region in inner.regions for o in region[0].ops[:-1]]
             plain = len(inner.regions) == 2 and all(len(region) == 1 for region in inner.regions)
             if not plain or not all(r.is_tile and r.elem != "ptr" for r in inner.results):
                 return None
+            sides = [o for region in inner.regions for o in region[0].ops[:-1]]
             if not all(_harmless(o, lazy) and o.name != "tt.load" and o.name not in DIVISIONS for o in sides):
                 return None
             inside += sides

@@ -46,6 +46,8 @@ WORDS = {
     "minnum": "minimum", "maximum": "maxnum", "acquire": "monotonic", "release": "monotonic", "fptosi": "fptoui",
 }  # fmt: skip
 """Names of LLVM's that are easily taken for one another."""
+SAYS_NOTHING = frozenset({"strict", "slots", "frozen", "kw_only"})
+"""Keywords of `zip` and `dataclass` that check what is so anyway, or save memory."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,8 @@ def _reached(tree: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.keyword) and node.arg in SAYS_NOTHING:
             continue
         yield node
         children: list[ast.AST] = list(ast.iter_child_nodes(node))

@@ -5,21 +5,25 @@
     cd tests && python -m mutants.run --list                         # which they are
 
 First the suite must pass in a copy without a fault. Then each fault meets the tests of its room, stopped at the first
-failure; only those that survive meet the whole suite. What is done stands in `OUT/results.jsonl`, a line for each
-fault, and is not done again: the run goes on where it stopped. A test that takes ten times as long as it should is a
-failure too.
+failure, as many faults at once as there are jobs; only those that survive meet the rest of the suite, one after the
+other, each with as many processes. What is done stands in `OUT/results.jsonl`, a line for each fault and stage, and is
+not done again: the run goes on where it stopped. A test that takes ten times as long as it should is a failure too.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,23 +40,30 @@ BY_RULE = 60
 ROOM_SECONDS, SUITE_SECONDS = 900, 2400
 
 NEAR: dict[str, tuple[str, ...]] = {
-    "analysis": ("tests/analysis", "tests/passes", "tests/lower", "tests/test_kernels.py"),
+    "analysis": (
+        "tests/analysis",
+        "tests/remarks",
+        "tests/digests",
+        "tests/passes",
+        "tests/lower",
+        "tests/test_kernels.py",
+    ),
     "base": ("tests/base", "tests/frontend", "tests/runtime"),
-    "backends/cpu": ("tests/test_kernels.py", "tests/fuzz", "tests/backends"),
-    "backends/llvm": ("tests/vecmath", "tests/test_kernels.py", "tests/backends"),
-    "backends": ("tests/assembler", "tests/backends", "tests/ptx"),
+    "backends/cpu": ("tests/digests", "tests/test_kernels.py", "tests/fuzz", "tests/backends", "tests/runtime"),
+    "backends/llvm": ("tests/digests", "tests/language", "tests/vecmath", "tests/test_kernels.py", "tests/backends"),
+    "backends": ("tests/digests", "tests/assembler", "tests/ptx", "tests/backends", "tests/gluon"),
     "compat": ("tests/compat",),
     "compiler": ("tests/runtime", "tests/backends"),
-    "frontend": ("tests/frontend", "tests/language", "tests/test_kernels.py"),
+    "frontend": ("tests/frontend", "tests/language", "tests/ops", "tests/test_kernels.py"),
     "gluon": ("tests/gluon", "tests/hopper"),
-    "ir": ("tests/ir", "tests/passes", "tests/test_ttir.py"),
-    "language": ("tests/language", "tests/frontend", "tests/test_kernels.py"),
-    "layouts": ("tests/layouts", "src/weft/layouts", "tests/lower"),
-    "lower": ("tests/lower", "tests/gluon", "tests/ptx"),
-    "machines": ("tests/machines", "tests/lower", "tests/sim"),
-    "passes": ("tests/passes", "tests/lower", "tests/test_kernels.py"),
+    "ir": ("tests/ir", "tests/malformed", "tests/digests", "tests/passes", "tests/test_ttir.py"),
+    "language": ("tests/language", "tests/frontend", "tests/digests", "tests/test_kernels.py", "tests/fuzz"),
+    "layouts": ("tests/layouts", "src/weft/layouts", "tests/digests", "tests/lower", "tests/gluon"),
+    "lower": ("tests/digests", "tests/language", "tests/lower", "tests/ptx", "tests/hopper", "tests/gluon"),
+    "machines": ("tests/digests", "tests/machines", "tests/lower", "tests/sim"),
+    "passes": ("tests/digests", "tests/remarks", "tests/passes", "tests/lower", "tests/test_kernels.py"),
     "runtime": ("tests/runtime", "tests/compat"),
-    "ops": ("tests/ops", "tests/analysis"),
+    "ops": ("tests/ops", "tests/analysis", "tests/language"),
     "sim": ("tests/sim", "tests/ptx", "tests/lower"),
     "targets": ("tests/targets", "tests/sim", "tests/backends"),
     "view": ("tests/view",),
@@ -80,7 +91,7 @@ class Result:
     killed_by: str
     """The first test that failed; empty where none did."""
     stage: str
-    """`room`, `suite`, or `survived`."""
+    """Of what tests: `room` or `suite`."""
     seconds: float
 
 
@@ -96,49 +107,96 @@ class Tree:
             elif source.exists():
                 shutil.copy(source, folder / name)
 
-    def judged(self, mutant: Mutant, near: bool) -> Result:
-        """Run the tests with the fault in place; with `near`, those of its room alone."""
+    def in_room(self, mutant: Mutant) -> Result:
+        """Run the tests of the room with the fault in place."""
+        return self._judged(mutant, "room", room_of(mutant.path), ROOM_SECONDS)
+
+    def in_suite(self, mutant: Mutant, processes: int) -> Result:
+        """Run all other tests with the fault in place."""
+        others = [f"--ignore={name}" for name in room_of(mutant.path)]
+        return self._judged(mutant, "suite", (*others, "-n", str(processes)), SUITE_SECONDS)
+
+    def _judged(self, mutant: Mutant, stage: str, tests: Sequence[str], seconds: float) -> Result:
         path = self.folder / mutant.path
         source = path.read_text(encoding="utf-8")
         path.write_text(mutant.applied(source), encoding="utf-8")
         start = time.monotonic()
         try:
-            killed_by, stage = self.failure(room_of(mutant.path), ROOM_SECONDS), "room"
-            if not killed_by and not near:
-                killed_by, stage = self.failure((), SUITE_SECONDS), "suite"
+            killed_by = self.failure(tests, seconds)
         finally:
             path.write_text(source, encoding="utf-8")
-        taken = time.monotonic() - start
-        where = (mutant.name, mutant.path, mutant.line, mutant.rule)
-        return Result(*where, killed_by, stage if killed_by else "survived", round(taken, 1))
+        taken = round(time.monotonic() - start, 1)
+        return Result(mutant.name, mutant.path, mutant.line, mutant.rule, killed_by, stage, taken)
 
-    def failure(self, tests: tuple[str, ...], seconds: float) -> str:
+    def failure(self, tests: Sequence[str], seconds: float) -> str:
         """The first test that fails, "" if none does. The faulty tree is the one that is imported."""
         own = [str(self.folder / name) for name in ("src", "tests")]
         paths = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
         with tempfile.TemporaryDirectory(prefix="weft-cache-") as cache:
             environment = {**os.environ, "PYTHONPATH": paths, "WEFT_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": "1"}
             command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, text=True, start_new_session=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
             try:
-                done = subprocess.run(
-                    command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=seconds
-                )
+                lines = process.communicate(timeout=seconds)[0].splitlines()
             except subprocess.TimeoutExpired:
                 return f"no end within {seconds} s"
-        if done.returncode == 0:
+            finally:  # workers of the tests, too
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode == 0:
             return ""
-        lines = (done.stdout + done.stderr).splitlines()
         failed = [line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]
-        return failed[0] if failed else f"status {done.returncode}: {lines[-1] if lines else ''}"
+        return failed[0] if failed else f"status {process.returncode}: {lines[-1] if lines else ''}"
 
 
-def failure_without_fault(out: Path) -> str:
+class Record:
+    """What is known of each fault of this tree, in a file that a later run goes on with."""
+
+    def __init__(self, path: Path, mutants: Sequence[Mutant]) -> None:
+        self.path = path
+        self.mutants = mutants
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        known = {(r.name, r.path, r.line, r.rule): r for r in (Result(**json.loads(line)) for line in lines)}
+        keys = {m.name: (m.name, m.path, m.line, m.rule) for m in mutants}
+        self.results = {name: known[key] for name, key in keys.items() if key in known}
+
+    def add(self, mutant: Mutant, result: Result) -> None:
+        """Keep a result, and print it."""
+        self.results[mutant.name] = result
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+        end = result.killed_by or "not noticed"
+        print(f"{result.stage:<6}{result.seconds:>7.1f} s  {mutant.told()}  {end}", flush=True)
+
+    def left(self, stage: str) -> list[Mutant]:
+        """Which faults have still to meet the tests of a stage."""
+        if stage == "room":
+            return [m for m in self.mutants if m.name not in self.results]
+        return [m for m in self.mutants if (r := self.results.get(m.name)) and r.stage == "room" and not r.killed_by]
+
+    def told(self) -> str:
+        """The score, and what survived."""
+        results = [self.results[m.name] for m in self.mutants if m.name in self.results]
+        killed = [r for r in results if r.killed_by]
+        survived = [r for r in results if r.stage == "suite" and not r.killed_by]
+        near = sum(r.stage == "room" for r in killed)
+        done = len(killed) + len(survived)
+        score = f"{len(killed)} of {done} faults are noticed ({100 * len(killed) / max(1, done):.1f} %)"
+        lines = [f"{score}, {near} of them by the tests of their room; {len(self.mutants) - done} are still to be run"]
+        return "\n".join(lines + [f"survived: {r.name}: {r.path}:{r.line}: {r.rule}" for r in survived])
+
+
+def failure_without_fault(out: Path, processes: int) -> str:
     """The first test that fails in a copy without a fault; what passed once is not run again."""
     passed = out / "passes-without-a-fault"
     if passed.exists():
         return ""
     with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
-        failure = Tree(Path(folder)).failure((), SUITE_SECONDS)
+        failure = Tree(Path(folder)).failure(("-n", str(processes)), SUITE_SECONDS)
     if not failure:
         passed.touch()
     return failure
@@ -152,16 +210,6 @@ def chosen(only: str) -> list[Mutant]:
     return [m for m in every if not only or m.name == only]
 
 
-def told(results: list[Result], all_of_them: int) -> str:
-    """The score, and what survived."""
-    killed = sum(bool(r.killed_by) for r in results)
-    near = sum(r.stage == "room" for r in results)
-    score = f"{killed} of {len(results)} faults are noticed ({100 * killed / max(1, len(results)):.1f} %)"
-    lines = [f"{score}, {near} of them by the tests of their room; {all_of_them - len(results)} are still to be run"]
-    lines += [f"survived: {r.name}: {r.path}:{r.line}: {r.rule}" for r in results if not r.killed_by]
-    return "\n".join(lines)
-
-
 def main() -> int:
     """Run what is left to run, and print the score."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,7 +217,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="the name of one fault")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no fault after so long")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--near", action="store_true", help="only the tests of each room; what survives is not kept")
+    parser.add_argument("--near", action="store_true", help="only the tests of each room")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
     options = parser.parse_args()
     mutants = chosen(options.only)
@@ -177,32 +225,31 @@ def main() -> int:
         print("\n".join(m.told() for m in mutants))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    record = options.out / "results.jsonl"
-    lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
-    results = {r.name: r for r in (Result(**json.loads(line)) for line in lines)}
-    left = [m for m in mutants if m.name not in results]
-    if not options.near and (failure := failure_without_fault(options.out)):
+    begun, end = time.monotonic(), time.monotonic() + options.seconds
+    record = Record(options.out / "results.jsonl", mutants)
+    if not options.near and (failure := failure_without_fault(options.out, options.jobs)):
         print(f"without any fault the suite fails, so that nothing can be said of faults: {failure}")
         return 1
-    end = time.monotonic() + options.seconds
+    waiting = deque(record.left("room"))
 
-    def judge(slot: int) -> None:
+    def rooms() -> None:
         with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
             tree = Tree(Path(folder))
-            for mutant in left[slot :: options.jobs]:
-                if time.monotonic() > end:
-                    return
-                result = tree.judged(mutant, options.near)
-                results[mutant.name] = result
-                if result.killed_by or not options.near:
-                    with record.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(result)) + "\n")
-                print(f"{result.stage:<9}{result.seconds:>7.1f} s  {mutant.told()}  {result.killed_by}", flush=True)
+            while waiting and time.monotonic() < end:
+                mutant = waiting.popleft()
+                record.add(mutant, tree.in_room(mutant))
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        for running in [pool.submit(judge, slot) for slot in range(options.jobs)]:
+        for running in [pool.submit(rooms) for _ in range(options.jobs)]:
             running.result()
-    print(told([results[m.name] for m in mutants if m.name in results], len(mutants)), flush=True)
+    if not options.near:
+        with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
+            tree = Tree(Path(folder))
+            for mutant in record.left("suite"):
+                if time.monotonic() < end:
+                    record.add(mutant, tree.in_suite(mutant, options.jobs))
+    print(record.told())
+    print(f"this run took {(time.monotonic() - begun) / 60:.0f} minutes with {options.jobs} processes", flush=True)
     return 0
 
 

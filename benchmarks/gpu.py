@@ -26,8 +26,7 @@ import torch
 import triton
 import triton.language
 from triton.experimental import gluon as their_gluon
-from triton.experimental.gluon.language.nvidia import ampere as their_ampere
-from triton.experimental.gluon.language.nvidia import hopper as their_hopper
+from triton.experimental.gluon.language.nvidia import ampere as their_ampere, hopper as their_hopper
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TheirDescriptor
 
 import gpu_cold
@@ -35,8 +34,7 @@ import weft
 import weft.gluon.language
 from gpu_facts import machine
 from weft.compiler import devices
-from weft.gluon.language.nvidia import ampere as our_ampere
-from weft.gluon.language.nvidia import hopper as our_hopper
+from weft.gluon.language.nvidia import ampere as our_ampere, hopper as our_hopper
 from weft.gluon.nvidia.hopper import TensorDescriptor as OurDescriptor
 
 HERE = Path(__file__).resolve().parent

@@ -56,8 +56,7 @@ def seconds_here(side: str, name: str, capability: int) -> float:
     case = cases(side)[name]
     source = case.source()
     if side == "weft":
-        from weft.compiler import GPUTarget
-        from weft.compiler import compile as compile_source
+        from weft.compiler import GPUTarget, compile as compile_source
 
         begin = time.perf_counter()
         cubin = compile_source(source, GPUTarget("cuda", capability, 32), case.options).asm["cubin"]

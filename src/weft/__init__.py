@@ -23,46 +23,45 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import compat as compat
-    from . import compiler as compiler
-    from . import gluon as gluon
-    from . import language as language
-    from . import runtime as runtime
-    from .base import CompilationError as CompilationError
-    from .base import CompilerCrash as CompilerCrash
-    from .base import DeviceAssertionError as DeviceAssertionError
-    from .base import LaunchError as LaunchError
-    from .base import OutOfBoundsError as OutOfBoundsError
-    from .base import OutOfResources as OutOfResources
-    from .base import Unsupported as Unsupported
-    from .base import WeftError as WeftError
-    from .compiler import ASTSource as ASTSource
-    from .compiler import CompiledKernel as CompiledKernel
+    from . import compat as compat, compiler as compiler, gluon as gluon, language as language, runtime as runtime
+    from .base import (
+        CompilationError as CompilationError,
+        CompilerCrash as CompilerCrash,
+        DeviceAssertionError as DeviceAssertionError,
+        LaunchError as LaunchError,
+        OutOfBoundsError as OutOfBoundsError,
+        OutOfResources as OutOfResources,
+        Unsupported as Unsupported,
+        WeftError as WeftError,
+    )
+    from .compiler import ASTSource as ASTSource, CompiledKernel as CompiledKernel
     from .language.callable import constexpr_function as constexpr_function
     from .language.core import must_use_result as must_use_result
-    from .runtime import AsyncCompileMode as AsyncCompileMode
-    from .runtime import Autotuner as Autotuner
-    from .runtime import Config as Config
-    from .runtime import FutureKernel as FutureKernel
-    from .runtime import Heuristics as Heuristics
-    from .runtime import IRSource as IRSource
-    from .runtime import JITFunction as JITFunction
-    from .runtime import KernelInterface as KernelInterface
-    from .runtime import MockTensor as MockTensor
-    from .runtime import TensorDescriptor as TensorDescriptor
-    from .runtime import TensorWrapper as TensorWrapper
-    from .runtime import WorkerPool as WorkerPool
-    from .runtime import autotune as autotune
-    from .runtime import cdiv as cdiv
-    from .runtime import compile as compile
-    from .runtime import compile_many as compile_many
-    from .runtime import heuristics as heuristics
-    from .runtime import knobs as knobs
-    from .runtime import next_power_of_2 as next_power_of_2
-    from .runtime import reinterpret as reinterpret
-    from .runtime import set_allocator as set_allocator
-    from .runtime import target as target
-    from .runtime import testing as testing
+    from .runtime import (
+        AsyncCompileMode as AsyncCompileMode,
+        Autotuner as Autotuner,
+        Config as Config,
+        FutureKernel as FutureKernel,
+        Heuristics as Heuristics,
+        IRSource as IRSource,
+        JITFunction as JITFunction,
+        KernelInterface as KernelInterface,
+        MockTensor as MockTensor,
+        TensorDescriptor as TensorDescriptor,
+        TensorWrapper as TensorWrapper,
+        WorkerPool as WorkerPool,
+        autotune as autotune,
+        cdiv as cdiv,
+        compile as compile,
+        compile_many as compile_many,
+        heuristics as heuristics,
+        knobs as knobs,
+        next_power_of_2 as next_power_of_2,
+        reinterpret as reinterpret,
+        set_allocator as set_allocator,
+        target as target,
+        testing as testing,
+    )
     from .runtime.jit import jit as jit
 
 # The module of each public name, by idea.

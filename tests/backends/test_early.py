@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from weft.backends.cpu.driver import host_cpu
-from weft.backends.llvm import early
-from weft.backends.llvm import machine as cpu_machine
+from weft.backends.llvm import early, machine as cpu_machine
 from weft.backends.nvidia import machine as gpu_machine
 from weft.base import CompilerCrash
 from weft.machines import machine_of

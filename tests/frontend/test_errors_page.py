@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from weft import compiler
-from weft import language as tl
+from weft import compiler, language as tl
 from weft.base import CompilationError, OffsetOverflowWarning
 from weft.language.callable import jit
 from weft.runtime import wrapping

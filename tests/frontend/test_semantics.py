@@ -20,8 +20,7 @@ from typing import Any
 import pytest
 
 from frontend.triton_oracle import OPTIONS, canonical, through_triton, triton_ir_of
-from weft import ir
-from weft import language as weft_language
+from weft import ir, language as weft_language
 from weft.base import CompilationError
 from weft.frontend import ast_to_ttir
 from weft.language.callable import JITCallable, constexpr_function

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import memory
-from . import operations as plain
+from . import memory, operations as plain
 from .elements import DTYPES, INTEGERS, NAMES, Array, bits, is_float
 from .operations import Operation, is_tile, pair, wide_enough
 from .program import State

@@ -15,8 +15,13 @@ import pytest
 
 import weft.gluon.language as gl
 from weft.base import LayoutError, Unsupported
-from weft.layouts import AMDWMMALayout, PaddedSharedLayout, SwizzledSharedLayout, TensorMemoryLayout
-from weft.layouts import TensorMemoryScalesLayout as ScalesLayout
+from weft.layouts import (
+    AMDWMMALayout,
+    PaddedSharedLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+    TensorMemoryScalesLayout as ScalesLayout,
+)
 
 NAMES = Path(__file__).parent / "names.txt"
 LOOK = """

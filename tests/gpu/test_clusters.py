@@ -15,8 +15,7 @@ import pytest
 from children import SOURCE, TESTS, environment
 from gluon.clusters import CHECKS
 from kernels.case import copy_arguments
-from kernels.clusters import CHECKS as OF_THE_LANGUAGE
-from kernels.clusters import in_clusters
+from kernels.clusters import CHECKS as OF_THE_LANGUAGE, in_clusters
 from kernels.simulated import NAMES
 from layouts.plans import filled, random_conversion
 from lower.test_clusters import conversions, machine_for, program_of, shape_of

@@ -10,9 +10,7 @@ import pytest
 
 from sim.kit import Kit
 from weft.ops.casts import FLOAT_PREDICATES, INTEGER_PREDICATES
-from weft.ops.row import FLOATS as OF_FLOATS
-from weft.ops.row import FUNCTION
-from weft.ops.row import INTEGERS as OF_INTEGERS
+from weft.ops.row import FLOATS as OF_FLOATS, FUNCTION, INTEGERS as OF_INTEGERS
 from weft.ops.table import ROWS
 from weft.sim import run
 from weft.targets.instruction import Array

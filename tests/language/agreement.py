@@ -100,8 +100,7 @@ def triton_text(code: str, types: dict[str, str], folder: Path) -> str | Excepti
 
 def cleaned(text: str, folder: Path) -> list[str]:
     """The operations of a module after Triton's clean-up, without names."""
-    from triton._C.libtriton import ir as triton_ir
-    from triton._C.libtriton import passes
+    from triton._C.libtriton import ir as triton_ir, passes
     from triton.backends.compiler import GPUTarget
     from triton.compiler import make_backend
 

@@ -8,8 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from weft.layouts import LayoutError, LinearLayout, f2
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import weft.layouts as wl
 from weft.layouts import DotOperandLayout, SliceLayout, describe, reduce_result

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.sim.nvidia.ptx_text import Statement
-from weft.sim.nvidia.ptx_text import body as statements
+from weft.sim.nvidia.ptx_text import Statement, body as statements
 
 TABLE = re.compile(
     r"\.(?:global|const)\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)\[(\d*)\](?:\s*=\s*\{([^}]*)\})?;"

@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.backends.nvidia import driver as backend
-from weft.backends.nvidia import events, faults, loaded_kernel, occupancy, tensormaps
+from weft.backends.nvidia import driver as backend, events, faults, loaded_kernel, occupancy, tensormaps
 from weft.backends.nvidia.ptxas import MachineCode
-from weft.runtime import gpu as launching
-from weft.runtime import gpu_compiled
+from weft.runtime import gpu as launching, gpu_compiled
 from weft.runtime.streams import own_stream
 
 __all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]

@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, job_code, native_code, places, pool_layout, signals
-from weft.backends.cpu import pool as pool_module
+from weft.backends.cpu import driver, job_code, native_code, places, pool as pool_module, pool_layout, signals
 from weft.base import DeviceAssertionError
 
 # Adds 1 to out[pid], and optionally burns time, raises or prints.

@@ -20,8 +20,7 @@ from weft import gluon
 from weft.backends.nvidia import driver as backend
 from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, NoDevice
 from weft.compiler import devices
-from weft.runtime import gpu as launching
-from weft.runtime import knobs
+from weft.runtime import gpu as launching, knobs
 
 from .pretended_gpu import Array, PretendedGPU, Tensor, forget, pretend
 

@@ -18,8 +18,7 @@ from weft.backends.nvidia import tensormaps
 from weft.base import LaunchError
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import fence_async_shared, tma
-from weft.runtime import gpu as launching
-from weft.runtime import gpu_compiled
+from weft.runtime import gpu as launching, gpu_compiled
 
 from .pretended_gpu import Array, PretendedGPU, Tensor, pretend
 

@@ -19,8 +19,7 @@ import weft
 import weft.language as tl
 from runtime.dying import compile_and_die
 from weft import ASTSource, CompilationError, CompilerCrash, WorkerPool, gluon
-from weft.compiler import Work, as_target, compile_work, make_options, work_of
-from weft.compiler import compile as compile_here
+from weft.compiler import Work, as_target, compile as compile_here, compile_work, make_options, work_of
 from weft.gluon import language as gl
 from weft.runtime import knobs, workers
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from .hazards import *
     from .limits import *
     from .liveness import *
-    from .touches import is_block_barrier as is_block_barrier
-    from .touches import is_cluster_barrier as is_cluster_barrier
+    from .touches import is_block_barrier as is_block_barrier, is_cluster_barrier as is_cluster_barrier
 
 __getattr__ = lazy_face(
     __name__,

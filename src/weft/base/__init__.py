@@ -3,9 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .errors import *
-from .faces import lazy_face as lazy_face
-from .faces import load as load
-from .faces import publish as publish
+from .faces import lazy_face as lazy_face, load as load, publish as publish
 from .options import *
 from .spans import *
 from .tables import *

@@ -10,16 +10,9 @@ from weft.base import lazy_face
 
 if TYPE_CHECKING:
     from .gpu import lane_program as lane_program
-    from .kernel import AsmDict as AsmDict
-    from .kernel import CompiledKernel as CompiledKernel
-    from .kernel import LazyDict as LazyDict
-    from .kernel import Metadata as Metadata
-    from .options import gpu_options as gpu_options
-    from .options import make_options as make_options
-    from .options import option_names as option_names
-    from .sources import ASTSource as ASTSource
-    from .sources import IRSource as IRSource
-    from .sources import Source as Source
+    from .kernel import AsmDict as AsmDict, CompiledKernel as CompiledKernel, LazyDict as LazyDict, Metadata as Metadata
+    from .options import gpu_options as gpu_options, make_options as make_options, option_names as option_names
+    from .sources import ASTSource as ASTSource, IRSource as IRSource, Source as Source
     from .stages import *
     from .target import *
     from .work import *

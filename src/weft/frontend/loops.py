@@ -25,8 +25,6 @@ from .frame import Frame, runs
 from .iterations import iterations_of
 from .values import describe, iteration_count, unwrap
 
-__all__: list[str] = []
-
 _NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False)(
     "llvm.loop_annotation", False, False, "licm = <disable = true>"
 )

@@ -23,8 +23,6 @@ from .expressions import apply_binary, binary_entry
 from .frame import Frame, runs
 from .values import describe, map_tuple, unwrap
 
-__all__: list[str] = []
-
 
 @runs(ast.Assign)
 def _assign(frame: Frame, node: ast.Assign) -> bool:

@@ -26,8 +26,7 @@ from typing import Any
 
 from weft.base import load as _load
 from weft.language.callable import constexpr_function
-from weft.language.core import _aggregate as aggregate
-from weft.language.core import must_use_result
+from weft.language.core import _aggregate as aggregate, must_use_result
 
 __all__ = ["aggregate", "amd", "constexpr_function", "jit", "must_use_result", "nvidia"]
 

@@ -19,8 +19,7 @@ from weft.ir.types import TensorDescType
 from weft.language.dtypes import block_type, dtype, int32, int64
 from weft.language.protocol import base_type, base_value
 from weft.language.signatures import laid_descriptors
-from weft.language.tuples import tuple as _tuple
-from weft.language.tuples import tuple_type
+from weft.language.tuples import tuple as _tuple, tuple_type
 from weft.layouts import NVMMASharedLayout
 
 from .types import blocks_of, mangled

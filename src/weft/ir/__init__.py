@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 if TYPE_CHECKING:
-    from xdsl.dialects import arith as arith
-    from xdsl.dialects import math as math
-    from xdsl.dialects import scf as scf
+    from xdsl.dialects import arith as arith, math as math, scf as scf
 
-    from . import attrs as attrs
-    from . import extra as extra
-    from . import tt as tt
-    from . import types as types
+    from . import attrs as attrs, extra as extra, tt as tt, types as types
     from .attrs import *
     from .builder import *
     from .check import verify as verify
@@ -32,11 +27,13 @@ if TYPE_CHECKING:
     from .signature import *
     from .special_registers import *
     from .telling import *
-    from .text import OpaqueAttr as OpaqueAttr
-    from .text import ParseError as ParseError
-    from .text import parse_module as parse_module
-    from .text import print_module as print_module
-    from .text import type_text as type_text
+    from .text import (
+        OpaqueAttr as OpaqueAttr,
+        ParseError as ParseError,
+        parse_module as parse_module,
+        print_module as print_module,
+        type_text as type_text,
+    )
     from .types import *
     from .walking import *
 

@@ -18,5 +18,4 @@ from .tt_elementwise import *
 from .tt_function import *
 from .tt_memory import *
 from .tt_shape import *
-from .types import PtrType as PtrType
-from .types import TensorDescType as TensorDescType
+from .types import PtrType as PtrType, TensorDescType as TensorDescType

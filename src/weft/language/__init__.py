@@ -13,16 +13,12 @@ Names and meanings are those of `triton.language` 3.6.0; `docs/semantics.md` say
 from weft.base import publish as _publish
 from weft.ir import PropagateNan as PropagateNan
 
-from . import extra as extra
-from . import math as math
-from . import target_info as target_info
+from . import extra as extra, math as math, target_info as target_info
 from .builtins import *
 from .builtins.control import condition as condition
 from .builtins.tl_only import *
 from .descriptors import tensor_descriptor as tensor_descriptor
-from .dtypes import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL
-from .dtypes import const as const
-from .dtypes import pi32_t as pi32_t
+from .dtypes import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL, const as const, pi32_t as pi32_t
 from .math import *
 from .random import *
 from .standard import *
@@ -35,19 +31,15 @@ from typing import TYPE_CHECKING
 
 from weft.base import lazy_face
 
-from . import core as core
-from . import random as random
-from . import standard as standard
+from . import core as core, random as random, standard as standard
 from .aggregates import aggregate_replace as aggregate_replace
 from .builtins.shapes import to_tensor as to_tensor
 from .core import _aggregate as _aggregate
 from .descriptors import tensor_descriptor_type as tensor_descriptor_type
-from .protocol import base_type as base_type
-from .protocol import base_value as base_value
+from .protocol import base_type as base_type, base_value as base_value
 from .results import must_use_result as must_use_result
 from .signatures import str_to_ty as str_to_ty
-from .standard import squeeze as squeeze
-from .standard import unsqueeze as unsqueeze
+from .standard import squeeze as squeeze, unsqueeze as unsqueeze
 from .tuples import tuple_type as tuple_type
 
 if TYPE_CHECKING:

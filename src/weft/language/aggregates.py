@@ -26,8 +26,7 @@ from typing import Any
 from .callable import ConstexprFunction, JITCallable
 from .constants import constexpr
 from .protocol import TRITON_BUILTIN, base_type, base_value
-from .tuples import tuple as tuple_value
-from .tuples import type_for_tuple_values
+from .tuples import tuple as tuple_value, type_for_tuple_values
 
 # What a class has without its author's doing.
 _GIVEN = ("__dict__", "__weakref__", "__init__", "__new__", "__annotations__", "__firstlineno__", "__annotate_func__")

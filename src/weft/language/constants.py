@@ -18,21 +18,6 @@ from weft.base import hinted
 
 from .protocol import base_type, base_value
 
-__all__ = [
-    "CONSTEXPR_0",
-    "constexpr",
-    "constexpr_type",
-    "known_axis",
-    "known_flag",
-    "power",
-    "shifted_left",
-    "shown",
-    "unwrap",
-    "unwrap_iterable",
-    "unwrap_shape",
-    "wrap_axis",
-]
-
 
 class constexpr_type(base_type):
     """The type of a constexpr: its value is part of it."""

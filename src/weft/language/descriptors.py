@@ -18,8 +18,7 @@ from weft import ir
 from .constants import constexpr
 from .dtypes import block_type, dtype
 from .protocol import base_type, base_value, builtin, builtin_named
-from .tuples import tuple as _tuple
-from .tuples import tuple_type
+from .tuples import tuple as _tuple, tuple_type
 
 
 @lru_cache(maxsize=256)

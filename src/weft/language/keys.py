@@ -30,18 +30,6 @@ from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final
 
-__all__ = [
-    "attributes_of_member",
-    "Key",
-    "Keys",
-    "is_aggregate",
-    "is_array",
-    "is_constexpr_value",
-    "is_jit",
-    "key_of",
-    "key_text",
-]
-
 Key = Any
 """Nested tuples of strings, integers and bytes."""
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import ir
 
-from . import core
-from . import dtypes as dt
+from . import core, dtypes as dt
 from .constants import known_flag
 from .protocol import GIVEN, builtin, builtin_named
 from .tensors import member, tensor

@@ -21,17 +21,6 @@ from typing import Any, ClassVar, TypeVar
 
 from weft.base import OutsideKernelError
 
-__all__ = [
-    "GIVEN",
-    "TRITON_BUILTIN",
-    "base_type",
-    "base_value",
-    "builtin",
-    "builtin_named",
-    "is_builtin",
-    "standard_function",
-]
-
 TRITON_BUILTIN = "__triton_builtin__"
 """Name of the attribute that marks a builtin; user code asks for it by this name."""
 

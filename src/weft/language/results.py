@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-__all__ = ["must_use_result"]
-
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

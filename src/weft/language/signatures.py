@@ -17,8 +17,6 @@ from .descriptors import tensor_descriptor_type
 from .dtypes import block_type, pointer_type
 from .tuples import tuple_type
 
-__all__ = ["str_to_ty"]
-
 _SCALARS = {
     **{name: dt.dtype(name) for name in BY_LANGUAGE if name[0] not in "iu"},
     **{f"i{n}": dt.get_int_dtype(n, True) for n in (1, 8, 16, 32, 64)},

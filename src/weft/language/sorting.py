@@ -28,8 +28,6 @@ from .tensors import block_shape, member, shape_text, tensor
 if TYPE_CHECKING:
     from .semantic import TritonSemantic
 
-__all__ = ["bitonic_merge", "flip", "sort", "sort_impl", "topk"]
-
 
 class _Network:
     """Keys of shape [rows, length] on their way through a sorting network."""

@@ -19,8 +19,7 @@ from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
 from .constants import constexpr, known_axis, known_flag, shown, unwrap, unwrap_shape, wrap_axis
 from .protocol import GIVEN, standard_function
-from .sorting import bitonic_merge, flip, sort, topk
-from .sorting import sort_impl as sort_impl
+from .sorting import bitonic_merge, flip, sort, sort_impl as sort_impl, topk
 from .tensors import block_shape, member, tensor
 from .tuples import tuple as _tuple
 

@@ -16,10 +16,7 @@ from . import dtypes
 from .constants import constexpr, known_flag, unwrap
 from .dtypes import block_type, dtype
 from .protocol import base_value, builtin
-from .tuples import slice as _slice_class
-from .tuples import tuple as _tuple_class
-
-__all__ = ["add_type", "block_shape", "check_bit_width", "member", "shape_text", "tensor"]
+from .tuples import slice as _slice_class, tuple as _tuple_class
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,8 +16,6 @@ from .constants import constexpr, constexpr_type, unwrap
 from .dtypes import dtype
 from .protocol import base_type, base_value
 
-__all__ = ["normalize_tuple", "slice", "tuple", "tuple_type", "type_for_tuple_values"]
-
 _list, _tuple, _slice = builtins.list, builtins.tuple, builtins.slice
 
 

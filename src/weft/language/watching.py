@@ -32,19 +32,6 @@ from . import keys
 from .keys import is_constexpr_value, is_jit, kind_of_module
 from .references import MISSING
 
-__all__ = [
-    "BOOKKEEPING",
-    "Attributes",
-    "Members",
-    "Parts",
-    "Watched",
-    "changed",
-    "is_fixed",
-    "is_still",
-    "kept",
-    "registered",
-]
-
 Watched = dict[tuple[str, int], tuple[Any, Any]]
 """(name, id of where it stands) -> (value, where it stands)"""
 

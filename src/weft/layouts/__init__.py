@@ -6,8 +6,7 @@
 {'dim1': 3, 'dim0': 5}
 """
 
-from weft.base import LayoutError as LayoutError
-from weft.base import publish as _publish
+from weft.base import LayoutError as LayoutError, publish as _publish
 
 from .affine import *
 from .conflicts import *
@@ -18,18 +17,20 @@ from .dims import coordinates_of as coordinates_of
 from .infer import *
 from .linear import *
 from .pictures import install as _install
-from .plan import Cost as Cost
-from .plan import Gather as Gather
-from .plan import LocalAccess as LocalAccess
-from .plan import Machine as Machine
-from .plan import Plan as Plan
-from .plan import Reduction as Reduction
-from .plan import machine_of as machine_of
-from .plan import plan_conversion as plan_conversion
-from .plan import plan_gather as plan_gather
-from .plan import plan_local_access as plan_local_access
-from .plan import plan_reduction as plan_reduction
-from .plan import vector_width as vector_width
+from .plan import (
+    Cost as Cost,
+    Gather as Gather,
+    LocalAccess as LocalAccess,
+    Machine as Machine,
+    Plan as Plan,
+    Reduction as Reduction,
+    machine_of as machine_of,
+    plan_conversion as plan_conversion,
+    plan_gather as plan_gather,
+    plan_local_access as plan_local_access,
+    plan_reduction as plan_reduction,
+    vector_width as vector_width,
+)
 from .zoo import *
 
 _publish(globals())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir import Block as XBlock
+from xdsl.ir import Attribute, Block as XBlock, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported, registry

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block as Region
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block as Region, Operation, SSAValue
 
 from weft.base import Unsupported
 from weft.ir import int_value

@@ -22,8 +22,6 @@ from .atomics import ORDERS, SCOPES, everywhere, to_all
 from .context import Context, elem_of, lowering
 from .telling import barrier_between
 
-__all__: list[str] = []
-
 FENCES = {"cta": "acquire.block", "gpu": "acquire.device", "sys": "acquire.system"}
 
 

@@ -27,8 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from xdsl.ir import Block as XBlock
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block as XBlock, Operation, SSAValue
 
 from weft.ir import int_value, is_tensor
 from weft.ir.gpu import layout_of

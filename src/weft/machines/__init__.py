@@ -1,7 +1,5 @@
 """Machines as values: what the compiler knows of each GPU. Loaded when a kernel is for one."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from weft.base import lazy_face

@@ -1,7 +1,5 @@
 """AMD's GPUs: the planner of layouts knows them, nothing is compiled for them yet."""
 
-from __future__ import annotations
-
 from .machine import KIB, Machine
 
 ROWS = (

@@ -11,26 +11,23 @@ from . import knobs as knobs
 from .allocation import set_allocator as set_allocator
 from .compiling import *
 from .descriptor import TensorDescriptor as TensorDescriptor
-from .futures import AsyncCompileMode as AsyncCompileMode
-from .futures import FutureKernel as FutureKernel
+from .futures import AsyncCompileMode as AsyncCompileMode, FutureKernel as FutureKernel
 from .jit import *
 from .numbers import *
-from .tensors import MockTensor as MockTensor
-from .tensors import TensorWrapper as TensorWrapper
-from .tensors import reinterpret as reinterpret
+from .tensors import MockTensor as MockTensor, TensorWrapper as TensorWrapper, reinterpret as reinterpret
 
 if TYPE_CHECKING:
-    from . import errors as errors
-    from . import testing as testing
-    from .autotuner import Autotuner as Autotuner
-    from .autotuner import autotune as autotune
+    from . import errors as errors, testing as testing
+    from .autotuner import Autotuner as Autotuner, autotune as autotune
     from .config import *
     from .drivers import driver as driver
-    from .errors import AutotunerError as AutotunerError
-    from .errors import InterpreterError as InterpreterError
-    from .errors import OutOfResources as OutOfResources
-    from .errors import PTXASError as PTXASError
-    from .errors import TritonError as TritonError
+    from .errors import (
+        AutotunerError as AutotunerError,
+        InterpreterError as InterpreterError,
+        OutOfResources as OutOfResources,
+        PTXASError as PTXASError,
+        TritonError as TritonError,
+    )
     from .files import compiler_key as compiler_key
     from .ir_source import *
     from .many import compile_many as compile_many

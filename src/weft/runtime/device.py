@@ -6,8 +6,6 @@
 Nothing of the runtime knows whose GPUs they are.
 """
 
-from __future__ import annotations
-
 from weft.compiler import devices
 
 from .compiling import asked

@@ -20,8 +20,18 @@ from weft.base import LaunchError, NoDevice
 from . import gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, int_key, make_binder
-from .binder import bind_slowly as bind_on_host
+from .binder import (
+    MAX_GRID,
+    NO_OPTIONS,
+    REFUSED,
+    Handler,
+    bind_slowly as bind_on_host,
+    grid_of,
+    handler_for,
+    handlers,
+    int_key,
+    make_binder,
+)
 from .descriptor import TensorDescriptor
 from .device import devices
 from .futures import FutureKernel, unless_failed

@@ -7,12 +7,9 @@ from weft.base import publish as _publish
 
 from .control import Uncountable as Uncountable
 from .count import *
-from .debugger import Stop as Stop
-from .debugger import Stops as Stops
-from .debugger import debug as debug
+from .debugger import Stop as Stop, Stops as Stops, debug as debug
 from .errors import *
-from .launch import last_run as last_run
-from .launch import run as run
+from .launch import last_run as last_run, run as run
 from .options import *
 from .report import *
 

@@ -12,8 +12,15 @@ from weft.ir.lane import LaneOp
 
 from . import contexts
 from .contexts import Access, Environment, Flight, Launch, Wait
-from .errors import FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
-from .errors import UninitializedError as Uninitialized
+from .errors import (
+    FenceError,
+    MisalignedError,
+    OutOfBoundsError,
+    RaceError,
+    SimulationError,
+    Thread,
+    UninitializedError as Uninitialized,
+)
 from .memory import count_sectors, count_wavefronts
 from .notes import note_of_flight, note_of_read, note_of_write
 from .races import Shadow

@@ -12,23 +12,24 @@ each element: lane:register
 
 from weft.base import publish as _publish
 
-from .expressions import as_linear as as_linear
-from .expressions import evaluate as evaluate
-from .expressions import parse_layout as parse_layout
-from .expressions import placed as placed
-from .grid import Cell as Cell
-from .grid import Grid as Grid
-from .grid import hardware_grid as hardware_grid
-from .grid import matrix_grid as matrix_grid
-from .grid import tile_grid as tile_grid
+from .expressions import as_linear as as_linear, evaluate as evaluate, parse_layout as parse_layout, placed as placed
+from .grid import (
+    Cell as Cell,
+    Grid as Grid,
+    hardware_grid as hardware_grid,
+    matrix_grid as matrix_grid,
+    tile_grid as tile_grid,
+)
 from .natural import *
 from .page import *
-from .pictures import VIEWS as VIEWS
-from .pictures import grid_of as grid_of
-from .pictures import register as register
-from .pictures import side_by_side as side_by_side
-from .pictures import to_html as to_html
-from .pictures import to_svg as to_svg
+from .pictures import (
+    VIEWS as VIEWS,
+    grid_of as grid_of,
+    register as register,
+    side_by_side as side_by_side,
+    to_html as to_html,
+    to_svg as to_svg,
+)
 from .steps import *
 from .svg import *
 from .terminal import *

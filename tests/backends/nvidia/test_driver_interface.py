@@ -11,11 +11,9 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.nvidia import driver as backend
-from weft.backends.nvidia import events
+from weft.backends.nvidia import driver as backend, events
 from weft.compiler import GPUTarget, devices
-from weft.runtime import autotuner, clock, gpu_driver, streams
-from weft.runtime import driver as found
+from weft.runtime import autotuner, clock, driver as found, gpu_driver, streams
 from weft.runtime.testing import do_bench
 
 DEVICE = backend.Device(

@@ -13,8 +13,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.base import CompilationError, NoDevice
-from weft.compiler import GPUTarget
-from weft.compiler import compile as compile_source
+from weft.compiler import GPUTarget, compile as compile_source
 from weft.compiler.devices import available
 
 from .assembling import code, kinds, needs_ptxas

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from ..control import attempt, some
-from ..memory import MEMORY, keep
-from ..memory import load as plain_load
-from ..memory import store as plain_store
+from ..memory import MEMORY, keep, load as plain_load, store as plain_store
 from ..program import Program
 from ..scope import Impossible
-from ..special import EACH as ANY_EACH
-from ..special import on_any_values
+from ..special import EACH as ANY_EACH, on_any_values
 from . import layouts, memory, pipelines, products
 from .operations import ANY_TILES, EACH, TILES, convert, gather, reduce, renamed
 from .scope import GluonGenerator

@@ -3,8 +3,7 @@
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import ampere
-from triton.experimental.gluon.language.nvidia.ampere import async_copy as cp
-from triton.experimental.gluon.language.nvidia.ampere import mbarrier, mma_v2
+from triton.experimental.gluon.language.nvidia.ampere import async_copy as cp, mbarrier, mma_v2
 
 from gluon.sources import Sources
 

@@ -20,11 +20,8 @@ from weft.backends.cpu.program import Op
 from weft.backends.cpu.reduce import ReduceRoot
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot, atomic
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.values import I1, I32, I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I32, I64, Value as Reg, const
 from weft.ir import CLOCKS, FIXED_REGISTERS, register_of
-
-__all__: list[str] = []
 
 
 @anchor("tt.store")

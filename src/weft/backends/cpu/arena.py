@@ -12,8 +12,7 @@ from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.program import Value
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import PTR
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import PTR, Value as Reg
 
 ALIGN = 64
 

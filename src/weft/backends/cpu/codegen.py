@@ -39,8 +39,7 @@ from weft.backends.cpu.telling import tell_buffers
 from weft.backends.cpu.waiting import may_wait
 from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import Function, Module
-from weft.backends.llvm.values import I1, I8, I32, I64, PTR, VOID, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I8, I32, I64, PTR, VOID, Value as Reg, const
 from weft.base import CompilationError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of

@@ -16,8 +16,7 @@ from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.nest import EFFECTS
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.schedule import Loop, Scheduler, anchor
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 
 def nested_ops(op: Op) -> Iterable[Op]:

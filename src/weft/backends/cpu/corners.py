@@ -19,8 +19,7 @@ from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import int_const, vector_of
 from weft.backends.cpu.program import Value, element_bits
 from weft.backends.cpu.questions import Analysis, Widened, operands_at
-from weft.backends.llvm.values import I1, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, Value as Reg, const
 
 Condition = tuple[str, Value, Coords, Coords]
 """("holds", a mask, where it is the least likely to hold, and the most) or ("sle" or "ule", an integer, where it must

@@ -22,8 +22,7 @@ from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.program import Op, element_bits
 from weft.backends.cpu.schedule import Loop, Scheduler
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 FIRST_CACHE = 32 << 10
 """Bytes: sums that are no more do not wait; a panel of B, which each row of blocks reads, is no longer."""

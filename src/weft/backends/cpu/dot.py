@@ -27,8 +27,7 @@ from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I64, const, vec
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I8, I64, Value as Reg, const, vec
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, ProductWaits, RegisterBlock
 from weft.targets import CPU, NEON, PRODUCTS, Product
@@ -379,5 +378,3 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
     halves = vec("i16", 2 * p.lanes)
     return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
 
-
-__all__ = ["Plan", "multiply", "plan", "prepare_products"]

@@ -37,8 +37,7 @@ from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int
 from weft.backends.cpu.program import Op, Value
 from weft.backends.llvm.elementwise import Asked, meaning_of
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I1, I64, const, const_lanes, vec
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I64, Value as Reg, const, const_lanes, vec
 from weft.base import Unsupported
 
 

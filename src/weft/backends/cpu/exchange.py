@@ -33,8 +33,7 @@ from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.reduce import emit_region
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.cpu.telling import tell_loop
-from weft.backends.llvm.values import I64, const, const_lanes
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const, const_lanes
 from weft.ops.dtypes import DTYPES
 from weft.ops.table import ELEMENTWISE, compute
 

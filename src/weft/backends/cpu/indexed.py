@@ -15,8 +15,7 @@ from weft.backends.cpu.roots import At
 from weft.backends.cpu.scan import load_elements, store_elements
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.cpu.telling import tell_loop
-from weft.backends.llvm.values import I1, I8, I32, I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I8, I32, I64, Value as Reg, const
 from weft.base import Unsupported
 
 

@@ -36,8 +36,7 @@ from weft.backends.cpu.forms import Uniform, Varying, vector_of
 from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis, consecutive_run
-from weft.backends.llvm.values import I1, I64, PTR, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I64, PTR, Value as Reg, const
 from weft.base.remarks import LoopFused, RemarkCollector
 from weft.ops.bounds import Bounds, any_of, two_part
 from weft.ops.table import ROWS

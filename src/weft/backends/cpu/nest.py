@@ -75,8 +75,7 @@ from weft.backends.cpu.questions import (
     operands_at,
 )
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store"})
 """What writes memory, or is read before what comes after it."""

@@ -21,8 +21,7 @@ from weft.backends.cpu.program import Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I8, I64, Value as Reg, const
 
 
 @dataclass(frozen=True)

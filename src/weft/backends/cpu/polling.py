@@ -21,10 +21,7 @@ from collections.abc import Callable, Sequence
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.waiting import reads_its_condition
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
-
-__all__ = ["Polling"]
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 BUDGET = 1 << 20
 """Elements between two looks: 20 us of a product, 0.1 s where each element is a miss of all caches."""

@@ -20,8 +20,7 @@ import numpy as np
 
 from weft.base import LaunchError, OutOfResources, load
 
-from . import native
-from . import pool_layout as at
+from . import native, pool_layout as at
 from .engine import ENGINE
 from .host import host_cpu, usable_cores
 from .places import give

@@ -21,8 +21,7 @@ from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.cpu.telling import tile_text
-from weft.backends.llvm.values import I32, I64, PTR, VOID, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I32, I64, PTR, VOID, Value as Reg, const
 from weft.base.remarks import Prefetched
 
 LINE = 64  # bytes

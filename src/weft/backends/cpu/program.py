@@ -28,8 +28,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir import Block as IRBlock
+from xdsl.ir import Attribute, Block as IRBlock, Operation, SSAValue
 
 from weft.base import Span
 from weft.ir import argument_name, element_of, shape_of, span_of

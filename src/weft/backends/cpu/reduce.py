@@ -20,8 +20,7 @@ from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.versions import versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const
 from weft.base import Unsupported
 from weft.ops import ELEMENTS
 from weft.ops.table import ROWS
@@ -383,5 +382,3 @@ def _write_results(
     finally:
         ev.lane_bits, ev.lanes = lane_bits, lanes
 
-
-__all__ = ["ReduceRoot", "emit_nest", "emit_region", "identity_of"]

@@ -18,8 +18,7 @@ from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vec
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I1, I64, const, mangle, vec
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I64, Value as Reg, const, mangle, vec
 from weft.base import Unsupported
 
 At = Callable[[Coords], Coords]
@@ -330,5 +329,3 @@ class CheckRoot(_Operation):
         any_broken = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [broken])
         return lambda: f.when(any_broken, tell)
 
-
-__all__ = ["AssertRoot", "AtomicRoot", "CheckRoot", "StoreRoot", "WriteRoot", "atomic", "stored_form"]

@@ -14,8 +14,7 @@ from weft.backends.cpu.reduce import emit_region
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.cpu.telling import tell_loop
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, const, const_lanes, vec
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I64, Value as Reg, const, const_lanes, vec
 
 Regs = list[Reg]
 
@@ -150,5 +149,3 @@ def store_elements(f: Function, value: Value, buffer: Buffer, offset: Reg, data:
         data = f.cast("zext", data, data.type.with_elem("i8"))
     f.store(data, f.gep(data.type, buffer.address, offset), max(1, data.type.bits // 8))
 
-
-__all__ = ["load_elements", "store_elements"]

@@ -32,14 +32,12 @@ from weft.backends.cpu.loops import LoopEmitter, fuse_loops, known_integers, sca
 from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root, in_order
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
-from weft.backends.cpu.reduce import ReduceRoot
-from weft.backends.cpu.reduce import emit_nest as emit_reductions
+from weft.backends.cpu.reduce import ReduceRoot, emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.cpu.versions import emit_pointwise
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I1, I64, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I1, I64, Value as Reg, const
 from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
 from weft.targets import NEON
@@ -595,5 +593,3 @@ class Scheduler:
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result, why="what comes before its use may overwrite it")
 
-
-__all__ = ["ANCHORS", "Loop", "Scheduler", "anchor", "is_lazy"]

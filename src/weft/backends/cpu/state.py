@@ -6,8 +6,6 @@
 `table` that of `Signals`, and `whole` the state that this one is a part of, if it is: who leaves that leaves this.
 """
 
-from __future__ import annotations
-
 import struct
 
 STATE_FORMAT = "qqqiiiiqqQQQ"

@@ -13,8 +13,6 @@ from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.roots import AtomicRoot, WriteRoot
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
-__all__ = ["site_of", "tell_buffers", "tell_loop", "tell_nest", "tile_text", "variable"]
-
 SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
 ENDS = ("scf.yield", "scf.condition", "tt.return")
 

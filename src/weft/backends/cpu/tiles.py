@@ -23,8 +23,7 @@ from dataclasses import dataclass
 
 from weft.backends.cpu.operands import Rows
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I64, PTR, const
-from weft.backends.llvm.values import Value as Reg
+from weft.backends.llvm.values import I8, I64, PTR, Value as Reg, const
 from weft.targets import Product
 
 ROW_BYTES, ROWS, COLUMNS = 64, 16, 16

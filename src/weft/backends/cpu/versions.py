@@ -25,10 +25,7 @@ from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, consecutive_run, constant_int, operands_at
-from weft.backends.llvm.values import I64, const
-from weft.backends.llvm.values import Value as Reg
-
-__all__ = ["emit_pointwise", "versions"]
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 MOST_BY_ROWS = 64  # and in one that is emitted again for vectors that lie within a row

@@ -22,8 +22,6 @@ from collections.abc import Callable
 
 from .pool_layout import MOST
 
-__all__ = ["Watch"]
-
 PAUSE_S = 0.02
 """Time between two looks at a launch: longer than most programs take, so that threads are seldom added in vain."""
 PATIENCE = 50

@@ -14,8 +14,6 @@ from weft.ir.lane import LaneOp, Value
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
 from .steps import Phi, one_way, other_uses
 
-__all__: list[str] = []
-
 
 @dataclass
 class Carried:

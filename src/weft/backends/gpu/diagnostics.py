@@ -13,8 +13,6 @@ from .conversions import convert
 from .emitter import LLVM, Emitter, emitter
 from .registers import linear, thread_index
 
-__all__: list[str] = []
-
 Printed: TypeAlias = tuple[str, str, str]
 """The format, the LLVM type and the operand of a number that is printed."""
 

@@ -13,8 +13,6 @@ from weft.ir.lane import LaneOp
 from .elementwise import elementwise, scalars, shared
 from .emitter import LLVM, Emitter, Register, emitter
 
-__all__: list[str] = []
-
 TOGETHER = 8
 """Registers that are asked together: the long way has the code of each."""
 DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")

@@ -11,8 +11,6 @@ from weft.ir.lane import LaneOp
 from .elementwise import scalars
 from .emitter import Emitter
 
-__all__: list[str] = []
-
 
 def _typed(e: Emitter, op: LaneOp, a: list[str]) -> list[Value]:
     return [e.typed(op.results[0].elem, x) for x in a]

@@ -14,8 +14,6 @@ from weft.ir.lane import LaneOp
 from .elementwise import elementwise
 from .emitter import EMITTERS, Emitter, Part, Register, Sum, emitter
 
-__all__: list[str] = []
-
 
 def _split(register: Register) -> tuple[str, int]:
     if isinstance(register, Sum):

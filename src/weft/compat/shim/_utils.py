@@ -8,8 +8,7 @@ from typing import Any
 
 from weft.language import TRITON_MAX_TENSOR_NUMEL
 from weft.runtime.arrays import dtype_name, element_bytes
-from weft.runtime.specialize import find_paths
-from weft.runtime.specialize import leaf_at as get_iterable_path
+from weft.runtime.specialize import find_paths, leaf_at as get_iterable_path
 
 # Names of an element type by which Triton's tools know it, and its name in a signature.
 _SPELLINGS = {

@@ -7,13 +7,9 @@ from typing import Any
 
 from weft.backends.nvidia.driver import *  # noqa: F403
 from weft.backends.nvidia.driver import device, device_count, driver_version
-from weft.backends.nvidia.events import Event
-from weft.backends.nvidia.events import copy as copy
-from weft.backends.nvidia.events import fill as fill
-from weft.backends.nvidia.events import in_use as in_use
+from weft.backends.nvidia.events import Event, copy as copy, fill as fill, in_use as in_use
 from weft.backends.nvidia.loaded_kernel import LoadedKernel
-from weft.base import NoDevice
-from weft.base import load as load_module
+from weft.base import NoDevice, load as load_module
 
 event = Event
 memory_kinds = ("cuda",)

@@ -1,7 +1,5 @@
 """What programs of the host use with Gluon kernels for AMD's GPUs."""
 
-from __future__ import annotations
-
 from . import cdna5, gfx1250
 
 __all__ = ["cdna5", "gfx1250"]

@@ -1,7 +1,5 @@
 """The name of `cdna5` before Triton 3.8."""
 
-from __future__ import annotations
-
 from .cdna5 import TensorDescriptor
 
 __all__ = ["TensorDescriptor"]

@@ -1,5 +1,3 @@
 """The functions of numbers, under the name of the module that has them in Triton's Gluon."""
 
-from __future__ import annotations
-
 from weft.language.math import *

@@ -15,6 +15,7 @@ from weft.layouts import (
     DistributedLayout,
     DistributedLinearLayout,
     DotOperandLayout,
+    Layout as _Layout,
     NVMMADistributedLayout,
     NVMMASharedLayout,
     PaddedSharedLayout,
@@ -26,7 +27,6 @@ from weft.layouts import (
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
 )
-from weft.layouts import Layout as _Layout
 
 __all__ = [
     "AMDMFMALayout",

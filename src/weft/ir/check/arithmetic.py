@@ -15,8 +15,6 @@ from ..extra import AssumeOp
 from ..types import bit_width, element_of, i1, i64, is_pointer, is_tensor, like, numel_of, shape_of
 from .rules import Rule, fail, need_float, need_int, need_same, need_same_shape, need_truth, rule, show
 
-__all__: list[str] = []
-
 
 def _of(*kinds: Kind) -> list[type[Operation]]:
     return [op for name, op in CLASSES.items() if ROWS[name].kind in kinds]

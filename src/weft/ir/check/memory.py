@@ -25,8 +25,6 @@ from ..types import (
 )
 from .rules import dims, fail, need_int, need_same, need_tile, rule, show
 
-__all__: list[str] = []
-
 
 def _pointee(op: Operation, pointer: SSAValue) -> Attribute:
     """What the pointers point to, in their shape; for a block pointer, the block."""

@@ -30,8 +30,6 @@ from ..types import (
 )
 from .rules import dims, fail, need_int, need_same, need_same_shape, need_tile, need_truth, rule, show
 
-__all__: list[str] = []
-
 
 @rule(tt.MakeRangeOp)
 def _make_range(op: Operation) -> None:

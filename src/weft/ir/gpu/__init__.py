@@ -18,14 +18,16 @@ from weft.base import publish as _publish
 from weft.machines.vendors import after_joining, part_of, vendors_with
 
 # These fill the tables of the reader, the writer and the verifier.
-from . import check as check
-from . import check_memory as check_memory
-from . import forms as forms
-from . import naming as naming
-from . import reading as reading
-from . import regions as regions
-from . import rows as rows
-from . import ttg as ttg
+from . import (
+    check as check,
+    check_memory as check_memory,
+    forms as forms,
+    naming as naming,
+    reading as reading,
+    regions as regions,
+    rows as rows,
+    ttg as ttg,
+)
 from .check import threads_at as threads_at
 from .encoding import *
 from .memory import *

@@ -27,8 +27,6 @@ from ..types import (
 from . import ttg
 from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType, allocated_bytes
 
-__all__: list[str] = []
-
 
 def need_memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDescType:
     """The type of an operand that is memory, and may be written to if `mutable`."""

@@ -24,8 +24,6 @@ from .encoding import NamedLayoutAttr, encoding_for
 from .memory import SHARED_MEMORY, TENSOR_MEMORY, MemorySpaceAttr, async_token, memdesc
 from .names import EXAMPLES, FIELDS, padded_from
 
-__all__: list[str] = []
-
 _DIMS = re.compile(r"(?:[0-9]{1,18}x)*", re.ASCII)
 MEMDESC = (
     "it is written as !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>; the allocation's shape may follow, 4x64x64"

@@ -10,8 +10,6 @@ from ..text.spelling import dict_text
 from ..text.writer import WRITE, Writer
 from .ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 
-__all__: list[str] = []
-
 
 def _read(r: Reader, name: str) -> Operation:
     at = r.at - 1

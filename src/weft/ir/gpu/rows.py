@@ -9,8 +9,6 @@ their size in memory. Only the first run, and the one in which the row ends, hav
 all; see `weft.passes.align_rows`.
 """
 
-from __future__ import annotations
-
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from ..effects import ReadOp, WriteOp

@@ -9,8 +9,6 @@ these classes. Operations on memory take effect in the order in which they stand
 the latest when what waits for them is over.
 """
 
-from __future__ import annotations
-
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,

@@ -1,5 +1,3 @@
 """What layout IR has for NVIDIA's GPUs: Triton's dialect `ttng`, its text and its rules."""
 
-from . import check as check
-from . import forms as forms
-from . import ttng as ttng
+from . import check as check, forms as forms, ttng as ttng

@@ -25,8 +25,6 @@ from .reader import SPECIAL, Reader
 from .spelling import attr_text, dict_text, symbol_text
 from .writer import WRITE, Writer
 
-__all__: list[str] = []
-
 Entry = list[tuple[str, int, Attribute, Attribute]]
 Names = list[tuple[str, int]]
 

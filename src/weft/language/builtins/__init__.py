@@ -6,8 +6,7 @@ The functions of numbers are in `weft.language.math`, what is written in terms o
 
 from weft.base import publish as _publish
 
-from ..constants import constexpr as constexpr
-from ..constants import constexpr_type as constexpr_type
+from ..constants import constexpr as constexpr, constexpr_type as constexpr_type
 from ..dtypes import *
 from ..tensors import tensor as tensor
 from ..tuples import tuple as tuple

@@ -1,16 +1,14 @@
 """Internals that user code reaches for, under the names that they have in `triton.language.core`."""
 
-from __future__ import annotations
-
-from ..aggregates import aggregate as _aggregate
-from ..aggregates import aggregate_type as _aggregate_type
-from ..constants import unwrap as _unwrap_if_constexpr
-from ..constants import unwrap_iterable as _unwrap_iterable
-from ..constants import unwrap_shape as _unwrap_shape
-from ..constants import wrap_axis as _wrap_axis
+from ..aggregates import aggregate as _aggregate, aggregate_type as _aggregate_type
+from ..constants import (
+    unwrap as _unwrap_if_constexpr,
+    unwrap_iterable as _unwrap_iterable,
+    unwrap_shape as _unwrap_shape,
+    wrap_axis as _wrap_axis,
+)
 from ..tensors import member as _tensor_member_fn
-from ..tuples import normalize_tuple as _normalize_tuple
-from ..tuples import type_for_tuple_values as _type_for_tuple_values
+from ..tuples import normalize_tuple as _normalize_tuple, type_for_tuple_values as _type_for_tuple_values
 from .arithmetic import promote_bfloat16_to_float32 as _promote_bfloat16_to_float32
 from .collectives import reduce_with_indices as _reduce_with_indices
 from .shapes import unsplat as _unsplat

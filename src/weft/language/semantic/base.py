@@ -22,8 +22,7 @@ from weft import ir
 from weft.base import CompileOptions, hinted, warn_at
 from weft.ir import tt
 
-from .. import dtypes as dt
-from .. import tuples
+from .. import dtypes as dt, tuples
 from ..constants import constexpr, shown
 from ..dtypes import block_of, block_type, dtype
 from ..tensors import block_shape, shape_text, tensor

@@ -22,8 +22,6 @@ from ..tensors import tensor
 from .base import block_shape, shape_text
 from .shapes import Shapes
 
-__all__ = ["Collectives"]
-
 RegionBuilder = Callable[[Operation], None]
 
 

@@ -73,9 +73,7 @@ them). Pricing, words, swaps, and the choice among copies are our own.
 """
 
 from weft.base import publish as _publish
-from weft.machines import MACHINES as MACHINES
-from weft.machines import Machine as Machine
-from weft.machines import machine_of as machine_of
+from weft.machines import MACHINES as MACHINES, Machine as Machine, machine_of as machine_of
 
 from ..pictures import install as _install
 from .access import *

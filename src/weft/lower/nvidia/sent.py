@@ -11,8 +11,6 @@ from ..padding import gaps_of
 from ..shared import Side, for_memory, memory_of
 from .table import lowering
 
-__all__: list[str] = []
-
 
 @lowering("ttng.async_shared_store")
 def _async_shared_store(c: Context, op: Operation) -> None:

@@ -1,7 +1,5 @@
 """What only NVIDIA's GPUs do, simulated: mbarriers, the copy engine, products of warp groups, PTX in kernels."""
 
-from __future__ import annotations
-
 from .meaning import Nvidia
 
 __all__ = ["MEANING"]

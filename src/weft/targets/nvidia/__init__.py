@@ -7,9 +7,7 @@
 
 from weft.base import publish as _publish
 
-from ..instruction import Instruction as Instruction
-from ..instruction import Memory as Memory
-from ..instruction import Operand as Operand
+from ..instruction import Instruction as Instruction, Memory as Memory, Operand as Operand
 from .bulk import *
 from .effects import *
 from .mbarrier import *

@@ -7,8 +7,7 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
-from weft.compiler import GPUTarget as GPUTarget
-from weft.compiler import as_target, host_cpu, make_options
+from weft.compiler import GPUTarget as GPUTarget, as_target, host_cpu, make_options
 from weft.runtime import compiler_key
 
 

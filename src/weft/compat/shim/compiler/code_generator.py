@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft import frontend
-from weft.runtime.errors import CompilationError as CompilationError
-from weft.runtime.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
-from weft.runtime.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
+from weft.runtime.errors import (
+    CompilationError as CompilationError,
+    CompileTimeAssertionFailure as CompileTimeAssertionFailure,
+    UnsupportedLanguageConstruct as UnsupportedLanguageConstruct,
+)
 
 
 def ast_to_ttir(

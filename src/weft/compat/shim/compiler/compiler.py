@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compiler import AsmDict as AsmDict
-from weft.compiler import CompiledKernel as CompiledKernel
-from weft.compiler import LazyDict as LazyDict
-from weft.compiler import as_target
+from weft.compiler import AsmDict as AsmDict, CompiledKernel as CompiledKernel, LazyDict as LazyDict, as_target
 from weft.runtime import compiler_key, driver
 from weft.runtime.errors import OutOfResources as OutOfResources
 
-from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend
-from ..backends.compiler import GPUTarget as GPUTarget
+from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget as GPUTarget
 from .files import compile as compile
-from .sources import ASTSource as ASTSource
-from .sources import IRSource as IRSource
+from .sources import ASTSource as ASTSource, IRSource as IRSource
 
 
 def make_backend(target: Any) -> BaseBackend:

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft.language.callable import BoundConstexprFunction as BoundConstexprFunction
-from weft.language.callable import ConstexprFunction as ConstexprFunction
-from weft.language.callable import JITCallable
-from weft.language.callable import KernelParam as KernelParam
-from weft.language.callable import constexpr_function as constexpr_function
-from weft.runtime import JITFunction as JITFunction
-from weft.runtime import JitFunctionInfo as JitFunctionInfo
-from weft.runtime import KernelInterface as KernelInterface
-from weft.runtime import MockTensor as MockTensor
-from weft.runtime import TensorWrapper as TensorWrapper
-from weft.runtime import driver as driver
-from weft.runtime import jit as jit
-from weft.runtime import knobs as knobs
-from weft.runtime import reinterpret as reinterpret
+from weft.language.callable import (
+    BoundConstexprFunction as BoundConstexprFunction,
+    ConstexprFunction as ConstexprFunction,
+    JITCallable,
+    KernelParam as KernelParam,
+    constexpr_function as constexpr_function,
+)
+from weft.runtime import (
+    JITFunction as JITFunction,
+    JitFunctionInfo as JitFunctionInfo,
+    KernelInterface as KernelInterface,
+    MockTensor as MockTensor,
+    TensorWrapper as TensorWrapper,
+    driver as driver,
+    jit as jit,
+    knobs as knobs,
+    reinterpret as reinterpret,
+)
 from weft.runtime.arrays import array_facts, dtype_name
-from weft.runtime.specialize import native_specialize_impl as native_specialize_impl
-from weft.runtime.specialize import specialize
+from weft.runtime.specialize import native_specialize_impl as native_specialize_impl, specialize
 
 from .._utils import type_canonicalisation_dict as type_canonicalisation_dict
 

@@ -1,17 +1,9 @@
 """`gl.amd`: layouts of AMD's matrix instructions are there; the instructions say that they are not yet."""
 
-from __future__ import annotations
-
 from weft.base import publish as _publish
 
-from ..layouts import AMDMFMALayout as AMDMFMALayout
-from ..layouts import AMDWMMALayout as AMDWMMALayout
-from . import cdna3 as cdna3
-from . import cdna4 as cdna4
-from . import cdna5 as cdna5
-from . import gfx1250 as gfx1250
-from . import rdna3 as rdna3
-from . import rdna4 as rdna4
+from ..layouts import AMDMFMALayout as AMDMFMALayout, AMDWMMALayout as AMDWMMALayout
+from . import cdna3 as cdna3, cdna4 as cdna4, cdna5 as cdna5, gfx1250 as gfx1250, rdna3 as rdna3, rdna4 as rdna4
 from .slice import slice as slice
 from .warp_pipeline import warp_pipeline_stage as warp_pipeline_stage
 

@@ -1,7 +1,5 @@
 """AMD's layouts, under the name of the module that has them in Triton."""
 
-from __future__ import annotations
-
 from ..layouts import AMDMFMALayout, AMDWMMALayout
 
 __all__ = ["AMDMFMALayout", "AMDWMMALayout"]

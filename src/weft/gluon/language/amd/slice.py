@@ -1,7 +1,5 @@
 """`gl.amd.slice`: a part of a tile in the registers of its threads; not supported yet."""
 
-from __future__ import annotations
-
 from ...elsewhere import unsupported_builtin
 
 slice = unsupported_builtin("amd.slice", "hip")

@@ -1,7 +1,5 @@
 """`gl.amd.warp_pipeline_stage`: a stage of a pipeline of warps in a loop; not supported yet."""
 
-from __future__ import annotations
-
 from ...elsewhere import unsupported_builtin
 
 warp_pipeline_stage = unsupported_builtin("amd.warp_pipeline_stage", "hip")

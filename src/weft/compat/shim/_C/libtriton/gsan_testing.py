@@ -1,7 +1,5 @@
 """triton._C.libtriton.gsan_testing: of what GSan is tested with, the scopes of atomic operations; Weft has no GSan."""
 
-from __future__ import annotations
-
 from weft.ir.enums import MemSyncScope as _MemSyncScope
 
 AtomicScope = _MemSyncScope

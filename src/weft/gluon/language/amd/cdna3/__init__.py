@@ -1,7 +1,5 @@
 """`gl.amd.cdna3`: buffer operations and mfma of gfx942; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 
 __getattr__ = _unsupported(

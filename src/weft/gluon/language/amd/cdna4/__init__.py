@@ -1,7 +1,5 @@
 """`gl.amd.cdna4`: what gfx950 has; not supported yet, but for the layout of scales."""
 
-from __future__ import annotations
-
 from weft.layouts import mfma_scale_layout as get_mfma_scale_layout
 
 from ....elsewhere import unsupported as _unsupported

@@ -1,7 +1,5 @@
 """`gl.amd.cdna4.async_copy`: copies from global to shared memory of gfx950; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 
 __getattr__ = _unsupported(

@@ -1,17 +1,14 @@
 """`gl.amd.cdna5`: what gfx1250 has; not supported yet, but for the layout of scales."""
 
-from __future__ import annotations
-
 from weft.layouts import wmma_scale_layout as get_wmma_scale_layout
 
 from ....elsewhere import unsupported as _unsupported
 from ...layouts import takes_plain_values as _takes_plain_values
-from . import async_copy as async_copy
-from . import cluster as cluster
-from . import mbarrier as mbarrier
-from . import tdm as tdm
-from ._layouts import PartitionedSharedLayout as PartitionedSharedLayout
-from ._layouts import make_partitioned_dot_layouts as make_partitioned_dot_layouts
+from . import async_copy as async_copy, cluster as cluster, mbarrier as mbarrier, tdm as tdm
+from ._layouts import (
+    PartitionedSharedLayout as PartitionedSharedLayout,
+    make_partitioned_dot_layouts as make_partitioned_dot_layouts,
+)
 
 _takes_plain_values(get_wmma_scale_layout)
 

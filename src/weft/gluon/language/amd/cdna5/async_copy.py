@@ -1,7 +1,5 @@
 """`gl.amd.cdna5.async_copy`: copies between global and shared memory of gfx1250; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 
 __getattr__ = _unsupported(

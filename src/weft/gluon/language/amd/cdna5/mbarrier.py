@@ -1,7 +1,5 @@
 """`gl.amd.cdna5.mbarrier`: barriers in shared memory of gfx1250; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 from ...layouts import MBarrierLayout as MBarrierLayout
 

@@ -1,7 +1,5 @@
 """`gl.amd.cdna5.tdm`: copies of blocks of tensors on gfx1250; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 
 __getattr__ = _unsupported(

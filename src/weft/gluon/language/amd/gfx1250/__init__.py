@@ -1,7 +1,5 @@
 """`gl.amd.gfx1250`: the name of `gl.amd.cdna5` before Triton 3.8."""
 
-from __future__ import annotations
-
 from weft.base import publish as _publish
 
 from .. import cdna5

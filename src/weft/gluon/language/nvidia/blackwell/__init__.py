@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
-from weft.layouts import TensorMemoryLayout as TensorMemoryLayout
-from weft.layouts import TensorMemoryScalesLayout as TensorMemoryScalesLayout
-from weft.layouts import get_tmem_reg_layout as _register_layout
+from weft.layouts import (
+    TensorMemoryLayout as TensorMemoryLayout,
+    TensorMemoryScalesLayout as TensorMemoryScalesLayout,
+    get_tmem_reg_layout as _register_layout,
+)
 
 from ....elsewhere import unsupported as _unsupported
 from ...layouts import takes_plain_values as _takes_plain_values
-from ..ampere import async_copy as async_copy
-from ..ampere import mma_v2 as mma_v2
-from ..hopper import async_store as async_store
-from ..hopper import cluster as cluster
-from ..hopper import fence_async_shared as fence_async_shared
-from ..hopper import mbarrier as mbarrier
-from . import clc as clc
-from . import float2 as float2
-from . import tma as tma
+from ..ampere import async_copy as async_copy, mma_v2 as mma_v2
+from ..hopper import (
+    async_store as async_store,
+    cluster as cluster,
+    fence_async_shared as fence_async_shared,
+    mbarrier as mbarrier,
+)
+from . import clc as clc, float2 as float2, tma as tma
 
 _INSTEAD = {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"}
 

@@ -1,7 +1,5 @@
 """`blackwell.float2`: two float32 in one instruction; not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 
 __getattr__ = _unsupported(

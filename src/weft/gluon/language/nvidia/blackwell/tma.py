@@ -1,7 +1,5 @@
 """`blackwell.tma`: bulk copies as on Hopper; gathers and scatters of rows are for Blackwell alone."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 from ..hopper.tma import *
 

@@ -1,7 +1,5 @@
 """`gl.nvidia.rubin`: the generation after Blackwell; what Blackwell does not have says that it is not supported yet."""
 
-from __future__ import annotations
-
 from ....elsewhere import unsupported as _unsupported
 from ..blackwell import *
 

@@ -48,7 +48,7 @@ def test_only_the_first_process_makes_it(tmp_path: Path) -> None:
     script, cache = tmp_path / "script.py", tmp_path / "cache"
     script.write_text(SCRIPT, encoding="utf-8")
     cache.mkdir(mode=0o700)
-    made, kept = f"{prepared.AFTER} True True", f"{prepared.SOON} False False"
+    made, kept = f"{prepared.AFTER} True True", f"{prepared.AFTER} False False"
     assert run(script, cache) == made
     assert run(script, cache) == kept, "addresses are those of the process"
     for file in cache.rglob("*.weft"):  # what is damaged is made anew

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import gc
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -67,8 +69,7 @@ class Watched:
 
     def plan_no_more(self) -> None:
         """Let the plans that there are be all."""
-        for name in ("AFTER", "SOON"):
-            self._patch.setattr(prepared, name, 1 << 30)
+        self._patch.setattr(prepared, "AFTER", 1 << 30)
 
     def is_native(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> bool:
         before = self.general
@@ -95,14 +96,19 @@ def test_a_launch_like_the_last_is_native(watched: Watched) -> None:
     assert done is watched.kernel[(1,)](x, out, 64, 2.0), "it gives the compiled kernel"
 
 
+class Size(tuple[int, ...]):
+    """As torch.Size is one."""
+
+
 def test_grids_of_all_kinds(watched: Watched) -> None:
     x, out = arrays(256)
     watched.prepare(x, out, 256, 1.0)
-    for grid in ((4,), (4, 1), (4, 1, 1), 4, lambda meta: (weft.cdiv(meta["n"], meta["BLOCK"]),), lambda meta: 4):
+    asked = lambda meta: (weft.cdiv(meta["n"], meta["BLOCK"]),)
+    several = ((4,), (4, 1), (4, 1, 1), [4], [4, 1], (np.int64(4),), [np.int32(4), 1], Size((4, 1)))
+    for grid in (*several, 4, np.uint8(4), asked, lambda meta: 4, lambda meta: [4]):
         out[:] = 0
         assert watched.is_native(x, out, 256, 1.0, grid=grid)
         assert (out == x + 4).all(), grid
-    assert watched.is_native(x, out, 256, 1.0, grid=lambda meta: [4])
     out[:] = 0
     assert watched.is_native(x, out, 256, 1.0, grid=(4, 0)) and not out.any()
     watched.kernel[(4, 1, 5)](x, out, 256, 1.0)
@@ -118,6 +124,9 @@ def test_grids_of_all_kinds(watched: Watched) -> None:
     [
         ((-1,), "grid size -1 on axis 0 is negative"),
         ((1, 70000), "grid size 70000 on axis 1 exceeds 65535, the most on that axis"),
+        ((1 << 70,), "grid size 1180591620717411303424 on axis 0 exceeds 2147483647, the most on that axis"),
+        ([4.0], r"grid sizes are integers, got 4\.0 of type float on axis 0"),
+        ((None,), "grid sizes are integers, got None of type NoneType on axis 0"),
         (("4",), "grid sizes are integers, got '4' of type str on axis 0"),
         ((), r"a grid has 1 to 3 dimensions, got 0: \(\)"),
         (lambda meta: (-1,), "grid size -1 on axis 0 is negative"),
@@ -156,6 +165,7 @@ CHANGES: dict[str, Callable[[Any, Any], tuple[tuple[Any, ...], dict[str, Any]]]]
     "a number that is 1": lambda x, out: ((x, out, 1, 1.0), {}),
     "a number that is no multiple": lambda x, out: ((x, out, 63, 1.0), {}),
     "a long number": lambda x, out: ((x, out, 1 << 40, 1.0), {}),
+    "a negative number that is long": lambda x, out: ((x, out, -(1 << 40), 1.0), {}),
     "an int": lambda x, out: ((x, out, 64, 2), {}),
     "a number of NumPy": lambda x, out: ((x, out, np.int32(64), 1.0), {}),
     "a subclass": lambda x, out: ((x.view(np.recarray), out, 64, 1.0), {}),
@@ -175,8 +185,119 @@ def test_what_is_another_key_is_not_taken(watched: Watched, change: str) -> None
     assert not watched.is_native(*args, **more)
     named = {**dict(zip(("x", "out", "n", "factor"), args, strict=False)), **more}
     first = np.asarray(named["x"]) * named["factor"] + 4
-    count = min(int(named["n"]), named.get("BLOCK", 64))
+    count = max(0, min(int(named["n"]), named.get("BLOCK", 64)))
     assert (out[:count] == first[:count]).all()
+
+
+class Length(enum.IntEnum):
+    LONG = 64
+
+
+class Pair(NamedTuple):
+    source: Any
+    to: Any
+
+
+KINDS: dict[str, tuple[Any, Any]] = {
+    "numbers of NumPy": ((np.int32(64), np.float32(2)), (np.int32(48), np.float32(-1.5))),
+    "wide numbers of NumPy": ((np.uint64(64), np.float64(2)), (np.uint64(1 << 30), np.float64(1e300))),
+    "small numbers of NumPy": ((np.int8(64), np.float16(2)), (np.int8(-128), np.float16(0.5))),
+    "bools of NumPy": ((64, 2.0, np.True_), (64, 3.0, np.False_)),
+    "a member of an enumeration": ((Length.LONG, 2.0), (Length.LONG, 3.0)),
+    "a long number": ((1 << 40, 2.0), ((1 << 63) - 16, 3.0)),
+    "a negative number that is long": ((-(1 << 40), 2.0), (-(1 << 63), 3.0)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_all_kinds(watched: Watched, kind: str) -> None:
+    (n, factor, *flag), (other, with_, *not_) = KINDS[kind]
+    x, out = arrays()
+    watched.prepare(x, out, n, factor, *flag)
+    count = max(0, min(int(n), 64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert (out[:count] == x[:count] * np.float32(factor) + 4).all()
+        out[:] = 0
+        assert watched.is_native(x, out, other, with_, *not_)
+        count, flags = max(0, min(int(other), 64)), 3 + all(not_)
+        assert np.array_equal(out[:count], x[:count] * np.float32(with_) + np.float32(flags), equal_nan=True)
+    assert not out[count:].any()
+
+
+def test_numbers_that_do_not_fit_are_refused_as_ever(watched: Watched) -> None:
+    x, out = arrays()
+    watched.prepare(x, out, np.uint64(1 << 40), 2.0)
+    watched.plan_no_more()
+    for n in (np.uint64(1), np.uint64((1 << 63) + 16), 1 << 63, (1 << 64) - 1, -(1 << 63)):
+        assert not watched.is_native(x, out, n, 2.0)
+    for n in (1 << 64, -(1 << 63) - 1):
+        with pytest.raises(LaunchError, match=f"the integer {n} does not fit 64 bits"):
+            watched.kernel[(1,)](x, out, n, 2.0)
+
+
+@pytest.mark.parametrize("made", [lambda *pair: pair, Pair])
+def test_tuples(monkeypatch: pytest.MonkeyPatch, made: Callable[..., Any]) -> None:
+    @weft.jit
+    def copy(pair, more, SHAPE: tl.constexpr):
+        offsets = tl.arange(0, 64)
+        y = tl.load(pair[0] + offsets, mask=offsets < more[0]) + SHAPE[0] + more[1][0]
+        tl.store(pair[1] + offsets, y, mask=offsets < more[0])
+
+    watched, (x, out) = Watched(copy, monkeypatch), arrays()
+    watched.prepare(made(x, out), (64, (2.0, None)), (int("1"), ("two",)))
+    assert (out == x + 3).all()
+    x, out = arrays()
+    assert watched.is_native(made(x, out), (48, (-1.0, None)), (int("1"), ("two",)))
+    assert (out[:48] == x[:48]).all() and not out[48:].any()
+    watched.plan_no_more()
+    for pair, more, shape in (
+        (made(x[1:], out), (32, (2.0, None)), (1, ("two",))),  # another address
+        (made(x, out), (33, (2.0, None)), (1, ("two",))),
+        (made(x, out), (32, (2, None)), (1, ("two",))),
+        (made(x, out), (32, (2.0, None)), (2, ("two",))),
+        (made(x, out), (32, (2.0, None)), (1, ("three",))),
+        (made(x, out), (32, (2.0, None)), (1.0, ("two",))),
+    ):
+        assert not watched.is_native(pair, more, shape)
+        assert (out[: more[0]] == pair[0][: more[0]] + shape[0] + 2).all()
+    with pytest.raises(LaunchError, match="argument `pair\\[1\\]` is read-only"):
+        x.flags.writeable = False
+        watched.kernel[(1,)](made(out, x), (32, (2.0, None)), (1, ("two",)))
+    memory = np.zeros(128, np.float32)
+    assert not watched.is_native(made(memory[:64], memory[16:80]), (64, (1.0, None)), (1, ("two",)))
+    assert (memory[16:80] == 2).all()
+
+
+def test_parts_of_tuples_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a plan holds are launched the general way."""
+
+    @weft.jit
+    def sums(out, numbers):
+        total = 0
+        for k in tl.static_range(len(numbers)):
+            total += numbers[k]
+        tl.store(out, total)
+
+    out = np.zeros(1, np.int64)
+    for count in (1, 63, 64, 65, 100):
+        for _ in range(5):
+            sums[(1,)](out, tuple(range(2, count + 2)))
+            assert out[0] == sum(range(2, count + 2))
+
+
+def test_annotated_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit
+    def fill(out, n: tl.int16, value: tl.float32, wide: tl.int64):
+        offsets = tl.arange(0, 64)
+        tl.store(out + offsets, value + wide, mask=offsets < n)
+
+    watched, out = Watched(fill, monkeypatch), np.zeros(64, np.float32)
+    watched.prepare(out, 64, 2.5, 7)
+    assert watched.is_native(out, 32, 1.5, 9) and (out[:32] == 10.5).all() and (out[32:] == 9.5).all()
+    with pytest.raises(LaunchError, match="argument `n` is annotated i16, 32768 does not fit"):
+        watched.kernel[(1,)](out, 1 << 15, 1.5, 9)
+    watched.plan_no_more()
+    assert not watched.is_native(out, 32, 1, 9) and out[0] == 10
 
 
 @pytest.mark.parametrize("value", [7, "seven", 2.5, True, None, tl.float32])
@@ -247,6 +368,63 @@ def test_hooks_are_called_from_when_they_are_there(watched: Watched) -> None:
     assert len(seen) == 4
     watched.kernel.pre_run_hooks.clear()
     assert watched.is_native(x, out, 64, 1.0) and len(seen) == 4
+
+
+def test_launches_between_hooks_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def describe(grid: Any, metadata: Any, args: Any) -> dict[str, Any]:
+        return {"grid": grid, "given": args}
+
+    @weft.jit(launch_metadata=describe)
+    def turns(x, n, BLOCK: tl.constexpr = 16):
+        total = n
+        for i in range(tl.load(x)):
+            total = (total * 5) ^ i
+        tl.store(x + tl.program_id(0) + 2 * tl.program_id(1), tl.where(total == 123, total, n))
+
+    class Fails(Exception):
+        pass
+
+    def fail(*args: Any) -> None:
+        raise Fails
+
+    wrong = []
+
+    def tell(when: str) -> Callable[[Any], None]:
+        def hook(metadata: Any) -> None:
+            told.append((when, metadata))
+            if when in wrong:
+                raise Fails
+
+        return hook
+
+    watched, x = Watched(turns, monkeypatch), np.ones(4, np.int32)
+    runtime = knobs.runtime
+    with runtime.scope():
+        runtime.launch_enter_hook, runtime.launch_exit_hook = tell("enter"), tell("exit")
+        watched.prepare(x, 7, grid=[4])
+        told.clear()
+        assert watched.is_native(x, 8, grid=lambda meta: (2, 2)) and (x == 8).all()
+        (enter, before), (leave, after) = told
+        assert (enter, leave) == ("enter", "exit") and before is after
+        assert before["name"] == "turns" and before["grid"] == (2, 2, 1)
+        assert list(before["given"]) == ["x", "n", "BLOCK"] and before["given"]["x"] is x
+        if hasattr(signal, "setitimer"):  # what ends a launch early
+            previous = signal.signal(signal.SIGALRM, fail)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(Fails):
+                watched.is_native(np.full(4, 1 << 30, np.int32), 7)
+            signal.signal(signal.SIGALRM, previous)
+            assert watched.general == 0 and [kind for kind, _ in told] == ["enter", "exit"] * 2
+        for wrong[:] in (["exit"], ["enter"]):
+            told.clear()
+            with pytest.raises(Fails):
+                watched.is_native(x, 9, grid=(4,))
+            assert [kind for kind, _ in told] == ["enter", "exit"][: 2 - wrong.count("enter")]
+            assert (x[0] == 9) == (wrong == ["exit"])
+            x[:] = 1
+        assert watched.general == 0
 
 
 def test_debug_is_looked_at_in_each_launch(watched: Watched) -> None:

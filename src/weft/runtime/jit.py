@@ -31,7 +31,7 @@ from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode, unless_failed
 from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
 from .interface import KernelInterface, PickledByName
-from .launch import limits_of, make_fire, make_guard, runtime_leaves
+from .launch import enter_hooks, leave_hooks, limits_of, make_fire, make_guard, runtime_leaves
 from .misuse import misuse_of_jit
 from .specialize import signature_of, specialize_param
 from .tensors import MockTensor
@@ -461,15 +461,11 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         args: tuple[Any, ...],
         values: tuple[Any, ...],
     ) -> None:
-        metadata = kernel.launch_metadata(grid, None, *args)
-        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-        if enter:
-            enter(metadata)
+        told = enter_hooks(kernel, grid, args)
         try:
             fire(*grid, *values)
         finally:  # hooks come in pairs: what one has opened the other closes, also where the kernel fails
-            if leave:
-                leave(metadata)
+            leave_hooks(told)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By name; by what is left, where a tool has taken the function away (`kernel.fn = None`).

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError, load
 from weft.ops import BY_LANGUAGE
 
+from . import knobs
 from .arrays import address_of, array_facts, is_plain_tensor, meet
 from .binder import MAX_GRID, grid_of, handler_for
 from .specialize import leaves
@@ -110,6 +111,20 @@ def make_fire(
     spaces["launch"] = launch
     source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in arguments)})"
     return eval(source, spaces)  # type: ignore[no-any-return]
+
+
+def enter_hooks(kernel: Any, grid: tuple[int, ...], args: Iterable[Any]) -> Any:
+    """Call the hook before a launch; what both hooks are told."""
+    told = kernel.launch_metadata(grid, None, *args)
+    if hook := knobs.runtime.launch_enter_hook:
+        hook(told)
+    return told
+
+
+def leave_hooks(told: Any) -> None:
+    """Call the hook after a launch."""
+    if hook := knobs.runtime.launch_exit_hook:
+        hook(told)
 
 
 def limits_of(kernel: Any, leaves: Sequence[Leaf], args: Sequence[Any]) -> list[int]:

@@ -6,8 +6,8 @@
 
 After some launches a plan is written of the last one: everything that the key of the general way holds of each
 argument, everything that is asked at each launch (hooks, settings, what the kernel captures), what its guard looks at,
-and where addresses and numbers go. What no plan says is left to the general way: tuples, descriptors, subclasses of
-arrays, numbers beyond 32 bits, kernels that print or check.
+and where addresses and numbers go. What no plan says is left to the general way: descriptors, subclasses of arrays,
+kernels that print or check.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ from typing import Any
 import numpy as np
 
 from weft.backends.cpu import calls
-from weft.backends.cpu.calls import MOST_ARRAYS, MOST_SLOTS, WRITEABLE, Book, Check, Kind, Plan
+from weft.backends.cpu.calls import MOST_ARRAYS, MOST_PARTS, MOST_SLOTS, WRITEABLE, Book, Check, Kind, Plan, part
 from weft.compiler import CompiledKernel
 from weft.language.callable import MISSING, KernelParam
 
 from . import knobs
 from .arrays import address_of
 from .binder import asked_grid, grid_of
-from .launch import descriptor_rank, runtime_leaves
-from .specialize import COARSE
+from .launch import descriptor_rank, enter_hooks, leave_hooks, runtime_leaves
+from .specialize import COARSE, INT32, INT64, INT_RANGES
 
-AFTER = 32
-"""Launches until the first plan, where the native function has to be made for it: that takes tens of milliseconds."""
-SOON = 3
-"""Launches until the first plan, where it is there or was kept: a plan takes as long as a dozen launches save."""
+AFTER = 3
+"""Launches of a kind until its plan: a plan takes as long as a dozen launches save."""
+VAIN = 64
+"""Launches of a kernel without any plan, after which there is to be none."""
 MOST_PLANS = 8
 """Plans of a kernel, looked at one after the other; the oldest goes."""
 
-_I32 = (-(1 << 31), (1 << 31) - 1)
 _DLPACK = "dlpack_exchange_api"
 _FROM_OBJECT = 5
 """The word of DLPack's exchange functions that describes an array without a new object."""
@@ -66,8 +65,8 @@ class Prepared:
         self._keep: list[Any] = [self._watched]
         self._plans: list[tuple[Any, ...]] = []
         self._lock = threading.RLock()
-        self._calls: dict[int, int] = {}
-        """Launches by the general way, of each compiled kernel."""
+        self._calls: dict[tuple[Any, ...], int] = {}
+        """Launches by the general way, of each compiled kernel, classes of arguments, and whether there are hooks."""
         self._put(Book.GENERAL, id(self._keep[0]))
         self.launch: Callable[..., Any] = self._keep[0]
 
@@ -89,20 +88,22 @@ class Prepared:
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
         compiled = self._general(grid, *args, **kwargs)
-        count = self._calls[id(compiled)] = self._calls.get(id(compiled), 0) + 1
-        again = not count & (count - 1)  # ever more seldom: there may be no plan, or launches of more kinds than plans
-        if (count >= AFTER and again) or ((count == SOON or (count > SOON and again)) and calls.at_hand()):
-            try:
-                plan = _Function(self._kernel, compiled).plan(args, kwargs)
-            except _NoPlan:
-                if not self._plans and count >= 2 * AFTER:  # and most likely there never will be one
-                    self._kernel.launch_by(self.launch, self._general)
-                return compiled
-            with self._lock:
-                self._set([plan, *self._plans[: MOST_PLANS - 1]])
-                if self.launch is self._keep[0]:
-                    self.launch = calls.function(self._book, self._keep)
-                    self._kernel.launch_by(self._keep[0], self.launch)
+        hooks = (bool(knobs.runtime.launch_enter_hook), bool(knobs.runtime.launch_exit_hook))
+        kind = (id(compiled), hooks, type(grid), *map(type, args), *kwargs, *map(type, kwargs.values()))
+        count = self._calls[kind] = self._calls.get(kind, 0) + 1
+        if count < AFTER or (count > AFTER and count & (count - 1)):  # again ever more seldom: there may be no plan
+            return compiled
+        try:
+            plan = _Function(self._kernel, compiled).plan(args, kwargs)
+        except _NoPlan:
+            if not self._plans and count >= VAIN:  # and most likely there never will be one
+                self._kernel.launch_by(self.launch, self._general)
+            return compiled
+        with self._lock:
+            self._set([plan, *self._plans[: MOST_PLANS - 1]])
+            if self.launch is self._keep[0]:
+                self.launch = calls.function(self._book, self._keep)
+                self._kernel.launch_by(self._keep[0], self.launch)
         return compiled
 
 
@@ -120,20 +121,24 @@ class _Writer:
         signature = getattr(compiled.src, "signature", None)
         self._types = list(compiled.metadata.params if signature is None else signature.values())
         leaves = runtime_leaves(self._types)
-        if len(leaves) > MOST_SLOTS or any(len(path) > 1 or descriptor_rank(kind) for path, kind in leaves):
+        if len(leaves) > MOST_SLOTS or any(descriptor_rank(kind) for _, kind in leaves):
             raise _NoPlan
-        self._slots = {path[0]: (slot, kind) for slot, (path, kind) in enumerate(leaves)}
-        self._stored = {leaves[k][0][0] for k in compiled.metadata.stored_params}
+        self._slots = {path: (slot, kind) for slot, (path, kind) in enumerate(leaves)}
+        self._stored = {leaves[k][0] for k in compiled.metadata.stored_params}
         facts = compiled.metadata
         strict = {tuple(pair) for pair in facts.strict_alias_pairs}
-        self._pairs = [(leaves[i][0][0], leaves[j][0][0], (i, j) in strict) for i, j in facts.alias_pairs]
-        self._arrays = {param: k for k, param in enumerate({p for i, j, _ in self._pairs for p in (i, j)})}
+        self._pairs = [(leaves[i][0], leaves[j][0], (i, j) in strict) for i, j in facts.alias_pairs]
+        self._arrays = {path: k for k, path in enumerate({p for i, j, _ in self._pairs for p in (i, j)})}
         if len(self._arrays) > MOST_ARRAYS:
             raise _NoPlan
         self._kept: list[Any] = [compiled, loaded]
+        self._checks: list[int] = []
+        self._parts = 0
+        """Parts of tuples that have checks."""
 
-    def _words(self, counts: Mapping[int, int], checks: Sequence[int], rest: Sequence[int]) -> tuple[Any, ...]:
+    def _words(self, counts: Mapping[int, int], rest: Sequence[int]) -> tuple[Any, ...]:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
+        checks = self._checks
         pairs = [word for i, j, strict in self._pairs for word in (self._arrays[i], self._arrays[j], int(strict))]
         body = [*checks, *pairs, *rest, *[0] * len(self._slots)]
         words = (ctypes.c_int64 * (Plan.SIZE + len(body)))(*[0] * Plan.SIZE, *body)
@@ -159,18 +164,17 @@ class _Writer:
         self._kept.append(value)
         return id(value)
 
-    def _same(self, value: Any) -> list[int]:
-        """A constant. What may change in its place is none that can be told by its identity."""
-        if not _is_constant(value):
-            raise _NoPlan
-        return _row(Kind.SAME, -1, want=self._keep(value))
+    def _add(self, check: list[int], place: int, value: Any = None) -> None:
+        """A check of what is at a place; where that is none, of a value that is always the same."""
+        check[Check.PLACE], check[Check.OBJECT] = place, id(value)
+        self._checks += check
 
-    def _array(self, number: int, value: Any, slot: int, *, align: bool) -> list[int]:
-        array = self._arrays.get(number, MOST_ARRAYS)
+    def _array(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
+        array = self._arrays.get(path, MOST_ARRAYS)
         cls = type(value)
         if cls is np.ndarray:
             element, size, describe = self._keep(value.dtype), value.itemsize, 0
-            row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if number in self._stored else 0)
+            row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if path in self._stored else 0)
         elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
             describe, size = _describer(cls), value.element_size()
             row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe, high=self._keep(cls.is_neg))
@@ -179,6 +183,19 @@ class _Writer:
         row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size
         row[Check.ALIGNED] = _alignment(value) if align else 0
         return row
+
+    def _integer(self, value: Any, slot: int, limits: tuple[int, int], specialise: bool, align: bool) -> list[int]:
+        """An integer between limits; what a key tells apart is not taken for the same."""
+        cls, number = type(value), int(value)
+        if specialise and number == 1:
+            return _row(Kind.INT, slot, want=self._keep(cls), low=1, high=1)
+        within = next((w for w in _RANGES if w[0] <= number <= w[1]), None)
+        if within is None:
+            raise _NoPlan
+        low, high = max(within[0], limits[0]), min(within[1], limits[1])
+        aligned = 0 if not align else 1 if COARSE[number & 15] == 16 else 2
+        but = 1 if specialise and low <= 1 <= high else low - 1 if low > INT64[0] else high + 1
+        return _row(Kind.INT, slot, want=self._keep(cls), low=low, high=high, aligned=aligned, element=but)
 
 
 class _Function(_Writer):
@@ -198,36 +215,45 @@ class _Function(_Writer):
         places = {params[k].name: k + 1 for k in range(len(args))}
         places |= {name: len(args) + 1 + k for k, name in enumerate(kwargs)}
         bound = {**{p.name: value for p, value in zip(params, args, strict=False)}, **kwargs}
-        checks: list[int] = []
         names: list[int] = []
         for param in params:
             value = bound.pop(param.name, param.default if param.has_default else MISSING)
             place = places.get(param.name, -1)
             names += [self._keep(param.name), place, self._keep(value)]
-            check = self._check(param, value)
-            check[Check.PLACE], check[Check.OBJECT] = place, id(value)
-            checks += check
+            self._param(param, value, place)
         for name, value in bound.items():  # options
-            check = self._same(value)
-            check[Check.PLACE] = places[name]
-            checks += check
+            self._constant(value, places[name])
         watched, changed = self._asked()
-        hooks = (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook, self._kernel.pre_run_hooks)
-        if not all(isinstance(hook, list) for hook in hooks):
+        hooks = (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
+        lists = self._full(*hooks, self._kernel.pre_run_hooks)
+        if self._kernel.pre_run_hooks:
             raise _NoPlan
+        hooked, compiled = any(hooks), self._compiled
         keywords = tuple(kwargs) or None
         counts = {
             Plan.ARGUMENTS: len(args) + 1,
             Plan.WATCHED: len(watched) // 3,
-            Plan.EMPTY: len(hooks),
+            Plan.LISTS: len(lists) // 2,
             Plan.NAMES: len(params),
             Plan.KERNEL: id(self._compiled),
+            Plan.ENTER: self._keep(lambda grid, named: enter_hooks(compiled, grid, named.values())) if hooked else 0,
+            Plan.LEAVE: self._keep(leave_hooks) if hooked else 0,
             Plan.KEYWORDS: self._keep(keywords) if keywords else 0,
             Plan.ASK: self._keep(asked_grid),
             Plan.SIZES: self._keep(grid_of),
             Plan.CHANGED: self._keep(changed) if changed is not None else 0,
         }
-        return self._words(counts, checks, [*watched, *map(self._keep, hooks), *names])
+        return self._words(counts, [*watched, *lists, *names])
+
+    def _full(self, *hooks: Any) -> list[int]:
+        """(list, whether it has items) of hooks that are lists; others are watched, and true or not once for all."""
+        words: list[int] = []
+        for hook in hooks:
+            if isinstance(hook, list):
+                words += [self._keep(hook), int(bool(hook))]
+            elif hook is not None and (hasattr(type(hook), "__bool__") or hasattr(type(hook), "__len__")):
+                raise _NoPlan
+        return words
 
     def _asked(self) -> tuple[list[int], Callable[..., Any] | None]:
         """What is looked at in each launch: (dictionary, name, value) of settings and captures, and a function."""
@@ -252,32 +278,79 @@ class _Function(_Writer):
 
     # -- arguments -------------------------------------------------------------------------------------------------
 
-    def _check(self, param: KernelParam, value: Any) -> list[int]:
-        if param.is_constexpr or value is None:
-            return self._same(value)
-        kind, annotated = type(value), param.annotation_type
-        if annotated and not (kind is int and annotated in ("i32", "i64")):
-            raise _NoPlan
-        slot, leaf = self._slots.get(param.num, (-1, ""))
+    def _param(self, param: KernelParam, value: Any, place: int) -> None:
+        if param.is_constexpr:
+            self._constant(value, place)
+            return
         specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
-        if kind is int:
-            return self._integer(value, slot, leaf, specialise, specialise and align)
-        if kind is float and leaf in ("fp32", "fp64"):
-            return _row(Kind.FLOAT, slot, element=int(leaf[2:]))
-        if kind is bool and leaf in ("u1", "i1"):
-            return _row(Kind.BOOL, slot)
-        if leaf.startswith("*"):
-            return self._array(param.num, value, slot, align=specialise and align)
-        raise _NoPlan
-
-    def _integer(self, value: int, slot: int, leaf: str, specialise: bool, align: bool) -> list[int]:
-        low, high = _I32
-        if not low <= value <= high or (slot >= 0 and (leaf[:1] not in "iu" or leaf in ("u1", "i1"))):
+        annotated = param.annotation_type
+        if not annotated or value is None:
+            self._value((param.num,), value, place, specialise, specialise and align)
+            return
+        slot, leaf = self._slots.get((param.num,), (-1, ""))
+        if annotated in INT_RANGES and leaf == annotated and _is_integer(value):
+            self._add(self._integer(value, slot, INT_RANGES[annotated], specialise, specialise and align), place, value)
+        elif leaf == annotated and not _is_integer(value):
+            self._number(value, slot, leaf, place)
+        else:
             raise _NoPlan
-        if specialise and value == 1:
-            return _row(Kind.INT, slot, low=1, high=1, element=0)
-        aligned = 0 if not align else 1 if COARSE[value & 15] == 16 else 2
-        return _row(Kind.INT, slot, low=low, high=high, aligned=aligned, element=1 if specialise else high + 1)
+
+    def _value(self, path: tuple[int, ...], value: Any, place: int, specialise: bool, align: bool) -> None:
+        """A value whose type was found from what it is; of a part of a tuple all is, always."""
+        slot, leaf = self._slots.get(path, (-1, ""))
+        if value is None:
+            self._constant(value, place)
+        elif _is_tuple(value):
+            for k, (item, where) in enumerate(self._unpacked(value, place)):
+                self._value((*path, k), item, where, True, True)
+        elif _is_integer(value) and (slot < 0 or (leaf[0] in "iu" and leaf not in ("u1", "i1"))):
+            self._add(self._integer(value, slot, INT64, specialise, align), place, value)
+        elif leaf.startswith("*"):
+            self._add(self._array(path, value, slot, align=align), place, value)
+        else:
+            self._number(value, slot, leaf, place)
+
+    def _number(self, value: Any, slot: int, leaf: str, place: int) -> None:
+        """A bool, or a float."""
+        cls = type(value)
+        if cls in (bool, np.bool_) and leaf in ("u1", "i1"):
+            self._add(_row(Kind.BOOL, slot, want=self._keep(cls(1)), low=self._keep(cls(0))), place, value)
+        elif (cls is float or (issubclass(cls, np.floating) and cls.__module__ == "numpy")) and leaf in _FLOATS:
+            self._add(_row(Kind.FLOAT, slot, want=self._keep(cls), element=int(leaf[2:])), place, value)
+        else:
+            raise _NoPlan
+
+    def _constant(self, value: Any, place: int) -> None:
+        """A constant, or a tuple of constants. What may change in its place is none that can be told by identity."""
+        if _is_tuple(value):
+            for item, where in self._unpacked(value, place):
+                self._constant(item, where)
+        elif type(value) in _FIXED or (type(value).__name__ == "dtype" and type(value).__module__.startswith("weft.")):
+            self._add(_row(Kind.SAME, -1, want=self._keep(value)), place, value)
+        else:
+            raise _NoPlan
+
+    def _unpacked(self, value: tuple[Any, ...], place: int) -> list[tuple[Any, int]]:
+        """The parts of a tuple with their places, its own check added."""
+        first, self._parts = self._parts, self._parts + len(value)
+        if self._parts > MOST_PARTS:
+            raise _NoPlan
+        self._add(_row(Kind.TUPLE, -1, want=self._keep(type(value)), low=len(value), high=first), place, value)
+        return [(item, part(first + k)) for k, item in enumerate(value)]
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether a value is handed on as the integer that it says it is: one of Python's or NumPy's, or an IntEnum's."""
+    cls = type(value)
+    if issubclass(cls, np.integer):
+        return cls.__module__ == "numpy"
+    return issubclass(cls, int) and cls is not bool and cls.__int__ is int.__int__
+
+
+def _is_tuple(value: Any) -> bool:
+    """Whether a value is a tuple, or a named one, that has no ways of its own."""
+    cls = type(value)
+    return issubclass(cls, tuple) and (cls is tuple or (hasattr(cls, "_fields") and cls.__iter__ is tuple.__iter__))
 
 
 def _row(
@@ -295,33 +368,28 @@ class _Run(_Writer):
 
     def plan(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """(words, everything they point to). Hooks are None, or lists that have to be empty."""
-        checks: list[int] = []
         values, hooks = args[_BEFORE:], {place: args[place] for place in _HOOKS}
         chains = [hook for hook in hooks.values() if hook is not None]
         if len(values) != len(self._types) or not all(isinstance(hook, list) and not hook for hook in chains):
             raise _NoPlan
         for place, hook in hooks.items():
-            checks += self._at(place, _row(Kind.SAME, -1, want=self._keep(hook)))
+            self._add(_row(Kind.SAME, -1, want=self._keep(hook)), place)
         for i, (kind, value) in enumerate(zip(self._types, values, strict=True)):
             if kind != "constexpr":
-                checks += self._at(_BEFORE + i, self._value(i, value))
-        counts = {Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None), Plan.EMPTY: len(chains)}
-        return self._words(counts, checks, [*map(self._keep, chains)])
-
-    @staticmethod
-    def _at(place: int, check: list[int]) -> list[int]:
-        check[Check.PLACE] = place
-        return check
+                self._add(self._value(i, value), _BEFORE + i)
+        counts = {Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None), Plan.LISTS: len(chains)}
+        return self._words(counts, [word for chain in chains for word in (self._keep(chain), 0)])
 
     def _value(self, i: int, value: Any) -> list[int]:
-        slot, leaf = self._slots[i]
+        if (i,) not in self._slots:  # parts of a tuple
+            raise _NoPlan
+        slot, leaf = self._slots[i,]
         if leaf.startswith("*"):
-            return self._array(i, value, slot, align=False)
-        if leaf in ("i32", "i64", "u32", "u64") and type(value) is int:
-            low, high = (0 if leaf[0] == "u" else _I32[0]), _I32[1]
-            return _row(Kind.INT, slot, low=low, high=high, element=high + 1)
-        if leaf in ("fp32", "fp64") and type(value) is float:
-            return _row(Kind.FLOAT, slot, element=int(leaf[2:]))
+            return self._array((i,), value, slot, align=False)
+        if leaf in ("i32", "i64", "u32", "u64") and _is_integer(value):
+            return self._integer(value, slot, INT_RANGES[leaf], False, False)
+        if leaf in _FLOATS and type(value) is float:
+            return _row(Kind.FLOAT, slot, want=self._keep(float), element=int(leaf[2:]))
         raise _NoPlan
 
 
@@ -362,13 +430,9 @@ def prepared_run(kernel: Any) -> Callable[..., None] | None:
 
 
 _FIXED = frozenset({int, str, float, bool, type(None)})
-
-
-def _is_constant(value: Any) -> bool:
-    """Whether a value can never be another one than it is: then its identity, or an equal number, says it all."""
-    if isinstance(value, tuple):
-        return type(value) is tuple and all(map(_is_constant, value))
-    return type(value) in _FIXED or (type(value).__name__ == "dtype" and type(value).__module__.startswith("weft."))
+_FLOATS = ("fp32", "fp64")
+_RANGES = ((INT64[0], INT32[0] - 1), INT32, (INT32[1] + 1, INT64[1]))
+"""Of the numbers of each, keys and what is compiled are alike."""
 
 
 def _alignment(value: Any) -> int:

@@ -134,7 +134,7 @@ def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_va
     return kind, None if str(kind).startswith("tensordesc") else specialized
 
 
-_INT_RANGES = {
+INT_RANGES = {
     **{f"i{n}": (-(1 << (n - 1)), (1 << (n - 1)) - 1) for n in (8, 16, 32, 64)},
     **{f"u{n}": (0, (1 << n) - 1) for n in (8, 16, 32, 64)},
 }
@@ -143,8 +143,8 @@ _INT_RANGES = {
 def check_annotated(param: KernelParam, value: Any) -> None:
     """Whether a value fits the type that a parameter is annotated with."""
     name = param.annotation_type
-    if name in _INT_RANGES:
-        low, high = _INT_RANGES[name]
+    if name in INT_RANGES:
+        low, high = INT_RANGES[name]
         if not isinstance(value, (int, np.integer)):
             raise LaunchTypeError(
                 f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name

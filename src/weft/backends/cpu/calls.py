@@ -11,10 +11,12 @@ A plan is a row of words: a header, and what it holds of each kind, one after th
     header   ARGUMENTS, KEYWORDS   how many arguments by position, and the names of the others
              SIZES_FIRST           whether the first three are the sizes of the grid; else the first is the grid
              KERNEL, RECORD ...    what to give back, what to run
-    checks   one for each argument: what it has to be, and the slot of the launch that it fills
+             ENTER, LEAVE          where hooks are set: what to call before (it takes the grid and a dictionary of
+                                   the arguments), and after (it takes what the first gave); or 0
+    checks   one for each argument, and each part of a tuple: what it has to be, and the slot of the launch it fills
     pairs    arrays that must not overlap
     watched  (dictionary, name, value): what the kernel was compiled from is still what it was
-    empty    lists that must be: hooks
+    lists    (list, whether it has items): hooks
     names    (name, place, default): of the dictionary that a grid which is a function is asked with
     slots    as they are where no argument fills them
 
@@ -36,7 +38,7 @@ from weft.base import load
 from .native import native
 from .places import kept, load_native, made
 
-MOST_SLOTS, MOST_ARRAYS = 64, 16
+MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 64, 16, 64
 
 
 class Book:
@@ -50,26 +52,40 @@ class Plan:
     """Words of a plan's header; `NEXT` is another plan, `OWNER` keeps everything that the plan points to."""
 
     (
-        NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, EMPTY, NAMES, SLOTS,
-        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST,
-    ) = range(21)  # fmt: skip
-    SIZE = 21
+        NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, LISTS, NAMES, SLOTS,
+        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE,
+    ) = range(23)  # fmt: skip
+    SIZE = 23
 
 
 class Check:
-    """Words of a check: the argument's place (or -1, and the object), what it has to be, and its slot (or -1)."""
+    """Words of a check: the argument's place (-1: the object; below: `part`), what it has to be, its slot (or -1)."""
 
     KIND, PLACE, OBJECT, WANT, SLOT, ALIGNED, ARRAY, ELEMENT, BYTES, WRITTEN, LOW, HIGH = range(12)
     SIZE = 12
 
 
+ROWS = ((Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 3), (Plan.WATCHED, 3), (Plan.LISTS, 2), (Plan.NAMES, 3))
+"""What a plan has after its header: where the number of rows stands, and how many words one has."""
+
+
 class Kind:
-    """What an argument has to be: the object WANT or its equal; an int from LOW to HIGH that is not ELEMENT; a float,
-    of ELEMENT bits; a bool; an array of NumPy; a tensor, which the function LOW describes, and
-    which the method HIGH does not call the negative of what its memory has.
+    """What an argument has to be: the object WANT or its equal; an integer from LOW to HIGH that is not ELEMENT; a
+    number for a float of ELEMENT bits; WANT, which is true, or LOW, which is false; an array of NumPy; a tensor, which
+    the function LOW describes, and which the method HIGH does not call the negative of what its memory has; a tuple of
+    LOW parts, which are then the parts from HIGH on. Of all but the first and the bools, WANT is the class.
     """
 
-    SAME, INT, FLOAT, BOOL, ARRAY, TENSOR = range(6)
+    SAME, INT, FLOAT, BOOL, ARRAY, TENSOR, TUPLE = range(7)
+
+
+def part(index: int) -> int:
+    """The place of a part of a tuple, by its number among those of a plan.
+
+    >>> part(0), part(1)
+    (-2, -3)
+    """
+    return -2 - index
 
 
 _ptr = ctypes.c_void_p
@@ -117,13 +133,6 @@ def function(book: bytearray, keep: list[Any]) -> Callable[..., Any]:
     new = ctypes.PYFUNCTYPE(ctypes.py_object, _ptr, ctypes.py_object, _ptr)(("PyCFunction_NewEx", ctypes.pythonapi))
     launch: Callable[..., Any] = new(ctypes.addressof(method), (book, keep), None)
     return launch
-
-
-def at_hand() -> bool:
-    """Whether the native function need not be made: it is there, or was kept by another process."""
-    if _method is None and (code := kept("launches")) is not None:
-        _load(code)
-    return _method is not None
 
 
 def _made() -> tuple[bytes, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.backends.llvm.emit import Module
 from weft.backends.llvm.values import DOUBLE, I1, I8, I32, I64, PTR, Value, const
 
-from .calls import MOST_ARRAYS, MOST_SLOTS, Book, Check, Plan
+from .calls import MOST_ARRAYS, MOST_SLOTS, ROWS, Book, Plan
 from .calls_match import write_integer, write_match, write_span
 from .calls_writer import NULL, Writer, at, i64, object_at, python
 from .engine import Record
@@ -26,23 +26,25 @@ def text() -> str:
     _write_three(module)
     _write_sizes(module)
     write_match(module)
+    _write_named(module)
     _write_grid(module)
     _write_run(module)
+    _write_between_hooks(module)
     _write_call(module)
     return module.text()
 
 
 def _write_size(module: Module) -> None:
-    """weft_size(item, most, place): put a size of a grid at a place where it is an int from 0 to the most."""
+    """weft_size(item, most, place): put a size of a grid at a place where it is an integer from 0 to the most."""
     f = module.function("weft_size", I1, [("item", PTR), ("most", I64), ("place", PTR)], linkage="internal")
     w = Writer(f)
     item, most, place = f.args
-    number = f.alloca(I64, 1, 8)
-    w.unless(f.call("weft_integer", I1, [item, number]), "no")
-    w.unless(f.icmp("ule", f.load(I64, number), most), "no")
-    f.store(f.cast("trunc", f.load(I64, number), I32), place)
+    size = w.call("PyNumber_AsSsize_t", I64, item, NULL)
+    w.unless(f.icmp("ule", size, most), "no")
+    f.store(f.cast("trunc", size, I32), place)
     f.ret(const(I1, 1))
     f.start("no")
+    w.do("PyErr_Clear")  # of what is no integer at all
     f.ret(const(I1, 0))
 
 
@@ -65,32 +67,56 @@ def _write_three(module: Module) -> None:
 
 
 def _write_sizes(module: Module) -> None:
-    """weft_sizes(grid, state): put the sizes of a grid into a state where it is a tuple of one to three ints, or an
-    int; false where it is something else or an int is out of its range.
+    """weft_sizes(grid, state): put the sizes of a grid into a state where it is a tuple or a list of one to three
+    integers, or an integer; false where it is something else or an integer is out of its range.
     """
     f = module.function("weft_sizes", I1, [("grid", PTR), ("state", PTR)], linkage="internal")
     w = Writer(f)
     grid, state = f.args
     for axis in range(3):
         f.store(const(I32, 1), f.gep(I8, state, i64(24 + 4 * axis)))
-    row, several = f.new_label("single"), f.new_label("several")
-    f.cond_br(w.eq(w.class_of(grid), object_at(tuple)), several, row)
-    f.start(row)
-    w.unless(w.eq(w.class_of(grid), object_at(int)), "no")
+    single, several = f.new_label("single"), f.new_label("several")
+    is_list = w.eq(w.class_of(grid), object_at(list))
+    is_tuple = f.icmp("ne", w.call("PyType_IsSubtype", I32, w.class_of(grid), object_at(tuple)), const(I32, 0))
+    f.cond_br(f.emit(I1, f"or {is_list}, {is_tuple.name}"), several, single)
+    f.start(single)
     _put_size(w, grid, 0, state)
     f.ret(const(I1, 1))
     f.start(several)
-    count = w.call("PyTuple_Size", I64, grid)
+    count = w.call_at(f.select(is_list, python("PyList_Size"), python("PyTuple_Size")), I64, grid)
+    item = f.select(is_list, python("PyList_GetItem"), python("PyTuple_GetItem"))
     w.unless(f.icmp("ult", f.sub(count, i64(1)), i64(3)), "no")
     for axis in range(3):
         if axis:
             w.if_(w.eq(count, i64(axis)), "yes")
-        _put_size(w, w.call("PyTuple_GetItem", PTR, grid, i64(axis)), axis, state)
+        _put_size(w, w.call_at(item, PTR, grid, i64(axis)), axis, state)
     f.br("yes")
     f.start("yes")
     f.ret(const(I1, 1))
     f.start("no")
     f.ret(const(I1, 0))
+
+
+def _write_named(module: Module) -> None:
+    """weft_named(plan, args): the arguments of a launch by their names, as a new dictionary; null where one is set."""
+    f = module.function("weft_named", PTR, [("plan", PTR), ("args", PTR)], linkage="internal")
+    w = Writer(f)
+    plan, args = f.args
+    named = w.call("PyDict_New", PTR)
+    w.if_(w.is_null(named), "raised")
+    cursor = f.variable(NULL)
+    f.store(w.after(plan, ROWS[:-1]), cursor)
+
+    def name(row: Value) -> None:
+        place = w.word(row, 1)
+        given = f.icmp("sge", place, i64(0))
+        value = f.load(PTR, f.select(given, f.gep(I64, args, place), f.gep(I64, row, i64(2))))
+        w.call("PyDict_SetItem", I32, named, w.word(row, 0, PTR), value)
+
+    w.advance(cursor, w.word(plan, Plan.NAMES), 3, name)
+    f.br("raised")
+    f.start("raised")
+    f.ret(named)
 
 
 def _write_grid(module: Module) -> None:
@@ -105,45 +131,23 @@ def _write_grid(module: Module) -> None:
     f.start(three)
     f.cond_br(f.call("weft_three", I1, [args, state]), "fine", "odd")
     f.start(one)
-    w.if_(f.call("weft_sizes", I1, [grid, state]), "fine")
-    w.if_(w.eq(w.class_of(grid), object_at(tuple)), "odd")
-    w.unless(w.eq(w.call("PyCallable_Check", I32, grid), const(I32, 1)), "odd")
-    named = w.call("PyDict_New", PTR)
+    direct, function = f.new_label("direct"), f.new_label("function")
+    f.cond_br(w.eq(w.call("PyCallable_Check", I32, grid), const(I32, 1)), function, direct)
+    f.start(direct)
+    f.cond_br(f.call("weft_sizes", I1, [grid, state]), "fine", "odd")
+    f.start(function)
+    named = f.call("weft_named", PTR, [plan, args])
     w.if_(w.is_null(named), "raised")
-    rows = (Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 3), (Plan.WATCHED, 3), (Plan.EMPTY, 1)
-    skipped = i64(Plan.SIZE)
-    for counted, size in rows:
-        skipped = f.add(skipped, f.mul(w.word(plan, counted), i64(size)))
-    cursor = f.variable(NULL)
-    f.store(f.gep(I64, plan, skipped), cursor)
-
-    def name(row: Value) -> None:
-        place = w.word(row, 1)
-        given = f.icmp("sge", place, i64(0))
-        from_args = f.gep(I64, args, f.select(given, place, i64(0)))
-        value = f.select(given, f.load(PTR, from_args), w.word(row, 2, PTR))
-        w.call("PyDict_SetItem", I32, named, w.word(row, 0, PTR), value)
-
-    w.advance(cursor, w.word(plan, Plan.NAMES), 3, name)
-    asked = f.emit(
-        PTR,
-        f"call ptr (ptr, ...) {python('PyObject_CallFunctionObjArgs').name}"
-        f"({w.word(plan, Plan.ASK, PTR)}, {grid}, {named}, ptr null)",
-    )
+    asked = w.call_with(w.word(plan, Plan.ASK, PTR), grid, named)
     w.do("Py_DecRef", named)
     w.if_(w.is_null(asked), "raised")
-    direct = f.call("weft_sizes", I1, [asked, state])
     convert, plain = f.new_label("convert"), f.new_label("plain")
-    f.cond_br(direct, plain, convert)
+    f.cond_br(f.call("weft_sizes", I1, [asked, state]), plain, convert)
     f.start(plain)
     w.do("Py_DecRef", asked)
     f.br("fine")
     f.start(convert)
-    sizes = f.emit(
-        PTR,
-        f"call ptr (ptr, ...) {python('PyObject_CallFunctionObjArgs').name}"
-        f"({w.word(plan, Plan.SIZES, PTR)}, {asked}, ptr null)",
-    )
+    sizes = w.call_with(w.word(plan, Plan.SIZES, PTR), asked)
     w.do("Py_DecRef", asked)
     w.if_(w.is_null(sizes), "raised")
     f.call("weft_sizes", I1, [sizes, state])
@@ -287,6 +291,48 @@ def _tell(w: Writer, function: Value, number: Value, failed: str) -> None:
     w.do("Py_DecRef", answer)
 
 
+def _write_between_hooks(module: Module) -> None:
+    """weft_between_hooks(plan, args, state, slots): run a grid, with what is to be called before and after it; the
+    second also where a program fails, as `finally` has it. False where an exception is set.
+    """
+    names = ("plan", "args", "state", "slots")
+    f = module.function("weft_between_hooks", I1, [(n, PTR) for n in names], linkage="internal")
+    w = Writer(f)
+    plan, args, state, slots = f.args
+    enter, hooked = w.word(plan, Plan.ENTER, PTR), f.new_label("hooked")
+    w.unless(w.is_null(enter), hooked)
+    f.ret(f.call("weft_go", I1, [plan, state, slots]))
+
+    f.start(hooked)
+    named = f.call("weft_named", PTR, [plan, args])
+    w.if_(w.is_null(named), "raised")
+    sizes = [w.field(state, 24 + 4 * axis, I32) for axis in range(3)]
+    format_ = f.entry_value(PTR, "alloca i64, align 8")
+    f.store(i64(int.from_bytes(b"(iii)", "little")), format_)
+    grid = w.call_any("Py_BuildValue", format_, *sizes)
+    told = w.call_with(enter, grid, named)
+    w.do("Py_DecRef", named)
+    w.do("Py_DecRef", grid)
+    w.if_(w.is_null(told), "raised")
+    done = f.call("weft_go", I1, [plan, state, slots])
+    error = [f.alloca(PTR, 1, 8) for _ in range(3)]
+    w.do("PyErr_Fetch", *error)
+    answer = w.call("PyObject_CallOneArg", PTR, w.word(plan, Plan.LEAVE, PTR), told)
+    w.do("Py_DecRef", told)
+    left, lost = f.new_label("left"), f.new_label("lost")
+    f.cond_br(w.is_null(answer), lost, left)
+    f.start(left)
+    w.do("Py_DecRef", answer)
+    w.do("PyErr_Restore", *(f.load(PTR, part) for part in error))
+    f.ret(done)
+    f.start(lost)
+    for part in error:
+        w.do("Py_DecRef", f.load(PTR, part))  # none is of no account
+    f.br("raised")
+    f.start("raised")
+    f.ret(const(I1, 0))
+
+
 def _write_call(module: Module) -> None:
     """weft_call(self, args, count, names): the function that Python calls; `self` is (book, what it keeps)."""
     f = module.function("weft_call", PTR, [("self", PTR), ("args", PTR), ("count", I64), ("names", PTR)])
@@ -320,7 +366,7 @@ def _write_call(module: Module) -> None:
     asked = f.call("weft_ask", I32, [plan, f.load(PTR, args), args, state])
     w.if_(w.eq(asked, const(I32, 2)), "odd")
     w.if_(w.eq(asked, const(I32, 1)), "raised")
-    w.unless(f.call("weft_go", I1, [plan, state, slots]), "raised")
+    w.unless(f.call("weft_between_hooks", I1, [plan, args, state, slots]), "raised")
     w.do("Py_DecRef", owner)
     f.ret(kernel)
 

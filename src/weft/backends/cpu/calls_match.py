@@ -7,7 +7,7 @@ from collections.abc import Callable
 from weft.backends.llvm.emit import Module
 from weft.backends.llvm.values import DOUBLE, FLOAT, I1, I32, I64, PTR, Value, const
 
-from .calls import NDARRAY, Check, Kind, Plan
+from .calls import MOST_PARTS, NDARRAY, ROWS, Check, Kind, Plan, part
 from .calls_writer import Writer, i64, object_at
 
 
@@ -33,17 +33,14 @@ def write_span(module: Module) -> None:
 
 
 def write_integer(module: Module) -> None:
-    """weft_integer(object, out): whether it is an int of 64 bits, and which."""
+    """weft_integer(object, out): whether it is an integer of 64 bits, and which; the object is known to be some."""
     f = module.function("weft_integer", I1, [("value", PTR), ("out", PTR)], linkage="internal")
     w = Writer(f)
     value, out = f.args
-    w.unless(w.eq(w.class_of(value), object_at(int)), "no")
     over = f.alloca(I32, 1, 8)
     number = w.call("PyLong_AsLongLongAndOverflow", I64, value, over)
     f.store(number, out)
     f.ret(f.icmp("eq", f.load(I32, over), const(I32, 0)))
-    f.start("no")
-    f.ret(const(I1, 0))
 
 
 def write_match(module: Module) -> None:
@@ -54,23 +51,21 @@ def write_match(module: Module) -> None:
     f = module.function("weft_match", I32, params, linkage="internal")
     w = Writer(f)
     plan, args, count, names, slots, spans = f.args
-    number = f.alloca(I64, 1, 8)
+    number, parts = f.alloca(I64, 1, 8), f.alloca(PTR, MOST_PARTS, 8)
     cursor = f.alloca(PTR, 1, 8)
     f.store(f.gep(I64, plan, i64(Plan.SIZE)), cursor)
     w.unless(w.eq(w.word(plan, Plan.ARGUMENTS), count), "no")
     _match_names(w, w.word(plan, Plan.KEYWORDS, PTR), names)
 
     # The empty slots stand last; what the checks need of them is written after.
-    rows = (Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 3), (Plan.WATCHED, 3), (Plan.EMPTY, 1), (Plan.NAMES, 3)
-    before = [f.mul(w.word(plan, counted), i64(size)) for counted, size in rows]
-    total = before[0]
-    for more in before[1:]:
-        total = f.add(total, more)
-    template = f.gep(I64, f.load(PTR, cursor), total)
+    template = w.after(plan, ROWS)
     with f.loop(i64(0), w.word(plan, Plan.SLOTS), i64(1)) as k:
         f.store(f.load(I64, f.gep(I64, template, k)), f.gep(I64, slots, k))
 
-    w.advance(cursor, w.word(plan, Plan.CHECKS), Check.SIZE, lambda row: _check(w, row, args, slots, spans, number))
+    def check(row: Value) -> None:
+        _check(w, row, _argument(w, row, args, parts), slots, spans, number, parts)
+
+    w.advance(cursor, w.word(plan, Plan.CHECKS), Check.SIZE, check)
     w.advance(cursor, w.word(plan, Plan.PAIRS), 3, lambda row: _apart(w, row, spans))
 
     def same(row: Value) -> None:
@@ -78,12 +73,12 @@ def write_match(module: Module) -> None:
         w.unless(w.eq(found, w.word(row, 2, PTR)), "no")
 
     w.advance(cursor, w.word(plan, Plan.WATCHED), 3, same)
-    w.advance(
-        cursor,
-        w.word(plan, Plan.EMPTY),
-        1,
-        lambda row: w.unless(w.eq(w.call("PyList_Size", I64, w.word(row, 0, PTR)), i64(0)), "no"),
-    )
+
+    def as_full(row: Value) -> None:
+        some = f.icmp("ne", w.call("PyList_Size", I64, w.word(row, 0, PTR)), i64(0))
+        w.unless(w.eq(f.cast("zext", some, I64), w.word(row, 1)), "no")
+
+    w.advance(cursor, w.word(plan, Plan.LISTS), 2, as_full)
     changed = w.word(plan, Plan.CHANGED, PTR)
     ask, yes = f.new_label("ask"), f.new_label("yes")
     f.cond_br(w.is_null(changed), yes, ask)
@@ -116,22 +111,20 @@ def _match_names(w: Writer, wanted: Value, names: Value) -> None:
     f.start(done)
 
 
-def _check(w: Writer, row: Value, args: Value, slots: Value, spans: Value, number: Value) -> None:
-    """Look at one argument; go to `no` where it is not as it has to be."""
+def _argument(w: Writer, row: Value, args: Value, parts: Value) -> Value:
+    """The object that a check is of."""
     f = w.f
     place = w.word(row, Check.PLACE)
-    given, kept, there = f.new_label("given"), f.new_label("default"), f.new_label("argument")
-    value = f.alloca(PTR, 1, 8)
-    f.cond_br(f.icmp("sge", place, i64(0)), given, kept)
-    f.start(given)
-    f.store(f.load(PTR, f.gep(I64, args, place)), value)
-    f.br(there)
-    f.start(kept)
-    f.store(w.word(row, Check.OBJECT, PTR), value)
-    f.br(there)
-    f.start(there)
-    x, want, slot = f.load(PTR, value), w.word(row, Check.WANT, PTR), w.word(row, Check.SLOT)
-    labels = [f.new_label(name) for name in ("same", "int", "float", "bool", "array", "tensor")]
+    kept, item = f.gep(I64, row, i64(Check.OBJECT)), f.gep(I64, parts, f.sub(i64(part(0)), place))
+    elsewhere = f.select(w.eq(place, i64(-1)), kept, item)
+    return f.load(PTR, f.select(f.icmp("sge", place, i64(0)), f.gep(I64, args, place), elsewhere))
+
+
+def _check(w: Writer, row: Value, x: Value, slots: Value, spans: Value, number: Value, parts: Value) -> None:
+    """Look at one argument; go to `no` where it is not as it has to be."""
+    f = w.f
+    want, slot = w.word(row, Check.WANT, PTR), w.word(row, Check.SLOT)
+    labels = [f.new_label(name) for name in ("same", "int", "float", "bool", "array", "tensor", "tuple")]
     done = f.new_label("checked")
     kind = w.word(row, Check.KIND)
     cases = " ".join(f"i64 {k}, label %{label}" for k, label in enumerate(labels))
@@ -145,6 +138,7 @@ def _check(w: Writer, row: Value, args: Value, slots: Value, spans: Value, numbe
     _check_same(w, x, want, number, done)
 
     f.start(labels[Kind.INT])
+    w.unless(w.eq(w.class_of(x), want), "no")
     w.unless(f.call("weft_integer", I1, [x, number]), "no")
     integer = f.load(I64, number)
     w.unless(f.icmp("sge", integer, w.word(row, Check.LOW)), "no")
@@ -154,16 +148,25 @@ def _check(w: Writer, row: Value, args: Value, slots: Value, spans: Value, numbe
     put(integer)
 
     f.start(labels[Kind.FLOAT])
-    w.unless(w.eq(w.class_of(x), object_at(float)), "no")
+    w.unless(w.eq(w.class_of(x), want), "no")
     double = w.call("PyFloat_AsDouble", DOUBLE, x)
     single = f.cast("zext", f.bitcast(f.cast("fptrunc", double, FLOAT), I32), I64)
     narrow = w.eq(w.word(row, Check.ELEMENT), i64(32))
     put(f.select(narrow, single, f.bitcast(double, I64)))
 
     f.start(labels[Kind.BOOL])
-    true = w.eq(x, object_at(True))
-    w.unless(f.emit(I1, f"or {true}, {w.eq(x, object_at(False)).name}"), "no")
+    true = w.eq(x, want)
+    w.unless(f.emit(I1, f"or {true}, {w.eq(x, w.word(row, Check.LOW, PTR)).name}"), "no")
     put(f.cast("zext", true, I64))
+
+    f.start(labels[Kind.TUPLE])
+    w.unless(w.eq(w.class_of(x), want), "no")
+    count = w.word(row, Check.LOW)
+    w.unless(w.eq(w.call("PyTuple_Size", I64, x), count), "no")
+    mine = f.gep(I64, parts, w.word(row, Check.HIGH))
+    with f.loop(i64(0), count, i64(1)) as k:
+        f.store(w.call("PyTuple_GetItem", PTR, x, k), f.gep(I64, mine, k))
+    f.br(done)
 
     _check_array(w, row, x, (labels[Kind.ARRAY], labels[Kind.TENSOR]), spans, put)
     f.start(done)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I64, PTR, Value, const
 
-from .calls import TYPE
+from .calls import TYPE, Plan
 from .places import place
 
 
@@ -56,6 +56,14 @@ class Writer:
         """Call a function by its address."""
         return self.f.emit(type, f"call {type} {address.name}({', '.join(map(str, args))})")
 
+    def call_any(self, name: str, *args: Value) -> Value:
+        """Call a function of Python's that takes any number of arguments, and returns an object."""
+        return self.f.emit(PTR, f"call ptr (ptr, ...) {python(name).name}({', '.join(map(str, args))})")
+
+    def call_with(self, function: Value, *args: Value) -> Value:
+        """Call an object with others."""
+        return self.call_any("PyObject_CallFunctionObjArgs", function, *args, NULL)
+
     def do(self, name: str, *args: Value) -> None:
         """Call a function of Python's that returns nothing."""
         self.f.do(f"call void {python(name).name}({', '.join(map(str, args))})")
@@ -83,6 +91,13 @@ class Writer:
     def class_of(self, value: Value) -> Value:
         """The class of an object."""
         return self.field(value, TYPE, PTR)
+
+    def after(self, plan: Value, rows: Sequence[tuple[int, int]]) -> Value:
+        """Where in a plan stands what follows these rows (`calls.ROWS`)."""
+        words = i64(Plan.SIZE)
+        for counted, size in rows:
+            words = self.f.add(words, self.f.mul(self.word(plan, counted), i64(size)))
+        return self.f.gep(I64, plan, words)
 
     def advance(self, cursor: Value, count: Value, size: int, body: Callable[[Value], None]) -> None:
         """Do something for each of `count` rows of `size` words from where `cursor` points; leave it behind them."""

@@ -12,13 +12,7 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
-from weft.base import (
-    CompilationError,
-    CompileTimeAssertionFailure,
-    OutsideKernelError,
-    UnsupportedLanguageConstruct,
-    WeftError,
-)
+from weft import base
 from weft.language import core, target_info
 from weft.language.callable import (
     BoundConstexprFunction,
@@ -62,7 +56,7 @@ def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
             raise frame.error(
                 "keyword arguments cannot be unpacked from a dictionary in a kernel",
                 keyword.value,
-                kind=UnsupportedLanguageConstruct,
+                kind=base.UnsupportedLanguageConstruct,
                 hint="name the arguments",
             )
         kwargs[keyword.arg] = frame.eval(keyword.value)
@@ -99,7 +93,7 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             result = fn(*args, **kwargs, **extra)
         except AttributeError as error:
             raise _wrong_kind(frame, fn, args, kwargs, error) from error
-        except (TypeError, ValueError, OutsideKernelError) as error:
+        except (TypeError, ValueError, base.OutsideKernelError) as error:
             if any(str(error).endswith(f"multiple values for argument '{hidden}'") for hidden in extra):
                 raise _too_many(fn, args) from None
             name = getattr(fn, "__name__", "")
@@ -147,17 +141,17 @@ def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: di
     try:
         with target_info.compiling_for(str(frame.semantic.target)):
             return wrap(fn(*args, **kwargs))
-    except OutsideKernelError as error:
+    except base.OutsideKernelError as error:
         if hasattr(fn, "__code__") or not any(isinstance(v, core.tensor) for v in args):
             raise
         raise _host_error(frame, fn, args, TypeError("it is for arrays")) from error  # NumPy calls methods of that name
-    except WeftError:
+    except base.WeftError:
         raise
     except Exception as error:
         raise _host_error(frame, fn, [*args, *kwargs.values()], error) from error
 
 
-def _host_error(frame: Frame, fn: Callable[..., Any], arguments: list[Any], error: Exception) -> CompilationError:
+def _host_error(frame: Frame, fn: Callable[..., Any], arguments: list[Any], error: Exception) -> base.CompilationError:
     """The error for a Python function that failed; where it was given a tensor, that is what is wrong."""
     name = getattr(fn, "__name__", "this function")
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -174,7 +168,7 @@ def _host_error(frame: Frame, fn: Callable[..., Any], arguments: list[Any], erro
 
 def _wrong_kind(
     frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any], error: AttributeError
-) -> CompilationError | AttributeError:
+) -> base.CompilationError | AttributeError:
     """The error for a builtin that stumbled over an argument of a kind it cannot take (a module, a type, None, ...)."""
     culprit = getattr(error, "obj", None)
     is_argument = any(unwrap(value) is culprit for value in (*args, *kwargs.values()))  # a layout, say
@@ -183,7 +177,7 @@ def _wrong_kind(
     return _cannot_take(frame, fn, args, kwargs)
 
 
-def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> CompilationError:
+def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> base.CompilationError:
     """The error for a builtin in which one of these arguments went wrong, nobody has said how."""
     name = getattr(fn, "__name__", "this function")
     described = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
@@ -226,7 +220,7 @@ def _check_noinline(frame: Frame, fn: JITCallable, args: list[Any], kwargs: dict
         if isinstance(value, core.tensor) and unwrap(value.numel) != 1:
             raise frame.error(
                 f"`{fn.__name__}` is marked noinline and takes only scalars, but `{name}` is {describe(value)}",
-                kind=UnsupportedLanguageConstruct,
+                kind=base.UnsupportedLanguageConstruct,
                 hint="drop noinline=True",
             )
 
@@ -250,10 +244,10 @@ def _static_assert(frame: Frame, node: ast.Call) -> Any:
     if len(node.args) == 2:
         try:
             message = str(unwrap(frame.eval(node.args[1])))
-        except CompilationError as error:
+        except base.CompilationError as error:
             message = f"(its message could not be evaluated: {error.message})"
     text = "static assertion failed" + (f": {message}" if message else "")
-    raise frame.error(text, node, kind=CompileTimeAssertionFailure)
+    raise frame.error(text, node, kind=base.CompileTimeAssertionFailure)
 
 
 def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:

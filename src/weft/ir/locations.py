@@ -9,44 +9,35 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    FileLineColLoc,
-    FusedLoc,
-    IntAttr,
-    NameLoc,
-    StringAttr,
-    UnknownLoc,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, BlockArgument, Operation
 
 from weft.base import Span
 
-UNKNOWN_LOC = UnknownLoc()
+UNKNOWN_LOC = builtin.UnknownLoc()
 """The location of what came from nowhere."""
 
 
 @lru_cache(maxsize=8192)
-def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
+def file_loc(file: str, line: int, col: int) -> builtin.FileLineColLoc:
     """`loc("file":line:col)`: lines from one, columns from zero, as Triton writes them."""
-    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(col))
+    return builtin.FileLineColLoc(builtin.StringAttr(file), builtin.IntAttr(line), builtin.IntAttr(col))
 
 
-def loc_of(span: Span | None) -> FileLineColLoc | UnknownLoc:
+def loc_of(span: Span | None) -> builtin.FileLineColLoc | builtin.UnknownLoc:
     """The location that stands for a span (its beginning; the end is not kept)."""
     return UNKNOWN_LOC if span is None else file_loc(span.file, span.line, span.col)
 
 
-def name_loc(name: str, inner: Attribute = UNKNOWN_LOC) -> NameLoc:
+def name_loc(name: str, inner: Attribute = UNKNOWN_LOC) -> builtin.NameLoc:
     """`loc("name"(inner))`: how Triton keeps the names of arguments and variables."""
-    return NameLoc(StringAttr(name), inner)
+    return builtin.NameLoc(builtin.StringAttr(name), inner)
 
 
 def argument_name(argument: BlockArgument) -> str:
     """The name of a function's argument in the source, as far as its location or the text of the IR tells it."""
     loc = argument.location
-    if isinstance(loc, NameLoc):
+    if isinstance(loc, builtin.NameLoc):
         return loc.desc.data
     return argument.name_hint or f"arg{argument.index}"
 
@@ -59,21 +50,21 @@ def hint_of(name: str) -> str | None:
     return name if name.isascii() and name.lstrip("_0123456789") else None
 
 
-def call_site_loc(callee: Attribute, caller: Attribute) -> CallSiteLoc:
+def call_site_loc(callee: Attribute, caller: Attribute) -> builtin.CallSiteLoc:
     """`loc(callsite(callee at caller))`: code that was inlined."""
-    return CallSiteLoc(callee, caller)
+    return builtin.CallSiteLoc(callee, caller)
 
 
 def span_of_loc(loc: Attribute) -> Span | None:
     """The innermost place in a file that a location names, or None."""
     while True:
-        if isinstance(loc, FileLineColLoc):
+        if isinstance(loc, builtin.FileLineColLoc):
             return Span(loc.filename.data, loc.line.data, loc.column.data)
-        if isinstance(loc, NameLoc):
+        if isinstance(loc, builtin.NameLoc):
             loc = loc.location
-        elif isinstance(loc, CallSiteLoc):
+        elif isinstance(loc, builtin.CallSiteLoc):
             loc = loc.callee
-        elif isinstance(loc, FusedLoc) and isinstance(loc.locations, ArrayAttr) and loc.locations.data:
+        elif isinstance(loc, builtin.FusedLoc) and isinstance(loc.locations, builtin.ArrayAttr) and loc.locations.data:
             loc = loc.locations.data[0]
         else:
             return None

@@ -3,20 +3,7 @@
 `tt.reduce`, `tt.scan` and `tt.map_elementwise` hold that code in a region on scalars, ended by their own return.
 """
 
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl import irdl
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
 from .effects import PureOp
@@ -37,7 +24,7 @@ __all__ = [
 ]
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DotOp(PureOp):
     """A matrix product plus an accumulator, batched where there are three dimensions:
 
@@ -45,15 +32,15 @@ class DotOp(PureOp):
     """
 
     name = "tt.dot"
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
-    inputPrecision = opt_prop_def()
-    maxNumImpreciseAcc = opt_prop_def()
-    d = result_def()
+    a = irdl.operand_def()
+    b = irdl.operand_def()
+    c = irdl.operand_def()
+    inputPrecision = irdl.opt_prop_def()
+    maxNumImpreciseAcc = irdl.opt_prop_def()
+    d = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DotScaledOp(PureOp):
     """A matrix product of block-scaled operands plus an accumulator:
 
@@ -62,22 +49,22 @@ class DotScaledOp(PureOp):
     """
 
     name = "tt.dot_scaled"
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
-    a_scale = opt_operand_def()
-    b_scale = opt_operand_def()
-    a_elem_type = prop_def()
-    b_elem_type = prop_def()
-    fastMath = prop_def()
-    lhs_k_pack = opt_prop_def()
-    rhs_k_pack = opt_prop_def()
-    d = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    a = irdl.operand_def()
+    b = irdl.operand_def()
+    c = irdl.operand_def()
+    a_scale = irdl.opt_operand_def()
+    b_scale = irdl.opt_operand_def()
+    a_elem_type = irdl.prop_def()
+    b_elem_type = irdl.prop_def()
+    fastMath = irdl.prop_def()
+    lhs_k_pack = irdl.opt_prop_def()
+    rhs_k_pack = irdl.opt_prop_def()
+    d = irdl.result_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
-class ReduceOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ReduceOp(irdl.IRDLOperation):
     """Tiles combined along one axis by the function in the region, in any order:
 
     %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
@@ -90,49 +77,49 @@ class ReduceOp(IRDLOperation):
     """
 
     name = "tt.reduce"
-    srcs = var_operand_def()
-    axis = prop_def()
-    result = var_result_def()
-    combineOp = region_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    srcs = irdl.var_operand_def()
+    axis = irdl.prop_def()
+    result = irdl.var_result_def()
+    combineOp = irdl.region_def()
+    traits = irdl.traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
-class ReduceReturnOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ReduceReturnOp(irdl.IRDLOperation):
     """The end of a combine function:  tt.reduce.return %c : f32"""
 
     name = "tt.reduce.return"
-    result = var_operand_def()
-    traits = traits_def(Pure(), IsTerminator())
+    result = irdl.var_operand_def()
+    traits = irdl.traits_def(Pure(), IsTerminator())
 
 
-@irdl_op_definition
-class ScanOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ScanOp(irdl.IRDLOperation):
     """All partial combinations along one axis, from the front or (`reverse`) from the back; see `ReduceOp`.
 
     %s = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({ ... }) : (tensor<128xf32>) -> tensor<128xf32>
     """
 
     name = "tt.scan"
-    srcs = var_operand_def()
-    axis = prop_def()
-    reverse = prop_def()
-    result = var_result_def()
-    combineOp = region_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    srcs = irdl.var_operand_def()
+    axis = irdl.prop_def()
+    reverse = irdl.prop_def()
+    result = irdl.var_result_def()
+    combineOp = irdl.region_def()
+    traits = irdl.traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
-class ScanReturnOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ScanReturnOp(irdl.IRDLOperation):
     """The end of a scan's combine function:  tt.scan.return %c : f32"""
 
     name = "tt.scan.return"
-    result = var_operand_def()
-    traits = traits_def(Pure(), IsTerminator())
+    result = irdl.var_operand_def()
+    traits = irdl.traits_def(Pure(), IsTerminator())
 
 
-@irdl_op_definition
-class MapElementwiseOp(IRDLOperation):
+@irdl.irdl_op_definition
+class MapElementwiseOp(irdl.IRDLOperation):
     """A function on scalars, which may branch, applied to every element, `pack` elements a call:
 
     %y = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({ ... }) : (tensor<128xf32>) -> tensor<128xf32>
@@ -142,24 +129,24 @@ class MapElementwiseOp(IRDLOperation):
     """
 
     name = "tt.map_elementwise"
-    srcs = var_operand_def()
-    pack = prop_def()
-    result = var_result_def()
-    scalarOp = region_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    srcs = irdl.var_operand_def()
+    pack = irdl.prop_def()
+    result = irdl.var_result_def()
+    scalarOp = irdl.region_def()
+    traits = irdl.traits_def(RecursiveMemoryEffect())
 
 
-@irdl_op_definition
-class MapElementwiseReturnOp(IRDLOperation):
+@irdl.irdl_op_definition
+class MapElementwiseReturnOp(irdl.IRDLOperation):
     """The end of the function of a map:  tt.map_elementwise.return %y : f32"""
 
     name = "tt.map_elementwise.return"
-    result = var_operand_def()
-    traits = traits_def(Pure(), IsTerminator())
+    result = irdl.var_operand_def()
+    traits = irdl.traits_def(Pure(), IsTerminator())
 
 
-@irdl_op_definition
-class ExternElementwiseOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ExternElementwiseOp(irdl.IRDLOperation):
     """A library function by name, applied element by element:
 
     %y = tt.extern_elementwise %x {libname = "libdevice", libpath = "", pure = true, symbol = "__nv_tanf"}
@@ -167,41 +154,41 @@ class ExternElementwiseOp(IRDLOperation):
     """
 
     name = "tt.extern_elementwise"
-    srcs = var_operand_def()
-    libname = prop_def()
-    libpath = prop_def()
-    symbol = prop_def()
-    pure = prop_def()
-    result = result_def()
+    srcs = irdl.var_operand_def()
+    libname = irdl.prop_def()
+    libpath = irdl.prop_def()
+    symbol = irdl.prop_def()
+    pure = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
-class ElementwiseInlineAsmOp(IRDLOperation):
+@irdl.irdl_op_definition
+class ElementwiseInlineAsmOp(irdl.IRDLOperation):
     """Inline assembly of a GPU; never run on a CPU, kept so that the text round-trips.
 
     %y = tt.elementwise_inline_asm "..." {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : i32 -> i32
     """
 
     name = "tt.elementwise_inline_asm"
-    asm_string = prop_def()
-    constraints = prop_def()
-    pure = prop_def()
-    packed_element = prop_def()
-    args = var_operand_def()
-    result = var_result_def()
+    asm_string = irdl.prop_def()
+    constraints = irdl.prop_def()
+    pure = irdl.prop_def()
+    packed_element = irdl.prop_def()
+    args = irdl.var_operand_def()
+    result = irdl.var_result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class HistogramOp(PureOp):
     """How often each of 0, 1, ... occurs:  %h = tt.histogram %x, %mask : tensor<128xi32> -> tensor<16xi32>"""
 
     name = "tt.histogram"
-    src = operand_def()
-    mask = opt_operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class GatherOp(PureOp):
     """Elements of a tile picked by indices along one axis:
 
@@ -209,8 +196,8 @@ class GatherOp(PureOp):
     """
 
     name = "tt.gather"
-    src = operand_def()
-    indices = operand_def()
-    axis = prop_def()
-    efficient_layout = opt_prop_def()
-    result = result_def()
+    src = irdl.operand_def()
+    indices = irdl.operand_def()
+    axis = irdl.prop_def()
+    efficient_layout = irdl.opt_prop_def()
+    result = irdl.result_def()

@@ -4,17 +4,7 @@ A place whose mask is false does not touch memory. What a masked-off load yields
 Triton and 0 in Weft; a masked-off atomic yields 0.
 """
 
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    SameVariadicOperandSize,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from xdsl import irdl
 
 from .effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 
@@ -37,7 +27,7 @@ __all__ = [
 ]
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LoadOp(ReadOp):
     """Read one element for each pointer, or the block of a block pointer:
 
@@ -48,19 +38,19 @@ class LoadOp(ReadOp):
     """
 
     name = "tt.load"
-    ptr = operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
-    boundaryCheck = opt_prop_def()
-    padding = opt_prop_def()
-    cache = opt_prop_def()
-    evict = opt_prop_def()
-    isVolatile = opt_prop_def()
-    result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    ptr = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    other = irdl.opt_operand_def()
+    boundaryCheck = irdl.opt_prop_def()
+    padding = irdl.opt_prop_def()
+    cache = irdl.opt_prop_def()
+    evict = irdl.opt_prop_def()
+    isVolatile = irdl.opt_prop_def()
+    result = irdl.result_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class StoreOp(WriteOp):
     """Write one element for each pointer, or the block of a block pointer:
 
@@ -70,15 +60,15 @@ class StoreOp(WriteOp):
     """
 
     name = "tt.store"
-    ptr = operand_def()
-    value = operand_def()
-    mask = opt_operand_def()
-    boundaryCheck = opt_prop_def()
-    cache = opt_prop_def()
-    evict = opt_prop_def()
+    ptr = irdl.operand_def()
+    value = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    boundaryCheck = irdl.opt_prop_def()
+    cache = irdl.opt_prop_def()
+    evict = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AtomicRMWOp(ReadWriteOp):
     """Read, combine and write each element as one step; yields what was there before:
 
@@ -86,16 +76,16 @@ class AtomicRMWOp(ReadWriteOp):
     """
 
     name = "tt.atomic_rmw"
-    atomic_rmw_op = prop_def()
-    ptr = operand_def()
-    val = operand_def()
-    mask = opt_operand_def()
-    sem = prop_def()
-    scope = prop_def()
-    result = result_def()
+    atomic_rmw_op = irdl.prop_def()
+    ptr = irdl.operand_def()
+    val = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    sem = irdl.prop_def()
+    scope = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AtomicCASOp(ReadWriteOp):
     """Write `val` where memory holds `cmp`, as one step; yields what was there before:
 
@@ -103,15 +93,15 @@ class AtomicCASOp(ReadWriteOp):
     """
 
     name = "tt.atomic_cas"
-    ptr = operand_def()
-    cmp = operand_def()
-    val = operand_def()
-    sem = prop_def()
-    scope = prop_def()
-    result = result_def()
+    ptr = irdl.operand_def()
+    cmp = irdl.operand_def()
+    val = irdl.operand_def()
+    sem = irdl.prop_def()
+    scope = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AtomicLoadOp(ReadWriteOp):
     """Read each element in one step, in an order with other accesses: what comes after it stays after it.
 
@@ -119,14 +109,14 @@ class AtomicLoadOp(ReadWriteOp):
     """
 
     name = "tt.atomic_load"
-    ptr = operand_def()
-    mask = opt_operand_def()
-    sem = prop_def()
-    scope = prop_def()
-    result = result_def()
+    ptr = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    sem = irdl.prop_def()
+    scope = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AtomicStoreOp(ReadWriteOp):
     """Write each element in one step, in an order with other accesses:
 
@@ -134,14 +124,14 @@ class AtomicStoreOp(ReadWriteOp):
     """
 
     name = "tt.atomic_store"
-    ptr = operand_def()
-    value = operand_def()
-    mask = opt_operand_def()
-    sem = prop_def()
-    scope = prop_def()
+    ptr = irdl.operand_def()
+    value = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    sem = irdl.prop_def()
+    scope = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AtomicPollOp(ReadWriteOp):
     """Wait until a scalar in memory is `expected`: true; false if it is not after `timeout` nanoseconds:
 
@@ -151,15 +141,15 @@ class AtomicPollOp(ReadWriteOp):
     """
 
     name = "tt.atomic_poll"
-    ptr = operand_def()
-    expected = operand_def()
-    timeout = opt_operand_def()
-    sem = prop_def()
-    scope = prop_def()
-    result = result_def()
+    ptr = irdl.operand_def()
+    expected = irdl.operand_def()
+    timeout = irdl.opt_operand_def()
+    sem = irdl.prop_def()
+    scope = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MakeTensorPtrOp(PureOp):
     """A block pointer: a base, the whole tensor's shape and strides, and where the block begins:
 
@@ -167,26 +157,26 @@ class MakeTensorPtrOp(PureOp):
     """
 
     name = "tt.make_tensor_ptr"
-    base = operand_def()
-    shape = var_operand_def()
-    strides = var_operand_def()
-    offsets = var_operand_def()
-    order = prop_def()
-    result = result_def()
-    irdl_options = (SameVariadicOperandSize(),)
+    base = irdl.operand_def()
+    shape = irdl.var_operand_def()
+    strides = irdl.var_operand_def()
+    offsets = irdl.var_operand_def()
+    order = irdl.prop_def()
+    result = irdl.result_def()
+    irdl_options = (irdl.SameVariadicOperandSize(),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AdvanceOp(PureOp):
     """A block pointer moved:  %q = tt.advance %bp, [%c0, %c8] : <tensor<8x8xf16>>"""
 
     name = "tt.advance"
-    ptr = operand_def()
-    offsets = var_operand_def()
-    result = result_def()
+    ptr = irdl.operand_def()
+    offsets = irdl.var_operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MakeTensorDescriptorOp(PureOp):
     """A descriptor of a tensor in memory, accessed a block at a time:
 
@@ -194,15 +184,15 @@ class MakeTensorDescriptorOp(PureOp):
     """
 
     name = "tt.make_tensor_descriptor"
-    base = operand_def()
-    shape = var_operand_def()
-    strides = var_operand_def()
-    padding = opt_prop_def()
-    result = result_def()
-    irdl_options = (SameVariadicOperandSize(),)
+    base = irdl.operand_def()
+    shape = irdl.var_operand_def()
+    strides = irdl.var_operand_def()
+    padding = irdl.opt_prop_def()
+    result = irdl.result_def()
+    irdl_options = (irdl.SameVariadicOperandSize(),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DescriptorLoadOp(ReadOp):
     """Read a block; elements outside the tensor are the descriptor's padding:
 
@@ -210,14 +200,14 @@ class DescriptorLoadOp(ReadOp):
     """
 
     name = "tt.descriptor_load"
-    desc = operand_def()
-    indices = var_operand_def()
-    cache = opt_prop_def()
-    evict = opt_prop_def()
-    result = result_def()
+    desc = irdl.operand_def()
+    indices = irdl.var_operand_def()
+    cache = irdl.opt_prop_def()
+    evict = irdl.opt_prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DescriptorStoreOp(ReadWriteOp):
     """Write a block; elements outside the tensor are dropped:
 
@@ -225,12 +215,12 @@ class DescriptorStoreOp(ReadWriteOp):
     """
 
     name = "tt.descriptor_store"
-    desc = operand_def()
-    src = operand_def()
-    indices = var_operand_def()
+    desc = irdl.operand_def()
+    src = irdl.operand_def()
+    indices = irdl.var_operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DescriptorReduceOp(ReadWriteOp):
     """Combine a block with memory, each element as one step:
 
@@ -238,13 +228,13 @@ class DescriptorReduceOp(ReadWriteOp):
     """
 
     name = "tt.descriptor_reduce"
-    kind = prop_def()
-    desc = operand_def()
-    src = operand_def()
-    indices = var_operand_def()
+    kind = irdl.prop_def()
+    desc = irdl.operand_def()
+    src = irdl.operand_def()
+    indices = irdl.var_operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DescriptorGatherOp(ReadOp):
     """Read the rows that a tile of row numbers names, from one column on:
 
@@ -253,13 +243,13 @@ class DescriptorGatherOp(ReadOp):
     """
 
     name = "tt.descriptor_gather"
-    desc = operand_def()
-    x_offsets = operand_def()
-    y_offset = operand_def()
-    result = result_def()
+    desc = irdl.operand_def()
+    x_offsets = irdl.operand_def()
+    y_offset = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class DescriptorScatterOp(ReadWriteOp):
     """Write the rows that a tile of row numbers names, from one column on:
 
@@ -267,7 +257,7 @@ class DescriptorScatterOp(ReadWriteOp):
     """
 
     name = "tt.descriptor_scatter"
-    desc = operand_def()
-    x_offsets = operand_def()
-    y_offset = operand_def()
-    src = operand_def()
+    desc = irdl.operand_def()
+    x_offsets = irdl.operand_def()
+    y_offset = irdl.operand_def()
+    src = irdl.operand_def()

@@ -20,22 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from math import prod
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E4M3FNUZType,
-    Float8E5M2FNUZType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    FunctionType,
-    IndexType,
-    IntAttr,
-    IntegerType,
-    Signedness,
-    TensorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.printer import Printer
@@ -64,7 +49,7 @@ class _Text(BuiltinAttribute):
 class Encoding(_Text):
     """What the `encoding` of a tile's type says of where its elements lie; `weft.ir.gpu` has the only kind."""
 
-    def tensor(self, element: Attribute) -> TensorType[Attribute]:
+    def tensor(self, element: Attribute) -> builtin.TensorType[Attribute]:
         """The tile of the same shape that lies the same way."""
         raise NotImplementedError
 
@@ -87,10 +72,10 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
     name = "tt.ptr"
 
     pointee: Attribute
-    address_space: IntAttr
+    address_space: builtin.IntAttr
 
-    def __init__(self, pointee: Attribute, address_space: int | IntAttr = 1):
-        space = IntAttr(address_space) if isinstance(address_space, int) else address_space
+    def __init__(self, pointee: Attribute, address_space: int | builtin.IntAttr = 1):
+        space = builtin.IntAttr(address_space) if isinstance(address_space, int) else address_space
         super().__init__(pointee, space)
 
     def print_parameters(self, printer: Printer) -> None:
@@ -110,11 +95,11 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
 
     name = "tt.tensordesc"
 
-    block_type: TensorType[Attribute]
-    images: IntAttr
+    block_type: builtin.TensorType[Attribute]
+    images: builtin.IntAttr
 
-    def __init__(self, block_type: TensorType[Attribute], images: bool | IntAttr = False):
-        super().__init__(block_type, IntAttr(int(images)) if isinstance(images, bool) else images)
+    def __init__(self, block_type: builtin.TensorType[Attribute], images: bool | builtin.IntAttr = False):
+        super().__init__(block_type, builtin.IntAttr(int(images)) if isinstance(images, bool) else images)
 
     @property
     def of_images(self) -> bool:
@@ -127,30 +112,30 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
 
 
 @cache
-def int_type(width: int) -> IntegerType:
+def int_type(width: int) -> builtin.IntegerType:
     """The signless integer type of `width` bits."""
-    return IntegerType(width)
+    return builtin.IntegerType(width)
 
 
 @cache
-def signed_int_type(width: int, signed: bool) -> IntegerType:
+def signed_int_type(width: int, signed: bool) -> builtin.IntegerType:
     """`si32` or `ui32`: only the block of a tensor descriptor has such elements, for its minimum and maximum."""
-    return IntegerType(width, Signedness.SIGNED if signed else Signedness.UNSIGNED)
+    return builtin.IntegerType(width, builtin.Signedness.SIGNED if signed else builtin.Signedness.UNSIGNED)
 
 
 def signless(type: Attribute) -> Attribute:
     """The type without the sign of its integers."""
     element = element_of(type)
-    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
+    if isinstance(element, builtin.IntegerType) and element.signedness.data != builtin.Signedness.SIGNLESS:
         return like(type, int_type(element.width.data))
     return type
 
 
 i1, i8, i16, i32, i64 = (int_type(w) for w in (1, 8, 16, 32, 64))
-index = IndexType()
-f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
-f8E5M2, f8E4M3FN = Float8E5M2Type(), Float8E4M3FNType()
-f8E4M3FNUZ, f8E5M2FNUZ = Float8E4M3FNUZType(), Float8E5M2FNUZType()
+index = builtin.IndexType()
+f16, bf16, f32, f64 = builtin.Float16Type(), builtin.BFloat16Type(), builtin.Float32Type(), builtin.Float64Type()
+f8E5M2, f8E4M3FN = builtin.Float8E5M2Type(), builtin.Float8E4M3FNType()
+f8E4M3FNUZ, f8E5M2FNUZ = builtin.Float8E4M3FNUZType(), builtin.Float8E5M2FNUZType()
 
 _FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
 """Every float element type of the language; `fp8e4b15` is an `i8` whose meaning only its casts know, as in Triton."""
@@ -158,18 +143,18 @@ _FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
 FLOAT_BY_NAME: dict[str, Attribute] = {t.name: t for t in _FLOAT_TYPES}
 
 _FLOAT_CLASSES = frozenset(type(t) for t in _FLOAT_TYPES)
-_INT_CLASSES = frozenset((IntegerType, IndexType))
+_INT_CLASSES = frozenset((builtin.IntegerType, builtin.IndexType))
 _FLOAT_WIDTH: dict[type[Attribute], int] = {
     type(t): (8 if t.name.startswith("f8") else t.bitwidth) for t in _FLOAT_TYPES
 }
 
 
 @lru_cache(maxsize=4096)
-def _tensor(shape: tuple[int, ...], element: Attribute) -> TensorType[Attribute]:
-    return TensorType(element, shape)
+def _tensor(shape: tuple[int, ...], element: Attribute) -> builtin.TensorType[Attribute]:
+    return builtin.TensorType(element, shape)
 
 
-def tensor_of(shape: Sequence[int], element: Attribute) -> TensorType[Attribute]:
+def tensor_of(shape: Sequence[int], element: Attribute) -> builtin.TensorType[Attribute]:
     """The type of a tile of this shape and element type."""
     return _tensor(tuple(shape), element)
 
@@ -181,7 +166,7 @@ def ptr_of(pointee: Attribute, address_space: int = 1) -> PtrType:
 
 
 @lru_cache(maxsize=1024)
-def _tensordesc(block: TensorType[Attribute]) -> TensorDescType:
+def _tensordesc(block: builtin.TensorType[Attribute]) -> TensorDescType:
     return TensorDescType(block)
 
 
@@ -192,31 +177,33 @@ def tensordesc_of(shape: Sequence[int], element: Attribute) -> TensorDescType:
 
 def like(type: Attribute, element: Attribute) -> Attribute:
     """`element`, in a tile of the same shape (and layout) as `type` where that is a tile."""
-    if not isinstance(type, TensorType):
+    if not isinstance(type, builtin.TensorType):
         return element
     encoding = type.encoding
     return encoding.tensor(element) if isinstance(encoding, Encoding) else _tensor(type.get_shape(), element)
 
 
 @lru_cache(maxsize=256)
-def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...]) -> FunctionType:
+def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...]) -> builtin.FunctionType:
     """The type of a function of these inputs and outputs."""
-    return FunctionType.from_lists(inputs, outputs)
+    return builtin.FunctionType.from_lists(inputs, outputs)
 
 
 def is_tensor(type: Attribute) -> bool:
     """Is this the type of a tile?"""
-    return type.__class__ is TensorType  # whose class nobody derives from; `isinstance` asks an abstract class slowly
+    return (
+        type.__class__ is builtin.TensorType
+    )  # whose class nobody derives from; `isinstance` asks an abstract class slowly
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
     """The shape of a tile type; `()` for a scalar."""
-    return tuple([d.data for d in type.shape.data]) if type.__class__ is TensorType else ()
+    return tuple([d.data for d in type.shape.data]) if type.__class__ is builtin.TensorType else ()
 
 
 def element_of(type: Attribute) -> Attribute:
     """The element type of a tile type; a scalar type is its own."""
-    element: Attribute = type.element_type if type.__class__ is TensorType else type
+    element: Attribute = type.element_type if type.__class__ is builtin.TensorType else type
     return element
 
 
@@ -243,11 +230,11 @@ def is_pointer(type: Attribute) -> bool:
 def bit_width(type: Attribute) -> int:
     """Bits of one element; a pointer and an `index` count 64."""
     element = element_of(type)
-    if isinstance(element, IntegerType):
+    if isinstance(element, builtin.IntegerType):
         return int(element.width.data)
     width = _FLOAT_WIDTH.get(element.__class__)
     if width is not None:
         return width
-    if isinstance(element, PtrType | IndexType):
+    if isinstance(element, PtrType | builtin.IndexType):
         return 64
     raise ValueError(f"a value of type {type} has no width in bits")

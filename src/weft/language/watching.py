@@ -12,20 +12,9 @@ from __future__ import annotations
 
 import abc
 import copy
+import types
 from enum import Enum
 from functools import partial
-from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
-    CodeType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    ModuleType,
-    WrapperDescriptorType,
-)
 from typing import Any, Final
 
 from . import keys
@@ -45,13 +34,13 @@ BOOKKEEPING: Final = frozenset(
 """What Python and `aggregate` keep in a class; all that counts of it is found elsewhere."""
 _NUMBERS: Final = frozenset((int, str, bool, bytes, float, complex, range, type(None), type(...)))
 _FIXED: Final = _NUMBERS.union(
-    (CodeType, FunctionType, ModuleType, staticmethod, classmethod, property),
+    (types.CodeType, types.FunctionType, types.ModuleType, staticmethod, classmethod, property),
     (
-        MemberDescriptorType,
-        GetSetDescriptorType,
-        MethodDescriptorType,
-        WrapperDescriptorType,
-        ClassMethodDescriptorType,
+        types.MemberDescriptorType,
+        types.GetSetDescriptorType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.ClassMethodDescriptorType,
     ),
 )
 """Classes of values that do not change in place, but for the code that they are made of."""
@@ -153,9 +142,9 @@ def is_fixed(value: Any) -> bool:
         return True
     if kind is tuple or kind is frozenset:
         return all(map(is_fixed, value))
-    if kind is BuiltinFunctionType:
-        return value.__self__ is None or isinstance(value.__self__, (ModuleType, type))
-    if kind is MethodType:
+    if kind is types.BuiltinFunctionType:
+        return value.__self__ is None or isinstance(value.__self__, (types.ModuleType, type))
+    if kind is types.MethodType:
         return is_fixed(value.__self__)
     if isinstance(value, Enum):  # its class is watched
         return is_fixed(value.value) and not keys.attributes_of_member(value)
@@ -185,7 +174,7 @@ def is_still(now: Any, then: Any) -> bool:
         return False
     if kind.__name__ == "constexpr":
         return is_still(now.value, then.value)
-    if kind is MethodType:
+    if kind is types.MethodType:
         return now.__func__ is then.__func__ and is_still(now.__self__, then.__self__)
     if kind is tuple:
         return len(now) == len(then) and all(map(is_still, now, then))

@@ -22,24 +22,8 @@ from typing import TypeAlias
 
 from weft.base import LayoutError
 
+from . import zoo
 from .linear import LinearLayout
-from .zoo import (
-    AMDMFMALayout,
-    AMDWMMALayout,
-    BlockedLayout,
-    DistributedLayout,
-    DistributedLinearLayout,
-    DotOperandLayout,
-    IntelDPASLayout,
-    Layout,
-    NVMMADistributedLayout,
-    NVMMASharedLayout,
-    SharedLinearLayout,
-    SliceLayout,
-    SwizzledSharedLayout,
-    TensorMemoryLayout,
-    TensorMemoryScalesLayout,
-)
 from .zoo.parts import dim_names
 
 __all__ = ["describe", "descriptions"]
@@ -49,7 +33,7 @@ Bases = dict[str, tuple[Basis, ...]]
 Shape = tuple[int, ...]
 
 
-def describe(layout: LinearLayout) -> Layout | None:
+def describe(layout: LinearLayout) -> zoo.Layout | None:
     """A named layout whose `to_linear`, for this layout's shape, is this layout; None if there is none.
 
     Layouts of registers with no other name are a DistributedLinearLayout, those of shared memory a SharedLinearLayout,
@@ -61,9 +45,9 @@ def describe(layout: LinearLayout) -> Layout | None:
     return first[0] if first else None
 
 
-def descriptions(layout: LinearLayout) -> list[Layout]:
+def descriptions(layout: LinearLayout) -> list[zoo.Layout]:
     """A named layout of each family of which this layout is one: blocked, sliced, each kind of instruction, ..."""
-    by_types: dict[tuple[type, ...], Layout] = {}
+    by_types: dict[tuple[type, ...], zoo.Layout] = {}
     for search in _searches(layout):
         first = next(search, None)
         if first is not None:
@@ -71,15 +55,15 @@ def descriptions(layout: LinearLayout) -> list[Layout]:
     return list(by_types.values())
 
 
-def _family(layout: Layout) -> tuple[type, ...]:
+def _family(layout: zoo.Layout) -> tuple[type, ...]:
     """The classes of a layout and its parents."""
-    if isinstance(layout, (SliceLayout, DotOperandLayout)):
+    if isinstance(layout, (zoo.SliceLayout, zoo.DotOperandLayout)):
         return type(layout), *_family(layout.parent)
     return (type(layout),)
 
 
 @lru_cache(maxsize=1024)
-def _first(layout: LinearLayout) -> tuple[Layout, ...]:
+def _first(layout: LinearLayout) -> tuple[zoo.Layout, ...]:
     for search in _searches(layout):
         match = next(search, None)
         if match is not None:
@@ -87,13 +71,13 @@ def _first(layout: LinearLayout) -> tuple[Layout, ...]:
     return ()
 
 
-def _searches(layout: LinearLayout) -> Iterator[Iterator[Layout]]:
+def _searches(layout: LinearLayout) -> Iterator[Iterator[zoo.Layout]]:
     """For each family that is possible, those of its layouts that are this one."""
     ins, outs = list(layout.in_dims), list(layout.out_dims)
     if outs != dim_names(len(outs)) or not outs:
         return
     if ins == ["register", "lane", "warp", "block"]:
-        families: Sequence[Callable[[LinearLayout], Iterator[Layout]]] = REGISTERS
+        families: Sequence[Callable[[LinearLayout], Iterator[zoo.Layout]]] = REGISTERS
     elif ins == ["offset", "block"]:
         families = SHARED
     elif ins == ["row", "col"] and len(outs) == 2:
@@ -105,7 +89,7 @@ def _searches(layout: LinearLayout) -> Iterator[Iterator[Layout]]:
         yield (candidate for candidate in family(layout) if _is(candidate, layout, shape))
 
 
-def _is(candidate: Layout, layout: LinearLayout, shape: Shape) -> bool:
+def _is(candidate: zoo.Layout, layout: LinearLayout, shape: Shape) -> bool:
     try:
         return candidate.rank == len(shape) and candidate.to_linear(shape) == layout
     except LayoutError:  # it does not fit the shape
@@ -146,11 +130,11 @@ def _splits(log: int, rank: int) -> Iterator[Shape]:
 # -- blocked layouts and slices of them --------------------------------------------------------------------------------
 
 
-def _blocked(layout: LinearLayout) -> Iterator[Layout]:
+def _blocked(layout: LinearLayout) -> Iterator[zoo.Layout]:
     yield from _blocked_of(layout.bases, tuple(layout.out_dims.values()))
 
 
-def _blocked_of(bases: Bases, shape: Shape) -> Iterator[BlockedLayout]:
+def _blocked_of(bases: Bases, shape: Shape) -> Iterator[zoo.BlockedLayout]:
     """Blocked layouts that may have these bases, for every order of dimensions."""
     cluster = _cluster(bases, shape)
     if cluster is None:
@@ -166,7 +150,7 @@ def _blocked_of(bases: Bases, shape: Shape) -> Iterator[BlockedLayout]:
                 break
             sizes.append(counts)
         else:
-            yield BlockedLayout(sizes[0], sizes[1], sizes[2], order, cga)
+            yield zoo.BlockedLayout(sizes[0], sizes[1], sizes[2], order, cga)
 
 
 def _counts(bases: Sequence[Basis], order: Sequence[int], reached: list[int], shape: Shape) -> tuple[list[int], int]:
@@ -189,13 +173,13 @@ def _counts(bases: Sequence[Basis], order: Sequence[int], reached: list[int], sh
     return counts, len(bases) - at
 
 
-def _slices(layout: LinearLayout) -> Iterator[Layout]:
+def _slices(layout: LinearLayout) -> Iterator[zoo.Layout]:
     """Slices of blocked layouts, and slices of slices."""
     bases, shape = layout.bases, tuple(layout.out_dims.values())
     for at in range(len(shape) + 1):
         larger = (*shape[:at], 1, *shape[at:])
         for parent in _blocked_of(_inserted(bases, at), larger):
-            yield SliceLayout(at, parent)
+            yield zoo.SliceLayout(at, parent)
     if len(shape) > 2:
         return
     for first in range(len(shape) + 1):
@@ -203,23 +187,23 @@ def _slices(layout: LinearLayout) -> Iterator[Layout]:
         for second in range(first, len(larger) + 1):
             widest = (*larger[:second], 1, *larger[second:])
             for parent in _blocked_of(_inserted(_inserted(bases, first), second), widest):
-                yield SliceLayout(first, SliceLayout(second, parent))
+                yield zoo.SliceLayout(first, zoo.SliceLayout(second, parent))
 
 
 # -- matrix instructions -----------------------------------------------------------------------------------------------
 
 
-Builds: TypeAlias = Iterator[Callable[[Shape, Shape], DistributedLayout]]
+Builds: TypeAlias = Iterator[Callable[[Shape, Shape], zoo.DistributedLayout]]
 """For each instruction, a function from the warps and the tiles of a warp to the layout."""
 
 
-def _instructions(make: Callable[[int, int], Builds], tiled: bool) -> Callable[[LinearLayout], Iterator[Layout]]:
+def _instructions(make: Callable[[int, int], Builds], tiled: bool) -> Callable[[LinearLayout], Iterator[zoo.Layout]]:
     """The search for a family: the instructions with these lanes, with every arrangement of warps.
 
     With `tiled`, several tiles of one instruction side by side in each warp.
     """
 
-    def search(layout: LinearLayout) -> Iterator[Layout]:
+    def search(layout: LinearLayout) -> Iterator[zoo.Layout]:
         yield from _arranged(make, layout.bases, tuple(layout.out_dims.values()), tiled)
 
     return search
@@ -227,7 +211,7 @@ def _instructions(make: Callable[[int, int], Builds], tiled: bool) -> Callable[[
 
 def _arranged(
     make: Callable[[int, int], Builds], bases: Bases, shape: Shape, tiled: bool = False
-) -> Iterator[DistributedLayout]:
+) -> Iterator[zoo.DistributedLayout]:
     cluster, rank = _cluster(bases, shape), len(shape)
     if cluster is None or rank not in (2, 3):
         return
@@ -250,16 +234,16 @@ def _arranged(
                     yield candidate
 
 
-def _with_cluster(layout: DistributedLayout, cga: tuple[Basis, ...]) -> DistributedLayout:
+def _with_cluster(layout: zoo.DistributedLayout, cga: tuple[Basis, ...]) -> zoo.DistributedLayout:
     """The same layout for a cluster."""
     if not cga:
         return layout
-    if isinstance(layout, DotOperandLayout):
-        return DotOperandLayout(layout.operand_index, _with_cluster(layout.parent, cga), layout.k_width)
-    if isinstance(layout, NVMMADistributedLayout):
-        return NVMMADistributedLayout(layout.version, layout.warps_per_cta, layout.instr_shape, cga)
-    if isinstance(layout, AMDMFMALayout):
-        return AMDMFMALayout(
+    if isinstance(layout, zoo.DotOperandLayout):
+        return zoo.DotOperandLayout(layout.operand_index, _with_cluster(layout.parent, cga), layout.k_width)
+    if isinstance(layout, zoo.NVMMADistributedLayout):
+        return zoo.NVMMADistributedLayout(layout.version, layout.warps_per_cta, layout.instr_shape, cga)
+    if isinstance(layout, zoo.AMDMFMALayout):
+        return zoo.AMDMFMALayout(
             layout.version,
             layout.instr_shape,
             layout.transposed,
@@ -268,23 +252,23 @@ def _with_cluster(layout: DistributedLayout, cga: tuple[Basis, ...]) -> Distribu
             layout.tiles_per_warp,
             cga,
         )
-    if isinstance(layout, AMDWMMALayout):
-        return AMDWMMALayout(
+    if isinstance(layout, zoo.AMDWMMALayout):
+        return zoo.AMDWMMALayout(
             layout.version, layout.transposed, layout.warps_per_cta, layout.instr_shape, layout.tiles_per_warp, cga
         )
     raise LayoutError(f"{layout!r} has no clusters")
 
 
 def _operand(
-    parent: Callable[[Shape, Shape], DistributedLayout], index: int, k_width: int
-) -> Callable[[Shape, Shape], DistributedLayout]:
-    return lambda warps, tiles: DotOperandLayout(index, parent(warps, tiles), k_width)
+    parent: Callable[[Shape, Shape], zoo.DistributedLayout], index: int, k_width: int
+) -> Callable[[Shape, Shape], zoo.DistributedLayout]:
+    return lambda warps, tiles: zoo.DotOperandLayout(index, parent(warps, tiles), k_width)
 
 
-def _mma(version: int, columns: int) -> Callable[[int], Callable[[Shape, Shape], DistributedLayout]]:
-    def of_rank(rank: int) -> Callable[[Shape, Shape], DistributedLayout]:
+def _mma(version: int, columns: int) -> Callable[[int], Callable[[Shape, Shape], zoo.DistributedLayout]]:
+    def of_rank(rank: int) -> Callable[[Shape, Shape], zoo.DistributedLayout]:
         shape = (*(1,) * (rank - 2), 16, 8) if version == 2 else (16, columns, 16)
-        return lambda warps, tiles: NVMMADistributedLayout((version, 0), warps, shape)
+        return lambda warps, tiles: zoo.NVMMADistributedLayout((version, 0), warps, shape)
 
     return of_rank
 
@@ -316,9 +300,9 @@ MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
 MFMA_DEPTH = {32: 8, 16: 16, 64: 4, 4: 4}
 
 
-def _mfma_of(m: int, n: int, transposed: bool, bits: int) -> Callable[[Shape, Shape], DistributedLayout]:
+def _mfma_of(m: int, n: int, transposed: bool, bits: int) -> Callable[[Shape, Shape], zoo.DistributedLayout]:
     shape = (m, n, MFMA_DEPTH[m])
-    return lambda warps, tiles: AMDMFMALayout(3, shape, transposed, warps, bits, tiles)
+    return lambda warps, tiles: zoo.AMDMFMALayout(3, shape, transposed, warps, bits, tiles)
 
 
 def _mfma(rank: int, lanes: int) -> Builds:
@@ -334,8 +318,8 @@ def _mfma_operands(rank: int, lanes: int) -> Builds:
             yield _operand(_mfma_of(m, n, True, 32), index, k_width)
 
 
-def _wmma_of(version: int, depth: int, transposed: bool) -> Callable[[Shape, Shape], DistributedLayout]:
-    return lambda warps, tiles: AMDWMMALayout(version, transposed, warps, (16, 16, depth), tiles)
+def _wmma_of(version: int, depth: int, transposed: bool) -> Callable[[Shape, Shape], zoo.DistributedLayout]:
+    return lambda warps, tiles: zoo.AMDWMMALayout(version, transposed, warps, (16, 16, depth), tiles)
 
 
 def _wmma(rank: int, lanes: int) -> Builds:
@@ -352,8 +336,8 @@ def _wmma_operands(rank: int, lanes: int) -> Builds:
             yield _operand(_wmma_of(version, depth, True), index, k_width)
 
 
-def _dpas_of(count: int, ops: int, cluster: Shape, threads: int) -> Callable[[Shape, Shape], DistributedLayout]:
-    return lambda warps, tiles: IntelDPASLayout(count, 8, 16, ops, warps, cluster, threads)
+def _dpas_of(count: int, ops: int, cluster: Shape, threads: int) -> Callable[[Shape, Shape], zoo.DistributedLayout]:
+    return lambda warps, tiles: zoo.IntelDPASLayout(count, 8, 16, ops, warps, cluster, threads)
 
 
 def _dpas(rank: int, lanes: int) -> Builds:
@@ -388,20 +372,20 @@ TILED = (_mfma, _wmma, _mfma_operands, _wmma_operands)
 """Those with tiles_per_warp."""
 
 
-def _instruction_slices(layout: LinearLayout) -> Iterator[Layout]:
+def _instruction_slices(layout: LinearLayout) -> Iterator[zoo.Layout]:
     bases, shape = layout.bases, tuple(layout.out_dims.values())
     searches = [*((make, False) for make in INSTRUCTIONS), *((make, True) for make in TILED)]
     for make, tiled in searches:
         for at in range(len(shape) + 1):
             larger = (*shape[:at], 1, *shape[at:])
             for parent in _arranged(make, _inserted(bases, at), larger, tiled):
-                yield SliceLayout(at, parent)
+                yield zoo.SliceLayout(at, parent)
 
 
-def _explicit_registers(layout: LinearLayout) -> Iterator[Layout]:
+def _explicit_registers(layout: LinearLayout) -> Iterator[zoo.Layout]:
     try:
         bases, shape = layout.bases, tuple(layout.out_dims.values())
-        yield DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], bases["block"], shape)
+        yield zoo.DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], bases["block"], shape)
     except LayoutError:  # a basis moves in two dimensions, or not everything is reached
         return
 
@@ -409,7 +393,7 @@ def _explicit_registers(layout: LinearLayout) -> Iterator[Layout]:
 # -- shared and tensor memory ------------------------------------------------------------------------------------------
 
 
-def _swizzled(layout: LinearLayout) -> Iterator[Layout]:
+def _swizzled(layout: LinearLayout) -> Iterator[zoo.Layout]:
     bases, shape = layout.bases, tuple(layout.out_dims.values())
     cluster = _cluster(bases, shape)
     if cluster is None:
@@ -417,20 +401,20 @@ def _swizzled(layout: LinearLayout) -> Iterator[Layout]:
     cga, rank = cluster[0], len(shape)
     for order in permutations(reversed(range(rank))):
         if rank == 1:
-            yield SwizzledSharedLayout(1, 1, 1, order, cga)
+            yield zoo.SwizzledSharedLayout(1, 1, 1, order, cga)
             return
         column, row = order[:2]
         phases = [(b[row], b[column]) for b in bases["offset"] if b[row]]
         swizzled = [(r, c) for r, c in phases if c]
         if not swizzled:
-            yield SwizzledSharedLayout(1, 1, 1, order, cga)
+            yield zoo.SwizzledSharedLayout(1, 1, 1, order, cga)
         elif all(x & (x - 1) == 0 for x in swizzled[0]):
             # Phases may go on beyond the columns, where they show no more.
             for extra in range(3):
-                yield SwizzledSharedLayout(swizzled[0][1], swizzled[0][0], 1 << len(swizzled) + extra, order, cga)
+                yield zoo.SwizzledSharedLayout(swizzled[0][1], swizzled[0][0], 1 << len(swizzled) + extra, order, cga)
 
 
-def _nvmma_shared(layout: LinearLayout) -> Iterator[Layout]:
+def _nvmma_shared(layout: LinearLayout) -> Iterator[zoo.Layout]:
     shape = tuple(layout.out_dims.values())
     cluster = _cluster(layout.bases, shape)
     rank = len(shape)
@@ -438,27 +422,27 @@ def _nvmma_shared(layout: LinearLayout) -> Iterator[Layout]:
         return
     widths = (128, 64, 32, 0) if rank > 1 else (0,)
     for width, bits, transposed, padded in product(widths, (16, 8, 32, 64), (False, True), (False, True)):
-        yield NVMMASharedLayout(width, bits, rank, transposed, padded, cluster[0])
+        yield zoo.NVMMASharedLayout(width, bits, rank, transposed, padded, cluster[0])
 
 
-def _explicit_shared(layout: LinearLayout) -> Iterator[Layout]:
+def _explicit_shared(layout: LinearLayout) -> Iterator[zoo.Layout]:
     try:
-        yield SharedLinearLayout(layout.bases["offset"], layout.bases["block"])
+        yield zoo.SharedLinearLayout(layout.bases["offset"], layout.bases["block"])
     except LayoutError:  # not everything is reached
         return
 
 
-def _tensor_memory(layout: LinearLayout) -> Iterator[Layout]:
+def _tensor_memory(layout: LinearLayout) -> Iterator[zoo.Layout]:
     columns = layout.out_log("dim1")
     splits = [(1, 1), *((a, b) for a, b in product((1, 2, 4), (1, 2, 4)) if (a, b) != (1, 1))]
     for split, pair in product(splits, (False, True)):
         for rows, log, stride in product((128, 64), range(min(columns, 9), -1, -1), (1, 2, 4)):
-            yield TensorMemoryLayout((rows, 1 << log), stride, split if split != (1, 1) else None, pair)
+            yield zoo.TensorMemoryLayout((rows, 1 << log), stride, split if split != (1, 1) else None, pair)
 
 
-def _tensor_memory_scales(layout: LinearLayout) -> Iterator[Layout]:
+def _tensor_memory_scales(layout: LinearLayout) -> Iterator[zoo.Layout]:
     for split in product((1, 2, 4), (1, 2, 4)):
-        yield TensorMemoryScalesLayout(split if split != (1, 1) else None)
+        yield zoo.TensorMemoryScalesLayout(split if split != (1, 1) else None)
 
 
 REGISTERS = (

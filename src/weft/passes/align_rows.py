@@ -35,42 +35,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft import ir
 from weft.analysis import AxisFacts, commutes, limit_of_run
 from weft.base.remarks import NO_REMARKS, LayoutChanged, RemarkCollector, RowAligned
-from weft.ir import (
-    Builder,
-    bit_width,
-    element_of,
-    find,
-    i32_attr,
-    int_value,
-    is_tensor,
-    pointee_of,
-    span_of,
-    splat_value,
-    tile_text,
-    tt,
-)
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.ir.gpu.rows import LoadRowOp, StoreRowOp
 from weft.ir.types import i32, i64, is_float
 
+from . import recoalesce
 from .effects import shareable
-from .recoalesce import (
-    CONTROL,
-    PIECE_BYTES,
-    ROUNDS,
-    RUN_BYTES,
-    Users,
-    ends_early,
-    in_pieces,
-    is_blind,
-    masks_of,
-    replace_layout,
-    tell_layout,
-    users_of_rows,
-    vector_of,
-)
 from .removal import remove
 
 NARROW = 4
@@ -114,28 +87,28 @@ def align_rows(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rotate the rows of each function that are better read and written by aligned vectors."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
-            users = users_of_rows(function)
+            users = recoalesce.users_of_rows(function)
             for layout in list(users):
                 rows = _rows(layout, users.get(layout, ()))
                 if rows is not None and _rotate(function, layout, rows, remarks):
-                    users = users_of_rows(function)
+                    users = recoalesce.users_of_rows(function)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-def _rows(layout: LayoutAttr, users: Users) -> list[_Row] | None:
+def _rows(layout: LayoutAttr, users: recoalesce.Users) -> list[_Row] | None:
     """The rows that are accessed in a layout; None where they are good as they are, or cannot be rotated."""
     linear = layout.linear
     if linear is None or linear.in_dims.get("block", 1) > 1:
         return None
     facts, rows = AxisFacts(), list[_Row]()
     for op, tiles in users:
-        if op.name not in CONTROL and not is_blind(op, tiles, layout):
+        if op.name not in recoalesce.CONTROL and not recoalesce.is_blind(op, tiles, layout):
             return None
         if op.name == "tt.reduce" and not commutes(op.regions[0].blocks[0]):
             return None
-        if op.name == "tt.make_range" and int_value(op.properties["start"]):
+        if op.name == "tt.make_range" and ir.int_value(op.properties["start"]):
             return None
         if op.name in ("tt.load", "tt.store") and facts.of(op.operands[0]).contiguity[0] > 1:
             row = _row(op, facts)
@@ -148,14 +121,14 @@ def _rows(layout: LayoutAttr, users: Users) -> list[_Row] | None:
 def _row(op: Operation, facts: AxisFacts) -> _Row | None:
     """A load or store as one of a row; None where it is not one."""
     place = _place(op.operands[0])
-    bits = bit_width(pointee_of(element_of(op.operands[0].type)))
+    bits = ir.bit_width(ir.pointee_of(ir.element_of(op.operands[0].type)))
     if place is None or bits not in (8, 16, 32, 64):
         return None
-    if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
+    if "isVolatile" in op.properties and ir.int_value(op.properties["isVolatile"]):
         return None
     base, terms = place
-    row = _Row(op, base, terms, [], [], None, bits // 8, vector_of(op, facts, bits))
-    if not all(_bound(mask, row) for mask in masks_of(op)):
+    row = _Row(op, base, terms, [], [], None, bits // 8, recoalesce.vector_of(op, facts, bits))
+    if not all(_bound(mask, row) for mask in recoalesce.masks_of(op)):
         return None
     if op.name == "tt.load" and len(op.operands) > 2:
         row.other = _scalar(op.operands[2])
@@ -166,7 +139,7 @@ def _row(op: Operation, facts: AxisFacts) -> _Row | None:
 
 def _note_alignment(row: _Row, run: int, facts: AxisFacts) -> None:
     """Note what a row's misalignment comes from."""
-    row.is_based = min(facts.of(row.base).divisibility) >= RUN_BYTES
+    row.is_based = min(facts.of(row.base).divisibility) >= recoalesce.RUN_BYTES
     row.loose = [t for t in row.terms if not isinstance(t, int) and facts.of(t).divisibility[0] < run]
     constant = sum(t for t in row.terms if isinstance(t, int)) % run
     row.key = (*sorted(id(t) for t in row.loose), constant, *(() if row.is_based else (id(row.base), row.size)))
@@ -175,14 +148,14 @@ def _note_alignment(row: _Row, run: int, facts: AxisFacts) -> None:
 def _scalar(value: SSAValue) -> Term | None:
     """The scalar, or the integer constant, that a tile repeats."""
     op = value.owner
-    if not is_tensor(value.type):
+    if not ir.is_tensor(value.type):
         return value
     if not isinstance(op, Operation):
         return None
     if op.name == "tt.splat":
         return op.operands[0]
     if op.name == "arith.constant":
-        number = splat_value(op.properties["value"])
+        number = ir.splat_value(op.properties["value"])
         return number if number is not None else None  # type: ignore[return-value]
     return None
 
@@ -195,7 +168,7 @@ def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
         if any(x is None for x in parts):
             return None
         return sum(x[0] for x in parts if x), [t for x in parts if x for t in x[1]]
-    if not is_tensor(value.type):
+    if not ir.is_tensor(value.type):
         return 0, [value]
     if isinstance(op, Operation) and op.name == "tt.make_range":
         return 1, []
@@ -220,7 +193,7 @@ def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
             terms += index[1]
             pointer = op.operands[0]
         else:
-            return (pointer, terms) if count == 1 and not is_tensor(pointer.type) else None
+            return (pointer, terms) if count == 1 and not ir.is_tensor(pointer.type) else None
 
 
 def _bound(mask: SSAValue, row: _Row) -> bool:
@@ -233,7 +206,7 @@ def _bound(mask: SSAValue, row: _Row) -> bool:
         if isinstance(scalar, SSAValue):
             row.conditions.append(scalar)
         return isinstance(scalar, SSAValue) or scalar in (-1, 1, True)
-    predicate = int_value(op.properties["predicate"])
+    predicate = ir.int_value(op.properties["predicate"])
     left, right = op.operands if predicate in (2, 3) else reversed(op.operands)
     numbers, limit = _sum(left), _scalar(right)
     if predicate not in (2, 3, 4, 5) or numbers is None or numbers[0] != 1 or limit is None:
@@ -252,7 +225,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     assert linear is not None
     lanes, warps = linear.in_dims["lane"], linear.in_dims["warp"]
     narrowest = min(row.size for row in rows)
-    run = min(MOST_RUN, RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * warps)))
+    run = min(MOST_RUN, recoalesce.RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * warps)))
     if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
         return False
     facts = AxisFacts()
@@ -261,27 +234,31 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     stores = [row for row in rows if row.is_store]
     first = (stores or list(rows))[0]
     if any(row.key != first.key for row in stores) or all(
-        row.vector >= min(run, RUN_BYTES // row.size) for row in rows
+        row.vector >= min(run, recoalesce.RUN_BYTES // row.size) for row in rows
     ):
         return False
     if any(row.key != first.key and row.size > MOST_SHIFTED for row in rows) or _come_back(rows):
         return False
     entry = function.regions[0].blocks[0]
-    ranges = [op for op in find(function, tt.MakeRangeOp) if encoding_of(op.results[0].type) == layout]
+    ranges = [op for op in ir.find(function, ir.tt.MakeRangeOp) if encoding_of(op.results[0].type) == layout]
     needed = [*first.loose, *(() if first.is_based else (first.base,))]
     slice = _slice(needed, entry)
     if slice is None:
         return False
     for row in rows if remarks else ():
         _tell(row, run, row.key != first.key, facts, remarks)
-    rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
-    piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
-    rotated = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
-    tell_layout(function, layout, rotated, remarks, LayoutChanged)
-    replace_layout(function, layout, rotated)
+    rounds = (
+        recoalesce.ROUNDS
+        if any(recoalesce.ends_early(m, facts) for row in rows for m in recoalesce.masks_of(row.op))
+        else 1
+    )
+    piece = max(run * lanes, min(size // (warps * rounds), recoalesce.PIECE_BYTES // max(row.size for row in rows)))
+    rotated = encoding_for(recoalesce.in_pieces(size, run, piece, lanes, warps), layout.data.shape)
+    recoalesce.tell_layout(function, layout, rotated, remarks, LayoutChanged)
+    recoalesce.replace_layout(function, layout, rotated)
     for op in slice:
         op.detach()
-    start = Builder.at_start(entry, ranges[0].location)
+    start = ir.Builder.at_start(entry, ranges[0].location)
     for op in slice:
         start.insert(op)
     shift = _shift(start, first, run)
@@ -293,13 +270,13 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
 
 def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkCollector) -> None:
     """Say how a row is accessed, and what keeps it from being accessed so as it is written."""
-    op, pointer, masks = row.op, row.op.operands[0], masks_of(row.op)
-    wanted = min(run, RUN_BYTES // row.size)
+    op, pointer, masks = row.op, row.op.operands[0], recoalesce.masks_of(row.op)
+    wanted = min(run, recoalesce.RUN_BYTES // row.size)
     limit = limit_of_run(facts, pointer, masks[0] if masks else None, 0, wanted, row.size)
     fact = (limit.fact, limit.value, limit.span) if limit is not None else ("",)
-    tile = tile_text((*op.results, *op.operands[1:])[0].type)
+    tile = ir.tile_text((*op.results, *op.operands[1:])[0].type)
     access = "store" if row.is_store else "load"
-    remarks.add(RowAligned(span_of(op), access, tile, wanted * row.size, shifted, *fact))
+    remarks.add(RowAligned(ir.span_of(op), access, tile, wanted * row.size, shifted, *fact))
 
 
 def _come_back(rows: Sequence[_Row]) -> bool:
@@ -343,7 +320,7 @@ def _slice(values: Sequence[SSAValue], entry: Block) -> list[Operation] | None:
     return [op for op in entry.ops if op in wanted]
 
 
-def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
+def _shift(b: ir.Builder, row: _Row, run: int) -> SSAValue:
     """How far into its aligned vector a row begins, in elements."""
     constant = sum(t for t in row.terms if isinstance(t, int)) % run
     total: SSAValue | None = b.constant(constant, i32) if constant else None
@@ -351,7 +328,7 @@ def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
         part = term if term.type == i32 else b.cast(arith.TruncIOp, term, i32)
         total = part if total is None else b.binary(arith.AddiOp, total, part)
     if not row.is_based:
-        address = b.create(tt.PtrToIntOp, (row.base,), (i64,)).results[0]
+        address = b.create(ir.tt.PtrToIntOp, (row.base,), (i64,)).results[0]
         element = b.binary(arith.ShRUIOp, address, b.constant(row.size.bit_length() - 1, i64))
         part = b.cast(arith.TruncIOp, element, i32)
         total = part if total is None else b.binary(arith.AddiOp, total, part)
@@ -360,14 +337,14 @@ def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
     return b.binary(arith.AndIOp, total, b.constant(run - 1, i32))
 
 
-def _number(b: Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> None:
+def _number(b: ir.Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> None:
     """Give those who look at the numbers of the elements those that are at the places of a tile now."""
     number = getattr(shift.owner, "value", None)
     if not ranges or (isinstance(number, IntegerAttr) and not number.value.data):
         return
     kind = ranges[0].results[0].type
-    places = b.create(tt.MakeRangeOp, (), (kind,), dict(ranges[0].properties)).results[0]
-    splat = b.create(tt.SplatOp, (shift,), (kind,)).results[0]
+    places = b.create(ir.tt.MakeRangeOp, (), (kind,), dict(ranges[0].properties)).results[0]
+    splat = b.create(ir.tt.SplatOp, (shift,), (kind,)).results[0]
     elements = b.binary(arith.AndIOp, b.binary(arith.SubiOp, places, splat), b.constant(size - 1, kind))
     for op in ranges:
         elements.name_hint = elements.name_hint or op.results[0].name_hint
@@ -377,12 +354,12 @@ def _number(b: Builder, ranges: Sequence[Operation], shift: SSAValue, size: int)
 
 def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> None:
     """A load or store of a row in the place of one of a tile of addresses."""
-    op, b = row.op, Builder.before(row.op)
+    op, b = row.op, ir.Builder.before(row.op)
     place = row.base
     for term in row.terms:
         place = b.addptr(place, b.constant(term, i32) if isinstance(term, int) else term)
-    element = pointee_of(element_of(op.operands[0].type))
-    properties = {k: v for k, v in op.properties.items() if k in ("cache", "evict")} | {"run": i32_attr(run)}
+    element = ir.pointee_of(ir.element_of(op.operands[0].type))
+    properties = {k: v for k, v in op.properties.items() if k in ("cache", "evict")} | {"run": ir.i32_attr(run)}
     end = _end(b, row, size)
     if row.is_store:
         b.create(StoreRowOp, (place, shift, end, op.operands[1]), (), properties)
@@ -397,12 +374,12 @@ def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> No
     remove(op)
 
 
-def _constant(b: Builder, value: Term, element: object) -> SSAValue:
+def _constant(b: ir.Builder, value: Term, element: object) -> SSAValue:
     assert not isinstance(value, SSAValue)
     return b.constant(float(value) if is_float(element) else value, element)  # type: ignore[arg-type]
 
 
-def _end(b: Builder, row: _Row, size: int) -> SSAValue:
+def _end(b: ir.Builder, row: _Row, size: int) -> SSAValue:
     """How many elements of a row are there, of those that the tile has places for."""
 
     def wide(term: Term) -> SSAValue:

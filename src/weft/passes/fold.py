@@ -20,23 +20,8 @@ from collections.abc import Callable
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from weft import ir
 from weft.analysis import IntegerBounds
-from weft.ir import (
-    Builder,
-    bf16,
-    bit_width,
-    element_of,
-    f16,
-    f32,
-    int_value,
-    is_float,
-    is_int,
-    numel_of,
-    shape_of,
-    splat_value,
-    tensor_of,
-    tt,
-)
 from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES
 from weft.ops.integers import is_wrong
 from weft.ops.row import Row
@@ -52,7 +37,7 @@ HINTS = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
 def constant_of(value: SSAValue) -> int | float | None:
     """The number that a value is known to be (for a tile: every element of it), or None."""
     owner = value.owner
-    return splat_value(owner.properties["value"]) if type(owner) is arith.ConstantOp else None
+    return ir.splat_value(owner.properties["value"]) if type(owner) is arith.ConstantOp else None
 
 
 def int_of(value: SSAValue) -> int | None:
@@ -62,13 +47,13 @@ def int_of(value: SSAValue) -> int | None:
 
 
 def _wrap(value: int, type: Attribute) -> int:
-    width = bit_width(type)
+    width = ir.bit_width(type)
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
 
 
 def _unsigned(value: int, type: Attribute) -> int:
-    return value & ((1 << bit_width(type)) - 1)
+    return value & ((1 << ir.bit_width(type)) - 1)
 
 
 class Folder:
@@ -90,7 +75,7 @@ class Folder:
 
     def constant(self, op: Operation, value: int | float) -> SSAValue:
         """A constant of the type of `op`'s result."""
-        return Builder.before(op).constant(value, op.results[0].type)
+        return ir.Builder.before(op).constant(value, op.results[0].type)
 
 
 # -- integers ------------------------------------------------------------------------------------------------------
@@ -108,9 +93,9 @@ def _of_row(row: Row) -> Rule:
 
     def rule(folder: Folder, op: Operation) -> SSAValue | None:
         x, y = op.operands
-        if not is_int(x.type):
+        if not ir.is_int(x.type):
             return None
-        a, b, bits = int_of(x), int_of(y), bit_width(x.type)
+        a, b, bits = int_of(x), int_of(y), ir.bit_width(x.type)
         if a is not None and b is not None:
             if row.is_unsigned:
                 a, b = _unsigned(a, x.type), _unsigned(b, x.type)
@@ -133,7 +118,7 @@ _REFLEXIVE = (0, 3, 5, 7, 9)
 
 def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
     x, y = op.operands
-    predicate = int_value(op.properties["predicate"])
+    predicate = ir.int_value(op.properties["predicate"])
     if x is y:
         return folder.constant(op, int(predicate in _REFLEXIVE))
     b = int_of(y)
@@ -186,11 +171,11 @@ def _truncf(folder: Folder, op: Operation) -> SSAValue | None:
 def _number(folder: Folder, op: Operation) -> SSAValue | None:
     """An integer as a float: folded where the float holds it exactly."""
     value = int_of(op.operands[0])
-    if value is None or not is_float(op.results[0].type):
+    if value is None or not ir.is_float(op.results[0].type):
         return None
     if isinstance(op, arith.UIToFPOp):
         value = _unsigned(value, op.operands[0].type)
-    exact = {16: 1 << 8, 32: 1 << 24, 64: 1 << 53}.get(bit_width(op.results[0].type), 0)
+    exact = {16: 1 << 8, 32: 1 << 24, 64: 1 << 53}.get(ir.bit_width(op.results[0].type), 0)
     return folder.constant(op, float(value)) if abs(value) <= exact else None
 
 
@@ -212,11 +197,11 @@ def _same_type(folder: Folder, op: Operation) -> SSAValue | None:
 
 def _bitcast(folder: Folder, op: Operation) -> SSAValue | None:
     """The float whose bits a known integer has, if it is an ordinary number."""
-    value, element = int_of(op.operands[0]), element_of(op.results[0].type)
-    if value is None or element not in (f16, bf16, f32):
+    value, element = int_of(op.operands[0]), ir.element_of(op.results[0].type)
+    if value is None or element not in (ir.f16, ir.bf16, ir.f32):
         return _same_type(folder, op)
-    bits = _unsigned(value, op.operands[0].type) << (16 if element == bf16 else 0)
-    size, form = (2, "<e") if element == f16 else (4, "<f")
+    bits = _unsigned(value, op.operands[0].type) << (16 if element == ir.bf16 else 0)
+    size, form = (2, "<e") if element == ir.f16 else (4, "<f")
     (number,) = struct.unpack(form, bits.to_bytes(size, "little"))
     return folder.constant(op, number) if number and math.isfinite(number) else None
 
@@ -228,13 +213,13 @@ def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
     begins with, where the text says one rounding at the end (32 products of 1 and 2^24 are 2^24 + 32, or 2^24).
     """
     x, y = op.operands
-    if not folder.fuse and is_float(op.results[0].type):
+    if not folder.fuse and ir.is_float(op.results[0].type):
         return None
     for product, start in ((x, y), (y, x)):
         dot = product.owner
-        if isinstance(dot, tt.DotOp) and product.has_one_use() and constant_of(dot.operands[2]) == 0:
+        if isinstance(dot, ir.tt.DotOp) and product.has_one_use() and constant_of(dot.operands[2]) == 0:
             operands = (dot.operands[0], dot.operands[1], start)
-            return Builder.before(op).create(tt.DotOp, operands, (product.type,), dot.properties).results[0]
+            return ir.Builder.before(op).create(ir.tt.DotOp, operands, (product.type,), dot.properties).results[0]
     return None
 
 
@@ -273,9 +258,9 @@ def _uniform(folder: Folder, op: Operation) -> SSAValue | None:
     owner = x.owner
     if isinstance(owner, Block):
         return None
-    if type(owner) is tt.SplatOp:
-        return Builder.before(op).create(tt.SplatOp, (owner.operands[0],), (result,)).result  # with its layout
-    if type(owner) is arith.ConstantOp and (is_int(result) or is_float(result)):
+    if type(owner) is ir.tt.SplatOp:
+        return ir.Builder.before(op).create(ir.tt.SplatOp, (owner.operands[0],), (result,)).result  # with its layout
+    if type(owner) is arith.ConstantOp and (ir.is_int(result) or ir.is_float(result)):
         value = constant_of(x)
         return None if value is None else folder.constant(op, value)
     return None
@@ -291,16 +276,16 @@ def _splat(folder: Folder, op: Operation) -> SSAValue | None:
 def _unsplat(folder: Folder, op: Operation) -> SSAValue | None:
     x = op.operands[0]
     owner = x.owner
-    if type(owner) is tt.SplatOp:
+    if type(owner) is ir.tt.SplatOp:
         return owner.operands[0]
     value = constant_of(x)
     return None if value is None or value != value else folder.constant(op, value)
 
 
 def _make_range(folder: Folder, op: Operation) -> SSAValue | None:
-    if numel_of(op.results[0].type) != 1:
+    if ir.numel_of(op.results[0].type) != 1:
         return None
-    return folder.constant(op, int_value(op.properties["start"]))
+    return folder.constant(op, ir.int_value(op.properties["start"]))
 
 
 def _trans(folder: Folder, op: Operation) -> SSAValue | None:
@@ -314,10 +299,12 @@ def _join(folder: Folder, op: Operation) -> SSAValue | None:
     """A tile joined with itself is that tile spread: who moves it moves the smaller one."""
     x, y = op.operands
     result = op.results[0].type
-    if x is not y or result != tensor_of(shape_of(result), element_of(result)):  # its layout says where it lies
+    if x is not y or result != ir.tensor_of(
+        ir.shape_of(result), ir.element_of(result)
+    ):  # its layout says where it lies
         return None
-    build = Builder.before(op)
-    return build.broadcast(build.expand_dims(x, len(shape_of(x.type))), shape_of(result))
+    build = ir.Builder.before(op)
+    return build.broadcast(build.expand_dims(x, len(ir.shape_of(x.type))), ir.shape_of(result))
 
 
 _OF_CLASSES: dict[type[Operation], Rule] = {
@@ -335,16 +322,16 @@ _OF_CLASSES: dict[type[Operation], Rule] = {
     arith.BitcastOp: _bitcast,
     arith.MulfOp: _times_one,
     arith.DivfOp: _times_one,
-    tt.BitcastOp: _bitcast,
-    tt.AddPtrOp: _addptr,
-    tt.SplatOp: _splat,
-    tt.UnsplatOp: _unsplat,
-    tt.BroadcastOp: _reshaped,
-    tt.ExpandDimsOp: _reshaped,
-    tt.ReshapeOp: _reshaped,
-    tt.JoinOp: _join,
-    tt.TransOp: _trans,
-    tt.MakeRangeOp: _make_range,
+    ir.tt.BitcastOp: _bitcast,
+    ir.tt.AddPtrOp: _addptr,
+    ir.tt.SplatOp: _splat,
+    ir.tt.UnsplatOp: _unsplat,
+    ir.tt.BroadcastOp: _reshaped,
+    ir.tt.ExpandDimsOp: _reshaped,
+    ir.tt.ReshapeOp: _reshaped,
+    ir.tt.JoinOp: _join,
+    ir.tt.TransOp: _trans,
+    ir.tt.MakeRangeOp: _make_range,
 }
 _RULES: dict[str, Rule] = {
     **{name: _of_row(row) for name, row in ROWS.items() if row.of_integers is not None},

@@ -75,22 +75,10 @@ from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from weft import ir
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
 from weft.base.remarks import InstructionDeclined, LayoutChosen, RemarkCollector, Wish
-from weft.ir import (
-    bit_width,
-    element_of,
-    int_value,
-    is_pointer,
-    is_tensor,
-    shape_of,
-    site_of,
-    span_of_value,
-    tile_text,
-    tt,
-    walk,
-)
 from weft.ir.gpu import told_layout
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout
 from weft.machines import Machine
@@ -167,7 +155,7 @@ class Choices(TileGroups):
 
     def _tiles(self, block: Block) -> Iterator[SSAValue]:
         """The tiles that have a layout of their own."""
-        for op in walk(block):
+        for op in ir.walk(block):
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
             for value in (*op.results, *arguments):
                 if self.has_layout(value):
@@ -195,12 +183,12 @@ class Choices(TileGroups):
             for vote in self._votes.get(leader, ()):
                 wish = self._counted.get(vote, vote.wish)
                 if isinstance(wish, DistributedLayout | LinearLayout) and text(wish) != layout:
-                    others[Wish(site_of(vote.by), text(wish))] = None
-            by = site_of(won) if won is not None else None
-            tile = span_of_value(first), tile_text(first.type), tuple(names), layout
+                    others[Wish(ir.site_of(vote.by), text(wish))] = None
+            by = ir.site_of(won) if won is not None else None
+            tile = ir.span_of_value(first), ir.tile_text(first.type), tuple(names), layout
             remarks.add(LayoutChosen(*tile, by, tuple(others)))
         for op, reason in self.declined.items():
-            remarks.add(InstructionDeclined(site_of(op).span, self.adds.of_memory, reason))
+            remarks.add(InstructionDeclined(ir.site_of(op).span, self.adds.of_memory, reason))
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
@@ -231,7 +219,7 @@ class Choices(TileGroups):
         leader = self.find(value)
         layout = self._elected(leader)
         if layout is None:
-            layout = self._chosen[leader] = self.default(shape_of(leader.type), self.clusters.of(leader))
+            layout = self._chosen[leader] = self.default(ir.shape_of(leader.type), self.clusters.of(leader))
         return layout
 
     def _elected(self, leader: SSAValue) -> AnyLayout | None:
@@ -285,7 +273,7 @@ class Choices(TileGroups):
         None as well if no operation asked for a layout: the default layout of a row must not decide the layout of the
         tile that it is broadcast to; the tile decides.
         """
-        if self.is_free(value) or not is_tensor(value.type):
+        if self.is_free(value) or not ir.is_tensor(value.type):
             return None
         if self.is_view(value):
             return self._of_view(value)
@@ -306,8 +294,8 @@ class Choices(TileGroups):
         if inner is None or isinstance(inner, LinearLayout) or op.name in MOVED_VIEWS:
             return None
         if op.name == "tt.broadcast":
-            return None if self._repeats(inner, shape_of(value.type)) else inner
-        if isinstance(inner, SliceLayout) and inner.dim == int_value(op.properties["axis"]):
+            return None if self._repeats(inner, ir.shape_of(value.type)) else inner
+        if isinstance(inner, SliceLayout) and inner.dim == ir.int_value(op.properties["axis"]):
             return inner.parent
         return None
 
@@ -328,13 +316,13 @@ class Choices(TileGroups):
         for op in block.ops:
             if op.name.startswith("scf."):
                 self._control(op)
-            elif op.name in ACCESSES and is_tensor(op.operands[0].type):
+            elif op.name in ACCESSES and ir.is_tensor(op.operands[0].type):
                 self._access(op)
             elif op.name == "tt.dot":
                 self._product(op)
             elif op.name in TOGETHER:
                 self._together(op)
-            elif op.results and any(is_tensor(r.type) for r in op.results):
+            elif op.results and any(ir.is_tensor(r.type) for r in op.results):
                 self._other(op)
 
     def _together(self, op: Operation) -> None:
@@ -364,11 +352,11 @@ class Choices(TileGroups):
 
     def _access(self, op: Operation) -> None:
         pointer = op.operands[0]
-        element = element_of(pointer.type)
-        bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
+        element = ir.element_of(pointer.type)
+        bits = max(8, ir.bit_width(element.pointee)) if ir.is_pointer(element) else 64  # type: ignore[attr-defined]
         moved = next((x for x in (*op.results, *op.operands[1:2], pointer) if not self.is_free(x)), pointer)
         cga = self.clusters.of(moved)
-        shape = own_shape(shape_of(pointer.type), cga)
+        shape = own_shape(ir.shape_of(pointer.type), cga)
         layout = divided(access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps), cga)
         self.accesses[op] = layout
         narrow = self._is_narrow(pointer, layout, bits)
@@ -383,7 +371,7 @@ class Choices(TileGroups):
     def _is_narrow(self, pointer: SSAValue, layout: BlockedLayout, bits: int) -> bool:
         """Whether consecutive addresses are not aligned to vectors as long as they might be."""
         along = layout.order[0]
-        most = min(VECTOR_BITS // bits, shape_of(pointer.type)[along])
+        most = min(VECTOR_BITS // bits, ir.shape_of(pointer.type)[along])
         return layout.size_per_thread[along] < most <= self.facts.of(pointer).contiguity[along]
 
     def _unite_gather(self, op: Operation) -> None:
@@ -423,13 +411,13 @@ class Choices(TileGroups):
     def _product(self, op: Operation) -> None:
         result = op.results[0]
         cga = self.clusters.products.get(op, ())
-        shape, a = own_shape(shape_of(result.type), cga), op.operands[0]
-        elements = [str(element_of(x.type)) for x in op.operands]
-        precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
-        precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
+        shape, a = own_shape(ir.shape_of(result.type), cga), op.operands[0]
+        elements = [str(ir.element_of(x.type)) for x in op.operands]
+        precision = ir.int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
+        precise = elements[0] == "f32" and precision != ir.tt.InputPrecision.TF32  # without the attribute: ieee
         group = "" if precise else self.adds.product_layout(op, shape, self.machine, self.warps, self.accesses.get)
         entries = () if precise or not isinstance(group, str) else products(self.machine, *elements)
-        laid = matrix_layouts(entries, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
+        laid = matrix_layouts(entries, shape, ir.shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
         if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
         elif laid is not None:
@@ -464,7 +452,7 @@ class Choices(TileGroups):
             return None
         try:
             if op.name == "tt.join":
-                return joined_layout(linear_of(layout, list(shape_of(op.operands[0].type))))
+                return joined_layout(linear_of(layout, list(ir.shape_of(op.operands[0].type))))
             return natural_result(op, layout)
         except LayoutError:
             return None

@@ -30,22 +30,9 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from weft import ir
 from weft.analysis import AxisFacts
 from weft.base.remarks import NO_REMARKS, RemarkCollector, SumInParts
-from weft.ir import (
-    Builder,
-    bit_width,
-    element_of,
-    find,
-    int_attr,
-    int_value,
-    shape_of,
-    site_of,
-    span_of,
-    tensor_of,
-    tile_text,
-    tt,
-)
 from weft.ir.gpu import encoding_of
 
 from .removal import remove
@@ -75,7 +62,7 @@ def partial_sums(root: Operation, threads: int, *, reorder: bool = True, remarks
     Without `reorder`, floats are added in the order of the text.
     """
     changed = False
-    for loop in find(root, scf.ForOp):
+    for loop in ir.find(root, scf.ForOp):
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
             left -= _rewrite(loop, index, threads, left, reorder, remarks)
@@ -94,28 +81,28 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool
         return 0
     if encoding_of(reduced.srcs[0].type) is not None:  # whoever has said the layouts has said this too
         return 0
-    shape, parts = _parts(shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))
-    taken = max(1, prod(shape) // threads) * max(1, bit_width(element_of(carried.type)) // 32)
+    shape, parts = _parts(ir.shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))
+    taken = max(1, prod(shape) // threads) * max(1, ir.bit_width(ir.element_of(carried.type)) // 32)
     if parts is None or taken > left:
         return 0
     why = "each lane adds up its own part, and lanes are combined once, after the loop"
-    remarks.add(SumInParts(span_of(added), tile_text(carried.type), why, (site_of(reduced),)))
-    element = element_of(carried.type)
-    partial_type = tensor_of(shape, element)
+    remarks.add(SumInParts(ir.span_of(added), ir.tile_text(carried.type), why, (ir.site_of(reduced),)))
+    element = ir.element_of(carried.type)
+    partial_type = ir.tensor_of(shape, element)
     init = loop.operands[3 + index]
-    loop.operands[3 + index] = Builder.before(loop).constant(_neutral(type(added), element), partial_type)
+    loop.operands[3 + index] = ir.Builder.before(loop).constant(_neutral(type(added), element), partial_type)
     new = Rewriter.replace_value_with_new_type(carried, partial_type)
-    inside = Builder.before(reduced)
+    inside = ir.Builder.before(reduced)
     value = reduced.srcs[0]
     if parts > 1:
-        wide = inside.create(tt.ReshapeOp, (value,), (tensor_of((*shape, parts), element),)).result
+        wide = inside.create(ir.tt.ReshapeOp, (value,), (ir.tensor_of((*shape, parts), element),)).result
         value = _again(inside, reduced, wide, partial_type)
-    total = Builder.before(added).binary(type(added), new, value)
+    total = ir.Builder.before(added).binary(type(added), new, value)
     yielded = loop.body.block.last_op
     assert yielded is not None
     yielded.operands[index] = total
     result = Rewriter.replace_value_with_new_type(loop.results[index], partial_type)
-    after = Builder.after(loop)
+    after = ir.Builder.after(loop)
     last = _again(after, reduced, result, init.type)
     final = after.binary(type(added), init, last)
     result.replace_uses_with_if(final, lambda use: use.operation is not last.owner)
@@ -124,7 +111,7 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool
     return taken
 
 
-def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Operation, tt.ReduceOp] | None:
+def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Operation, ir.tt.ReduceOp] | None:
     """What adds a reduction to a carried value, and that reduction, if nothing else looks at either."""
     yielded = loop.body.block.last_op
     if yielded is None:
@@ -134,17 +121,21 @@ def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Ope
     if type(added) not in _FLOATS and type(added) not in _INTEGERS:
         return None
     assert isinstance(added, Operation)
-    if isinstance(added, arith.AddfOp) and bit_width(element_of(carried.type)) < LEAST_BITS:
+    if isinstance(added, arith.AddfOp) and ir.bit_width(ir.element_of(carried.type)) < LEAST_BITS:
         return None
     if added.parent is not carried.block or carried not in added.operands or not _used_once(result, carried):
         return None
     other = next((x for x in added.operands if x is not carried), None)
     reduced = other.owner if isinstance(other, OpResult) else None
-    if not isinstance(reduced, tt.ReduceOp) or reduced.parent is not carried.block or not _used_once(reduced.result[0]):
+    if (
+        not isinstance(reduced, ir.tt.ReduceOp)
+        or reduced.parent is not carried.block
+        or not _used_once(reduced.result[0])
+    ):
         return None
     source = reduced.srcs[0]
-    last = len(shape_of(source.type)) - 1
-    if len(reduced.srcs) != 1 or int_value(reduced.axis) != last or not _combines_by(reduced, type(added)):
+    last = len(ir.shape_of(source.type)) - 1
+    if len(reduced.srcs) != 1 or ir.int_value(reduced.axis) != last or not _combines_by(reduced, type(added)):
         return None
     return added, reduced
 
@@ -162,9 +153,9 @@ def _neighbours(source: SSAValue) -> int:
         if value in seen or not isinstance(op, Operation) or op.parent is not block:
             continue
         seen.add(value)
-        if isinstance(op, (tt.DotOp, tt.DotScaledOp)):
+        if isinstance(op, (ir.tt.DotOp, ir.tt.DotScaledOp)):
             return 0
-        if isinstance(op, tt.LoadOp):
+        if isinstance(op, ir.tt.LoadOp):
             runs.append(facts.of(op.ptr).contiguity[-1])
         else:
             waiting += op.operands
@@ -175,7 +166,7 @@ def _used_once(*values: SSAValue) -> bool:
     return all(len(list(value.uses)) == 1 for value in values)
 
 
-def _combines_by(reduced: tt.ReduceOp, kind: type[Operation]) -> bool:
+def _combines_by(reduced: ir.tt.ReduceOp, kind: type[Operation]) -> bool:
     block = reduced.combineOp.block
     body = list(block.ops)
     return (
@@ -199,15 +190,15 @@ def _neutral(kind: type[Operation], element: Attribute) -> float | int:
     """What changes nothing."""
     if kind in _FLOATS:
         return _FLOATS[kind]
-    bits = bit_width(element)
+    bits = ir.bit_width(element)
     limits: dict[type[Operation], int] = {
         arith.MaxSIOp: -(1 << (bits - 1)), arith.MinSIOp: (1 << (bits - 1)) - 1, arith.MinUIOp: -1,
     }  # fmt: skip
     return limits.get(kind, 0)
 
 
-def _again(b: Builder, reduced: tt.ReduceOp, source: SSAValue, result: Attribute) -> SSAValue:
+def _again(b: ir.Builder, reduced: ir.tt.ReduceOp, source: SSAValue, result: Attribute) -> SSAValue:
     """The same reduction of another tile along its last dimension."""
-    axis = int_attr(len(shape_of(source.type)) - 1)
+    axis = ir.int_attr(len(ir.shape_of(source.type)) - 1)
     region = reduced.combineOp.clone()
-    return b.create(tt.ReduceOp, (source,), (result,), {"axis": axis}, {}, (region,)).result[0]
+    return b.create(ir.tt.ReduceOp, (source,), (result,), {"axis": axis}, {}, (region,)).result[0]

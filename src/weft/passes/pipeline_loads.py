@@ -49,22 +49,9 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from weft import ir
 from weft.analysis import AxisFacts, limit_of_run
 from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, ProductOverlap, RemarkCollector
-from weft.ir import (
-    bit_width,
-    element_of,
-    find,
-    int_value,
-    is_tensor,
-    shape_of,
-    site_of,
-    span_of,
-    splat_value,
-    tile_text,
-    tt,
-    walk,
-)
 from weft.ir.gpu import MemDescType, layout_of, name_of
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp
@@ -93,12 +80,12 @@ OF_THE_BLOCK = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.
 
 def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the innermost loops of a module of layout IR for a machine."""
-    warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
-    for op in find(module, scf.ForOp):
-        if find(op, scf.ForOp, scf.WhileOp) == [op]:
+    warps = ir.int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
+    for op in ir.find(module, scf.ForOp):
+        if ir.find(op, scf.ForOp, scf.WhileOp) == [op]:
             if machine.async_copies:
                 hoist_operands(op)
-            wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
+            wanted = ir.int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             _pipeline(op, wanted, machine, warps, remarks)
 
 
@@ -110,7 +97,7 @@ def _obstacle(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[str, Oper
         return "num_stages is 1", None
     if "unsignedCmp" in loop.properties:
         return "it counts unsigned numbers", None
-    op = next((op for op in walk(loop.body.block) if _has_effects(op)), None)
+    op = next((op for op in ir.walk(loop.body.block) if _has_effects(op)), None)
     return None if op is None else (f"loads may not move over {op.name}", op)
 
 
@@ -121,11 +108,11 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         tell.whole(*obstacle)
         return
     facts = AxisFacts()
-    writes = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
-    stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, writes)}
+    writes = ir.tt.StoreOp | ir.tt.AtomicRMWOp | ir.tt.AtomicStoreOp
+    stored = {root_of(op.ptr) for op in ir.walk(loop.body.block) if isinstance(op, writes)}
     candidates: list[CopiedLoad] = []
     for op in loop.body.block.ops:
-        if isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type):
+        if isinstance(op, ir.tt.LoadOp) and ir.is_tensor(op.ptr.type):
             copied = _copied(loop, op, facts, machine)
             if isinstance(copied, CopiedLoad):
                 candidates.append(copied)
@@ -170,20 +157,20 @@ class _Telling:
 
     def whole(self, reason: str, because: Operation | None) -> None:
         """Nothing of the loop is copied ahead, if it loads tiles at all."""
-        loads = [op for op in self.loop.body.block.ops if isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type)]
+        loads = [op for op in self.loop.body.block.ops if isinstance(op, ir.tt.LoadOp) and ir.is_tensor(op.ptr.type)]
         if self.remarks and loads:
-            site = site_of(because) if because is not None else None
-            self.remarks.add(NotPipelined(span_of(self.loop), "the loop", reason, site))
+            site = ir.site_of(because) if because is not None else None
+            self.remarks.add(NotPipelined(ir.span_of(self.loop), "the loop", reason, site))
 
     def overlap(self, how: str) -> None:
         """How far products go on, if there are any that may."""
         if how:
-            self.remarks.add(ProductOverlap(span_of(self.loop), "between iterations", how))
+            self.remarks.add(ProductOverlap(ir.span_of(self.loop), "between iterations", how))
 
-    def stays(self, load: tt.LoadOp, reason: str) -> None:
+    def stays(self, load: ir.tt.LoadOp, reason: str) -> None:
         """A load is not copied ahead."""
         if self.remarks:
-            self.remarks.add(NotPipelined(span_of(load), tile_text(load.result.type), reason))
+            self.remarks.add(NotPipelined(ir.span_of(load), ir.tile_text(load.result.type), reason))
 
     def copied(
         self,
@@ -199,11 +186,11 @@ class _Telling:
                 self.stays(c.load, f"shared memory has no room for 2 buffers of {c.bytes} bytes")
         if self.remarks and chosen:
             pairs = list(zip(chosen, counts, strict=True))
-            copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), n, c.bytes) for c, n in pairs)
+            copies = tuple(Copy(ir.tile_text(c.load.result.type), ir.span_of(c.load), n, c.bytes) for c, n in pairs)
             total = sum(c.bytes * n for c, n in pairs)
             fewer = "more do not fit into shared memory" if stages == fit else "one less makes room for another block"
             told = (stages, self.stages, copies, total, fewer if stages < self.stages else "")
-            self.remarks.add(Pipelined(span_of(self.loop), *told))
+            self.remarks.add(Pipelined(ir.span_of(self.loop), *told))
 
 
 def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> int:
@@ -225,10 +212,10 @@ def _is_crowded(limit: int, used: int, stage_bytes: int, stages: int) -> bool:
 def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
     body, registers = loop.body.block, 0
-    for op in walk(body):
+    for op in ir.walk(body):
         if isinstance(op, SharedProductOp):
             return False
-        if isinstance(op, tt.DotOp):
+        if isinstance(op, ir.tt.DotOp):
             registers += _registers(op.d)
     for c in copied:
         todo: list[SSAValue] = [c.load.result]
@@ -238,7 +225,7 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
                 moved = isinstance(op, ConvertLayoutOp)
                 if op.parent is not body or isinstance(op, LocalAllocOp) or (moved and is_single(op.results[0].type)):
                     return False
-                if isinstance(op, tt.TransOp):
+                if isinstance(op, ir.tt.TransOp):
                     todo.append(op.results[0])
                 else:
                     registers += _registers(op.results[0] if moved else value)
@@ -247,7 +234,7 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
 
 def _registers(value: SSAValue) -> int:
     """Of 32 bits, that a thread has of a tile."""
-    return layout_of(value.type).in_dims["register"] * bit_width(element_of(value.type)) // 32
+    return layout_of(value.type).in_dims["register"] * ir.bit_width(ir.element_of(value.type)) // 32
 
 
 def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool, Sequence[CopiedLoad]]]:
@@ -264,7 +251,7 @@ def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool,
             yield False, chosen
 
 
-def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copied: Set[tt.LoadOp]) -> bool:
+def _depends(loop: scf.ForOp, op: ir.tt.LoadOp, stored: Set[SSAValue | None], copied: Set[ir.tt.LoadOp]) -> bool:
     """Whether a load, or what it looks up, may see what the loop stores, or is looked up in a tile that is copied."""
     needed = slice_of(loop, inputs_of(op))
     assert needed is not None
@@ -276,13 +263,13 @@ def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copie
 
 def _has_effects(op: Operation) -> bool:
     """Whether loads may not be moved over an operation; an atomic one that tells nothing of others is a store."""
-    if isinstance(op, tt.AtomicRMWOp):
+    if isinstance(op, ir.tt.AtomicRMWOp):
         return op.result.first_use is not None
-    if isinstance(op, tt.ElementwiseInlineAsmOp):
-        return not int_value(op.properties["pure"])
-    if isinstance(op, tt.LoadOp):  # no load may move over a volatile one
+    if isinstance(op, ir.tt.ElementwiseInlineAsmOp):
+        return not ir.int_value(op.properties["pure"])
+    if isinstance(op, ir.tt.LoadOp):  # no load may move over a volatile one
         volatile = op.properties.get("isVolatile")
-        return volatile is not None and bool(splat_value(volatile))
+        return volatile is not None and bool(ir.splat_value(volatile))
     is_ordinary = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
     is_ordinary = is_ordinary or isinstance(op, OperandFenceOp | SharedProductOp)
     return not is_ordinary or op.name in EFFECTS
@@ -298,11 +285,11 @@ def _others(loop: scf.ForOp, copied: Sequence[CopiedLoad], by_twos: bool) -> int
     loaded = {c.load.result for c in copied}
     twice = stored_operands(loop) if by_twos else []
     total = 0
-    for op in walk(root):
+    for op in ir.walk(root):
         if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
             type = op.result.type
             assert isinstance(type, MemDescType)
-            total += (1 + (op in twice)) * prod(type.shape) * bit_width(type.element_type) // 8
+            total += (1 + (op in twice)) * prod(type.shape) * ir.bit_width(type.element_type) // 8
     return total
 
 
@@ -310,13 +297,13 @@ def _moved(loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> i
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
     buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in copied}
-    for op in walk(loop.body.block):
+    for op in ir.walk(loop.body.block):
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
                 continue
             before, after = (layout_of(x.type).bases for x in (op.src, op.result))
             if any(before[dim] != after[dim] for dim in ("lane", "warp")):
-                sizes.append(prod(shape_of(op.src.type)) * max(8, bit_width(element_of(op.src.type))) // 8)
+                sizes.append(prod(ir.shape_of(op.src.type)) * max(8, ir.bit_width(ir.element_of(op.src.type))) // 8)
     return max(sizes)
 
 
@@ -329,13 +316,13 @@ def _source(value: SSAValue) -> SSAValue:
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> CopiedLoad | str:
+def _copied(loop: scf.ForOp, op: ir.tt.LoadOp, facts: AxisFacts, machine: Machine) -> CopiedLoad | str:
     """What a load of a tile becomes, or why it stays."""
     if not is_multiplied(op.result):
         return "it is no operand of a product, and only those are copied ahead"
     if op.other is not None and not _is_zero(op.other):
         return "what it has where the mask is false is not 0, which is all that a copy can give"
-    bits = bit_width(element_of(op.result.type))
+    bits = ir.bit_width(ir.element_of(op.result.type))
     if bits not in (8, 16, 32):
         return f"its elements have {bits} bits, and copies are for 8, 16 and 32"
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
@@ -355,13 +342,13 @@ def _is_zero(value: SSAValue) -> bool:
     op = value.owner
     if isinstance(op, Operation) and op.name in STAYS_ZERO:
         return _is_zero(op.operands[0])
-    number = splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
+    number = ir.splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
     return number is not None and number == 0 and copysign(1, number) > 0
 
 
-def _run(op: tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
+def _run(op: ir.tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
     """The axis along which copies take elements in a row, and how many each can take; 0 where another has more."""
-    shape, size = shape_of(op.result.type), bits // 8
+    shape, size = ir.shape_of(op.result.type), bits // 8
     contiguity, divisibility = facts.of(op.ptr).contiguity, facts.of(op.ptr).divisibility
     axis = max(range(len(shape)), key=lambda d: shape[d])
     if not is_thin(shape):

@@ -20,31 +20,14 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
-from weft.ir.gpu import MemDescType, async_token, memdesc
+from weft.ir.gpu import MemDescType, async_token, memdesc, ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
-from weft.ir.gpu.ttg import (
-    AsyncCommitGroupOp,
-    AsyncCopyGlobalToLocalOp,
-    AsyncWaitOp,
-    LocalAllocOp,
-    LocalLoadOp,
-    MemDescIndexOp,
-    MemDescTransOp,
-)
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.machines import Machine
 
+from . import overlap_products as overlap
 from .buffered_tiles import read_instead
 from .loop_slices import Slice, slice_of
-from .overlap_products import (
-    begin_product,
-    drop_fences,
-    overlap_products,
-    overlap_stores,
-    overlap_two_iterations,
-    overlaps_two_iterations,
-    stored_operands,
-)
 from .removal import remove
 
 WAIT = "ttg.async_wait"
@@ -99,7 +82,7 @@ class PipelinedLoop:
         """The loop, with copies before, in and after it. Gives how far products of shared operands go on."""
         b = Builder.before(self.loop)
         for c, count in zip(self.copied, self.counts, strict=True):
-            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(count),)).result)
+            self.buffers.append(b.create(ttg.LocalAllocOp, (), (c.memory(count),)).result)
         lower, _, step = self.loop.operands[:3]
         index: SSAValue = lower
         states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
@@ -110,18 +93,20 @@ class PipelinedLoop:
         slots, parity, ahead = self.carry(b, states, self.by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.copied})
         landed = anchor = self.landed(first, slots)
-        stored = stored_operands(self.loop) if parity is not None else []
+        stored = overlap.stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             how = "the product goes on while operands are stored to the other of two buffers"
-            anchor = overlap_stores(self.loop, stored, parity)
-        elif max(self.counts) > self.stages and overlaps_two_iterations(self.loop, frozenset()):
+            anchor = overlap.overlap_stores(self.loop, stored, parity)
+        elif max(self.counts) > self.stages and overlap.overlaps_two_iterations(self.loop, frozenset()):
             how = "two iterations' products are under way at a time"
-            anchor = overlap_two_iterations(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
-        elif (overlaps := overlap_products(self.loop)) is not None:
+            anchor = overlap.overlap_two_iterations(
+                self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT)
+            )
+        elif (overlaps := overlap.overlap_products(self.loop)) is not None:
             how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
-            anchor = begin_product(self.loop) or anchor
+            anchor = overlap.begin_product(self.loop) or anchor
         if self.in_registers:
             anchor = self.last_read(anchor)
         end = self.loop.body.block.last_op
@@ -132,7 +117,7 @@ class PipelinedLoop:
             self.iteration(Builder.before(end), slots, parity, ahead)
         else:
             self.iteration(Builder.after(anchor), slots, parity, ahead)
-        Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
+        Builder.after(self.loop).create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
         return how if self.product is not None else ""
 
     def begin(
@@ -154,12 +139,12 @@ class PipelinedLoop:
             active: SSAValue = b.create(tt.SplatOp, (exists,), (like(pointer.type, i1),)).results[0]
             if mask is not None:
                 active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
-            to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result
+            to = b.create(ttg.MemDescIndexOp, (buffers, slot), (c.memory(),)).result
             kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
             sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
-            copy = b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
+            copy = b.create(ttg.AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
             copy.location = c.load.location
-        b.create(AsyncCommitGroupOp, (), (async_token,))
+        b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
         return after
 
     def is_there(self, b: Builder, iteration: int) -> SSAValue:
@@ -226,25 +211,25 @@ class PipelinedLoop:
         wait.
         """
         b = Builder.before(first)
-        wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
+        wait: Operation = b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
         each = zip(self.copied, self.buffers, self.counts, strict=True)
-        tiles = [b.create(MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
+        tiles = [b.create(ttg.MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
         for c, tile in zip(self.copied, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
         if self.product is None or self.is_fenced():
             return wait
-        drop_fences(self.loop)
+        overlap.drop_fences(self.loop)
         return self.product.fence(Builder.after(wait))
 
     def last_read(self, landed: Operation) -> Operation:
         """Where the iteration has all of its slot in registers."""
         ops = list(self.loop.body.block.ops)
-        reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, LocalLoadOp)]
+        reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, ttg.LocalLoadOp)]
         return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
 
     def is_read(self, memory: SSAValue) -> bool:
         """Whether memory is of one of the buffers."""
-        while isinstance(memory.owner, MemDescTransOp | MemDescIndexOp):
+        while isinstance(memory.owner, ttg.MemDescTransOp | ttg.MemDescIndexOp):
             memory = memory.owner.operands[0]
         return memory in self.buffers
 
@@ -253,7 +238,7 @@ class PipelinedLoop:
         for op in self.loop.body.block.ops:
             if isinstance(op, OperandFenceOp | SharedProductOp):
                 return isinstance(op, OperandFenceOp) and any(
-                    isinstance(x, LocalAllocOp) for x in self.loop.body.block.ops
+                    isinstance(x, ttg.LocalAllocOp) for x in self.loop.body.block.ops
                 )
         return False
 

@@ -28,26 +28,10 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from weft import ir
 from weft.analysis import AxisFacts
 from weft.base import LayoutError, Note
 from weft.base.remarks import NO_REMARKS, LayoutChosen, RemarkCollector
-from weft.ir import (
-    bit_width,
-    element_of,
-    find,
-    int_value,
-    ints_of,
-    is_pointer,
-    is_tensor,
-    shape_of,
-    site_of,
-    span_of,
-    span_of_value,
-    tile_text,
-    tt,
-    values_in,
-    walk,
-)
 from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, threads_at, told_layout, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
@@ -57,14 +41,14 @@ from .removal import remove
 
 VECTOR_BITS = 128
 ACCESSES = (
-    *(tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp),
+    *(ir.tt.LoadOp, ir.tt.StoreOp, ir.tt.AtomicRMWOp, ir.tt.AtomicCASOp, ir.tt.AtomicLoadOp, ir.tt.AtomicStoreOp),
     ttg.AsyncCopyGlobalToLocalOp,
 )
 
 # Whose operands and results have other layouts than each other; a layout does not go through these by itself.
 APART = (
-    ttg.ConvertLayoutOp, ttg.SetAutoLayoutOp, ttg.LocalLoadOp, ttg.LocalStoreOp, ttg.LocalAllocOp, tt.HistogramOp,
-    tt.DotOp, tt.SplatOp, tt.MakeRangeOp, tt.GatherOp, tt.CatOp,
+    ttg.ConvertLayoutOp, ttg.SetAutoLayoutOp, ttg.LocalLoadOp, ttg.LocalStoreOp, ttg.LocalAllocOp, ir.tt.HistogramOp,
+    ir.tt.DotOp, ir.tt.SplatOp, ir.tt.MakeRangeOp, ir.tt.GatherOp, ir.tt.CatOp,
 )  # fmt: skip
 
 
@@ -77,7 +61,7 @@ def resolve_layouts(
     """
     chosen: list[tuple[Operation, list[LayoutAttr]]] = []
     for function in module.body.block.ops:
-        if isinstance(function, tt.FuncOp):
+        if isinstance(function, ir.tt.FuncOp):
             written = set(layouts_of(function))
             _coalesced(function, remarks)
             _auto(function, remarks)
@@ -92,7 +76,9 @@ class _Choice:
     """The accesses of a function to global memory, and for each the layout in which it is coalesced."""
 
     def __init__(self, function: Operation) -> None:
-        self.accesses = [op for op in walk(function) if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
+        self.accesses = [
+            op for op in ir.walk(function) if isinstance(op, ACCESSES) and ir.is_tensor(op.operands[0].type)
+        ]
         self._facts = AxisFacts()
 
     def layout(self, op: Operation) -> BlockedLayout:
@@ -102,10 +88,10 @@ class _Choice:
 
 
 def _auto(function: Operation, remarks: RemarkCollector) -> None:
-    if not any(_open(value, AutoLayout) for value in values_in(function)):
+    if not any(_open(value, AutoLayout) for value in ir.values_in(function)):
         return
     inference, choice = _Inference(AutoLayout), _Choice(function)
-    settings = find(function, ttg.SetAutoLayoutOp)
+    settings = ir.find(function, ttg.SetAutoLayoutOp)
     for op in settings:
         layout = name_of(op.result.type)
         assert isinstance(layout, DistributedLayout)
@@ -123,7 +109,7 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
 
 
 def _coalesced(function: Operation, remarks: RemarkCollector) -> None:
-    if not any(_open(value, CoalescedLayout) for value in values_in(function)):
+    if not any(_open(value, CoalescedLayout) for value in ir.values_in(function)):
         return
     inference, choice = _Inference(CoalescedLayout), _Choice(function)
     for op in choice.accesses:
@@ -142,33 +128,35 @@ def coalesced_for(
     The blocks of a cluster divide the slowest dimension first.
     """
     pointer = op.operands[0]
-    shape = list(shape_of(pointer.type))
+    shape = list(ir.shape_of(pointer.type))
     order = _order(pointer, facts)
     vector = _vector(pointer, order, facts)
     related = _connected(op)
     for address in (x.operands[0] for x in accesses if x is not op and x in related):
-        if list(shape_of(address.type)) == shape and _order(address, facts) == order:  # vectors of one size go together
+        if (
+            list(ir.shape_of(address.type)) == shape and _order(address, facts) == order
+        ):  # vectors of one size go together
             vector = max(vector, _vector(address, order, facts))
     division = Clusters(blocks).default(shape)
     own_part = own_shape(shape, division)
     vector = min(vector, own_part[order[0]], max(1, prod(own_part) // (lanes * warps)))
-    if not isinstance(op, tt.LoadOp):  # a store that is not aligned so far would be split again
+    if not isinstance(op, ir.tt.LoadOp):  # a store that is not aligned so far would be split again
         vector = min(vector, _vector(pointer, order, facts))
     return divided(_spread(own_part, order, vector, lanes, warps), division)
 
 
 def _order(pointer: SSAValue, facts: AxisFacts) -> list[int]:
     axis_facts = facts.of(pointer)
-    return sorted(range(len(shape_of(pointer.type))), key=lambda d: (-axis_facts.contiguity[d], -d))
+    return sorted(range(len(ir.shape_of(pointer.type))), key=lambda d: (-axis_facts.contiguity[d], -d))
 
 
 def _vector(pointer: SSAValue, order: Sequence[int], facts: AxisFacts) -> int:
     """The elements that one thread may access at once, as far as addresses are known."""
     axis_facts = facts.of(pointer)
-    element = element_of(pointer.type)
-    assert is_pointer(element)
-    bits = max(8, bit_width(element.pointee))  # type: ignore[attr-defined]
-    run = min(axis_facts.contiguity[order[0]], shape_of(pointer.type)[order[0]])
+    element = ir.element_of(pointer.type)
+    assert ir.is_pointer(element)
+    bits = max(8, ir.bit_width(element.pointee))  # type: ignore[attr-defined]
+    run = min(axis_facts.contiguity[order[0]], ir.shape_of(pointer.type)[order[0]])
     return max(1, min(run, axis_facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits))
 
 
@@ -212,7 +200,7 @@ def _connected(op: Operation) -> set[Operation]:
 
 
 def _open(value: SSAValue, kind: type) -> bool:
-    return is_tensor(value.type) and isinstance(name_of(value.type), kind)
+    return ir.is_tensor(value.type) and isinstance(name_of(value.type), kind)
 
 
 class _Inference:
@@ -231,8 +219,8 @@ class _Inference:
         if earlier is None:
             self.layouts[value] = layout, source
             self.fresh.append(value)
-        elif earlier[0] != layout and earlier[0].to_linear(shape_of(value.type)) != layout.to_linear(
-            shape_of(value.type)
+        elif earlier[0] != layout and earlier[0].to_linear(ir.shape_of(value.type)) != layout.to_linear(
+            ir.shape_of(value.type)
         ):
             raise _conflict(value, earlier, (layout, source))
 
@@ -240,10 +228,10 @@ class _Inference:
         """Say which tiles have which layout, and the operation that it comes from."""
         groups: dict[tuple[str, str, Operation], list[SSAValue]] = {}
         for value, (layout, source) in self.layouts.items() if remarks else ():
-            groups.setdefault((tile_text(value.type), told_layout(layout), source), []).append(value)
+            groups.setdefault((ir.tile_text(value.type), told_layout(layout), source), []).append(value)
         for (tile, text, source), values in groups.items():
             names = tuple(dict.fromkeys(v.name_hint for v in values if v.name_hint))
-            remarks.add(LayoutChosen(span_of_value(values[0]), tile, names, text, site_of(source), ()))
+            remarks.add(LayoutChosen(ir.span_of_value(values[0]), tile, names, text, ir.site_of(source), ()))
 
     def propagate(self) -> None:
         """Follow all layouts to where they lead."""
@@ -267,28 +255,30 @@ class _Inference:
                 self._carried(op, index - 3, layout, source)
         elif isinstance(op, scf.WhileOp):
             self.set(op.before_region.block.args[index], layout, source)
-        elif isinstance(op, tt.ReduceOp | tt.ScanOp):
+        elif isinstance(op, ir.tt.ReduceOp | ir.tt.ScanOp):
             for operand in op.operands:
                 self.set(operand, layout, source)
             for value in op.results:
-                if is_tensor(value.type):  # else a number, of a tile of one dimension
-                    scan = isinstance(op, tt.ScanOp)
-                    self.set(value, layout if scan else SliceLayout(int_value(op.properties["axis"]), layout), source)
-        elif isinstance(op, tt.GatherOp):
+                if ir.is_tensor(value.type):  # else a number, of a tile of one dimension
+                    scan = isinstance(op, ir.tt.ScanOp)
+                    self.set(
+                        value, layout if scan else SliceLayout(ir.int_value(op.properties["axis"]), layout), source
+                    )
+        elif isinstance(op, ir.tt.GatherOp):
             if index == 1:
                 self.set(op.result, layout, source)
         elif not isinstance(op, APART):
             moved = _result_layout(op, layout)
             if moved is not None:
                 for value in op.results:
-                    if is_tensor(value.type):
+                    if ir.is_tensor(value.type):
                         self.set(value, moved, source)
                 self._operands_alike(op, op.operands[index], layout, source)
 
     def _operands_alike(self, op: Operation, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
         """Operands of an operation on elements lie alike."""
         for operand in op.operands:
-            if is_tensor(operand.type) and shape_of(operand.type) == shape_of(value.type):
+            if ir.is_tensor(operand.type) and ir.shape_of(operand.type) == ir.shape_of(value.type):
                 self.set(operand, layout, source)
 
     def _backward(self, op: Operation, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
@@ -304,22 +294,22 @@ class _Inference:
             regions = op.regions if isinstance(op, scf.IfOp) else op.regions[:1]
             for region in regions:
                 self._last(region.block, position, layout, source)
-        elif isinstance(op, tt.ReduceOp):
-            if isinstance(layout, SliceLayout) and layout.dim == int_value(op.properties["axis"]):
+        elif isinstance(op, ir.tt.ReduceOp):
+            if isinstance(layout, SliceLayout) and layout.dim == ir.int_value(op.properties["axis"]):
                 for operand in op.operands:
                     self.set(operand, layout.parent, source)
             for result in op.results:
                 self.set(result, layout, source)
-        elif isinstance(op, tt.GatherOp):
+        elif isinstance(op, ir.tt.GatherOp):
             self.set(op.indices, layout, source)
         elif not isinstance(op, APART):
             moved = _source_layout(op, layout)
             if moved is not None:
                 for operand in op.operands:
-                    if is_tensor(operand.type):
+                    if ir.is_tensor(operand.type):
                         self.set(operand, moved, source)
                 for result in op.results:
-                    if is_tensor(result.type):
+                    if ir.is_tensor(result.type):
                         self.set(result, layout, source)
 
     def _argument(self, block: object, index: int, layout: DistributedLayout, source: Operation) -> None:
@@ -368,13 +358,13 @@ class _Inference:
 
     def write(self, function: Operation) -> None:
         """Put the layouts into the types. Raises LayoutError where one is missing."""
-        for value in list(values_in(function)):
+        for value in list(ir.values_in(function)):
             if not _open(value, self.kind):
                 continue
             inferred = self.layouts.get(value)
             if inferred is None:
                 raise _missing(value, self.kind)
-            value._type = laid_tensor(shape_of(value.type), element_of(value.type), inferred[0])
+            value._type = laid_tensor(ir.shape_of(value.type), ir.element_of(value.type), inferred[0])
             owner = value.owner
             if isinstance(owner, Operation) and owner.name == "arith.constant":
                 old = owner.properties["value"]
@@ -384,36 +374,36 @@ class _Inference:
 
 def _result_layout(op: Operation, layout: DistributedLayout) -> DistributedLayout | None:
     """The layout of the results, from that of the operands; None where the operation does not say."""
-    shape = shape_of(op.operands[0].type)
-    if isinstance(op, tt.ExpandDimsOp):
-        axis = int_value(op.properties["axis"])
+    shape = ir.shape_of(op.operands[0].type)
+    if isinstance(op, ir.tt.ExpandDimsOp):
+        axis = ir.int_value(op.properties["axis"])
         return layout.parent if isinstance(layout, SliceLayout) and layout.dim == axis else None
-    if isinstance(op, tt.TransOp):
-        return naming.transposed(layout, shape, ints_of(op.properties["order"]))
-    if isinstance(op, tt.ReshapeOp):
-        return naming.reshaped(layout, shape, shape_of(op.result.type))
-    if isinstance(op, tt.JoinOp):
+    if isinstance(op, ir.tt.TransOp):
+        return naming.transposed(layout, shape, ir.ints_of(op.properties["order"]))
+    if isinstance(op, ir.tt.ReshapeOp):
+        return naming.reshaped(layout, shape, ir.shape_of(op.result.type))
+    if isinstance(op, ir.tt.JoinOp):
         return naming.joined(layout, shape)
-    if isinstance(op, tt.SplitOp):
+    if isinstance(op, ir.tt.SplitOp):
         return naming.split(layout, shape)
     if isinstance(op, ttg.Fp4ToFpOp):
-        return naming.unpacked(layout, shape, int_value(op.properties["axis"]))
+        return naming.unpacked(layout, shape, ir.int_value(op.properties["axis"]))
     return layout
 
 
 def _source_layout(op: Operation, layout: DistributedLayout) -> DistributedLayout | None:
     """The layout of the operands, from that of the results; None where the operation does not say."""
-    if isinstance(op, tt.ExpandDimsOp):
-        return SliceLayout(int_value(op.properties["axis"]), layout)
-    if isinstance(op, tt.TransOp):
-        order = list(ints_of(op.properties["order"]))
-        return naming.transposed(layout, shape_of(op.result.type), [order.index(d) for d in range(len(order))])
-    if isinstance(op, tt.ReshapeOp):
-        return naming.reshaped(layout, shape_of(op.result.type), shape_of(op.operands[0].type))
-    if isinstance(op, tt.JoinOp):
-        return naming.split(layout, shape_of(op.result.type))
-    if isinstance(op, tt.SplitOp):
-        return naming.joined(layout, shape_of(op.results[0].type))
+    if isinstance(op, ir.tt.ExpandDimsOp):
+        return SliceLayout(ir.int_value(op.properties["axis"]), layout)
+    if isinstance(op, ir.tt.TransOp):
+        order = list(ir.ints_of(op.properties["order"]))
+        return naming.transposed(layout, ir.shape_of(op.result.type), [order.index(d) for d in range(len(order))])
+    if isinstance(op, ir.tt.ReshapeOp):
+        return naming.reshaped(layout, ir.shape_of(op.result.type), ir.shape_of(op.operands[0].type))
+    if isinstance(op, ir.tt.JoinOp):
+        return naming.split(layout, ir.shape_of(op.result.type))
+    if isinstance(op, ir.tt.SplitOp):
+        return naming.joined(layout, ir.shape_of(op.results[0].type))
     if isinstance(op, ttg.Fp4ToFpOp):
         return None
     return layout
@@ -438,11 +428,11 @@ def _conflict(
 ) -> LayoutError:
     producer = _made(value)
     return LayoutError(
-        f"a tensor of shape {list(shape_of(value.type))} is to have two layouts, {first[0]!r} and {other[0]!r}",
-        span_of(producer) if producer is not None else None,
+        f"a tensor of shape {list(ir.shape_of(value.type))} is to have two layouts, {first[0]!r} and {other[0]!r}",
+        ir.span_of(producer) if producer is not None else None,
         notes=[
-            Note("the first because of this", span_of(first[1])),
-            Note("the second because of this", span_of(other[1])),
+            Note("the first because of this", ir.span_of(first[1])),
+            Note("the second because of this", ir.span_of(other[1])),
         ],
         hint="convert it for one of its uses: gl.convert_layout(x, layout)",
     )
@@ -456,8 +446,8 @@ def _missing(value: SSAValue, kind: type) -> LayoutError:
     if kind is CoalescedLayout:
         hint = "a CoalescedLayout is found from loads and stores; a tensor that meets none needs a layout of its own"
     return LayoutError(
-        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is in {article} {name}, "
-        "and nothing says which layout that is",
-        span_of(producer) if producer is not None else None,
+        f"the layout of a tensor of shape {list(ir.shape_of(value.type))} cannot be inferred: "
+        f"it is in {article} {name}, and nothing says which layout that is",
+        ir.span_of(producer) if producer is not None else None,
         hint=hint,
     )

@@ -24,32 +24,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, Signedness, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from weft import ir
 from weft.base import Span, Unsupported
 from weft.base.remarks import NO_REMARKS, InstructionDeclined, RemarkCollector
-from weft.ir import (
-    Builder,
-    TensorDescType,
-    bit_width,
-    element_of,
-    empty_dict,
-    enum_attr,
-    find,
-    flattened_descriptor,
-    function_type,
-    i1,
-    i32_attr,
-    i64,
-    int_value,
-    is_float,
-    pointee_of,
-    ptr_of,
-    shape_of,
-    signless,
-    span_of,
-    splat_value,
-    tt,
-    walk,
-)
 
 from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
@@ -61,17 +38,17 @@ def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkColl
 
     `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
-    functions = [op for op in find(root, tt.FuncOp) if op.body.blocks]
+    functions = [op for op in ir.find(root, ir.tt.FuncOp) if op.body.blocks]
     ops = [
         f
         for f in functions
-        if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
-        or any(r.type.__class__ is TensorDescType for op in walk(f) for r in op.results)
+        if any(isinstance(a.type, ir.TensorDescType) for a in f.entry.args)
+        or any(r.type.__class__ is ir.TensorDescType for op in ir.walk(f) for r in op.results)
     ]
-    for op in walk(root) if ops and remarks else ():
+    for op in ir.walk(root) if ops and remarks else ():
         if op.name.startswith("tt.descriptor_"):
             why = "descriptors of the Triton language are accessed by each thread, at addresses and with masks"
-            remarks.add(InstructionDeclined(span_of(op), "a bulk copy", why))
+            remarks.add(InstructionDeclined(ir.span_of(op), "a bulk copy", why))
     for function in ops:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
         _arguments(function, expander)
@@ -81,7 +58,7 @@ def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkColl
             raise Unsupported(str(error), where, error.span, hint=_INSTEAD) from None
         entry = function.entry
         outputs = tuple(function.function_type.outputs.data)
-        function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)
+        function.properties["function_type"] = ir.function_type(tuple(a.type for a in entry.args), outputs)
         drop_unchanged(function)
     return bool(ops)
 
@@ -99,10 +76,10 @@ _INSTEAD = "blocks of floats are added to memory (atomic_add); minima and maxima
 
 def _part_types(type: Attribute) -> Sequence[Attribute] | None:
     """A descriptor is its base, whether it pads with NaN, then shape and strides."""
-    if not isinstance(type, TensorDescType):
+    if not isinstance(type, ir.TensorDescType):
         return None
     block = type.block_type
-    return (ptr_of(element_of(signless(block))), i1, *(i64,) * (2 * len(shape_of(block))))
+    return (ir.ptr_of(ir.element_of(ir.signless(block))), ir.i1, *(ir.i64,) * (2 * len(ir.shape_of(block))))
 
 
 def _split(parts: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue, Sequence[SSAValue], Sequence[SSAValue]]:
@@ -110,32 +87,36 @@ def _split(parts: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue, Sequence[SSAV
     return parts[0], parts[1], parts[2 : 2 + rank], parts[2 + rank :]
 
 
-def _arguments(function: tt.FuncOp, expander: Expander) -> None:
+def _arguments(function: ir.tt.FuncOp, expander: Expander) -> None:
     """Give the function an argument for each part of each descriptor that it takes."""
     entry = function.entry
-    b = Builder.at_start(entry, function.location)
+    b = ir.Builder.at_start(entry, function.location)
     old_attrs = function.properties.get("arg_attrs")
     attrs: list[Attribute] = []
     arguments = list(entry.args)
     index = 0
     while index < len(arguments):
         argument = arguments[index]
-        attributes = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else empty_dict()
+        attributes = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else ir.empty_dict()
         types = _part_types(argument.type)
         if types is None:
             attrs.append(attributes)
             index += 1
             continue
-        extra = flattened_descriptor(function, argument.index)
+        extra = ir.flattened_descriptor(function, argument.index)
         parts = [
-            _new_argument(entry, argument.index + 1 + i, t if i != 1 else i64, argument) for i, t in enumerate(types)
+            _new_argument(entry, argument.index + 1 + i, t if i != 1 else ir.i64, argument) for i, t in enumerate(types)
         ]
         attrs += _facts(types[0], (len(parts) - 2) // 2, attributes)
-        wide: list[SSAValue] = [*parts[2:-1], b.constant(1, i64)]
-        nan = b.constant(0, i1) if "tt.zero_padding" in attributes.data else b.cmpi("ne", parts[1], b.constant(0, i64))
+        wide: list[SSAValue] = [*parts[2:-1], b.constant(1, ir.i64)]
+        nan = (
+            b.constant(0, ir.i1)
+            if "tt.zero_padding" in attributes.data
+            else b.cmpi("ne", parts[1], b.constant(0, ir.i64))
+        )
         expander.parts[argument] = [parts[0], nan, *wide]
         for value, part in zip(arguments[index + 1 : index + 1 + extra], wide, strict=False):
-            narrow = part if value.type == i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
+            narrow = part if value.type == ir.i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
             value.replace_all_uses_with(narrow)
             entry.erase_arg(value)
         index += 1 + extra
@@ -145,10 +126,10 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
 
 def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[Attribute]:
     """What is known of each part of an argument: of base, padding, shape and strides."""
-    size = max(1, bit_width(pointee_of(pointer)) // 8)
-    rows = int_value(attributes.data["tt.row_divisibility"]) if "tt.row_divisibility" in attributes.data else 1
+    size = max(1, ir.bit_width(ir.pointee_of(pointer)) // 8)
+    rows = ir.int_value(attributes.data["tt.row_divisibility"]) if "tt.row_divisibility" in attributes.data else 1
     multiples = [16, 1, *(1,) * (rank - 1), max(1, rows // size), *(max(1, 16 // size),) * (rank - 1), 1]
-    return [DictionaryAttr({"tt.divisibility": i32_attr(n)}) if n > 1 else empty_dict() for n in multiples]
+    return [DictionaryAttr({"tt.divisibility": ir.i32_attr(n)}) if n > 1 else ir.empty_dict() for n in multiples]
 
 
 def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> SSAValue:
@@ -158,34 +139,34 @@ def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> 
     return argument
 
 
-def _make(expander: Expander, op: Operation, b: Builder) -> None:
+def _make(expander: Expander, op: Operation, b: ir.Builder) -> None:
     base, *rest = op.operands
     padding = op.properties.get("padding")
-    nan = padding is not None and int_value(padding) == tt.PaddingOption.PAD_NAN
-    expander.define(op, [base, b.constant(nan, i1), *(widen(b, v) for v in rest)])
+    nan = padding is not None and ir.int_value(padding) == ir.tt.PaddingOption.PAD_NAN
+    expander.define(op, [base, b.constant(nan, ir.i1), *(widen(b, v) for v in rest)])
 
 
 def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:
     type = op.operands[operand].type
-    if not isinstance(type, TensorDescType):
+    if not isinstance(type, ir.TensorDescType):
         raise ValueError(f"{op.name} without a descriptor")
     return type.block_type
 
 
-def _padding(b: Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
+def _padding(b: ir.Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
     """The tile of padding: zero, or NaN where the descriptor says so and the elements have one."""
-    constant = splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
-    if not is_float(tile) or constant == 0:
+    constant = ir.splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
+    if not ir.is_float(tile) or constant == 0:
         return b.constant(0, tile)
     if constant is not None:
         return b.constant(float("nan"), tile)
-    element = element_of(tile)
+    element = ir.element_of(tile)
     chosen = b.select(flag, b.constant(float("nan"), element), b.constant(0, element))
-    return b.splat(chosen, shape_of(tile))
+    return b.splat(chosen, ir.shape_of(tile))
 
 
 def _reach(
-    expander: Expander, op: Operation, b: Builder, offsets: Sequence[SSAValue], shape: Sequence[int]
+    expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[SSAValue], shape: Sequence[int]
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """The pointers of a block, where they lie inside the tensor, and the padding flag."""
     base, flag, extents, strides = _split(expander.of(op.operands[0], op))
@@ -196,12 +177,12 @@ def _reach(
     return places(b, base, indices, strides, shape), mask, flag
 
 
-def _shaped(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
-    return value if value.type == type else b.create(tt.ReshapeOp, (value,), (type,)).results[0]
+def _shaped(b: ir.Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    return value if value.type == type else b.create(ir.tt.ReshapeOp, (value,), (type,)).results[0]
 
 
-def _loaded(expander: Expander, op: Operation, b: Builder, offsets: Sequence[SSAValue], tile: Attribute) -> None:
-    pointers, mask, flag = _reach(expander, op, b, offsets, shape_of(tile))
+def _loaded(expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[SSAValue], tile: Attribute) -> None:
+    pointers, mask, flag = _reach(expander, op, b, offsets, ir.shape_of(tile))
     value = b.load(pointers, mask, _padding(b, flag, tile))
     if isinstance(value.owner, Operation):
         value.owner.properties.update({k: op.properties[k] for k in ("cache", "evict") if k in op.properties})
@@ -211,66 +192,66 @@ def _loaded(expander: Expander, op: Operation, b: Builder, offsets: Sequence[SSA
     expander.drop(op)
 
 
-def _load(expander: Expander, op: Operation, b: Builder) -> None:
-    _loaded(expander, op, b, op.operands[1:], signless(_block(op)))
+def _load(expander: Expander, op: Operation, b: ir.Builder) -> None:
+    _loaded(expander, op, b, op.operands[1:], ir.signless(_block(op)))
 
 
-def _gather(expander: Expander, op: Operation, b: Builder) -> None:
+def _gather(expander: Expander, op: Operation, b: ir.Builder) -> None:
     _loaded(expander, op, b, op.operands[1:], op.results[0].type)
 
 
-def _store(expander: Expander, op: Operation, b: Builder) -> None:
-    tile = signless(_block(op))
-    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], shape_of(tile))
+def _store(expander: Expander, op: Operation, b: ir.Builder) -> None:
+    tile = ir.signless(_block(op))
+    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], ir.shape_of(tile))
     b.store(pointers, _shaped(b, op.operands[1], tile), mask)
     expander.drop(op)
 
 
-def _scatter(expander: Expander, op: Operation, b: Builder) -> None:
+def _scatter(expander: Expander, op: Operation, b: ir.Builder) -> None:
     value = op.operands[3]
-    pointers, mask, _ = _reach(expander, op, b, op.operands[1:3], shape_of(value.type))
+    pointers, mask, _ = _reach(expander, op, b, op.operands[1:3], ir.shape_of(value.type))
     b.store(pointers, value, mask)
     expander.drop(op)
 
 
-def _reduce(expander: Expander, op: Operation, b: Builder) -> None:
+def _reduce(expander: Expander, op: Operation, b: ir.Builder) -> None:
     block = _block(op)
-    tile = signless(block)
-    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], shape_of(tile))
+    tile = ir.signless(block)
+    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], ir.shape_of(tile))
     value = _shaped(b, op.operands[1], tile)
     properties: dict[str, Attribute] = {
-        "atomic_rmw_op": enum_attr(_combiner(op, block)),
-        "sem": enum_attr(tt.MemSemantic.RELAXED),
-        "scope": enum_attr(tt.MemSyncScope.GPU),
+        "atomic_rmw_op": ir.enum_attr(_combiner(op, block)),
+        "sem": ir.enum_attr(ir.tt.MemSemantic.RELAXED),
+        "scope": ir.enum_attr(ir.tt.MemSyncScope.GPU),
     }
-    b.create(tt.AtomicRMWOp, (pointers, value, mask), (tile,), properties)
+    b.create(ir.tt.AtomicRMWOp, (pointers, value, mask), (tile,), properties)
     expander.drop(op)
 
 
-def _combiner(op: Operation, block: TensorType[Attribute]) -> tt.RMWOp:
-    kind = tt.DescriptorReduceKind(int_value(op.properties["kind"]))
+def _combiner(op: Operation, block: TensorType[Attribute]) -> ir.tt.RMWOp:
+    kind = ir.tt.DescriptorReduceKind(ir.int_value(op.properties["kind"]))
     element = block.element_type
     simple = {
-        tt.DescriptorReduceKind.AND: tt.RMWOp.AND,
-        tt.DescriptorReduceKind.OR: tt.RMWOp.OR,
-        tt.DescriptorReduceKind.XOR: tt.RMWOp.XOR,
-        tt.DescriptorReduceKind.ADD: tt.RMWOp.FADD if is_float(block) else tt.RMWOp.ADD,
+        ir.tt.DescriptorReduceKind.AND: ir.tt.RMWOp.AND,
+        ir.tt.DescriptorReduceKind.OR: ir.tt.RMWOp.OR,
+        ir.tt.DescriptorReduceKind.XOR: ir.tt.RMWOp.XOR,
+        ir.tt.DescriptorReduceKind.ADD: ir.tt.RMWOp.FADD if ir.is_float(block) else ir.tt.RMWOp.ADD,
     }
     if kind in simple:
         return simple[kind]
-    if kind in (tt.DescriptorReduceKind.MIN, tt.DescriptorReduceKind.MAX) and not is_float(block):
-        low = kind == tt.DescriptorReduceKind.MIN
+    if kind in (ir.tt.DescriptorReduceKind.MIN, ir.tt.DescriptorReduceKind.MAX) and not ir.is_float(block):
+        low = kind == ir.tt.DescriptorReduceKind.MIN
         if element.signedness.data == Signedness.UNSIGNED:  # type: ignore[attr-defined]
-            return tt.RMWOp.UMIN if low else tt.RMWOp.UMAX
-        return tt.RMWOp.MIN if low else tt.RMWOp.MAX
-    raise _NoSuchCombination(f"combining a block of {element} with memory by {kind.name.lower()}", span_of(op))
+            return ir.tt.RMWOp.UMIN if low else ir.tt.RMWOp.UMAX
+        return ir.tt.RMWOp.MIN if low else ir.tt.RMWOp.MAX
+    raise _NoSuchCombination(f"combining a block of {element} with memory by {kind.name.lower()}", ir.span_of(op))
 
 
 _HANDLERS: dict[type[Operation], Handler] = {
-    tt.MakeTensorDescriptorOp: _make,
-    tt.DescriptorLoadOp: _load,
-    tt.DescriptorStoreOp: _store,
-    tt.DescriptorReduceOp: _reduce,
-    tt.DescriptorGatherOp: _gather,
-    tt.DescriptorScatterOp: _scatter,
+    ir.tt.MakeTensorDescriptorOp: _make,
+    ir.tt.DescriptorLoadOp: _load,
+    ir.tt.DescriptorStoreOp: _store,
+    ir.tt.DescriptorReduceOp: _reduce,
+    ir.tt.DescriptorGatherOp: _gather,
+    ir.tt.DescriptorScatterOp: _scatter,
 }

@@ -23,87 +23,73 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from weft import ir
 from weft.base.remarks import NO_REMARKS, ProductSplit, RemarkCollector
-from weft.ir import (
-    Builder,
-    bit_width,
-    element_of,
-    enum_attr,
-    find,
-    i32,
-    int_value,
-    is_float,
-    like,
-    span_of,
-    tile_text,
-    tt,
-    type_text,
-)
 from weft.machines import Machine
 from weft.targets.table import products
 
 from .removal import remove
 
-PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPrecision.BF16x6: 3}
+PARTS = {ir.tt.InputPrecision.TF32x3: 2, ir.tt.InputPrecision.BF16x3: 2, ir.tt.InputPrecision.BF16x6: 3}
 
 
 def split_products(root: Operation, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite the products inside `root` that need it on a machine. Gives whether there was any."""
-    products = find(root, tt.DotOp)
+    products = ir.find(root, ir.tt.DotOp)
     changed = False
     for op in products:
-        element = element_of(op.a.type)
-        precision = int_value(op.inputPrecision) if op.inputPrecision is not None else tt.InputPrecision.IEEE
+        element = ir.element_of(op.a.type)
+        precision = ir.int_value(op.inputPrecision) if op.inputPrecision is not None else ir.tt.InputPrecision.IEEE
         if element == f32 and precision in PARTS:
-            kind = "tf32" if precision == tt.InputPrecision.TF32x3 else "bf16"
-            count = 3 if PARTS[tt.InputPrecision(precision)] == 2 else 6
+            kind = "tf32" if precision == ir.tt.InputPrecision.TF32x3 else "bf16"
+            count = 3 if PARTS[ir.tt.InputPrecision(precision)] == 2 else 6
             why = f"{count} products of {kind} have nearly all bits of f32, as input_precision asks"
-            remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
-            _in_parts(op, tt.InputPrecision(precision))
+            remarks.add(ProductSplit(ir.span_of(op), ir.tile_text(op.d.type), why))
+            _in_parts(op, ir.tt.InputPrecision(precision))
             changed = True
-        elif is_float(op.a.type) and bit_width(element) == 8 and not _has_instruction(op, machine):
-            why = f"{type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
-            remarks.add(ProductSplit(span_of(op), tile_text(op.d.type), why))
+        elif ir.is_float(op.a.type) and ir.bit_width(element) == 8 and not _has_instruction(op, machine):
+            why = f"{ir.type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
+            remarks.add(ProductSplit(ir.span_of(op), ir.tile_text(op.d.type), why))
             _widened(op)
             changed = True
     return changed
 
 
-def _has_instruction(op: tt.DotOp, machine: Machine) -> bool:
+def _has_instruction(op: ir.tt.DotOp, machine: Machine) -> bool:
     """Whether the machine multiplies elements of these types."""
-    return bool(products(machine, *(type_text(element_of(x.type)) for x in (op.a, op.b, op.d))))
+    return bool(products(machine, *(ir.type_text(ir.element_of(x.type)) for x in (op.a, op.b, op.d))))
 
 
-def _widened(op: tt.DotOp) -> None:
-    b = Builder.before(op)
-    sides = [b.cast(tt.FpToFpOp, x, f16) for x in (op.a, op.b)]
-    _replace(op, b.create(tt.DotOp, (*sides, op.c), (op.d.type,), dict(op.properties)).d)
+def _widened(op: ir.tt.DotOp) -> None:
+    b = ir.Builder.before(op)
+    sides = [b.cast(ir.tt.FpToFpOp, x, f16) for x in (op.a, op.b)]
+    _replace(op, b.create(ir.tt.DotOp, (*sides, op.c), (op.d.type,), dict(op.properties)).d)
 
 
-def _replace(op: tt.DotOp, result: SSAValue) -> None:
+def _replace(op: ir.tt.DotOp, result: SSAValue) -> None:
     result.name_hint = op.d.name_hint
     op.d.replace_all_uses_with(result)
     remove(op)
 
 
-def _in_parts(op: tt.DotOp, precision: tt.InputPrecision) -> None:
-    b = Builder.before(op)
+def _in_parts(op: ir.tt.DotOp, precision: ir.tt.InputPrecision) -> None:
+    b = ir.Builder.before(op)
     count = PARTS[precision]
-    split = _tf32_parts if precision == tt.InputPrecision.TF32x3 else _bf16_parts
+    split = _tf32_parts if precision == ir.tt.InputPrecision.TF32x3 else _bf16_parts
     left, right = split(b, op.a, count), split(b, op.b, count)
-    product = tt.InputPrecision.TF32 if precision == tt.InputPrecision.TF32x3 else tt.InputPrecision.IEEE
-    properties = {"inputPrecision": enum_attr(product)}
+    product = ir.tt.InputPrecision.TF32 if precision == ir.tt.InputPrecision.TF32x3 else ir.tt.InputPrecision.IEEE
+    properties = {"inputPrecision": ir.enum_attr(product)}
     total = b.constant(0.0, op.d.type)
     pairs = [(i, j) for i in range(count) for j in range(count) if 0 < i + j < count]
     for i, j in sorted(pairs, key=lambda p: -sum(p)):  # the smallest first
-        total = b.create(tt.DotOp, (left[i], right[j], total), (op.d.type,), properties).d
+        total = b.create(ir.tt.DotOp, (left[i], right[j], total), (op.d.type,), properties).d
     number = b.cmpf("oeq", total, total)
     total = b.select(number, total, b.constant(0.0, op.d.type))
-    total = b.create(tt.DotOp, (left[0], right[0], total), (op.d.type,), properties).d
+    total = b.create(ir.tt.DotOp, (left[0], right[0], total), (op.d.type,), properties).d
     _replace(op, b.binary(arith.AddfOp, total, op.c))
 
 
-def _bf16_parts(b: Builder, x: SSAValue, count: int) -> list[SSAValue]:
+def _bf16_parts(b: ir.Builder, x: SSAValue, count: int) -> list[SSAValue]:
     """x as a sum of bf16, each the rounded rest."""
     parts: list[SSAValue] = []
     for i in range(count):
@@ -113,9 +99,9 @@ def _bf16_parts(b: Builder, x: SSAValue, count: int) -> list[SSAValue]:
     return parts
 
 
-def _tf32_parts(b: Builder, x: SSAValue, count: int) -> Sequence[SSAValue]:
+def _tf32_parts(b: ir.Builder, x: SSAValue, count: int) -> Sequence[SSAValue]:
     """x without the bits that an instruction would ignore, and what is left."""
-    type: Attribute = like(x.type, i32)
-    bits = b.cast(tt.BitcastOp, x, i32)
-    high = b.cast(tt.BitcastOp, b.binary(arith.AndIOp, bits, b.constant(-8192, type)), f32)
+    type: Attribute = ir.like(x.type, ir.i32)
+    bits = b.cast(ir.tt.BitcastOp, x, ir.i32)
+    high = b.cast(ir.tt.BitcastOp, b.binary(arith.AndIOp, bits, b.constant(-8192, type)), f32)
     return [high, b.binary(arith.SubfOp, x, high)]

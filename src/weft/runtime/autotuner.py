@@ -29,7 +29,7 @@ from weft import compiler
 from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources, load
 from weft.language.keys import key_of, key_text
 
-from . import knobs
+from . import knobs, tuning_checks
 from .arrays import may_be_on_gpu
 from .cache import default_store
 from .compiling import current_target, on_gpu
@@ -42,23 +42,6 @@ from .misuse import check_unknown
 from .rules import Heuristics, heuristics
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
-from .tuning_checks import (
-    BENCH,
-    as_names,
-    as_number,
-    called,
-    check_call,
-    check_configs,
-    check_function,
-    check_kernel,
-    check_length,
-    check_names,
-    check_pruning,
-    check_timing,
-    parameters_of,
-    top_count,
-    warn_of_chosen,
-)
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -144,13 +127,13 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         **unknown: Any,
     ) -> None:
         self._unknown = unknown
-        self.configs = as_names(configs) or [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
-        self.keys = as_names(key)
+        self.configs = tuning_checks.as_names(configs) or [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
+        self.keys = tuning_checks.as_names(key)
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.arg_names = list(arg_names)
         self.cache_results = cache_results or knobs.autotuning.cache
-        self.reset_to_zero = as_names(reset_to_zero)
-        self.restore_value = as_names(restore_value)
+        self.reset_to_zero = tuning_checks.as_names(reset_to_zero)
+        self.restore_value = tuning_checks.as_names(restore_value)
         self._arguments = {"key": key, "reset_to_zero": reset_to_zero, "restore_value": restore_value}
         self._checked = False
         self.restore_copies: dict[str, Any] = {}
@@ -197,24 +180,24 @@ class Autotuner(PickledByName, KernelInterface[Any]):
 
     def _check(self) -> None:
         """Raise what is wrong with the kernel, or with how it is to be tuned."""
-        check_kernel(self.fn, "autotune")
+        tuning_checks.check_kernel(self.fn, "autotune")
         check_unknown("autotune", self._unknown)
         if self._arguments["key"] is NO_KEY:
             raise LaunchTypeError(
                 "autotune needs a key: the arguments for whose values the configurations are measured",
                 hint='key=["n"]; key=[] measures once for all',
             )
-        check_configs(self.configs)
+        tuning_checks.check_configs(self.configs)
         for hook, function in (("pre_hook", self.pre_hook), ("post_hook", self.post_hook)):
-            check_function(f"{hook} of autotune", function, _HOOKS[hook])
-        check_function("do_bench of autotune", self._do_bench, BENCH)
-        check_length("warmup", self.num_warmups)
-        check_length("rep", self.num_reps)
+            tuning_checks.check_function(f"{hook} of autotune", function, _HOOKS[hook])
+        tuning_checks.check_function("do_bench of autotune", self._do_bench, tuning_checks.BENCH)
+        tuning_checks.check_length("warmup", self.num_warmups)
+        tuning_checks.check_length("rep", self.num_reps)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for option, names in asked.items():
-            check_names(self.base_fn.__name__, self.arg_names, option, names, self._arguments[option])
-        warn_of_chosen(self.keys, self.configs)
-        check_pruning(self._pruned_by, len(self.configs))
+            tuning_checks.check_names(self.base_fn.__name__, self.arg_names, option, names, self._arguments[option])
+        tuning_checks.warn_of_chosen(self.keys, self.configs)
+        tuning_checks.check_pruning(self._pruned_by, len(self.configs))
         self._checked = True
 
     # -- around a trial --------------------------------------------------------------------------------------------
@@ -250,8 +233,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         _refuse_conflicts(self.nargs or {}, chosen)
         current = {**meta, **chosen}
         full = {**(self.nargs or {}), **current}
-        check_call("pre_hook of autotune", self.pre_hook, _HOOKS["pre_hook"], full, reset_only=True)
-        check_call("post_hook of autotune", self.post_hook, _HOOKS["post_hook"], full, exception=None)
+        tuning_checks.check_call("pre_hook of autotune", self.pre_hook, _HOOKS["pre_hook"], full, reset_only=True)
+        tuning_checks.check_call("post_hook of autotune", self.post_hook, _HOOKS["post_hook"], full, exception=None)
 
         def kernel_call() -> None:
             if config.pre_hook is not None:
@@ -269,8 +252,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         try:
             if self._do_bench is None and not self._on_gpu((*args, *meta.values())):
                 return self._race(kernel_call, config in self._ahead)  # a launch on a GPU returns before it is done
-            timing = called("do_bench of autotune", self.do_bench, BENCH, kernel_call, quantiles=(0.5, 0.2, 0.8))
-            return check_timing(timing)
+            timing = tuning_checks.called(
+                "do_bench of autotune", self.do_bench, tuning_checks.BENCH, kernel_call, quantiles=(0.5, 0.2, 0.8)
+            )
+            return tuning_checks.check_timing(timing)
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
             if verbose:
                 print(f"Autotuning failed with {error}")
@@ -474,7 +459,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         named = self.nargs or {}
         if self.early_config_prune is not None:
             function, example = "early_config_prune", "def prune(configs, args, **kwargs): return configs[:2]"
-            answer = called(function, self.early_config_prune, example, self.configs, named, **kwargs)
+            answer = tuning_checks.called(function, self.early_config_prune, example, self.configs, named, **kwargs)
             pruned = list(answer) if isinstance(answer, Iterable) else [answer] if answer is not None else []
             if not all(isinstance(config, Config) for config in pruned):
                 shown = f"got {answer!r} of type {type(answer).__name__}"
@@ -484,15 +469,15 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                     "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
                 )
         if self.perf_model is not None:
-            top_k = top_count(self.configs_top_k, len(pruned))
+            top_k = tuning_checks.top_count(self.configs_top_k, len(pruned))
             if len(pruned) > top_k:
                 example = "def model(BLOCK, n, **others): return n / BLOCK"
                 estimates = {
-                    c: called("perf_model", self.perf_model, example, **named, **kwargs, **c.all_kwargs())
+                    c: tuning_checks.called("perf_model", self.perf_model, example, **named, **kwargs, **c.all_kwargs())
                     for c in pruned
                 }
-                wrong = next((e for e in estimates.values() if as_number(e) is None), 0.0)
-                if as_number(wrong) is None:
+                wrong = next((e for e in estimates.values() if tuning_checks.as_number(e) is None), 0.0)
+                if tuning_checks.as_number(wrong) is None:
                     shown = f"got {wrong!r} of type {type(wrong).__name__}"
                     raise LaunchTypeError(f"perf_model gives a number, the less the better, {shown}", hint=example)
                 pruned = sorted(estimates, key=lambda c: float(estimates[c]))[:top_k]
@@ -577,7 +562,7 @@ def autotune(
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
             fn,
-            parameters_of(fn),
+            tuning_checks.parameters_of(fn),
             configs,
             key,
             reset_to_zero,

@@ -9,16 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from weft import compiler
-from weft.base import (
-    CompilationError,
-    CompileTimeAssertionFailure,
-    LaunchError,
-    LaunchTypeError,
-    Unsupported,
-    UnsupportedLanguageConstruct,
-    load,
-)
+from weft import base, compiler
 from weft.language import target_info
 
 from . import knobs
@@ -87,10 +78,10 @@ def unsaid_gpu(only_there: bool) -> str | None:
         return None
     if not only_there and not may_use_gpu():
         return None
-    target = load("weft.runtime.drivers").driver.default.get_current_target()
+    target = base.load("weft.runtime.drivers").driver.default.get_current_target()
     if target.backend != "cpu":
         return str(target)
-    devices = load("weft.runtime.device").devices if only_there else None
+    devices = base.load("weft.runtime.device").devices if only_there else None
     return str(devices.current_device().target) if devices is not None and devices.available() else None
 
 
@@ -123,12 +114,12 @@ def target(name: str) -> Iterator[None]:
 
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""
-    return load("weft.runtime.simulate").launch
+    return base.load("weft.runtime.simulate").launch
 
 
 def target_of_launches() -> Any:
     """What `tl.target_info` says on the host: the target of the driver, which is imported when asked."""
-    return load("weft.runtime.drivers").driver.active.get_current_target()
+    return base.load("weft.runtime.drivers").driver.active.get_current_target()
 
 
 target_info.on_host = target_of_launches
@@ -136,12 +127,12 @@ target_info.on_host = target_of_launches
 
 def gpu_launches() -> Any:
     """The class of launches on GPUs; imported when the first array in a GPU's memory is seen."""
-    return load("weft.runtime.gpu").GPULaunches
+    return base.load("weft.runtime.gpu").GPULaunches
 
 
 def on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory."""
-    return bool(load("weft.runtime.gpu").on_gpu(value))
+    return bool(base.load("weft.runtime.gpu").on_gpu(value))
 
 
 _STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "asm")
@@ -154,7 +145,7 @@ def _dump_stages() -> set[str]:
     names = {part.strip() for part in text.split(",") if part.strip()}
     wrong = names - {"all", "1", *_STAGES}
     if wrong:
-        raise LaunchError(f"WEFT_DUMP names {sorted(wrong)[0]!r}; stages are {', '.join(_STAGES)}, all")
+        raise base.LaunchError(f"WEFT_DUMP names {sorted(wrong)[0]!r}; stages are {', '.join(_STAGES)}, all")
     return set(_STAGES) if names & {"all", "1"} else names
 
 
@@ -173,7 +164,7 @@ def _make_dump() -> compiler.Dump | None:
                 with Folder(directory, create=True, trusted=False) as folder:
                     folder.write(f"{kernel[:150]}.{stage}", text.encode("utf-8", "surrogatepass"))
             except OSError as error:
-                raise LaunchError(
+                raise base.LaunchError(
                     f"the {stage} of {kernel} cannot be dumped into {directory} ({error.strerror or error})",
                     hint="TRITON_DUMP_DIR names the directory; without it stages are shown on stderr",
                 ) from error
@@ -194,7 +185,7 @@ def _override(kernel: str) -> str | None:
         return None
     directory = knobs.cache.override_dir
     if not directory:
-        raise LaunchError(
+        raise base.LaunchError(
             "TRITON_KERNEL_OVERRIDE is set, and TRITON_OVERRIDE_DIR is not: there is nothing to take instead",
             hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, edit dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
         )
@@ -207,14 +198,14 @@ def _override(kernel: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LaunchError(
+        raise base.LaunchError(
             f"what is to be compiled instead of {kernel} is not trusted: {place} {error}",
             hint="TRITON_OVERRIDE_DIR names a directory of your own, with files of your own, not writable by others",
         ) from None
     return path
 
 
-def _shorten(error: CompilationError) -> None:
+def _shorten(error: base.CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
     A cause that was raised by the user's own code (a function that ran while compiling) stays. Programs written for
@@ -227,22 +218,22 @@ def _shorten(error: CompilationError) -> None:
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None or tb.tb_frame.f_code.co_filename.startswith(PACKAGE + os.sep):
-        error.__cause__ = None if CompilationError.also_at is None else _cause(error)
+        error.__cause__ = None if base.CompilationError.also_at is None else _cause(error)
         error.__suppress_context__ = True
     error.__traceback__ = None
 
 
-def _cause(error: CompilationError) -> Exception | None:
+def _cause(error: base.CompilationError) -> Exception | None:
     if error.callers:
-        inner = CompilationError(error.message, error.span, source_line=error.source_line, hint=error.hint)
+        inner = base.CompilationError(error.message, error.span, source_line=error.source_line, hint=error.hint)
         inner.__cause__ = _plain(error)
         return inner
     return _plain(error)
 
 
-def _plain(error: CompilationError) -> Exception | None:
+def _plain(error: base.CompilationError) -> Exception | None:
     """The error as Python's own: the sentence, and the way out as its note."""
-    if isinstance(error, (CompileTimeAssertionFailure, UnsupportedLanguageConstruct)):
+    if isinstance(error, (base.CompileTimeAssertionFailure, base.UnsupportedLanguageConstruct)):
         return None
     cause = error.like(error.message)
     if error.hint:
@@ -256,7 +247,7 @@ def _load_hooks() -> tuple[Any, Any, Any]:
 
 
 def _make_run(kernel: compiler.CompiledKernel) -> Callable[..., None] | None:
-    run: Callable[..., None] | None = load("weft.runtime.prepared").prepared_run(kernel)
+    run: Callable[..., None] | None = base.load("weft.runtime.prepared").prepared_run(kernel)
     return run
 
 
@@ -266,7 +257,7 @@ def _elsewhere(executor: Executor | None) -> Any:
     executor = executor or (mode.workers if mode is not None else None)
     if executor is None and not knobs.compilation.isolate:
         return None
-    workers = load("weft.runtime.workers")
+    workers = base.load("weft.runtime.workers")
     return workers.elsewhere(executor if executor is not None else workers.default_pool())
 
 
@@ -295,7 +286,7 @@ def compile(
     if isinstance(src, (str, os.PathLike)):
         src = _tile_ir(src)
     if not all(hasattr(src, name) for name in ("name", "ext", "make_ir")):
-        raise LaunchTypeError(
+        raise base.LaunchTypeError(
             f"compile takes an ASTSource, an IRSource or the path of a .ttir file, got a {type(src).__name__}",
             hint="for a kernel, weft.ASTSource(kernel, signature, constexprs), or kernel.warmup(..., grid=(1,))",
         )
@@ -309,14 +300,16 @@ def compile(
     if chosen in compiler.SIMULATED:
         asked_for = f"sim:{compiler.target_of_arch(values['arch'])}" if values.get("arch") else chosen
         chosen = asked_for if asked_for in compiler.SIMULATED else chosen
-        simulate = load("weft.runtime.simulate")
+        simulate = base.load("weft.runtime.simulate")
         try:
             return simulate.compiled(src, chosen, values, compile)
-        except CompilationError as error:
+        except base.CompilationError as error:
             _shorten(error)
             raise
     if in_layouts and compiler.as_target(chosen).backend == "cpu":
-        raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
+        raise base.Unsupported(
+            "compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}"
+        )
     replacement = values.pop("ir_override", None) or _override(src.name)
     store: compiler.Store | None = default_store()
     if knobs.compilation.always_compile and store is not None:
@@ -333,10 +326,10 @@ def compile(
                 instead=None if replacement is None else _tile_ir(replacement),
                 elsewhere=_elsewhere(executor),
             )
-    except CompilationError as error:
+    except base.CompilationError as error:
         _shorten(error)
         raise
-    except LaunchError as error:
+    except base.LaunchError as error:
         raise error.with_traceback(None) from None
     kernel.given_options = values
     warn_of_wrapping(kernel.metadata.wrapped_offsets)

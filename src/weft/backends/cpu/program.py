@@ -15,19 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BFloat16Type,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    TensorType,
-    UnitAttr,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block as IRBlock, Operation, SSAValue
 
 from weft.base import Span
@@ -162,16 +150,16 @@ class FunctionProgram:
 
 def element_name(type: Attribute) -> tuple[str, str]:
     """(element name, pointee name or "") of a scalar type."""
-    if isinstance(type, IntegerType):
+    if isinstance(type, builtin.IntegerType):
         return f"i{type.width.data}", ""
     if isinstance(type, PtrType):
         pointee = type.pointee
-        if isinstance(pointee, TensorType):
+        if isinstance(pointee, builtin.TensorType):
             return "blockptr", ""
         return "ptr", element_name(pointee)[0]
-    if isinstance(type, IndexType):
+    if isinstance(type, builtin.IndexType):
         return "i64", ""
-    if isinstance(type, BFloat16Type):
+    if isinstance(type, builtin.BFloat16Type):
         return "bf16", ""
     name = getattr(type, "name", str(type))
     return ("tensordesc", "") if "tensordesc" in name else (name, "")
@@ -179,19 +167,19 @@ def element_name(type: Attribute) -> tuple[str, str]:
 
 def python_attr(attr: Attribute) -> Any:
     """A plain Python value of an attribute, where there is one."""
-    if isinstance(attr, IntegerAttr):
+    if isinstance(attr, builtin.IntegerAttr):
         return attr.value.data
-    if isinstance(attr, FloatAttr):
+    if isinstance(attr, builtin.FloatAttr):
         return attr.value.data
-    if isinstance(attr, StringAttr):
+    if isinstance(attr, builtin.StringAttr):
         return attr.data
-    if isinstance(attr, DenseArrayBase):
+    if isinstance(attr, builtin.DenseArrayBase):
         return list(attr.get_values())
-    if isinstance(attr, ArrayAttr):
+    if isinstance(attr, builtin.ArrayAttr):
         return [python_attr(a) for a in attr.data]
-    if isinstance(attr, UnitAttr):
+    if isinstance(attr, builtin.UnitAttr):
         return True
-    if isinstance(attr, DenseIntOrFPElementsAttr):
+    if isinstance(attr, builtin.DenseIntOrFPElementsAttr):
         values = attr.get_values()
         return values[0] if attr.is_splat() else list(values)
     data = getattr(attr, "data", None)
@@ -268,7 +256,7 @@ def read_function(func: Operation) -> FunctionProgram:
     name = python_attr(func.properties.get("sym_name") or func.attributes["sym_name"])
     raw = func.properties.get("arg_attrs") or func.attributes.get("arg_attrs")
     arg_attrs: list[dict[str, Any]] = []
-    if isinstance(raw, ArrayAttr):
+    if isinstance(raw, builtin.ArrayAttr):
         arg_attrs = [{k: python_attr(v) for k, v in d.data.items()} for d in raw.data]
     while len(arg_attrs) < len(blocks[0].args):
         arg_attrs.append({})

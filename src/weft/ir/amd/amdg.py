@@ -6,16 +6,8 @@ layout `#ttg.amd_rotating_shared`, are not known here.
 
 from __future__ import annotations
 
+from xdsl import irdl
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
 
 from weft.base import LayoutError
 
@@ -29,7 +21,7 @@ from ..text.forms import is_type, same_as
 from ..types import element_of, i1, i32, like, ptr_of
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BufferLoadOp(ReadOp):
     """Load through one pointer and a tile of offsets, in elements:
 
@@ -37,18 +29,18 @@ class BufferLoadOp(ReadOp):
     """
 
     name = "amdg.buffer_load"
-    ptr = operand_def()
-    offsets = operand_def()
-    stride = opt_operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
-    cache = opt_prop_def()
-    contiguity = opt_prop_def()
-    result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    ptr = irdl.operand_def()
+    offsets = irdl.operand_def()
+    stride = irdl.opt_operand_def()
+    mask = irdl.opt_operand_def()
+    other = irdl.opt_operand_def()
+    cache = irdl.opt_prop_def()
+    contiguity = irdl.opt_prop_def()
+    result = irdl.result_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BufferStoreOp(WriteOp):
     """Store through one pointer and a tile of offsets, in elements:
 
@@ -56,17 +48,17 @@ class BufferStoreOp(WriteOp):
     """
 
     name = "amdg.buffer_store"
-    value = operand_def()
-    ptr = operand_def()
-    offsets = operand_def()
-    stride = opt_operand_def()
-    mask = opt_operand_def()
-    cache = opt_prop_def()
-    contiguity = opt_prop_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    value = irdl.operand_def()
+    ptr = irdl.operand_def()
+    offsets = irdl.operand_def()
+    stride = irdl.opt_operand_def()
+    mask = irdl.opt_operand_def()
+    cache = irdl.opt_prop_def()
+    contiguity = irdl.opt_prop_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class InThreadTransposeOp(PureOp):
     """The same tile with the registers of each thread in another order:
 
@@ -74,24 +66,24 @@ class InThreadTransposeOp(PureOp):
     """
 
     name = "amdg.in_thread_transpose"
-    src = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class SetPrioOp(ReadWriteOp):
     """The priority of this warp from here on:  rocdl.s.setprio 1"""
 
     name = "rocdl.s.setprio"
-    priority = prop_def()
+    priority = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class SchedBarrierOp(ReadWriteOp):
     """Instructions of kinds that the mask leaves out do not move past here:  rocdl.sched.barrier 0"""
 
     name = "rocdl.sched.barrier"
-    mask = prop_def()
+    mask = irdl.prop_def()
 
 
 # -- text ----------------------------------------------------------------------------------------------------------

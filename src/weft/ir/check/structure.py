@@ -10,28 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from xdsl.dialects import ub
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    FunctionType,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    Signedness,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin, ub
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    OptOperandDef,
-    OptResultDef,
-    SameVariadicOperandSize,
-    VarOperandDef,
-    VarRegionDef,
-    VarResultDef,
-)
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
@@ -54,15 +35,21 @@ MAX_NUMEL = 1 << 20
 _WIDTHS = (1, 8, 16, 32, 64)
 
 KINDS: dict[str, type[Attribute]] = {
-    **dict.fromkeys(("axis", "start", "end", "pack", "packed_element", "predicate", "maxNumImpreciseAcc"), IntegerAttr),
-    **dict.fromkeys(("cache", "evict", "padding", "rounding", "propagateNan", "inputPrecision", "kind"), IntegerAttr),
-    **dict.fromkeys(("atomic_rmw_op", "sem", "scope", "a_elem_type", "b_elem_type", "fastMath"), IntegerAttr),
-    **dict.fromkeys(("lhs_k_pack", "rhs_k_pack", "isVolatile", "reverse", "hex", "pure"), IntegerAttr),
-    **dict.fromkeys(("order", "boundaryCheck", "isSigned", "operandSegmentSizes"), DenseArrayBase),
-    **dict.fromkeys(("sym_name", "sym_visibility", "prefix", "message", "asm_string", "constraints"), StringAttr),
-    **dict.fromkeys(("elem_type", "interleave_layout", "swizzle_mode", "fill_mode"), IntegerAttr),
-    "callee": SymbolRefAttr,
-    "function_type": FunctionType,
+    **dict.fromkeys(
+        ("axis", "start", "end", "pack", "packed_element", "predicate", "maxNumImpreciseAcc"), builtin.IntegerAttr
+    ),
+    **dict.fromkeys(
+        ("cache", "evict", "padding", "rounding", "propagateNan", "inputPrecision", "kind"), builtin.IntegerAttr
+    ),
+    **dict.fromkeys(("atomic_rmw_op", "sem", "scope", "a_elem_type", "b_elem_type", "fastMath"), builtin.IntegerAttr),
+    **dict.fromkeys(("lhs_k_pack", "rhs_k_pack", "isVolatile", "reverse", "hex", "pure"), builtin.IntegerAttr),
+    **dict.fromkeys(("order", "boundaryCheck", "isSigned", "operandSegmentSizes"), builtin.DenseArrayBase),
+    **dict.fromkeys(
+        ("sym_name", "sym_visibility", "prefix", "message", "asm_string", "constraints"), builtin.StringAttr
+    ),
+    **dict.fromkeys(("elem_type", "interleave_layout", "swizzle_mode", "fill_mode"), builtin.IntegerAttr),
+    "callee": builtin.SymbolRefAttr,
+    "function_type": builtin.FunctionType,
 }
 """What kind of attribute each property is, by name."""
 
@@ -73,15 +60,15 @@ KINDS: dict[str, type[Attribute]] = {
 @lru_cache(maxsize=4096)
 def type_error(type: Attribute, laid: bool = False) -> str | None:
     """Why a type is not one of tile IR (of layout IR, where `laid`); None where it is."""
-    if isinstance(type, IntegerType):
-        if type.signedness.data != Signedness.SIGNLESS:
+    if isinstance(type, builtin.IntegerType):
+        if type.signedness.data != builtin.Signedness.SIGNLESS:
             return f"{type_text(type)} has a sign, which only the block of a descriptor may have"
         if type.width.data not in _WIDTHS:
             return f"integers have 1, 8, 16, 32 or 64 bits, not {type.width.data}"
         return None
-    if isinstance(type, IndexType) or (is_float(type) and not isinstance(type, TensorType)):
+    if isinstance(type, builtin.IndexType) or (is_float(type) and not isinstance(type, builtin.TensorType)):
         return None
-    if isinstance(type, TensorType):
+    if isinstance(type, builtin.TensorType):
         return _tile_error(type) or _encoding_error(type, laid)
     if isinstance(type, PtrType):
         return type_error(type.pointee, laid)
@@ -100,7 +87,7 @@ def _right_type(problem: str) -> str:
     return f"{TYPES}; in layout IR a tile has a layout too, tensor<16x32xf32, #blocked>"
 
 
-def _tile_error(type: TensorType[Attribute]) -> str | None:
+def _tile_error(type: builtin.TensorType[Attribute]) -> str | None:
     shape = tuple(d.data for d in type.shape.data)
     numel = 1
     for extent in shape:
@@ -111,14 +98,14 @@ def _tile_error(type: TensorType[Attribute]) -> str | None:
     if numel > MAX_NUMEL:
         return f"{type_text(type)}: a tile has at most {MAX_NUMEL} elements, not {numel}"
     element = type.element_type
-    if isinstance(element, TensorType | TensorDescType):
+    if isinstance(element, builtin.TensorType | TensorDescType):
         return f"{type_text(type)}: the elements of a tile are scalars"
-    if isinstance(element, IntegerType):
+    if isinstance(element, builtin.IntegerType):
         return None if element.width.data in _WIDTHS else type_error(element)
     return type_error(element)
 
 
-def _encoding_error(type: TensorType[Attribute], laid: bool) -> str | None:
+def _encoding_error(type: builtin.TensorType[Attribute], laid: bool) -> str | None:
     if laid and not isinstance(type.encoding, Encoding):
         return f"{type_text(type)}: a tile has a layout here"
     if not laid and type.encoding.name != "none":
@@ -138,12 +125,12 @@ class _Form:
 
     def __init__(self, cls: type[Operation]):
         definition = cls.get_irdl_definition()  # type: ignore[attr-defined]
-        self.operands = [(name, isinstance(d, VarOperandDef)) for name, d in definition.operands]
-        self.results = [(name, isinstance(d, VarResultDef)) for name, d in definition.results]
-        self.optional = any(isinstance(d, OptOperandDef | OptResultDef) for _, d in definition.operands)
-        self.sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
-        self.equal = any(isinstance(o, SameVariadicOperandSize) for o in definition.options)
-        many = any(isinstance(d, VarRegionDef) for _, d in definition.regions)
+        self.operands = [(name, isinstance(d, irdl.VarOperandDef)) for name, d in definition.operands]
+        self.results = [(name, isinstance(d, irdl.VarResultDef)) for name, d in definition.results]
+        self.optional = any(isinstance(d, irdl.OptOperandDef | irdl.OptResultDef) for _, d in definition.operands)
+        self.sized = any(isinstance(o, irdl.AttrSizedOperandSegments) for o in definition.options)
+        self.equal = any(isinstance(o, irdl.SameVariadicOperandSize) for o in definition.options)
+        many = any(isinstance(d, irdl.VarRegionDef) for _, d in definition.regions)
         self.regions = None if many else len(definition.regions)
         self.successors = len(definition.successors)
         registered = OPERATIONS.get(cls.name)
@@ -185,7 +172,7 @@ def _structure(op: Operation) -> _Form:
         fail(op, "is not an operation of tile IR")
     if form.sized:
         sizes = op.properties.get("operandSegmentSizes")
-        values = list(sizes.get_values()) if isinstance(sizes, DenseArrayBase) else []
+        values = list(sizes.get_values()) if isinstance(sizes, builtin.DenseArrayBase) else []
         if len(values) != len(form.operands) or sum(values) != len(op.operands) or min(values, default=0) < 0:
             fail(
                 op,
@@ -214,11 +201,11 @@ def _structure(op: Operation) -> _Form:
 
 
 _KIND_WORDS: dict[type[Attribute], str] = {
-    IntegerAttr: "an integer",
-    DenseArrayBase: "an array of integers",
-    StringAttr: "a string",
-    SymbolRefAttr: "the name of a function",
-    FunctionType: "the type of a function",
+    builtin.IntegerAttr: "an integer",
+    builtin.DenseArrayBase: "an array of integers",
+    builtin.StringAttr: "a string",
+    builtin.SymbolRefAttr: "the name of a function",
+    builtin.FunctionType: "the type of a function",
 }
 
 

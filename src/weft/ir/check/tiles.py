@@ -7,27 +7,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation
 
-from .. import tt
+from .. import tt, types
 from ..attrs import int_value, ints_of
 from ..debugging import CheckOp
-from ..types import (
-    bit_width,
-    element_of,
-    f16,
-    f32,
-    f64,
-    i1,
-    i8,
-    i32,
-    i64,
-    is_float,
-    is_int,
-    is_tensor,
-    like,
-    numel_of,
-    shape_of,
-    tensor_of,
-)
 from .rules import dims, fail, need_int, need_same, need_same_shape, need_tile, need_truth, rule, show
 
 
@@ -35,7 +17,7 @@ from .rules import dims, fail, need_int, need_same, need_same_shape, need_tile, 
 def _make_range(op: Operation) -> None:
     start, end = int_value(op.properties["start"]), int_value(op.properties["end"])
     shape = need_tile(op, op.results[0])
-    if element_of(op.results[0].type) != i32 or len(shape) != 1:
+    if types.element_of(op.results[0].type) != types.i32 or len(shape) != 1:
         fail(op, f"yields a one-dimensional tile of i32, not {show(op.results[0])}")
     if end - start != shape[0]:
         fail(
@@ -49,20 +31,20 @@ def _make_range(op: Operation) -> None:
 def _program(op: Operation) -> None:
     if int_value(op.properties["axis"]) not in (0, 1, 2):
         fail(op, f"the grid has the axes 0, 1 and 2, not {int_value(op.properties['axis'])}")
-    if op.results[0].type != i32:
+    if op.results[0].type != types.i32:
         fail(op, f"yields i32, not {show(op.results[0])}")
 
 
 def _elements(op: Operation) -> None:
     x, y = op.operands[0], op.results[0]
-    if element_of(x.type) != element_of(y.type):
+    if types.element_of(x.type) != types.element_of(y.type):
         fail(op, f"the elements of {show(x)} and {show(y)} differ in type")
 
 
 @rule(tt.SplatOp)
 def _splat(op: Operation) -> None:
     need_tile(op, op.results[0])
-    if is_tensor(op.operands[0].type):
+    if types.is_tensor(op.operands[0].type):
         fail(op, f"expected a scalar, got {show(op.operands[0])}", "tt.broadcast repeats a tile")
     _elements(op)
 
@@ -70,10 +52,10 @@ def _splat(op: Operation) -> None:
 @rule(tt.UnsplatOp)
 def _unsplat(op: Operation) -> None:
     need_tile(op, op.operands[0])
-    if numel_of(op.operands[0].type) != 1:
+    if types.numel_of(op.operands[0].type) != 1:
         fail(op, f"expected a tile of one element, got {show(op.operands[0])}")
-    if op.results[0].type != element_of(op.operands[0].type):
-        fail(op, f"yields {show(element_of(op.operands[0].type))}, not {show(op.results[0])}")
+    if op.results[0].type != types.element_of(op.operands[0].type):
+        fail(op, f"yields {show(types.element_of(op.operands[0].type))}, not {show(op.results[0])}")
 
 
 @rule(tt.ExpandDimsOp)
@@ -88,7 +70,7 @@ def _expand_dims(op: Operation) -> None:
         )
     shape.insert(axis, 1)
     need_tile(op, op.results[0])
-    if shape_of(op.results[0].type) != tuple(shape):
+    if types.shape_of(op.results[0].type) != tuple(shape):
         fail(
             op,
             f"{show(op.operands[0])} with a dimension at {axis} has the shape {dims(shape)}, not {show(op.results[0])}",
@@ -109,8 +91,8 @@ def _reshape(op: Operation) -> None:
     need_tile(op, op.operands[0])
     need_tile(op, op.results[0])
     _elements(op)
-    if numel_of(op.operands[0].type) != numel_of(op.results[0].type):
-        numbers = f"{numel_of(op.operands[0].type)} and {numel_of(op.results[0].type)}"
+    if types.numel_of(op.operands[0].type) != types.numel_of(op.results[0].type):
+        numbers = f"{types.numel_of(op.operands[0].type)} and {types.numel_of(op.results[0].type)}"
         fail(
             op,
             f"{show(op.operands[0])} and {show(op.results[0])} differ in the number of elements",
@@ -130,7 +112,7 @@ def _trans(op: Operation) -> None:
         )
     _elements(op)
     wanted = tuple(shape[i] for i in order)
-    if shape_of(op.results[0].type) != wanted:
+    if types.shape_of(op.results[0].type) != wanted:
         fail(op, f"{dims(shape)} in the order {dims(order)} is {dims(wanted)}, not {show(op.results[0])}")
 
 
@@ -147,7 +129,7 @@ def _cat(op: Operation) -> None:
 
 def _is_tile(type: Attribute, shape: Sequence[int], element: Attribute) -> bool:
     """A tile of this shape and element type, in whatever layout."""
-    return is_tensor(type) and shape_of(type) == tuple(shape) and element_of(type) == element
+    return types.is_tensor(type) and types.shape_of(type) == tuple(shape) and types.element_of(type) == element
 
 
 @rule(tt.JoinOp)
@@ -155,7 +137,7 @@ def _join(op: Operation) -> None:
     x, y = op.operands
     need_same(op, "operands", x, y)
     shape = need_tile(op, x)
-    if not _is_tile(op.results[0].type, (*shape, 2), element_of(x.type)):
+    if not _is_tile(op.results[0].type, (*shape, 2), types.element_of(x.type)):
         fail(op, f"two {show(x)} side by side have the shape {dims((*shape, 2))}, not {show(op.results[0])}")
 
 
@@ -164,9 +146,9 @@ def _split(op: Operation) -> None:
     shape = need_tile(op, op.operands[0])
     if not shape or shape[-1] != 2:
         fail(op, f"the last dimension must be 2, got {show(op.operands[0])}")
-    half = tensor_of(shape[:-1], element_of(op.operands[0].type))
+    half = types.tensor_of(shape[:-1], types.element_of(op.operands[0].type))
     for result in op.results:
-        if not _is_tile(result.type, shape[:-1], element_of(op.operands[0].type)):
+        if not _is_tile(result.type, shape[:-1], types.element_of(op.operands[0].type)):
             fail(op, f"the halves of {show(op.operands[0])} are {show(half)}, not {show(result)}")
 
 
@@ -188,12 +170,12 @@ def _dot(op: Operation) -> None:
     a, b, c = op.operands
     need_same(op, "accumulator and result", c, op.results[0])
     _product_shape(op, need_tile(op, a), need_tile(op, b), need_tile(op, c))
-    x, y, z = element_of(a.type), element_of(b.type), element_of(c.type)
-    if is_int(x) and is_int(y):
-        good = x == y == i8 and z == i32
-    elif is_float(x) and is_float(y):
-        small = bit_width(x) == 8 and bit_width(y) == 8
-        good = (small or x == y) and (z == f64 if x == f64 else z in (f32, f16, x))
+    x, y, z = types.element_of(a.type), types.element_of(b.type), types.element_of(c.type)
+    if types.is_int(x) and types.is_int(y):
+        good = x == y == types.i8 and z == types.i32
+    elif types.is_float(x) and types.is_float(y):
+        small = types.bit_width(x) == 8 and types.bit_width(y) == 8
+        good = (small or x == y) and (z == types.f64 if x == types.f64 else z in (types.f32, types.f16, x))
     else:
         good = False
     if not good:
@@ -214,7 +196,7 @@ def _dot_scaled(op: tt.DotScaledOp) -> None:
         if len(shape) not in (2, 3):
             fail(op, f"expected tiles of 2 or 3 dimensions, got {show(value)}")
         if kind == tt.ScaleDotElemType.E2M1:
-            if element_of(value.type) != i8:
+            if types.element_of(value.type) != types.i8:
                 fail(op, f"e2m1 is packed in pairs in i8, got {show(value)}")
             packed = op.properties.get(pack)
             along_k = packed is None or bool(int_value(packed))
@@ -222,7 +204,7 @@ def _dot_scaled(op: tt.DotScaledOp) -> None:
             shape[inner if along_k else outer] *= 2
         shapes.append(shape)
     _product_shape(op, shapes[0], shapes[1], need_tile(op, op.c))
-    if element_of(op.c.type) != f32:
+    if types.element_of(op.c.type) != types.f32:
         fail(op, f"the accumulator of a scaled product is f32, got {show(op.c)}")
     for scale, shape, outer in ((op.a_scale, shapes[0], -2), (op.b_scale, shapes[1], -1)):
         if scale is not None:
@@ -230,9 +212,9 @@ def _dot_scaled(op: tt.DotScaledOp) -> None:
 
 
 def _scale(op: Operation, type: Attribute, batch: Sequence[int], rows: int, k: int) -> None:
-    shape = shape_of(type)
+    shape = types.shape_of(type)
     blocks = shape[-1] if shape else 0
-    if bit_width(type) != 8:
+    if types.bit_width(type) != 8:
         fail(op, f"a scale is i8 or an fp8, got {show(type)}")
     if tuple(shape[:-1]) != (*batch, rows) or blocks == 0 or k % blocks or k // blocks not in (16, 32):
         fail(
@@ -248,10 +230,10 @@ def _combine(op: Operation, repeat: int, results: Sequence[Attribute], end: type
     blocks = list(op.regions[0].blocks)
     if len(blocks) != 1:
         fail(op, f"the function has {len(blocks)} blocks, it must have one")
-    elements = [element_of(v.type) for v in op.operands]
+    elements = [types.element_of(v.type) for v in op.operands]
     if [a.type for a in blocks[0].args] != elements * repeat:
-        types = ", ".join(show(a) for a in blocks[0].args)
-        fail(op, f"the function takes {', '.join(show(t) for t in elements * repeat)}, not {types or 'nothing'}")
+        taken = ", ".join(show(a) for a in blocks[0].args)
+        fail(op, f"the function takes {', '.join(show(t) for t in elements * repeat)}, not {taken or 'nothing'}")
     last = blocks[0].last_op
     if not isinstance(last, end) or [v.type for v in last.operands] != list(results):
         fail(op, f"the function must end in {end.name} of {', '.join(show(t) for t in results)}")
@@ -264,7 +246,7 @@ def _sources(op: Operation) -> int:
         need_tile(op, value)
     need_same_shape(op, *op.operands)
     axis = int_value(op.properties["axis"])
-    rank = len(shape_of(op.operands[0].type))
+    rank = len(types.shape_of(op.operands[0].type))
     if not 0 <= axis < rank:
         last = f"from 0 to {rank - 1}" if rank > 1 else "0"
         fail(op, f"axis {axis} is not one of the {rank} dimensions of {show(op.operands[0])}", f"it is {last} here")
@@ -277,13 +259,13 @@ def _sources(op: Operation) -> int:
 def _reduce(op: Operation) -> None:
     axis = _sources(op)
     for value, result in zip(op.operands, op.results, strict=True):
-        shape = list(shape_of(value.type))
+        shape = list(types.shape_of(value.type))
         del shape[axis]
-        element = element_of(value.type)
-        wanted = tensor_of(shape, element) if shape else element
+        element = types.element_of(value.type)
+        wanted = types.tensor_of(shape, element) if shape else element
         if not (_is_tile(result.type, shape, element) if shape else result.type == element):
             fail(op, f"{show(value)} along axis {axis} comes to {show(wanted)}, not {show(result)}")
-    _combine(op, 2, [element_of(v.type) for v in op.operands], tt.ReduceReturnOp)
+    _combine(op, 2, [types.element_of(v.type) for v in op.operands], tt.ReduceReturnOp)
 
 
 @rule(tt.ScanOp)
@@ -291,7 +273,7 @@ def _scan(op: Operation) -> None:
     _sources(op)
     for value, result in zip(op.operands, op.results, strict=True):
         need_same(op, "a source and its result", value, result)
-    _combine(op, 2, [element_of(v.type) for v in op.operands], tt.ScanReturnOp)
+    _combine(op, 2, [types.element_of(v.type) for v in op.operands], tt.ScanReturnOp)
 
 
 @rule(tt.MapElementwiseOp)
@@ -305,14 +287,14 @@ def _map(op: Operation) -> None:
         need_tile(op, value)
     need_same_shape(op, *op.operands, *op.results)
     first = op.regions[0].blocks.first
-    taken = [element_of(v.type) for v in op.operands for _ in range(pack)]
+    taken = [types.element_of(v.type) for v in op.operands for _ in range(pack)]
     if first is None or [a.type for a in first.args] != taken:
         fail(op, f"the function takes {', '.join(show(t) for t in taken)}")
-    types = [element_of(v.type) for v in op.results for _ in range(pack)]
+    wanted = [types.element_of(v.type) for v in op.results for _ in range(pack)]
     for block in op.regions[0].blocks:
         last = block.last_op
-        if isinstance(last, tt.MapElementwiseReturnOp) and [v.type for v in last.operands] != types:
-            fail(op, f"the function returns {', '.join(show(t) for t in types)}")
+        if isinstance(last, tt.MapElementwiseReturnOp) and [v.type for v in last.operands] != wanted:
+            fail(op, f"the function returns {', '.join(show(t) for t in wanted)}")
 
 
 @rule(tt.ExternElementwiseOp)
@@ -351,8 +333,8 @@ def _gather(op: tt.GatherOp) -> None:
     for i, (a, b) in enumerate(zip(indices, source, strict=True)):
         if i != axis and a > b:
             fail(op, f"the indices {dims(indices)} reach outside of {dims(source)} in dimension {i}")
-    if op.result.type != like(op.indices.type, element_of(op.src.type)):
-        fail(op, f"yields {show(like(op.indices.type, element_of(op.src.type)))}, not {show(op.result)}")
+    if op.result.type != types.like(op.indices.type, types.element_of(op.src.type)):
+        fail(op, f"yields {show(types.like(op.indices.type, types.element_of(op.src.type)))}, not {show(op.result)}")
 
 
 @rule(tt.PrintOp)
@@ -364,7 +346,7 @@ def _print(op: Operation) -> None:
 
 @rule(tt.AssertOp)
 def _assert(op: Operation) -> None:
-    if element_of(op.operands[0].type) != i1 and not is_int(op.operands[0].type):
+    if types.element_of(op.operands[0].type) != types.i1 and not types.is_int(op.operands[0].type):
         fail(op, f"expected i1, got {show(op.operands[0])}")
 
 
@@ -375,5 +357,7 @@ def _check(op: Operation) -> None:
     if len(values) > 2:
         fail(op, f"at most two values can be told, got {len(values)}")
     for value in values:
-        if shape_of(value.type) != shape_of(condition.type) or element_of(value.type) != i64:  # layouts may differ
-            fail(op, f"the values are of type {show(like(condition.type, i64))}, got {show(value)}")
+        if (
+            types.shape_of(value.type) != types.shape_of(condition.type) or types.element_of(value.type) != types.i64
+        ):  # layouts may differ
+            fail(op, f"the values are of type {show(types.like(condition.type, types.i64))}, got {show(value)}")

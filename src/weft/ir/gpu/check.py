@@ -14,21 +14,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from weft import layouts
 from weft.base import LayoutError
-from weft.layouts import (
-    AutoLayout,
-    CoalescedLayout,
-    DotOperandLayout,
-    LinearLayout,
-    broadcast_source,
-    expand_dims_source,
-    join_result,
-    join_source,
-    reduce_result,
-    reshape_result,
-    split_result,
-    trans_result,
-)
 
 from .. import tt
 from ..attrs import int_value, ints_of
@@ -43,7 +30,7 @@ from .encoding import LayoutAttr, encoding_of, linear_encoding
 # -- comparing -----------------------------------------------------------------------------------------------------
 
 
-def agree(a: LinearLayout, b: LinearLayout) -> bool:
+def agree(a: layouts.LinearLayout, b: layouts.LinearLayout) -> bool:
     """Are the elements in the same places, apart from registers that hold copies?"""
     return a == b or a.remove_zero_bases("register") == b.remove_zero_bases("register")
 
@@ -68,7 +55,7 @@ def _differ(op: Operation, subject: str, value: SSAValue, wanted: str) -> NoRetu
     fail(op, f"{subject}\n    found     {show(value)}\n    expected  {wanted}", f"convert it: {convert}")
 
 
-def _wanted(value: SSAValue, layout: LinearLayout) -> str:
+def _wanted(value: SSAValue, layout: layouts.LinearLayout) -> str:
     """The type of a value in another layout; the layout as its bases where it has no name."""
     dimensions = "x".join(map(str, shape_of(value.type)))
     try:
@@ -78,7 +65,7 @@ def _wanted(value: SSAValue, layout: LinearLayout) -> str:
     return f"tensor<{dimensions}x{show(element_of(value.type))}, {text}>"
 
 
-def _linear(value: SSAValue) -> LinearLayout | None:
+def _linear(value: SSAValue) -> layouts.LinearLayout | None:
     """The layout of a tile; None for a scalar, and for a layout that is to be inferred."""
     encoding = encoding_of(value.type)
     return None if encoding is None else encoding.linear
@@ -114,7 +101,7 @@ def _reduce(op: Operation) -> None:
     axis = int_value(op.properties["axis"])
     for value, result in zip(op.operands, op.results, strict=False):
         if is_tensor(result.type):
-            _follows(op, value, result, lambda layout: reduce_result(layout, axis))
+            _follows(op, value, result, lambda layout: layouts.reduce_result(layout, axis))
 
 
 @layout_rule(tt.GatherOp)
@@ -138,7 +125,7 @@ def _dot(op: tt.DotOp) -> None:
     accumulator = _linear(op.c)
     for index, value in enumerate((op.a, op.b)):
         encoding = encoding_of(value.type)
-        if encoding is None or accumulator is None or not isinstance(encoding.named, DotOperandLayout):
+        if encoding is None or accumulator is None or not isinstance(encoding.named, layouts.DotOperandLayout):
             continue
         named = encoding.named
         if named.operand_index != index:
@@ -159,7 +146,9 @@ def _dot(op: tt.DotOp) -> None:
 # -- shapes --------------------------------------------------------------------------------------------------------
 
 
-def _follows(op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]) -> None:
+def _follows(
+    op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[layouts.LinearLayout], layouts.LinearLayout]
+) -> None:
     """The result lies as the source makes it."""
     source_layout, result_layout = _linear(source), _linear(result)
     if source_layout is None or result_layout is None:
@@ -179,7 +168,7 @@ def _follows(op: Operation, source: SSAValue, result: SSAValue, infer: Callable[
 
 
 def _comes_from(
-    op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]
+    op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[layouts.LinearLayout], layouts.LinearLayout]
 ) -> None:
     """The source lies as the result wants it."""
     source_layout, result_layout = _linear(source), _linear(result)
@@ -196,38 +185,38 @@ def _comes_from(
 @layout_rule(tt.ExpandDimsOp)
 def _expand_dims(op: tt.ExpandDimsOp) -> None:
     axis = int_value(op.properties["axis"])
-    _comes_from(op, op.src, op.result, lambda layout: expand_dims_source(layout, axis))
+    _comes_from(op, op.src, op.result, lambda layout: layouts.expand_dims_source(layout, axis))
 
 
 @layout_rule(tt.BroadcastOp)
 def _broadcast(op: tt.BroadcastOp) -> None:
     shape = shape_of(op.src.type)
-    _comes_from(op, op.src, op.result, lambda layout: broadcast_source(layout, shape))
+    _comes_from(op, op.src, op.result, lambda layout: layouts.broadcast_source(layout, shape))
 
 
 @layout_rule(tt.TransOp)
 def _trans(op: tt.TransOp) -> None:
     order = ints_of(op.properties["order"])
-    _follows(op, op.src, op.result, lambda layout: trans_result(layout, order))
+    _follows(op, op.src, op.result, lambda layout: layouts.trans_result(layout, order))
 
 
 @layout_rule(tt.ReshapeOp)
 def _reshape(op: tt.ReshapeOp) -> None:
     if "allow_reorder" not in op.properties:  # otherwise any elements may be where they like
         shape = shape_of(op.result.type)
-        _follows(op, op.src, op.result, lambda layout: reshape_result(layout, shape))
+        _follows(op, op.src, op.result, lambda layout: layouts.reshape_result(layout, shape))
 
 
 @layout_rule(tt.JoinOp)
 def _join(op: tt.JoinOp) -> None:
     _one_layout(op, op.operands, "operands")
-    _comes_from(op, op.lhs, op.result, join_source)
+    _comes_from(op, op.lhs, op.result, layouts.join_source)
 
 
 @layout_rule(tt.SplitOp)
 def _split(op: Operation) -> None:
     for result in op.results:
-        _follows(op, op.operands[0], result, split_result)
+        _follows(op, op.operands[0], result, layouts.split_result)
 
 
 @rule(ttg.Fp4ToFpOp)
@@ -239,7 +228,12 @@ def _fp4_to_fp(op: ttg.Fp4ToFpOp) -> None:
     if list(shape_of(op.result.type)) != shape:
         fail(op, f"{show(op.src)} unpacked along axis {axis} has the shape {dims(shape)}, not {show(op.result)}")
     order = [*range(axis + 1), len(shape), *range(axis + 1, len(shape))]
-    _follows(op, op.src, op.result, lambda a: reshape_result(trans_result(join_result(a), order), shape))
+    _follows(
+        op,
+        op.src,
+        op.result,
+        lambda a: layouts.reshape_result(layouts.trans_result(layouts.join_result(a), order), shape),
+    )
 
 
 @rule(ttg.ConvertLayoutOp, ttg.SetAutoLayoutOp)
@@ -297,7 +291,7 @@ def _laid(op: Operation) -> None:
     for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)):
         encoding = encoding_of(value.type)
         if encoding is not None:
-            if isinstance(encoding.named, AutoLayout | CoalescedLayout):
+            if isinstance(encoding.named, layouts.AutoLayout | layouts.CoalescedLayout):
                 fail(
                     op,
                     f"the layout of {show(value)} is not known yet",

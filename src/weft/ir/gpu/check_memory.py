@@ -12,18 +12,9 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import LayoutError
 from weft.layouts import LinearLayout, reshape_result, trans_result
 
-from .. import tt
+from .. import tt, types
 from ..attrs import int_value, ints_of
 from ..check.rules import dims, fail, need_same, need_same_shape, need_tile, rule, show
-from ..types import (
-    element_of,
-    i1,
-    i8,
-    is_tensor,
-    like,
-    ptr_of,
-    shape_of,
-)
 from . import ttg
 from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType, allocated_bytes
 
@@ -39,7 +30,7 @@ def need_memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDes
 
 def need_held(op: Operation, memory: MemDescType, tile: SSAValue) -> None:
     """The tile is what the memory holds."""
-    if need_tile(op, tile) != memory.shape or element_of(tile.type) != memory.element_type:
+    if need_tile(op, tile) != memory.shape or types.element_of(tile.type) != memory.element_type:
         fail(op, f"memory and tile differ in shape or elements\n    memory  {memory.text()}\n    tile    {show(tile)}")
 
 
@@ -92,7 +83,7 @@ def _picked_atomic(op: ttg.LocalAtomicScatterRMWOp) -> None:
     _check_picked(op, True, op.values)
     if op.result.type != op.values.type:
         fail(op, f"yields what was there for each value, {show(op.values)}, not {show(op.result)}")
-    if op.mask is not None and op.mask.type != like(op.values.type, i1):
+    if op.mask is not None and op.mask.type != types.like(op.values.type, types.i1):
         fail(op, f"a mask has a bit for each value, {show(op.values)}, got {show(op.mask)}")
 
 
@@ -102,7 +93,9 @@ def _check_picked(op: Any, writes: bool, tile: SSAValue) -> None:
     shape, axis = need_tile(op, op.indices), int_value(op.axis)
     if need_tile(op, tile) != shape or tile.type.encoding != op.indices.type.encoding:  # type: ignore[attr-defined]
         fail(op, f"an index for each element, in one layout: {show(op.indices)} and {show(tile)}")
-    if element_of(tile.type) != memory.element_type or not isinstance(element_of(op.indices.type), IntegerType):
+    if types.element_of(tile.type) != memory.element_type or not isinstance(
+        types.element_of(op.indices.type), IntegerType
+    ):
         fail(op, f"integers are indices of elements of {memory.text()}, got {show(op.indices)} and {show(tile)}")
     others = [i for i in range(len(memory.shape)) if i != axis]
     if not 0 <= axis < len(memory.shape) or len(shape) != len(memory.shape):
@@ -113,7 +106,7 @@ def _check_picked(op: Any, writes: bool, tile: SSAValue) -> None:
 
 @rule(ttg.GlobalScratchAllocOp)
 def _scratch(op: ttg.GlobalScratchAllocOp) -> None:
-    if op.result.type != ptr_of(i8):
+    if op.result.type != types.ptr_of(types.i8):
         fail(op, f"yields !tt.ptr<i8>, not {show(op.result)}")
 
 
@@ -215,15 +208,15 @@ def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
 @rule(ttg.AsyncCopyGlobalToLocalOp)
 def _async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> None:
     memory = need_memory(op, op.result, mutable=True)
-    element = element_of(op.src.type)
-    if not is_tensor(op.src.type) or not isinstance(element, tt.PtrType):
+    element = types.element_of(op.src.type)
+    if not types.is_tensor(op.src.type) or not isinstance(element, tt.PtrType):
         fail(op, f"expected a tile of pointers, got {show(op.src)}")
-    if shape_of(op.src.type) != memory.shape or element.pointee != memory.element_type:
+    if types.shape_of(op.src.type) != memory.shape or element.pointee != memory.element_type:
         fail(op, f"through {show(op.src)} nothing comes for {memory.text()}")
-    if op.mask is not None and element_of(op.mask.type) != i1:
+    if op.mask is not None and types.element_of(op.mask.type) != types.i1:
         fail(op, f"the mask is i1, got {show(op.mask)}")
-    if op.other is not None and op.other.type != like(op.src.type, element.pointee):
-        fail(op, f"`other` must be {show(like(op.src.type, element.pointee))}, got {show(op.other)}")
+    if op.other is not None and op.other.type != types.like(op.src.type, element.pointee):
+        fail(op, f"`other` must be {show(types.like(op.src.type, element.pointee))}, got {show(op.other)}")
     _tokens(op, op.token)
 
 
@@ -269,6 +262,6 @@ def _warp_end(op: Operation) -> None:
 @rule(ttg.PredicateStageOp)
 def _predicate(op: ttg.PredicateStageOp) -> None:
     need_same(op, "bounds", op.iv, op.ub, op.step)
-    if op.result.type != i1:
+    if op.result.type != types.i1:
         fail(op, f"yields i1, not {show(op.result)}")
     need_same_shape(op, op.iv, op.result)

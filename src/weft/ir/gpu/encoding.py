@@ -27,17 +27,8 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 
+from weft import layouts
 from weft.base import LayoutError
-from weft.layouts import (
-    AutoLayout,
-    CoalescedLayout,
-    DistributedLinearLayout,
-    Layout,
-    LinearLayout,
-    NVMMASharedLayout,
-    PaddedSharedLayout,
-    SharedLinearLayout,
-)
 
 from ..types import AliasOf, Encoding
 from .names import layout_text
@@ -61,14 +52,14 @@ class Placement:
 
     __slots__ = ("_tensors", "key", "linear", "named", "shape")
 
-    def __init__(self, named: Layout, linear: LinearLayout | None, shape: tuple[int, ...]):
+    def __init__(self, named: layouts.Layout, linear: layouts.LinearLayout | None, shape: tuple[int, ...]):
         self.named = named
         """What it is called in the text."""
         self.linear = linear
         """The map; None for a layout that is not resolved."""
         self.shape = shape
         """The shape of the tile."""
-        gaps = named.interval_padding_pairs if isinstance(named, PaddedSharedLayout) else ()
+        gaps = named.interval_padding_pairs if isinstance(named, layouts.PaddedSharedLayout) else ()
         self.key = (linear if linear is not None else named, gaps)
         self._tensors: dict[Attribute, TensorType[Attribute]] = {}
 
@@ -96,12 +87,12 @@ class LayoutAttr(Data[Placement], Encoding):
     name = "ttg.layout"
 
     @property
-    def linear(self) -> LinearLayout | None:
+    def linear(self) -> layouts.LinearLayout | None:
         """The map from places to coordinates; None for a layout that is not resolved."""
         return self.data.linear
 
     @property
-    def named(self) -> Layout:
+    def named(self) -> layouts.Layout:
         """What the layout is called in the text."""
         return self.data.named
 
@@ -122,7 +113,7 @@ class LayoutAttr(Data[Placement], Encoding):
 
 
 @irdl_attr_definition
-class NamedLayoutAttr(Data[Layout], Encoding):
+class NamedLayoutAttr(Data[layouts.Layout], Encoding):
     """A named layout before it meets a shape, as `#blocked = ...` defines it."""
 
     name = "ttg.named_layout"
@@ -134,7 +125,7 @@ class NamedLayoutAttr(Data[Layout], Encoding):
         raise ValueError("a layout without a shape has no tile")
 
     @classmethod
-    def parse_parameter(cls, parser: object) -> Layout:
+    def parse_parameter(cls, parser: object) -> layouts.Layout:
         """Not used: Weft reads its own text."""
         raise NotImplementedError
 
@@ -146,20 +137,20 @@ class NamedLayoutAttr(Data[Layout], Encoding):
 # -- making --------------------------------------------------------------------------------------------------------
 
 
-def _is_row(named: Layout, shape: tuple[int, ...]) -> bool:
+def _is_row(named: layouts.Layout, shape: tuple[int, ...]) -> bool:
     """Is this a row of a swizzled layout? A descriptor may be of rows, which copies gather; memory holds 8 or more."""
-    return isinstance(named, NVMMASharedLayout) and named.swizzle_byte_width > 0 and prod(shape[:-1]) == 1
+    return isinstance(named, layouts.NVMMASharedLayout) and named.swizzle_byte_width > 0 and prod(shape[:-1]) == 1
 
 
 @lru_cache(maxsize=4096)
-def encoding_for(named: Layout, shape: tuple[int, ...]) -> LayoutAttr:
+def encoding_for(named: layouts.Layout, shape: tuple[int, ...]) -> LayoutAttr:
     """A named layout for a tile of this shape. Raises LayoutError where the two do not fit."""
-    unresolved = isinstance(named, AutoLayout | CoalescedLayout) or _is_row(named, shape)
+    unresolved = isinstance(named, layouts.AutoLayout | layouts.CoalescedLayout) or _is_row(named, shape)
     linear = None if unresolved else named.to_linear(shape)
     return LayoutAttr(Placement(named, linear, shape))
 
 
-def linear_encoding(linear: LinearLayout) -> LayoutAttr:
+def linear_encoding(linear: layouts.LinearLayout) -> LayoutAttr:
     """A LinearLayout as an encoding; its outputs dim0, dim1, ... give the shape.
 
     In the text it is `#ttg.linear`, or `#ttg.shared_linear` for a layout of memory. Raises LayoutError for a layout
@@ -169,20 +160,22 @@ def linear_encoding(linear: LinearLayout) -> LayoutAttr:
 
 
 @lru_cache(maxsize=4096)
-def _linear_encoding(linear: LinearLayout, shape: tuple[int, ...]) -> LayoutAttr:
+def _linear_encoding(linear: layouts.LinearLayout, shape: tuple[int, ...]) -> LayoutAttr:
     bases = linear.bases
-    named: Layout
+    named: layouts.Layout
     if "offset" in bases:
-        named = SharedLinearLayout(bases["offset"], bases.get("block", ()))
+        named = layouts.SharedLinearLayout(bases["offset"], bases.get("block", ()))
     else:
         parts = [bases.get(dim, ()) for dim in ("register", "lane", "warp", "block")]
-        named = DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], shape)
+        named = layouts.DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], shape)
     return LayoutAttr(Placement(named, named.to_linear(shape), shape))
 
 
-def laid_tensor(shape: Sequence[int], element: Attribute, layout: Layout | LinearLayout) -> TensorType[Attribute]:
+def laid_tensor(
+    shape: Sequence[int], element: Attribute, layout: layouts.Layout | layouts.LinearLayout
+) -> TensorType[Attribute]:
     """The type of a tile in a layout, named or linear."""
-    if isinstance(layout, LinearLayout):
+    if isinstance(layout, layouts.LinearLayout):
         if tuple(layout.out_dims.values()) != tuple(shape):
             raise LayoutError(
                 f"a layout of a tile of shape {list(layout.out_dims.values())} for one of shape {list(shape)}"
@@ -192,9 +185,9 @@ def laid_tensor(shape: Sequence[int], element: Attribute, layout: Layout | Linea
 
 
 @lru_cache(maxsize=4096)
-def told_layout(layout: Layout | LinearLayout) -> str:
+def told_layout(layout: layouts.Layout | layouts.LinearLayout) -> str:
     """A layout as remarks tell it: as the text of layout IR has it, or by its bases where that has no form for it."""
-    if not isinstance(layout, LinearLayout):
+    if not isinstance(layout, layouts.LinearLayout):
         return layout_text(layout)
     try:
         return linear_encoding(layout).text()
@@ -211,7 +204,7 @@ def encoding_of(type: Attribute) -> LayoutAttr | None:
     return encoding if isinstance(encoding, LayoutAttr) else None
 
 
-def layout_of(type: Attribute) -> LinearLayout:
+def layout_of(type: Attribute) -> layouts.LinearLayout:
     """The layout of a tile's type. Raises ValueError where it has none."""
     encoding = encoding_of(type)
     if encoding is None or encoding.linear is None:
@@ -219,7 +212,7 @@ def layout_of(type: Attribute) -> LinearLayout:
     return encoding.linear
 
 
-def name_of(type: Attribute) -> Layout | None:
+def name_of(type: Attribute) -> layouts.Layout | None:
     """What the layout of a tile's type is called in the text; for messages and for printing only."""
     encoding = encoding_of(type)
     return None if encoding is None else encoding.named

@@ -13,24 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from weft.layouts import (
-    AMDMFMALayout,
-    AMDWMMALayout,
-    AutoLayout,
-    BlockedLayout,
-    CoalescedLayout,
-    DistributedLinearLayout,
-    DotOperandLayout,
-    Layout,
-    NVMMADistributedLayout,
-    NVMMASharedLayout,
-    PaddedSharedLayout,
-    SharedLinearLayout,
-    SliceLayout,
-    SwizzledSharedLayout,
-    TensorMemoryLayout,
-    TensorMemoryScalesLayout,
-)
+from weft import layouts
 
 from ..types import AliasOf
 
@@ -51,8 +34,6 @@ EXAMPLES: Mapping[str, str] = {
 """A right one of each, for hints."""
 
 Fields = Mapping[str, Any]
-
-
 
 
 @dataclass(frozen=True)
@@ -76,19 +57,19 @@ _CGA = _Field("CGALayout", "cga_layout", ((),))
 _WARPS, _VERSION = _Field("warpsPerCTA", "warps_per_cta"), _Field("version", "version")
 _ORDER, _TILES = _Field("order", "order"), _Field("tilesPerWarp", "tiles_per_warp", (None, ()))
 
-_REGULAR: dict[type[Layout], tuple[str, str, tuple[_Field, ...]]] = {
-    BlockedLayout: (
+_REGULAR: dict[type[layouts.Layout], tuple[str, str, tuple[_Field, ...]]] = {
+    layouts.BlockedLayout: (
         "#ttg.blocked", "blocked",
         (
             _Field("sizePerThread", "size_per_thread"), _Field("threadsPerWarp", "threads_per_warp"), _WARPS, _ORDER,
             _CGA,
         ),
     ),
-    SwizzledSharedLayout: (
+    layouts.SwizzledSharedLayout: (
         "#ttg.swizzled_shared", "shared",
         (_Field("vec", "vec"), _Field("perPhase", "per_phase"), _Field("maxPhase", "max_phase"), _ORDER, _CGA),
     ),
-    NVMMASharedLayout: (
+    layouts.NVMMASharedLayout: (
         "#ttg.nvmma_shared", "shared",
         (
             _Field("swizzlingByteWidth", "swizzle_byte_width"), _Field("transposed", "transposed"),
@@ -96,14 +77,14 @@ _REGULAR: dict[type[Layout], tuple[str, str, tuple[_Field, ...]]] = {
             _Field("rank", "rank", (2,)), _CGA,
         ),
     ),
-    AMDMFMALayout: (
+    layouts.AMDMFMALayout: (
         "#ttg.amd_mfma", "mma",
         (
             _VERSION, _WARPS, _Field("instrShape", "instr_shape"), _Field("isTransposed", "transposed"), _CGA, _TILES,
             _Field("elementBitWidth", "element_bitwidth", (None, 32)),
         ),
     ),
-    AMDWMMALayout: (
+    layouts.AMDWMMALayout: (
         "#ttg.amd_wmma", "mma",
         (
             _VERSION, _Field("isTranspose", "transposed"), _WARPS, _CGA, _TILES,
@@ -132,12 +113,12 @@ def _body(name: str, fields: Fields, cga: Sequence[Sequence[int]] = ()) -> str:
     return f"{name}<{{{', '.join(shown)}}}>"
 
 
-def _linear(a: DistributedLinearLayout) -> str:
+def _linear(a: layouts.DistributedLinearLayout) -> str:
     fields = {"register": a.reg_bases, "lane": a.lane_bases, "warp": a.warp_bases, "block": a.block_bases}
     return _body("#ttg.linear", fields)
 
 
-def _mma(a: NVMMADistributedLayout) -> str:
+def _mma(a: layouts.NVMMADistributedLayout) -> str:
     fields = {
         "versionMajor": a.version[0],
         "versionMinor": a.version[1],
@@ -148,17 +129,17 @@ def _mma(a: NVMMADistributedLayout) -> str:
     return f"{shown.removesuffix('}>')}, instrShape = {_value(a.instr_shape)}}}>"
 
 
-def _shared_linear(a: SharedLinearLayout) -> str:
+def _shared_linear(a: layouts.SharedLinearLayout) -> str:
     fields = {"offset": a.offset_bases, **({"block": a.block_bases} if a.block_bases else {})}
     return f"{_body('#ttg.shared_linear', fields).removesuffix('>')}, alignment = {a.alignment}>"
 
 
-def _padded(a: PaddedSharedLayout) -> str:
+def _padded(a: layouts.PaddedSharedLayout) -> str:
     pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in a.interval_padding_pairs)
     fields: dict[str, Any] = {"offset": a.offset_bases, "block": a.block_bases}
     if not a.block_bases:
         for order in _orders(len(a.shape)):
-            if PaddedSharedLayout.with_identity_for(a.interval_padding_pairs, a.shape, order) == a:
+            if layouts.PaddedSharedLayout.with_identity_for(a.interval_padding_pairs, a.shape, order) == a:
                 fields = {"order": order, "shape": a.shape}
                 break
     return f"#ttg.padded_shared<[{pairs}] {_body('', fields).removeprefix('<')}"
@@ -171,7 +152,7 @@ def _orders(rank: int) -> list[tuple[int, ...]]:
     return [(*rest[:i], rank - 1, *rest[i:]) for i in range(rank) for rest in _orders(rank - 1)]
 
 
-def _tensor_memory(a: TensorMemoryLayout) -> str:
+def _tensor_memory(a: layouts.TensorMemoryLayout) -> str:
     split = a.cta_split_num or (1, 1)
     shown = f"blockM = {a.block[0]}, blockN = {a.block[1]}, colStride = {a.col_stride}"
     for key, count in zip(("CTASplitM", "CTASplitN"), split, strict=True):
@@ -182,32 +163,32 @@ def _tensor_memory(a: TensorMemoryLayout) -> str:
     return f"#ttng.tensor_memory_encoding<{shown}>"
 
 
-def _tensor_memory_scales(a: TensorMemoryScalesLayout) -> str:
+def _tensor_memory_scales(a: layouts.TensorMemoryScalesLayout) -> str:
     split = a.cta_split_num or (1, 1)
     pairs = zip(("CTASplitM", "CTASplitN"), split, strict=True)
     return f"#ttng.tensor_memory_scales_encoding<{', '.join(f'{k} = {n}' for k, n in pairs if n != 1)}>"
 
 
-_WRITE: dict[type[Layout], tuple[str, Callable[[Any], str]]] = {
-    DistributedLinearLayout: ("linear", _linear),
-    NVMMADistributedLayout: ("mma", _mma),
-    SharedLinearLayout: ("shared", _shared_linear),
-    PaddedSharedLayout: ("shared", _padded),
-    TensorMemoryLayout: ("tmem", _tensor_memory),
-    TensorMemoryScalesLayout: ("tmem_scales", _tensor_memory_scales),
+_WRITE: dict[type[layouts.Layout], tuple[str, Callable[[Any], str]]] = {
+    layouts.DistributedLinearLayout: ("linear", _linear),
+    layouts.NVMMADistributedLayout: ("mma", _mma),
+    layouts.SharedLinearLayout: ("shared", _shared_linear),
+    layouts.PaddedSharedLayout: ("shared", _padded),
+    layouts.TensorMemoryLayout: ("tmem", _tensor_memory),
+    layouts.TensorMemoryScalesLayout: ("tmem_scales", _tensor_memory_scales),
 }
 
 
-def layout_text(named: Layout, alias: AliasOf | None = None) -> str:
+def layout_text(named: layouts.Layout, alias: AliasOf | None = None) -> str:
     """A named layout as Triton writes it; with `alias`, what has a short name by that."""
-    if isinstance(named, SliceLayout):
+    if isinstance(named, layouts.SliceLayout):
         return f"#ttg.slice<{{dim = {named.dim}, parent = {layout_text(named.parent, alias)}}}>"
-    if isinstance(named, DotOperandLayout):
+    if isinstance(named, layouts.DotOperandLayout):
         width = f", kWidth = {named.k_width}" if named.k_width else ""
         return f"#ttg.dot_op<{{opIdx = {named.operand_index}, parent = {layout_text(named.parent, alias)}{width}}}>"
-    if isinstance(named, AutoLayout):
+    if isinstance(named, layouts.AutoLayout):
         return "#gluon.auto_encoding"
-    if isinstance(named, CoalescedLayout):
+    if isinstance(named, layouts.CoalescedLayout):
         return "#gluon.coalesced_encoding"
     if type(named) in _REGULAR:
         name, stem, parameters = _REGULAR[type(named)]
@@ -228,22 +209,22 @@ def _sizes(bases: Sequence[Sequence[Sequence[int]]]) -> list[int]:
     return [1 << max(basis[d].bit_length() for basis in vectors) for d in range(len(vectors[0]))] if vectors else []
 
 
-def _linear_from(f: Fields) -> Layout:
+def _linear_from(f: Fields) -> layouts.Layout:
     parts = [f.get(key, []) for key in ("register", "lane", "warp", "block")]
-    return DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], _sizes(parts))
+    return layouts.DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], _sizes(parts))
 
 
-def _regular_from(cls: Callable[..., Layout], parameters: Sequence[_Field], f: Fields) -> Layout:
+def _regular_from(cls: Callable[..., layouts.Layout], parameters: Sequence[_Field], f: Fields) -> layouts.Layout:
     values = {field.parameter: field.of(f) for field in parameters}
     return cls(**{name: bool(value) if name == "transposed" else value for name, value in values.items()})
 
 
-def padded_from(pairs: Sequence[Sequence[int]], f: Fields) -> Layout:
+def padded_from(pairs: Sequence[Sequence[int]], f: Fields) -> layouts.Layout:
     """A padded layout: its pairs stand before the braces."""
     if "order" in f:
-        return PaddedSharedLayout.with_identity_for(pairs, f["shape"], f["order"])
+        return layouts.PaddedSharedLayout.with_identity_for(pairs, f["shape"], f["order"])
     offset, block = f["offset"], f.get("block", [])
-    return PaddedSharedLayout(pairs, offset, block, _sizes([offset, block]))
+    return layouts.PaddedSharedLayout(pairs, offset, block, _sizes([offset, block]))
 
 
 def _split(f: Fields) -> tuple[int, int] | None:
@@ -251,20 +232,20 @@ def _split(f: Fields) -> tuple[int, int] | None:
     return None if split == (1, 1) else split
 
 
-FIELDS: dict[str, Callable[[Fields], Layout]] = {
+FIELDS: dict[str, Callable[[Fields], layouts.Layout]] = {
     **{name: partial(_regular_from, cls, parameters) for cls, (name, _, parameters) in _REGULAR.items()},
-    "#ttg.slice": lambda f: SliceLayout(f["dim"], f["parent"]),
-    "#ttg.dot_op": lambda f: DotOperandLayout(f["opIdx"], f["parent"], f.get("kWidth", 0)),
-    "#ttg.nvidia_mma": lambda f: NVMMADistributedLayout(
+    "#ttg.slice": lambda f: layouts.SliceLayout(f["dim"], f["parent"]),
+    "#ttg.dot_op": lambda f: layouts.DotOperandLayout(f["opIdx"], f["parent"], f.get("kWidth", 0)),
+    "#ttg.nvidia_mma": lambda f: layouts.NVMMADistributedLayout(
         (f["versionMajor"], f["versionMinor"]), f["warpsPerCTA"], f["instrShape"], f.get("CGALayout", ())
     ),
     "#ttg.linear": _linear_from,
-    "#ttg.shared_linear": lambda f: SharedLinearLayout(f["offset"], f.get("block", ()), f.get("alignment", 16)),
-    "#ttng.tensor_memory_encoding": lambda f: TensorMemoryLayout(
+    "#ttg.shared_linear": lambda f: layouts.SharedLinearLayout(f["offset"], f.get("block", ()), f.get("alignment", 16)),
+    "#ttng.tensor_memory_encoding": lambda f: layouts.TensorMemoryLayout(
         (f["blockM"], f["blockN"]), f["colStride"], _split(f), bool(f.get("twoCTAs", False))
     ),
-    "#ttng.tensor_memory_scales_encoding": lambda f: TensorMemoryScalesLayout(_split(f)),
-    "#gluon.auto_encoding": lambda f: AutoLayout(),
-    "#gluon.coalesced_encoding": lambda f: CoalescedLayout(),
+    "#ttng.tensor_memory_scales_encoding": lambda f: layouts.TensorMemoryScalesLayout(_split(f)),
+    "#gluon.auto_encoding": lambda f: layouts.AutoLayout(),
+    "#gluon.coalesced_encoding": lambda f: layouts.CoalescedLayout(),
 }
 """The layout of each name, from the fields in its braces."""

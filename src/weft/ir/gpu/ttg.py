@@ -9,21 +9,7 @@ these classes. Operations on memory take effect in the order in which they stand
 the latest when what waits for them is over.
 """
 
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
+from xdsl import irdl
 from xdsl.traits import IsTerminator
 
 from ..check.control import Isolated
@@ -32,16 +18,16 @@ from ..effects import PureOp, ReadOp, ReadWriteOp, WriteOp
 # -- layouts -------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ConvertLayoutOp(PureOp):
     """The same tile in another layout:  %1 = ttg.convert_layout %0 : tensor<8xf32, #a> -> tensor<8xf32, #b>"""
 
     name = "ttg.convert_layout"
-    src = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class SetAutoLayoutOp(PureOp):
     """A layout for a tile whose layout was to be inferred:
 
@@ -49,11 +35,11 @@ class SetAutoLayoutOp(PureOp):
     """
 
     name = "gluon.set_auto_layout"
-    src = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class Fp4ToFpOp(PureOp):
     """Two e2m1 numbers of each byte, the lower half first, side by side along an axis:
 
@@ -61,15 +47,15 @@ class Fp4ToFpOp(PureOp):
     """
 
     name = "ttg.fp4_to_fp"
-    src = operand_def()
-    axis = prop_def()
-    result = result_def()
+    src = irdl.operand_def()
+    axis = irdl.prop_def()
+    result = irdl.result_def()
 
 
 # -- memory --------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalAllocOp(ReadWriteOp):
     """Shared memory for a tile, until the program ends or it is given back; `src` is what it holds first:
 
@@ -78,20 +64,20 @@ class LocalAllocOp(ReadWriteOp):
     """
 
     name = "ttg.local_alloc"
-    src = opt_operand_def()
-    alignment = opt_prop_def()
-    result = result_def()
+    src = irdl.opt_operand_def()
+    alignment = irdl.opt_prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalDeallocOp(ReadWriteOp):
     """Shared memory is not needed any more:  ttg.local_dealloc %m : !ttg.memdesc<8xf32, #shared, #smem, mutable>"""
 
     name = "ttg.local_dealloc"
-    src = operand_def()
+    src = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalLoadOp(ReadOp):
     """Shared memory read into a tile:
 
@@ -101,12 +87,12 @@ class LocalLoadOp(ReadOp):
     """
 
     name = "ttg.local_load"
-    src = operand_def()
-    token = opt_operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    token = irdl.opt_operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalStoreOp(WriteOp):
     """A tile written to shared memory:
 
@@ -114,11 +100,11 @@ class LocalStoreOp(WriteOp):
     """
 
     name = "ttg.local_store"
-    src = operand_def()
-    dst = operand_def()
+    src = irdl.operand_def()
+    dst = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalGatherOp(ReadOp):
     """Elements of shared memory that indices pick along an axis; the other coordinates are those of the index:
 
@@ -127,13 +113,13 @@ class LocalGatherOp(ReadOp):
     """
 
     name = "ttg.local_gather"
-    src = operand_def()
-    indices = operand_def()
-    axis = prop_def()
-    result = result_def()
+    src = irdl.operand_def()
+    indices = irdl.operand_def()
+    axis = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalScatterOp(WriteOp):
     """Elements put to where indices say along an axis; the other coordinates are those of the element:
 
@@ -144,13 +130,13 @@ class LocalScatterOp(WriteOp):
     """
 
     name = "ttg.local_scatter"
-    dst = operand_def()
-    indices = operand_def()
-    values = operand_def()
-    axis = prop_def()
+    dst = irdl.operand_def()
+    indices = irdl.operand_def()
+    values = irdl.operand_def()
+    axis = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalAtomicScatterRMWOp(ReadWriteOp):
     """Elements of memory that indices pick along an axis are changed, each step indivisible; yields what was there:
 
@@ -161,23 +147,23 @@ class LocalAtomicScatterRMWOp(ReadWriteOp):
     """
 
     name = "ttg.local_atomic_scatter_rmw"
-    dst = operand_def()
-    values = operand_def()
-    indices = operand_def()
-    mask = opt_operand_def()
-    result = result_def()
-    atomic_rmw_op = prop_def()
-    axis = prop_def()
+    dst = irdl.operand_def()
+    values = irdl.operand_def()
+    indices = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    result = irdl.result_def()
+    atomic_rmw_op = irdl.prop_def()
+    axis = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class LocalBarrierOp(ReadWriteOp):
     """All threads of the partition wait for each other, and see each other's shared memory:  ttg.local_barrier"""
 
     name = "ttg.local_barrier"
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class GlobalScratchAllocOp(ReadWriteOp):
     """Global memory that belongs to this program:
 
@@ -185,15 +171,15 @@ class GlobalScratchAllocOp(ReadWriteOp):
     """
 
     name = "ttg.global_scratch_alloc"
-    nbytes = prop_def()
-    alignment = prop_def()
-    result = result_def()
+    nbytes = irdl.prop_def()
+    alignment = irdl.prop_def()
+    result = irdl.result_def()
 
 
 # -- views of memory -----------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MemDescIndexOp(PureOp):
     """One of several buffers:
 
@@ -201,12 +187,12 @@ class MemDescIndexOp(PureOp):
     """
 
     name = "ttg.memdesc_index"
-    src = operand_def()
-    index = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    index = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MemDescSubsliceOp(PureOp):
     """A part of a buffer that begins at constant coordinates:
 
@@ -214,12 +200,12 @@ class MemDescSubsliceOp(PureOp):
     """
 
     name = "ttg.memdesc_subslice"
-    src = operand_def()
-    offsets = prop_def()
-    result = result_def()
+    src = irdl.operand_def()
+    offsets = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MemDescTransOp(PureOp):
     """The same memory with its dimensions in another order:
 
@@ -227,12 +213,12 @@ class MemDescTransOp(PureOp):
     """
 
     name = "ttg.memdesc_trans"
-    src = operand_def()
-    order = prop_def()
-    result = result_def()
+    src = irdl.operand_def()
+    order = irdl.prop_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MemDescReshapeOp(PureOp):
     """The same memory in another shape:
 
@@ -240,11 +226,11 @@ class MemDescReshapeOp(PureOp):
     """
 
     name = "ttg.memdesc_reshape"
-    src = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    result = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MemDescReinterpretOp(PureOp):
     """The same bytes as elements of another type, in another shape and layout:
 
@@ -252,14 +238,14 @@ class MemDescReinterpretOp(PureOp):
     """
 
     name = "ttg.memdesc_reinterpret"
-    src = operand_def()
-    result = result_def()
+    src = irdl.operand_def()
+    result = irdl.result_def()
 
 
 # -- asynchronous copies -------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncCopyGlobalToLocalOp(ReadWriteOp):
     """Begin to copy an element for each pointer to shared memory, as `tt.load` would load it:
 
@@ -269,41 +255,41 @@ class AsyncCopyGlobalToLocalOp(ReadWriteOp):
     """
 
     name = "ttg.async_copy_global_to_local"
-    src = operand_def()
-    result = operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
-    cache = opt_prop_def()
-    evict = opt_prop_def()
-    isVolatile = opt_prop_def()
-    contiguity = opt_prop_def()
-    token = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    src = irdl.operand_def()
+    result = irdl.operand_def()
+    mask = irdl.opt_operand_def()
+    other = irdl.opt_operand_def()
+    cache = irdl.opt_prop_def()
+    evict = irdl.opt_prop_def()
+    isVolatile = irdl.opt_prop_def()
+    contiguity = irdl.opt_prop_def()
+    token = irdl.result_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncCommitGroupOp(ReadWriteOp):
     """The copies since the last one are a group:  %t = ttg.async_commit_group tokens %a, %b"""
 
     name = "ttg.async_commit_group"
-    inputTokens = var_operand_def()
-    asyncToken = result_def()
+    inputTokens = irdl.var_operand_def()
+    asyncToken = irdl.result_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncWaitOp(ReadWriteOp):
     """Wait until at most `num` groups of copies are under way:  %t = ttg.async_wait %a, %b {num = 2 : i32}"""
 
     name = "ttg.async_wait"
-    asyncToken = var_operand_def()
-    num = prop_def()
-    retToken = result_def()
+    asyncToken = irdl.var_operand_def()
+    num = irdl.prop_def()
+    retToken = irdl.result_def()
 
 
 # -- warp groups ---------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class WarpSpecializeOp(ReadWriteOp):
     """Several programs side by side: the program's own warps go on in `default`, others run the partitions.
 
@@ -319,65 +305,65 @@ class WarpSpecializeOp(ReadWriteOp):
     """
 
     name = "ttg.warp_specialize"
-    explicitCaptures = var_operand_def()
-    partitionNumWarps = prop_def()
-    warpGroupStartIds = opt_prop_def()
-    requestedRegisters = opt_prop_def()
-    actualRegisters = opt_prop_def()
-    defaultPassthrough = var_result_def()
-    defaultRegion = region_def()
-    partitionOpHolder = region_def()
+    explicitCaptures = irdl.var_operand_def()
+    partitionNumWarps = irdl.prop_def()
+    warpGroupStartIds = irdl.opt_prop_def()
+    requestedRegisters = irdl.opt_prop_def()
+    actualRegisters = irdl.opt_prop_def()
+    defaultPassthrough = irdl.var_result_def()
+    defaultRegion = irdl.region_def()
+    partitionOpHolder = irdl.region_def()
 
 
-@irdl_op_definition
-class WarpSpecializePartitionsOp(IRDLOperation, Isolated):
+@irdl.irdl_op_definition
+class WarpSpecializePartitionsOp(irdl.IRDLOperation, Isolated):
     """The partitions of a `ttg.warp_specialize`, a region each; it has no text of its own."""
 
     name = "ttg.warp_specialize.partitions"
-    partitionRegions = var_region_def()
-    traits = traits_def(IsTerminator())
+    partitionRegions = irdl.var_region_def()
+    traits = irdl.traits_def(IsTerminator())
 
 
-@irdl_op_definition
-class WarpYieldOp(IRDLOperation):
+@irdl.irdl_op_definition
+class WarpYieldOp(irdl.IRDLOperation):
     """The end of `default`, with its results:  ttg.warp_yield %x : i32"""
 
     name = "ttg.warp_yield"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    values = irdl.var_operand_def()
+    traits = irdl.traits_def(IsTerminator())
 
 
-@irdl_op_definition
-class WarpReturnOp(IRDLOperation):
+@irdl.irdl_op_definition
+class WarpReturnOp(irdl.IRDLOperation):
     """The end of a partition:  ttg.warp_return"""
 
     name = "ttg.warp_return"
-    traits = traits_def(IsTerminator())
+    traits = irdl.traits_def(IsTerminator())
 
 
 # -- on the way to a pipelined loop --------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class MaskOp(ReadWriteOp):
     """Operations that take effect only where a scalar condition holds; read and written in generic form."""
 
     name = "ttg.mask"
-    pred = operand_def()
-    result = var_result_def()
-    region = region_def()
+    pred = irdl.operand_def()
+    result = irdl.var_result_def()
+    region = irdl.region_def()
 
 
-@irdl_op_definition
-class MaskReturnOp(IRDLOperation):
+@irdl.irdl_op_definition
+class MaskReturnOp(irdl.IRDLOperation):
     """The end of `ttg.mask`; read and written in generic form."""
 
     name = "ttg.mask.return"
-    result = var_operand_def()
-    traits = traits_def(IsTerminator())
+    result = irdl.var_operand_def()
+    traits = irdl.traits_def(IsTerminator())
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class PredicateStageOp(PureOp):
     """Does a stage of a pipelined loop run at this iteration?
 
@@ -385,9 +371,9 @@ class PredicateStageOp(PureOp):
     """
 
     name = "ttg.predicate_stage"
-    iv = operand_def()
-    ub = operand_def()
-    step = operand_def()
-    maxStage = prop_def()
-    stage = prop_def()
-    result = result_def()
+    iv = irdl.operand_def()
+    ub = irdl.operand_def()
+    step = irdl.operand_def()
+    maxStage = irdl.prop_def()
+    stage = irdl.prop_def()
+    result = irdl.result_def()

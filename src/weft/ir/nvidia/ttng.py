@@ -11,18 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl import irdl
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
 
 from weft.ir import Builder, bool_attr, element_of, i32_attr, int_value, shape_of, type_text
 
@@ -33,7 +23,7 @@ from ..gpu.products import OperandFenceOp, SharedProductOp
 # -- products ------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class WarpGroupDotOp(SharedProductOp):
     """c + a * b by wgmma; `a` is a tile or in shared memory, `b` in shared memory; with `isAsync` it is only begun:
 
@@ -43,14 +33,14 @@ class WarpGroupDotOp(SharedProductOp):
     """
 
     name = "ttng.warp_group_dot"
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
-    useC = opt_operand_def()
-    inputPrecision = opt_prop_def()
-    maxNumImpreciseAcc = opt_prop_def()
-    isAsync = opt_prop_def()
-    d = result_def()
+    a = irdl.operand_def()
+    b = irdl.operand_def()
+    c = irdl.operand_def()
+    useC = irdl.opt_operand_def()
+    inputPrecision = irdl.opt_prop_def()
+    maxNumImpreciseAcc = irdl.opt_prop_def()
+    isAsync = irdl.opt_prop_def()
+    d = irdl.result_def()
 
     def begin(self) -> None:
         self.properties["isAsync"] = bool_attr(True)
@@ -75,7 +65,7 @@ class WarpGroupDotOp(SharedProductOp):
         return limit if type_text(element).startswith("f8") and 0 < limit <= shape[-1] else 0
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class WarpGroupDotWaitOp(ReadWriteOp):
     """Wait until at most `pendings` products are under way; what is given is valid from the results on:
 
@@ -83,31 +73,31 @@ class WarpGroupDotWaitOp(ReadWriteOp):
     """
 
     name = "ttng.warp_group_dot_wait"
-    inputs = var_operand_def()
-    pendings = prop_def()
-    outputs = var_result_def()
+    inputs = irdl.var_operand_def()
+    pendings = irdl.prop_def()
+    outputs = irdl.var_result_def()
 
 
 # -- fences and clusters -------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class FenceAsyncSharedOp(OperandFenceOp):
     """What was written to shared memory is seen by wgmma and TMA:  ttng.fence_async_shared {bCluster = false}"""
 
     name = "ttng.fence_async_shared"
-    bCluster = prop_def()
+    bCluster = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ClusterArriveOp(ReadWriteOp):
     """This block has come so far:  ttng.cluster_arrive {relaxed = false}"""
 
     name = "ttng.cluster_arrive"
-    relaxed = opt_prop_def()
+    relaxed = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ClusterWaitOp(ReadWriteOp):
     """Wait until all blocks of the cluster have arrived:  ttng.cluster_wait"""
 
@@ -117,24 +107,24 @@ class ClusterWaitOp(ReadWriteOp):
 # -- mbarriers -----------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class InitBarrierOp(ReadWriteOp):
     """Make an mbarrier at which `count` must arrive:  ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, ...>"""
 
     name = "ttng.init_barrier"
-    alloc = operand_def()
-    count = prop_def()
+    alloc = irdl.operand_def()
+    count = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class InvalBarrierOp(ReadWriteOp):
     """The memory is no mbarrier any more:  ttng.inval_barrier %b : !ttg.memdesc<1xi64, ...>"""
 
     name = "ttng.inval_barrier"
-    alloc = operand_def()
+    alloc = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class BarrierExpectOp(ReadWriteOp):
     """Arrive, and let `size` bytes be copied before the phase is over, where `pred` holds:
 
@@ -145,13 +135,13 @@ class BarrierExpectOp(ReadWriteOp):
     """
 
     name = "ttng.barrier_expect"
-    alloc = operand_def()
-    pred = operand_def()
-    size = prop_def()
-    fromCTA = opt_prop_def()
+    alloc = irdl.operand_def()
+    pred = irdl.operand_def()
+    size = irdl.prop_def()
+    fromCTA = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class WaitBarrierOp(ReadWriteOp):
     """Wait until the phase of this parity is over; `deps` is memory in use until then:
 
@@ -159,14 +149,14 @@ class WaitBarrierOp(ReadWriteOp):
     """
 
     name = "ttng.wait_barrier"
-    alloc = operand_def()
-    phase = operand_def()
-    pred = opt_operand_def()
-    deps = var_operand_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    alloc = irdl.operand_def()
+    phase = irdl.operand_def()
+    pred = irdl.opt_operand_def()
+    deps = irdl.var_operand_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ArriveBarrierOp(ReadWriteOp):
     """Arrive `count` times (`fromCTA` as in barrier_expect):
 
@@ -174,13 +164,13 @@ class ArriveBarrierOp(ReadWriteOp):
     """
 
     name = "ttng.arrive_barrier"
-    alloc = operand_def()
-    pred = opt_operand_def()
-    count = prop_def()
-    fromCTA = opt_prop_def()
+    alloc = irdl.operand_def()
+    pred = irdl.opt_operand_def()
+    count = irdl.prop_def()
+    fromCTA = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncCopyMbarrierArriveOp(ReadWriteOp):
     """Arrive when this thread's copies so far are done:
 
@@ -188,11 +178,11 @@ class AsyncCopyMbarrierArriveOp(ReadWriteOp):
     """
 
     name = "ttng.async_copy_mbarrier_arrive"
-    barrier = operand_def()
-    noIncrement = opt_prop_def()
+    barrier = irdl.operand_def()
+    noIncrement = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncSharedStoreOp(ReadWriteOp):
     """Begin to write a tile to shared memory; the bytes count at the mbarrier of the block that they go to:
 
@@ -200,15 +190,15 @@ class AsyncSharedStoreOp(ReadWriteOp):
     """
 
     name = "ttng.async_shared_store"
-    src = operand_def()
-    dst = operand_def()
-    mbarrier = operand_def()
+    src = irdl.operand_def()
+    dst = irdl.operand_def()
+    mbarrier = irdl.operand_def()
 
 
 # -- tensor memory accelerator -------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMACopyGlobalToLocalOp(ReadWriteOp):
     """Begin to copy a block of a tensor to shared memory; the bytes count at the mbarrier:
 
@@ -216,18 +206,18 @@ class AsyncTMACopyGlobalToLocalOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_copy_global_to_local"
-    desc = operand_def()
-    coord = var_operand_def()
-    barrier = operand_def()
-    result = operand_def()
-    pred = operand_def()
-    multicast = opt_prop_def()
-    cache = opt_prop_def()
-    evict = opt_prop_def()
-    isVolatile = opt_prop_def()
+    desc = irdl.operand_def()
+    coord = irdl.var_operand_def()
+    barrier = irdl.operand_def()
+    result = irdl.operand_def()
+    pred = irdl.operand_def()
+    multicast = irdl.opt_prop_def()
+    cache = irdl.opt_prop_def()
+    evict = irdl.opt_prop_def()
+    isVolatile = irdl.opt_prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMACopyImagesToLocalOp(ReadWriteOp):
     """Begin to copy pixels and channels of images to shared memory; the bytes count at the mbarrier:
 
@@ -238,17 +228,17 @@ class AsyncTMACopyImagesToLocalOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_copy_im2col_to_local"
-    desc = operand_def()
-    coord = var_operand_def()
-    offsets = var_operand_def()
-    barrier = operand_def()
-    result = operand_def()
-    pred = operand_def()
-    multicast = opt_prop_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    desc = irdl.operand_def()
+    coord = irdl.var_operand_def()
+    offsets = irdl.var_operand_def()
+    barrier = irdl.operand_def()
+    result = irdl.operand_def()
+    pred = irdl.operand_def()
+    multicast = irdl.opt_prop_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMACopyLocalToGlobalOp(ReadWriteOp):
     """Begin to copy shared memory to a block of a tensor:
 
@@ -256,12 +246,12 @@ class AsyncTMACopyLocalToGlobalOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_copy_local_to_global"
-    desc = operand_def()
-    coord = var_operand_def()
-    src = operand_def()
+    desc = irdl.operand_def()
+    coord = irdl.var_operand_def()
+    src = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMAReduceOp(ReadWriteOp):
     """Begin to combine shared memory into a block of a tensor:
 
@@ -269,13 +259,13 @@ class AsyncTMAReduceOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_reduce"
-    desc = operand_def()
-    coord = var_operand_def()
-    src = operand_def()
-    kind = prop_def()
+    desc = irdl.operand_def()
+    coord = irdl.var_operand_def()
+    src = irdl.operand_def()
+    kind = irdl.prop_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMAGatherOp(ReadWriteOp):
     """Begin to copy rows of a matrix to shared memory:
 
@@ -283,15 +273,15 @@ class AsyncTMAGatherOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_gather"
-    desc = operand_def()
-    x_offsets = operand_def()
-    y_offset = operand_def()
-    barrier = operand_def()
-    result = operand_def()
-    pred = operand_def()
+    desc = irdl.operand_def()
+    x_offsets = irdl.operand_def()
+    y_offset = irdl.operand_def()
+    barrier = irdl.operand_def()
+    result = irdl.operand_def()
+    pred = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMAScatterOp(ReadWriteOp):
     """Begin to copy shared memory to rows of a matrix:
 
@@ -299,13 +289,13 @@ class AsyncTMAScatterOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_scatter"
-    desc = operand_def()
-    x_offsets = operand_def()
-    y_offset = operand_def()
-    src = operand_def()
+    desc = irdl.operand_def()
+    x_offsets = irdl.operand_def()
+    y_offset = irdl.operand_def()
+    src = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class AsyncTMAStoreWaitOp(ReadWriteOp):
     """Wait until at most `pendings` copies from shared memory still read it, or have not written all:
 
@@ -314,14 +304,14 @@ class AsyncTMAStoreWaitOp(ReadWriteOp):
     """
 
     name = "ttng.async_tma_store_wait"
-    pendings = prop_def()
-    read_only = opt_prop_def()
+    pendings = irdl.prop_def()
+    read_only = irdl.opt_prop_def()
 
 
 # -- descriptors ---------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class TensormapCreateOp(ReadWriteOp):
     """Write a tensor's descriptor to memory, the last dimension first:
 
@@ -329,28 +319,28 @@ class TensormapCreateOp(ReadWriteOp):
     """
 
     name = "ttng.tensormap_create"
-    desc_ptr = operand_def()
-    global_address = operand_def()
-    box_dim = var_operand_def()
-    global_dim = var_operand_def()
-    global_stride = var_operand_def()
-    element_stride = var_operand_def()
-    elem_type = prop_def()
-    interleave_layout = prop_def()
-    swizzle_mode = prop_def()
-    fill_mode = prop_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    desc_ptr = irdl.operand_def()
+    global_address = irdl.operand_def()
+    box_dim = irdl.var_operand_def()
+    global_dim = irdl.var_operand_def()
+    global_stride = irdl.var_operand_def()
+    element_stride = irdl.var_operand_def()
+    elem_type = irdl.prop_def()
+    interleave_layout = irdl.prop_def()
+    swizzle_mode = irdl.prop_def()
+    fill_mode = irdl.prop_def()
+    irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class TensormapFenceproxyAcquireOp(ReadWriteOp):
     """A descriptor that was written is seen by TMA:  ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>"""
 
     name = "ttng.tensormap_fenceproxy_acquire"
-    desc_ptr = operand_def()
+    desc_ptr = irdl.operand_def()
 
 
-@irdl_op_definition
+@irdl.irdl_op_definition
 class ReinterpretTensorDescOp(PureOp):
     """The descriptor that lies at an address:
 
@@ -358,5 +348,5 @@ class ReinterpretTensorDescOp(PureOp):
     """
 
     name = "ttng.reinterpret_tensor_descriptor"
-    rawDesc = operand_def()
-    result = result_def()
+    rawDesc = irdl.operand_def()
+    result = irdl.result_def()

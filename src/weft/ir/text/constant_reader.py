@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import (
-    BytesAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    TensorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from ..attrs import splat_attr
@@ -36,16 +27,16 @@ class ConstantReader(TypeReader):
     __slots__ = ()
 
     def _number_of(self, text: str, type: Attribute, at: int) -> Attribute:
-        if isinstance(type, IntegerType | IndexType):
+        if isinstance(type, builtin.IntegerType | builtin.IndexType):
             value = self._int_of(text, type, at)
-            return IntegerAttr(value, type)
+            return builtin.IntegerAttr(value, type)
         if not is_float(type) or is_tensor(type):
             self.fail(
                 f"{type_text(type)} is not the type of a number",
                 at,
                 "write 1 : i32, 0.5 : f32 or dense<0> : tensor<64xi32>",
             )
-        return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
+        return builtin.FloatAttr(self._float_of(text, type, at), type)  # type: ignore
 
     def _int_of(self, text: str, type: Attribute, at: int) -> int:
         if "." in text or len(text) > 40:
@@ -53,7 +44,7 @@ class ConstantReader(TypeReader):
                 f"expected an integer, found '{text[:40]}'", at, f"floats have types of floats, {text[:40]} : f32"
             )
         value = int(text, 16 if "0x" in text else 10)
-        width = 64 if isinstance(type, IndexType) else type.width.data  # type: ignore[attr-defined]
+        width = 64 if isinstance(type, builtin.IndexType) else type.width.data  # type: ignore[attr-defined]
         if not -(1 << max(width - 1, 0)) <= value < 1 << width:
             low, high = -(1 << max(width - 1, 0)), (1 << width) - 1
             wider = "; use a wider type" if width < 64 else ""
@@ -80,7 +71,7 @@ class ConstantReader(TypeReader):
         self.at += 1
         self.expect("<", " after 'array'", "an array is array<i32: 1, 0>")
         element = self.type(", the element type of the array,")
-        if not (isinstance(element, IntegerType) or (is_float(element) and not is_tensor(element))):
+        if not (isinstance(element, builtin.IntegerType) or (is_float(element) and not is_tensor(element))):
             self.fail(f"an array cannot hold {type_text(element)}", self.at - 1, "it holds numbers, array<i32: 1, 0>")
         values: list[int] = []
         floats: list[float] = []
@@ -90,7 +81,7 @@ class ConstantReader(TypeReader):
                 if self.texts[at] in ("true", "false"):
                     self.at += 1
                     values.append(int(self.texts[at] == "true"))
-                elif isinstance(element, IntegerType):
+                elif isinstance(element, builtin.IntegerType):
                     value = self._int_of(self.need("n"), element, at)
                     values.append(int(element.get_normalized_value(value)))
                 else:
@@ -98,7 +89,7 @@ class ConstantReader(TypeReader):
                 if not self.accept(","):
                     break
         self.expect(">")
-        return DenseArrayBase.from_list(element, values if isinstance(element, IntegerType) else floats)  # type: ignore
+        return builtin.DenseArrayBase.from_list(element, values if isinstance(element, builtin.IntegerType) else floats)  # type: ignore
 
     def _dense(self) -> Attribute:
         start = self.at
@@ -115,12 +106,12 @@ class ConstantReader(TypeReader):
         self.expect(":", " and a type after 'dense<...>'", DENSE)
         at = self.at
         type = self.type()
-        if not isinstance(type, TensorType):
+        if not isinstance(type, builtin.TensorType):
             self.fail(
                 f"dense<...> is a tensor, not {type_text(type)}", at, f"{DENSE}; a scalar stands alone, 0.0 : f32"
             )
         element = type.element_type
-        if not (isinstance(element, IntegerType | IndexType) or is_float(element)):
+        if not (isinstance(element, builtin.IntegerType | builtin.IndexType) or is_float(element)):
             self.fail(f"dense<...> cannot hold {type_text(element)}", at, "its elements are integers or floats")
         whole = tuple(d.data for d in type.shape.data)
         if blob is not None:
@@ -133,18 +124,18 @@ class ConstantReader(TypeReader):
                 start,
                 "a single number fills the whole tensor, dense<0.0>",
             )
-        if isinstance(element, IntegerType):
+        if isinstance(element, builtin.IntegerType):
             ints = [int(element.get_normalized_value(self._element_int(text, element, i))) for i, text in items]
-            return DenseIntOrFPElementsAttr(type, BytesAttr(element.pack(ints)))
+            return builtin.DenseIntOrFPElementsAttr(type, builtin.BytesAttr(element.pack(ints)))
         floats = b"".join(self._element_bytes(text, element, i) for i, text in items)
-        return DenseIntOrFPElementsAttr(type, BytesAttr(floats))
+        return builtin.DenseIntOrFPElementsAttr(type, builtin.BytesAttr(floats))
 
-    def _dense_splat(self, item: tuple[int, str], type: TensorType[Attribute]) -> Attribute:
+    def _dense_splat(self, item: tuple[int, str], type: builtin.TensorType[Attribute]) -> Attribute:
         at, text = item
         element = type.element_type
-        if isinstance(element, IntegerType | IndexType):
+        if isinstance(element, builtin.IntegerType | builtin.IndexType):
             return splat_attr(type, self._element_int(text, element, at))
-        return DenseIntOrFPElementsAttr(type, BytesAttr(self._element_bytes(text, element, at)))  # type: ignore
+        return builtin.DenseIntOrFPElementsAttr(type, builtin.BytesAttr(self._element_bytes(text, element, at)))  # type: ignore
 
     def _element_int(self, text: str, element: Attribute, at: int) -> int:
         if text in ("true", "false"):
@@ -171,7 +162,7 @@ class ConstantReader(TypeReader):
             self.fail(f"{text[:40]} does not fit in {type_text(element)}", at, "use a smaller number, or f32")
         return packed
 
-    def _dense_blob(self, blob: str, type: TensorType[Attribute], at: int) -> Attribute:
+    def _dense_blob(self, blob: str, type: builtin.TensorType[Attribute], at: int) -> Attribute:
         size = type.element_type.compile_time_size  # type: ignore[attr-defined]
         count = prod(d.data for d in type.shape.data)
         try:
@@ -184,7 +175,7 @@ class ConstantReader(TypeReader):
                 at,
                 f'a string in it is all elements, or one for all, in hexadecimal: dense<"0x{"00" * size}">',
             )
-        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore
+        return builtin.DenseIntOrFPElementsAttr(type, builtin.BytesAttr(data))  # type: ignore
 
     def _nested(self, items: list[tuple[int, str]]) -> tuple[int, ...]:
         """Numbers, or lists of lists of them of one shape; gives the shape."""

@@ -17,23 +17,7 @@ from weft.base import data_lines
 from weft.ops.row import INTEGERS, Kind
 from weft.ops.table import ROWS
 
-from .elements import (
-    Attributes,
-    Choice,
-    Flag,
-    Form,
-    Hints,
-    Mark,
-    Maybe,
-    Named,
-    Piece,
-    Signature,
-    Text,
-    Type,
-    Types,
-    Value,
-    Values,
-)
+from . import elements
 from .forms import CASTS, FORMS, OPERATIONS, SAME
 
 _CAST_TYPES = {
@@ -45,31 +29,31 @@ _KINDS = {"int": "i32", "float": "f32", "pointer": "!tt.ptr<f32>"}
 EXAMPLES = dict(line.split(": ", 1) for line in data_lines(__name__, "examples.txt"))
 
 
-def _shown(piece: Piece) -> str:
+def _shown(piece: elements.Piece) -> str:
     """A piece of a form, with names for what stands there and brackets around what may be absent."""
     match piece:
-        case Mark():
+        case elements.Mark():
             return piece.text
-        case Value():
+        case elements.Value():
             return f"%{piece.group}"
-        case Values():
+        case elements.Values():
             return f"%{piece.group}, ..."
-        case Type() | Types():
+        case elements.Type() | elements.Types():
             return f"type(%{piece.group})"
-        case Signature():
+        case elements.Signature():
             inputs = ", ".join(f"type(%{g})" for g in piece.operands)
             return f"({inputs}) -> ({', '.join(f'type(%{g})' for g in piece.results)})"
-        case Maybe():
+        case elements.Maybe():
             return f"[{piece.mark}{''.join(map(_shown, piece.pieces))}]"
-        case Choice():
+        case elements.Choice():
             return f"({' | '.join(piece.choices)})"
-        case Flag():
+        case elements.Flag():
             return f"[ {piece.word}]"
-        case Text():
+        case elements.Text():
             return f'"{piece.prop}"'
-        case Named():
+        case elements.Named():
             return f"@{piece.prop}"
-        case Hints() | Attributes():
+        case elements.Hints() | elements.Attributes():
             return ""
     return (
         str(getattr(piece, "prop", "..."))
@@ -78,7 +62,7 @@ def _shown(piece: Piece) -> str:
     )
 
 
-def _needed(cls: type[Operation], form: Form | None) -> str:
+def _needed(cls: type[Operation], form: elements.Form | None) -> str:
     """The properties that must be given in braces."""
     definition = cls.get_irdl_definition()  # type: ignore[attr-defined]
     left_out = {"overflowFlags", "fastmath", "operandSegmentSizes"} | (
@@ -124,6 +108,6 @@ def written(name: str) -> str | None:
         return f'{left}"{name}"({operands}){f" <{braces}>" if braces else ""} : ({types}) -> ({results})'
     pieces, braces = [_shown(piece) for piece in form.pieces], _needed(cls, form)
     for i, piece in enumerate(form.pieces):
-        if isinstance(piece, Attributes) and braces:
+        if isinstance(piece, elements.Attributes) and braces:
             pieces[i] = f" {braces}"
     return f"{left}{name} {''.join(pieces).strip()}".rstrip()

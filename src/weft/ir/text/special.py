@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseIntOrFPElementsAttr,
-    DictionaryAttr,
-    FloatAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-)
+from xdsl.dialects import arith, builtin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..attrs import empty_dict, int_attr, int_value, segments, str_attr, unit_attr
@@ -39,17 +30,17 @@ def _maybe_dict(attributes: dict[str, Attribute], word: str = "") -> str:
 def _read_module(r: Reader, name: str) -> Operation:
     properties: dict[str, Attribute] = {}
     if r.kinds[r.at] == "y":
-        properties["sym_name"] = StringAttr(r.symbol())
+        properties["sym_name"] = builtin.StringAttr(r.symbol())
     attributes = r.dictionary() if r.accept("attributes") else {}
     region = r.region([], isolated=True)
     if len(region.blocks) > 1:
         r.fail("a module has one block", r.at - 1)
-    return ModuleOp.create(properties=properties, attributes=attributes, regions=(region,))
+    return builtin.ModuleOp.create(properties=properties, attributes=attributes, regions=(region,))
 
 
 def _write_module(w: Writer, op: Operation, left: str) -> None:
     name = op.properties.get("sym_name")
-    shown = f" {symbol_text(name.data)}" if isinstance(name, StringAttr) else ""
+    shown = f" {symbol_text(name.data)}" if isinstance(name, builtin.StringAttr) else ""
     w.line(f"module{shown}{_maybe_dict(op.attributes, 'attributes ')} {{")
     w.blocks(op.regions[0])
     w.line("}" + w.location(op.location))
@@ -69,7 +60,7 @@ def _read_arguments(r: Reader) -> tuple[Entry, list[Attribute]]:
             name = r.need("v")
             r.expect(":")
         type = r.type()
-        attrs.append(DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
+        attrs.append(builtin.DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
         entry.append((name, at, type, r.optional_location()))
         if not r.accept(","):
             break
@@ -85,7 +76,7 @@ def _read_results(r: Reader) -> tuple[list[Attribute], list[Attribute]]:
             return [r.type()], [empty_dict()]
         while r.texts[r.at] != ")":
             types.append(r.type())
-            attrs.append(DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
+            attrs.append(builtin.DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
             if not r.accept(","):
                 break
         r.expect(")")
@@ -98,14 +89,14 @@ def _read_func(r: Reader, name: str) -> Operation:
     for word in ("public", "private", "nested"):
         if r.accept(word):
             parts.properties["sym_visibility"] = str_attr(word)
-    parts.properties["sym_name"] = StringAttr(r.symbol())
+    parts.properties["sym_name"] = builtin.StringAttr(r.symbol())
     entry, arg_attrs = _read_arguments(r)
     outputs, res_attrs = _read_results(r)
     parts.properties["function_type"] = function_type(tuple(e[2] for e in entry), tuple(outputs))
     if any(a != empty_dict() for a in arg_attrs):
-        parts.properties["arg_attrs"] = ArrayAttr(arg_attrs)
+        parts.properties["arg_attrs"] = builtin.ArrayAttr(arg_attrs)
     if any(a != empty_dict() for a in res_attrs):
-        parts.properties["res_attrs"] = ArrayAttr(res_attrs)
+        parts.properties["res_attrs"] = builtin.ArrayAttr(res_attrs)
     if r.accept("attributes"):
         parts.attributes = r.dictionary()
     if r.texts[r.at] == "{":
@@ -119,9 +110,9 @@ def _read_func(r: Reader, name: str) -> Operation:
 
 
 def _with_attrs(text: str, attrs: Attribute | None, i: int) -> str:
-    if isinstance(attrs, ArrayAttr) and i < len(attrs.data):
+    if isinstance(attrs, builtin.ArrayAttr) and i < len(attrs.data):
         attributes = attrs.data[i]
-        if isinstance(attributes, DictionaryAttr) and attributes.data:
+        if isinstance(attributes, builtin.DictionaryAttr) and attributes.data:
             return f"{text} {dict_text(attributes.data)}"
     return text
 
@@ -146,7 +137,7 @@ def _write_func(w: Writer, op: Operation, left: str) -> None:
     if results:
         bare = len(results) == 1 and results[0] == w.type(outputs[0])
         arrow = f" -> {results[0]}" if bare else f" -> ({', '.join(results)})"
-    word = f"{visibility.data} " if isinstance(visibility, StringAttr) else ""
+    word = f"{visibility.data} " if isinstance(visibility, builtin.StringAttr) else ""
     name = symbol_text(properties["sym_name"].data)  # type: ignore[attr-defined]
     head = f"tt.func {word}{name}({', '.join(shown)}){arrow}{_maybe_dict(op.attributes, 'attributes ')}"
     if entry is None:
@@ -354,7 +345,7 @@ def _read_constant(r: Reader, name: str) -> Operation:
     at = r.at - 1
     attributes = r.dictionary() if r.texts[r.at] == "{" else {}
     value = r.attribute()
-    if not isinstance(value, IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr):
+    if not isinstance(value, builtin.IntegerAttr | builtin.FloatAttr | builtin.DenseIntOrFPElementsAttr):
         r.fail(f"a constant is a number or dense<...>, not {attr_text(value)[:60]}", at + 1)
     return arith.ConstantOp.create(result_types=(value.get_type(),), properties={"value": value}, attributes=attributes)
 

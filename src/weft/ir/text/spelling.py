@@ -5,27 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 
+from xdsl.dialects import builtin
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    DictionaryAttr,
-    FileLineColLoc,
-    FloatAttr,
-    FunctionType,
-    FusedLoc,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    NameLoc,
-    NoneAttr,
-    NoneType,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-)
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
@@ -83,14 +64,14 @@ def float_text(value: float, type: Attribute, raw: bytes | None = None) -> str:
     return exact if "." in exact else exact + ".0"
 
 
-def _dense_text(attr: DenseIntOrFPElementsAttr) -> str:
+def _dense_text(attr: builtin.DenseIntOrFPElementsAttr) -> str:
     element = attr.type.element_type
     size = element.compile_time_size
     data = attr.data.data
     values = dense_values(attr)
-    if isinstance(element, IntegerType):
+    if isinstance(element, builtin.IntegerType):
         texts = [("true" if v else "false") if element == i1 else str(v) for v in values]
-    elif isinstance(element, IndexType):
+    elif isinstance(element, builtin.IndexType):
         texts = [str(v) for v in values]
     else:
         texts = [float_text(v, element, data[i * size : i * size + size]) for i, v in enumerate(values)]
@@ -103,31 +84,31 @@ def _dense_text(attr: DenseIntOrFPElementsAttr) -> str:
 
 def attr_text(attr: Attribute, alias: AliasOf | None = None) -> str:
     """An attribute as MLIR writes it; layouts in it are written in full, or as `alias` names them."""
-    if isinstance(attr, IntegerAttr):
+    if isinstance(attr, builtin.IntegerAttr):
         if attr.type == i1:
             return "true" if attr.value.data else "false"
         return f"{attr.value.data} : {type_text(attr.type)}"
-    if isinstance(attr, FloatAttr):
+    if isinstance(attr, builtin.FloatAttr):
         return f"{float_text(attr.value.data, attr.type)} : {type_text(attr.type)}"
-    if isinstance(attr, StringAttr):
+    if isinstance(attr, builtin.StringAttr):
         return quote(attr.data)
-    if isinstance(attr, UnitAttr):
+    if isinstance(attr, builtin.UnitAttr):
         return "unit"
-    if isinstance(attr, DenseIntOrFPElementsAttr):
+    if isinstance(attr, builtin.DenseIntOrFPElementsAttr):
         return f"dense<{_dense_text(attr)}> : {type_text(attr.type, alias)}"
-    if isinstance(attr, DenseArrayBase):
+    if isinstance(attr, builtin.DenseArrayBase):
         element = attr.elt_type
         values = attr.get_values()
-        if isinstance(element, IntegerType):
+        if isinstance(element, builtin.IntegerType):
             texts = [("true" if v else "false") if element == i1 else str(v) for v in values]
         else:
             texts = [float_text(v, element) for v in values]
         return f"array<{type_text(element)}{': ' if texts else ''}{', '.join(texts)}>"
-    if isinstance(attr, ArrayAttr):
+    if isinstance(attr, builtin.ArrayAttr):
         return f"[{', '.join(attr_text(a, alias) for a in attr.data)}]"
-    if isinstance(attr, DictionaryAttr):
+    if isinstance(attr, builtin.DictionaryAttr):
         return dict_text(attr.data, alias)
-    if isinstance(attr, SymbolRefAttr):
+    if isinstance(attr, builtin.SymbolRefAttr):
         return "::".join(
             [symbol_text(attr.root_reference.data), *(symbol_text(n.data) for n in attr.nested_references)]
         )
@@ -135,9 +116,9 @@ def attr_text(attr: Attribute, alias: AliasOf | None = None) -> str:
         return attr.data
     if isinstance(attr, FastMathFlagsAttr | IntegerOverflowAttr):
         return f"#{attr.name}<{flags_text(attr)}>"
-    if isinstance(attr, FunctionType):
+    if isinstance(attr, builtin.FunctionType):
         return function_text([*attr.inputs.data], [*attr.outputs.data], alias)
-    if isinstance(attr, NoneType):
+    if isinstance(attr, builtin.NoneType):
         return "none"
     if isinstance(attr, Encoding):
         return attr.text(alias)
@@ -156,7 +137,7 @@ def flags_text(attr: FastMathFlagsAttr | IntegerOverflowAttr) -> str:
 def dict_text(attrs: Mapping[str, Attribute], alias: AliasOf | None = None) -> str:
     """`{name = attribute, name}`, sorted by name as MLIR keeps them."""
     items = sorted(attrs.items())
-    shown = [k if isinstance(v, UnitAttr) else f"{_name(k)} = {attr_text(v, alias)}" for k, v in items]
+    shown = [k if isinstance(v, builtin.UnitAttr) else f"{_name(k)} = {attr_text(v, alias)}" for k, v in items]
     return "{" + ", ".join(shown) + "}"
 
 
@@ -174,14 +155,14 @@ def symbol_text(name: str) -> str:
 
 def loc_text(loc: Attribute) -> str:
     """A location without its `loc( )`."""
-    if isinstance(loc, FileLineColLoc):
+    if isinstance(loc, builtin.FileLineColLoc):
         return f"{quote(loc.filename.data)}:{loc.line.data}:{loc.column.data}"
-    if isinstance(loc, NameLoc):
+    if isinstance(loc, builtin.NameLoc):
         inner = "" if loc.location == UNKNOWN_LOC else f"({loc_text(loc.location)})"
         return f"{quote(loc.desc.data)}{inner}"
-    if isinstance(loc, CallSiteLoc):
+    if isinstance(loc, builtin.CallSiteLoc):
         return f"callsite({loc_text(loc.callee)} at {loc_text(loc.caller)})"
-    if isinstance(loc, FusedLoc):
-        meta = "" if isinstance(loc.metadata, NoneAttr) else f"<{attr_text(loc.metadata)}>"
+    if isinstance(loc, builtin.FusedLoc):
+        meta = "" if isinstance(loc.metadata, builtin.NoneAttr) else f"<{attr_text(loc.metadata)}>"
         return f"fused{meta}[{', '.join(loc_text(p) for p in loc.locations.data)}]"  # type: ignore[attr-defined]
     return "unknown"

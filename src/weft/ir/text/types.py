@@ -13,19 +13,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, NoneType, Signedness, TensorType, TupleType
 from xdsl.ir import Attribute
 
-from ..types import (
-    FLOAT_BY_NAME,
-    AliasOf,
-    Encoding,
-    Laid,
-    PtrType,
-    TensorDescType,
-    index,
-    int_type,
-    ptr_of,
-    signed_int_type,
-    tensor_of,
-)
+from .. import types
 
 MAX_RANK = 32
 _INT = re.compile(r"([su]?)i([1-9][0-9]{0,7})", re.ASCII)
@@ -36,7 +24,7 @@ _SIGNS = {Signedness.SIGNLESS: "", Signedness.SIGNED: "s", Signedness.UNSIGNED: 
 
 
 TYPES = (
-    f"types are i1, i8, i16, i32, i64, {', '.join(FLOAT_BY_NAME)}, index, tensor<16x32xf32>, !tt.ptr<f32>, "
+    f"types are i1, i8, i16, i32, i64, {', '.join(types.FLOAT_BY_NAME)}, index, tensor<16x32xf32>, !tt.ptr<f32>, "
     "!tt.tensordesc<tensor<16x32xf32>>"
 )
 
@@ -80,21 +68,21 @@ def read_type(text: str) -> Attribute:
         width = int(match[2])
         if width > 16384:
             raise BadType(f"an integer of {width} bits is too wide")
-        return signed_int_type(width, match[1] == "s") if match[1] else int_type(width)
-    if text in FLOAT_BY_NAME:
-        return FLOAT_BY_NAME[text]
+        return types.signed_int_type(width, match[1] == "s") if match[1] else types.int_type(width)
+    if text in types.FLOAT_BY_NAME:
+        return types.FLOAT_BY_NAME[text]
     if text == "index":
-        return index
+        return types.index
     if text == "none":
         return NoneType()
     if text.startswith("!tt.ptr<"):
         pointee, space = _split_space(_inside(text, "!tt.ptr<"))
-        return ptr_of(read_type(pointee), space)
+        return types.ptr_of(read_type(pointee), space)
     if text.startswith("!tt.tensordesc<"):
         block = read_type(_inside(text, "!tt.tensordesc<"))
         if not isinstance(block, TensorType):
             raise BadType(f"a tensor descriptor describes a tensor, not {type_text(block)}")
-        return TensorDescType(block)
+        return types.TensorDescType(block)
     if text.startswith("tensor<"):
         return _read_tensor(_inside(text, "tensor<"))
     raise BadType(f"unknown type '{text[:80]}'")
@@ -111,23 +99,23 @@ def _read_tensor(body: str) -> Attribute:
     if "," in rest and "<" not in rest.split(",")[0]:
         raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR", "drop what is after the comma")
     element = read_type(rest)
-    if isinstance(element, TensorType | TensorDescType | NoneType):
+    if isinstance(element, TensorType | types.TensorDescType | NoneType):
         raise BadType(f"{type_text(element)} cannot be the element of a tensor")
-    return tensor_of(shape, element)
+    return types.tensor_of(shape, element)
 
 
-def type_text(type: Attribute, alias: AliasOf | None = None) -> str:
+def type_text(type: Attribute, alias: types.AliasOf | None = None) -> str:
     """A type as MLIR and Triton write it; layouts in it are written in full, or as `alias` names them."""
     # Types that differ only in the names of their layouts are equal, so what holds layouts is not looked up by value.
     if isinstance(type, TensorType):
         encoding = type.encoding
-        if isinstance(encoding, Encoding):
+        if isinstance(encoding, types.Encoding):
             dims = "".join([f"{d.data}x" for d in type.shape.data])
             return f"tensor<{dims}{type_text(type.element_type)}, {encoding.text(alias)}>"
-    elif isinstance(type, TensorDescType):
+    elif isinstance(type, types.TensorDescType):
         name = "!ttng.tensordesc_im2col" if type.of_images else "!tt.tensordesc"
         return f"{name}<{type_text(type.block_type, alias)}>"
-    elif isinstance(type, Laid):
+    elif isinstance(type, types.Laid):
         return type.text(alias)
     elif isinstance(type, FunctionType):
         return function_text([*type.inputs.data], [*type.outputs.data], alias)
@@ -144,7 +132,7 @@ def _plain_text(type: Attribute) -> str:
     if isinstance(type, TensorType):
         dims = "".join(f"{d.data}x" for d in type.shape.data)
         return f"tensor<{dims}{type_text(type.element_type)}>"
-    if isinstance(type, PtrType):
+    if isinstance(type, types.PtrType):
         space = type.address_space.data
         return f"!tt.ptr<{type_text(type.pointee)}{'' if space == 1 else f', {space}'}>"
     if isinstance(type, TupleType):
@@ -154,7 +142,7 @@ def _plain_text(type: Attribute) -> str:
     return str(type)
 
 
-def function_text(inputs: list[Attribute], outputs: list[Attribute], alias: AliasOf | None = None) -> str:
+def function_text(inputs: list[Attribute], outputs: list[Attribute], alias: types.AliasOf | None = None) -> str:
     """A functional type, `(i32, f32) -> f32`; a lone result stands without brackets."""
     left = ", ".join([type_text(t, alias) for t in inputs])
     right = ", ".join([type_text(t, alias) for t in outputs])

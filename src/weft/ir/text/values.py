@@ -8,18 +8,7 @@ An attribute of a dialect that is not known here is kept as its text (`OpaqueAtt
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    DictionaryAttr,
-    FileLineColLoc,
-    FusedLoc,
-    IntegerAttr,
-    NameLoc,
-    NoneAttr,
-    StringAttr,
-    SymbolRefAttr,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from ..attrs import unit_attr
@@ -57,7 +46,7 @@ class ValueReader(ConstantReader):
             return self._number(wanted)
         if kind == "s":
             self.at += 1
-            return StringAttr(unescape(text))
+            return builtin.StringAttr(unescape(text))
         if kind == "y":
             return self._symbol()
         if kind == "a" and text.startswith("#"):
@@ -68,7 +57,7 @@ class ValueReader(ConstantReader):
         if kind == "i":
             if text in ("true", "false"):
                 self.at += 1
-                return IntegerAttr(int(text == "true"), i1)
+                return builtin.IntegerAttr(int(text == "true"), i1)
             if text == "unit":
                 self.at += 1
                 return unit_attr()
@@ -80,9 +69,9 @@ class ValueReader(ConstantReader):
                 return self.location()
         if text == "[":
             self.at += 1
-            return ArrayAttr(self._items("]"))
+            return builtin.ArrayAttr(self._items("]"))
         if text == "{":
-            return DictionaryAttr(self.dictionary())
+            return builtin.DictionaryAttr(self.dictionary())
         attribute = self.optional_type()
         if attribute is None:
             self.fail(f"expected an attribute, found {self.found()}", hint=ATTRIBUTES)
@@ -108,12 +97,12 @@ class ValueReader(ConstantReader):
             wanted = f64 if "." in text else i64
         return self._number_of(text, wanted, at)
 
-    def _symbol(self) -> SymbolRefAttr:
+    def _symbol(self) -> builtin.SymbolRefAttr:
         names = [self.symbol()]
         while self.texts[self.at] == "::":
             self.at += 1
             names.append(self.symbol())
-        return SymbolRefAttr(names[0], names[1:])
+        return builtin.SymbolRefAttr(names[0], names[1:])
 
     def symbol(self) -> str:
         """The name of `@name` or `@"name"`, which must be next."""
@@ -195,7 +184,10 @@ class ValueReader(ConstantReader):
             location = self.location()
         else:
             self.fail(f"expected a location, found '{text[:60]}'", at, LOCATIONS)
-        if not isinstance(location, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN_LOC)):
+        if not isinstance(
+            location,
+            builtin.FileLineColLoc | builtin.NameLoc | builtin.CallSiteLoc | builtin.FusedLoc | type(UNKNOWN_LOC),
+        ):
             self.fail(f"'{text}' is not a location", at, LOCATIONS)
         self.leave()
         return location
@@ -228,7 +220,7 @@ class ValueReader(ConstantReader):
         return number
 
     def _fused_location(self) -> Attribute:
-        metadata: Attribute = NoneAttr()
+        metadata: Attribute = builtin.NoneAttr()
         if self.accept("<"):
             metadata = self.attribute()
             self.expect(">")
@@ -239,4 +231,4 @@ class ValueReader(ConstantReader):
             if not self.accept(","):
                 break
         self.expect("]", hint=LOCATIONS)
-        return FusedLoc(parts, metadata)  # type: ignore[arg-type]
+        return builtin.FusedLoc(parts, metadata)  # type: ignore[arg-type]

@@ -25,21 +25,8 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft import ir
 from weft.base.remarks import NO_REMARKS, ProductsJoined, RemarkCollector
-from weft.ir import (
-    Builder,
-    bit_width,
-    bool_attr,
-    element_of,
-    find,
-    i32_attr,
-    int_value,
-    shape_of,
-    site_of,
-    splat_value,
-    tt,
-    walk,
-)
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.ir.nvidia.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
@@ -56,16 +43,16 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 def join_products(module: ModuleOp, machine: Machine, remarks: RemarkCollector = NO_REMARKS) -> bool:
     """Rewrite a module of layout IR for a machine. Gives whether there are such products."""
-    if not find(module, WarpGroupDotOp):
+    if not ir.find(module, WarpGroupDotOp):
         return False
-    warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
+    warps = ir.int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for function in module.body.block.ops:
-        if isinstance(function, tt.FuncOp):
-            rows = [row for op in walk(function) for r in op.regions for b in r.blocks for row in _rows(b)]
+        if isinstance(function, ir.tt.FuncOp):
+            rows = [row for op in ir.walk(function) for r in op.regions for b in r.blocks for row in _rows(b)]
             memory = _Memory(function, machine, warps) if rows else None
             for row in rows:
                 if memory is not None and memory.has_room(row):
-                    first, *others = (site_of(op) for op in row.products)
+                    first, *others = (ir.site_of(op) for op in row.products)
                     why = "they begin together and are awaited once, as none needs another's result"
                     remarks.add(ProductsJoined(first.span, f"{len(row.products)} products", why, tuple(others)))
                     row.join()
@@ -82,22 +69,22 @@ class _Row:
     def join(self) -> None:
         """Begin them together."""
         first, last = self.products[0], self.products[-1]
-        end = Builder.after(last)
+        end = ir.Builder.after(last)
         wanted = self.wanted()
         for op in self.between:
             if isinstance(op, FenceAsyncSharedOp):
                 remove(op)
             else:
                 op.detach()
-                (Builder.before(first) if op in wanted else end).insert(op)
+                (ir.Builder.before(first) if op in wanted else end).insert(op)
         if any(isinstance(op, LocalAllocOp) for op in wanted):
             if isinstance(before := _before(first), FenceAsyncSharedOp):
                 remove(before)
-            Builder.before(first).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+            ir.Builder.before(first).create(FenceAsyncSharedOp, (), (), {"bCluster": ir.bool_attr(False)})
         for op in self.products:
-            op.properties["isAsync"] = bool_attr(True)
+            op.properties["isAsync"] = ir.bool_attr(True)
         results = [op.d for op in self.products if not self.continues(op.d)]
-        types, pendings = [x.type for x in results], {"pendings": i32_attr(0)}
+        types, pendings = [x.type for x in results], {"pendings": ir.i32_attr(0)}
         wait = end.create(WarpGroupDotWaitOp, tuple(results), types, pendings)
         for old, new in zip(results, wait.results, strict=True):
             new.name_hint = old.name_hint
@@ -152,14 +139,14 @@ def _rows(block: Block) -> Iterator[_Row]:
 
 
 def _is_async(op: WarpGroupDotOp) -> bool:
-    return "isAsync" in op.properties and bool(int_value(op.properties["isAsync"]))
+    return "isAsync" in op.properties and bool(ir.int_value(op.properties["isAsync"]))
 
 
 def _is_movable(op: Operation) -> bool:
     """Whether an operation may come before products that do not matter to it."""
-    if isinstance(op, tt.LoadOp):
+    if isinstance(op, ir.tt.LoadOp):
         volatile = op.properties.get("isVolatile")
-        return volatile is None or not splat_value(volatile)
+        return volatile is None or not ir.splat_value(volatile)
     return isinstance(op, MOVED) or op.name in VIEWS or shareable(op)
 
 
@@ -179,16 +166,18 @@ def _joins(row: _Row, pending: Sequence[Operation], op: WarpGroupDotOp) -> bool:
 class _Memory:
     """What lies in shared memory when: for each tile, from which operation of the text to which."""
 
-    def __init__(self, function: tt.FuncOp, machine: Machine, warps: int) -> None:
+    def __init__(self, function: ir.tt.FuncOp, machine: Machine, warps: int) -> None:
         self.machine, self.warps = machine, warps
-        self.place: Mapping[Operation, int] = {op: i for i, op in enumerate(walk(function))}
+        self.place: Mapping[Operation, int] = {op: i for i, op in enumerate(ir.walk(function))}
         self.spans: dict[LocalAllocOp, tuple[int, int]] = {}
         self.moved = 0
         for op in self.place:
             if isinstance(op, LocalAllocOp):
                 self.spans[op] = self.place[op], max([self.place[op], *self._last_uses(op.result, op)])
             elif isinstance(op, ConvertLayoutOp):
-                self.moved = max(self.moved, prod(shape_of(op.src.type)) * bit_width(element_of(op.src.type)) // 8)
+                self.moved = max(
+                    self.moved, prod(ir.shape_of(op.src.type)) * ir.bit_width(ir.element_of(op.src.type)) // 8
+                )
 
     def _last_uses(self, memory: SSAValue, allocation: LocalAllocOp) -> Iterator[int]:
         """The last operations of all that use memory, or a view of it; of loops that do, their ends."""
@@ -200,7 +189,7 @@ class _Memory:
                 parent = op.parent_op()
                 assert parent is not None
                 op = parent
-            yield max(self.place[x] for x in walk(op))
+            yield max(self.place[x] for x in ir.walk(op))
 
     def has_room(self, row: _Row) -> bool:
         """Whether enough warps run at a time with a row's operands there together; if so, they are from now on."""
@@ -234,4 +223,4 @@ def buffer_bytes(op: LocalAllocOp) -> int:
     """The size of a buffer in shared memory."""
     type = op.result.type
     assert isinstance(type, MemDescType)
-    return prod(type.shape) * bit_width(type.element_type) // 8
+    return prod(type.shape) * ir.bit_width(type.element_type) // 8

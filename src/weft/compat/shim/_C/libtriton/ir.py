@@ -10,15 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import xdsl.ir as xdsl
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    i1,
-)
+from xdsl.dialects import builtin
 
 from weft.base import CompilationError
 from weft.ir import is_tensor, print_module, shape_of, verify
@@ -104,37 +96,37 @@ class Operation(_Known):
     def get_str_attr(self, name: str) -> str | None:
         """An attribute that is a text, if it has it."""
         attribute = self._attribute(name)
-        return attribute.data if isinstance(attribute, StringAttr) else None
+        return attribute.data if isinstance(attribute, builtin.StringAttr) else None
 
     def get_flat_symbol_ref_attr(self, name: str) -> str | None:
         """An attribute that is the name of a function, if it has it."""
         attribute = self._attribute(name)
-        return attribute.root_reference.data if isinstance(attribute, SymbolRefAttr) else None
+        return attribute.root_reference.data if isinstance(attribute, builtin.SymbolRefAttr) else None
 
     def get_bool_attr(self, name: str) -> bool | None:
         """An attribute that is true or false, if it has it."""
         attribute = self._attribute(name)
-        return bool(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
+        return bool(attribute.value.data) if isinstance(attribute, builtin.IntegerAttr) else None
 
     def get_int_attr(self, name: str) -> int | None:
         """An attribute that is an integer, if it has it."""
         attribute = self._attribute(name)
-        return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else None
+        return int(attribute.value.data) if isinstance(attribute, builtin.IntegerAttr) else None
 
     def get_constant_value(self) -> int | float | bool | None:
         """The value of a constant; that of all elements of a tile. None for other operations."""
         value = self._attribute("value") if self.get_name() == "arith.constant" else None
-        if isinstance(value, DenseIntOrFPElementsAttr):
+        if isinstance(value, builtin.DenseIntOrFPElementsAttr):
             value = next(value.iter_attrs())
-        if isinstance(value, IntegerAttr):
-            return bool(value.value.data) if value.type == i1 else int(value.value.data)
-        return float(value.value.data) if isinstance(value, FloatAttr) else None
+        if isinstance(value, builtin.IntegerAttr):
+            return bool(value.value.data) if value.type == builtin.i1 else int(value.value.data)
+        return float(value.value.data) if isinstance(value, builtin.FloatAttr) else None
 
 
 class Module(Operation):
     """A module of tile IR."""
 
-    def __init__(self, of: ModuleOp) -> None:
+    def __init__(self, of: builtin.ModuleOp) -> None:
         super().__init__(of)
 
     def walk(self, function: Callable[[Operation], Any]) -> None:

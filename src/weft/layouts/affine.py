@@ -14,6 +14,7 @@ like the value on one more input bit that is always 1, so each operation is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,8 +28,26 @@ from .linear import LinearLayout
 __all__ = ["AffineLayout"]
 
 T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
+R = TypeVar("R")
 ONE = "(one)"
 """The input bit that is always 1."""
+
+
+def _of_linear(method: Callable[..., R]) -> Callable[..., R]:
+    """A method of LinearLayout that the constant does not change the answer of."""
+    return wraps(method)(lambda self: method(self._linear))
+
+
+def _of_ins(method: Callable[..., LinearLayout]) -> Callable[..., AffineLayout]:
+    """A method of LinearLayout on inputs, which the value at 0 does not notice."""
+    return wraps(method)(
+        lambda self, *args, **named: AffineLayout(method(self._linear, *args, **named), self._constant)
+    )
+
+
+def _of_outs(method: Callable[..., LinearLayout]) -> Callable[..., AffineLayout]:
+    """A method of LinearLayout on outputs."""
+    return wraps(method)(lambda self, *args, **named: self._outs(lambda h: method(h, *args, **named)))
 
 
 class AffineLayout:
@@ -103,21 +122,10 @@ class AffineLayout:
         """The output dimensions and their sizes."""
         return self._linear.out_dims
 
-    def is_surjective(self) -> bool:
-        """Whether every output is reached."""
-        return self._linear.is_surjective()
-
-    def is_injective(self) -> bool:
-        """Whether no two inputs give the same output."""
-        return self._linear.is_injective()
-
-    def is_invertible(self) -> bool:
-        """Whether it is a bijection."""
-        return self._linear.is_invertible()
-
-    def free_variable_masks(self) -> dict[str, int]:
-        """For each input dimension the bits that hold copies."""
-        return self._linear.free_variable_masks()
+    is_surjective = _of_linear(LinearLayout.is_surjective)
+    is_injective = _of_linear(LinearLayout.is_injective)
+    is_invertible = _of_linear(LinearLayout.is_invertible)
+    free_variable_masks = _of_linear(LinearLayout.free_variable_masks)
 
     def apply(self, point: Mapping[str, T] | None = None, /, **dims: T) -> dict[str, T]:
         """The output for an input: an int, or an array of ints, for each input dimension."""
@@ -145,10 +153,6 @@ class AffineLayout:
     def _outs(self, operation: Callable[[LinearLayout], LinearLayout]) -> AffineLayout:
         """An operation on outputs."""
         return AffineLayout._of(operation(self._homogeneous()))
-
-    def _ins(self, linear: LinearLayout) -> AffineLayout:
-        """An operation on inputs, which the value at 0 does not notice."""
-        return AffineLayout(linear, self._constant)
 
     # -- putting together and inverting -------------------------------------------------------------------------------
 
@@ -250,57 +254,19 @@ class AffineLayout:
 
     # -- rearranging dimensions ---------------------------------------------------------------------------------------
 
-    def transpose_ins(self, order: Sequence[str]) -> AffineLayout:
-        """The same map with its input dimensions in another order."""
-        return self._ins(self._linear.transpose_ins(order))
-
-    def transpose_outs(self, order: Sequence[str]) -> AffineLayout:
-        """The same map with its output dimensions in another order."""
-        return self._outs(lambda h: h.transpose_outs(order))
-
-    def reshape_ins(self, dims: Mapping[str, int]) -> AffineLayout:
-        """The same map with the flattened input cut into other dimensions, the first the fastest."""
-        return self._ins(self._linear.reshape_ins(dims))
-
-    def reshape_outs(self, dims: Mapping[str, int]) -> AffineLayout:
-        """The same map with the flattened output cut into other dimensions, the first the fastest."""
-        return self._outs(lambda h: h.reshape_outs(dims))
-
-    def flatten_ins(self) -> AffineLayout:
-        """One input dimension, with the name of the first."""
-        return self._ins(self._linear.flatten_ins())
-
-    def flatten_outs(self) -> AffineLayout:
-        """One output dimension, with the name of the first."""
-        return self._outs(LinearLayout.flatten_outs)
-
-    def unsqueeze_in(self, dim: str) -> AffineLayout:
-        """Without an input dimension of size 1."""
-        return self._ins(self._linear.unsqueeze_in(dim))
-
-    def unsqueeze_out(self, dim: str) -> AffineLayout:
-        """Without an output dimension of size 1."""
-        return self._outs(lambda h: h.unsqueeze_out(dim))
-
-    def resize_in(self, dim: str, size: int) -> AffineLayout:
-        """An input dimension cut to a smaller size, or made larger by bits that change nothing."""
-        return self._ins(self._linear.resize_in(dim, size))
-
-    def resize_out(self, dim: str, size: int) -> AffineLayout:
-        """An output dimension made larger, or smaller where nothing needs the upper part; LayoutError otherwise."""
-        return self._outs(lambda h: h.resize_out(dim, size))
-
-    def rename_ins(self, names: Mapping[str, str]) -> AffineLayout:
-        """The same map with other names of input dimensions; those not mentioned stay."""
-        return self._ins(self._linear.rename_ins(names))
-
-    def rename_outs(self, names: Mapping[str, str]) -> AffineLayout:
-        """The same map with other names of output dimensions; those not mentioned stay."""
-        return self._outs(lambda h: h.rename_outs(names))
-
-    def remove_zero_bases(self, dim: str) -> AffineLayout:
-        """Without the bits of an input dimension whose basis is zero."""
-        return self._ins(self._linear.remove_zero_bases(dim))
+    transpose_ins = _of_ins(LinearLayout.transpose_ins)
+    reshape_ins = _of_ins(LinearLayout.reshape_ins)
+    flatten_ins = _of_ins(LinearLayout.flatten_ins)
+    unsqueeze_in = _of_ins(LinearLayout.unsqueeze_in)
+    resize_in = _of_ins(LinearLayout.resize_in)
+    rename_ins = _of_ins(LinearLayout.rename_ins)
+    remove_zero_bases = _of_ins(LinearLayout.remove_zero_bases)
+    transpose_outs = _of_outs(LinearLayout.transpose_outs)
+    reshape_outs = _of_outs(LinearLayout.reshape_outs)
+    flatten_outs = _of_outs(LinearLayout.flatten_outs)
+    unsqueeze_out = _of_outs(LinearLayout.unsqueeze_out)
+    resize_out = _of_outs(LinearLayout.resize_out)
+    rename_outs = _of_outs(LinearLayout.rename_outs)
 
     # -- comparing and printing ---------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ def _ndarray(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     try:
         address = value.data_ptr() if value.is_cpu else 0
-        if (address == 0 and (value.numel() or not value.is_cpu)) or value.is_neg():
+        if (address == 0 and (value.numel() or not value.is_cpu)) or value.is_neg() or value.is_nested:
             return REFUSED, None
     except RuntimeError:  # no memory at all
         return REFUSED, None

@@ -15,6 +15,7 @@ from weft.backends.nvidia.driver import api
 from weft.backends.nvidia.faults import check
 from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.backends.nvidia.ptxas import assemble
+from weft.base import LaunchError
 from weft.compiler import devices
 from weft.runtime import driver
 from weft.testing import do_bench, do_bench_cudagraph
@@ -210,11 +211,31 @@ def test_the_driver_knows_where_a_pointer_points_to(torch: Any) -> None:
 
 def test_a_tensor_of_the_host_is_named(torch: Any) -> None:
     x, out = torch.ones(N, device="cuda"), torch.ones(N)
-    with pytest.raises(weft.LaunchError, match="argument `out`: a torch.Tensor lives in host memory"):
+    with pytest.raises(LaunchError, match="argument `out`: a torch.Tensor lives in host memory"):
         double[GRID](x, out, BLOCK=BLOCK)
 
 
 # -- options and limits -----------------------------------------------------------------------------------------------
+
+
+def test_tensors_that_are_not_their_memory_are_refused_at_every_launch(torch: Any) -> None:
+    x, out = torch.arange(float(N), device="cuda"), torch.zeros(N, device="cuda")
+    compiled = double.warmup(x, out, BLOCK=BLOCK, grid=GRID)
+    wrong = {
+        "negative bit": torch._neg_view(x),
+        "nested": torch.nested.nested_tensor([x, x]),
+        "freed": torch._efficientzerotensor(N, device="cuda"),
+        "layout": x.to_sparse(),
+    }
+    for launch in (double[GRID], compiled[GRID]):
+        for _ in range(5):
+            launch(x, out, BLOCK)
+            assert torch.equal(out, 2 * x)
+            for told, tensor in wrong.items():
+                with pytest.raises(LaunchError, match=told):
+                    launch(tensor, out, BLOCK)
+            with pytest.raises(LaunchError, match="no memory"):
+                torch.func.vmap(lambda row, launch=launch: launch(row, out, BLOCK))(x.reshape(1, N))
 
 
 @pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])
@@ -228,7 +249,7 @@ def test_options_of_the_launch(option: str) -> None:
 
 def test_a_cooperative_grid_has_to_fit() -> None:
     x, out = weft.cuda.zeros(1024), weft.cuda.zeros(1024)
-    with pytest.raises(weft.LaunchError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+    with pytest.raises(LaunchError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
         double[(1 << 20,)](x, out, BLOCK=1024, launch_cooperative_grid=True)
 
 
@@ -334,7 +355,7 @@ def test_a_tensor_map_has_to_be_aligned() -> None:
     if devices.current_device().capability < 90:
         pytest.skip("the copy engine came with capability 90")
     base = weft.cuda.to_device(np.zeros(64 * 64 + 8, np.float16))
-    with pytest.raises(weft.LaunchError, match=r"`a` .*address.*16"):
+    with pytest.raises(LaunchError, match=r"`a` .*address.*16"):
         devices.map_maker("a", "f16", [64, 64], 128, [64, 64])(
             weft.TensorDescriptor(base, [64, 64], [64, 1], [64, 64]), base.address + 8
         )
@@ -342,7 +363,7 @@ def test_a_tensor_map_has_to_be_aligned() -> None:
 
 def test_a_grid_beyond_the_limits() -> None:
     x, out = weft.cuda.zeros(1024), weft.cuda.zeros(1024)
-    with pytest.raises(weft.LaunchError, match="grid size 70000 on axis 1 exceeds 65535"):
+    with pytest.raises(LaunchError, match="grid size 70000 on axis 1 exceeds 65535"):
         double[(1, 70000)](x, out, BLOCK=1024)
 
 

@@ -737,3 +737,68 @@ def test_parameters_that_are_given_by_name_only(gpu: PretendedGPU) -> None:
     assert heard == [(5, "scale", "BLOCK")]
     with pytest.raises(LaunchTypeError, match="5 arguments were given, the kernel has 4: x, n, scale, BLOCK"):
         fill[(1,)](Tensor(), 5, n=5, BLOCK=64)
+
+
+def _gone() -> int:
+    raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "negative": ({"is_neg": lambda: True}, "a Tensor with its negative bit set is not what its memory says"),
+    "nested": ({"is_nested": True}, "a nested Tensor has no single shape"),
+    "without storage": ({"data_ptr": _gone}, "a Tensor has no memory: Cannot access data pointer of Tensor"),
+    "without memory": ({"address": 0}, r"the memory of the Tensor has been freed \(its address is 0\)"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_tensors_that_are_not_their_memory_are_refused_at_every_launch(gpu: PretendedGPU, kind: str) -> None:
+    """By kernels, by compiled ones, and in descriptors: after launches with tensors of the same class and elements."""
+    facts, told = REFUSED[kind]
+
+    @weft.jit
+    def copy(x, out, n, BLOCK: tl.constexpr):
+        tl.store(out + tl.arange(0, BLOCK), tl.load(x + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < n))
+
+    def compiled(x: Any, out: Any) -> None:
+        kernel.run(1, 1, 1, 0, None, None, None, None, None, x, out, 64)
+
+    kernel = copy.warmup(Tensor(), Tensor(), 64, BLOCK=64, grid=(1,))
+    ways = (lambda x, out: copy[(1,)](x, out, 64, BLOCK=64), lambda x, out: kernel[1,](x, out, 64), compiled)
+    for launch in ways:
+        launched = len(gpu.launched)
+        for count in range(5):
+            wrong, right = Tensor(), Tensor(1 << 41)
+            wrong.__dict__.update(facts)
+            for pair in ((wrong, right), (right, wrong)):
+                with pytest.raises(LaunchError, match="argument `(x|out)`: " + told):
+                    launch(*pair)
+            launch(Tensor(), right)
+            launch(Tensor(0, size=0), right)
+            assert len(gpu.launched) == launched + 2 * count + 2
+            assert gpu.launched[-2].values("QQ") == (1 << 40, 1 << 41)
+
+
+@pytest.mark.parametrize("kind", [*REFUSED][:3])
+def test_descriptors_of_tensors_that_are_not_their_memory(gpu: PretendedGPU, kind: str) -> None:
+    facts, told = REFUSED[kind]
+
+    @weft.jit
+    def copy(source, out):
+        tl.store(out + tl.arange(0, 16), source.load([0]))
+
+    def described() -> Any:
+        return weft.TensorDescriptor(Tensor(), [16], [1], [16])
+
+    kernel = copy.warmup(described(), Tensor(), grid=(1,))
+    for launch in (copy[1,], kernel[1,]):
+        for count in range(4):
+            descriptor = described()
+            descriptor.base.__dict__.update(facts)
+            with pytest.raises(LaunchError, match=told):
+                launch(descriptor, Tensor())
+            with pytest.raises(LaunchError, match=told):
+                weft.TensorDescriptor(descriptor.base, [16], [1], [16])
+            before = len(gpu.launched)
+            launch(described(), Tensor())
+            assert len(gpu.launched) == before + 1

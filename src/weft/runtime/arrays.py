@@ -296,6 +296,15 @@ def is_plain_tensor(value: Any) -> bool:
     return type(value).__module__ in ("torch", "torch.nn.parameter") and is_tensor(value)
 
 
+def refusal_text(x: str, address: str = "") -> str:
+    """Source of whether a plain tensor is to be refused, since its memory is not what it is; it takes its address.
+
+    >>> refusal_text("x", "v")
+    'x.is_neg() or x.is_nested or not (v := x.data_ptr()) and x.numel()'
+    """
+    return f"{x}.is_neg() or {x}.is_nested" + (f" or not ({address} := {x}.data_ptr()) and {x}.numel()" * bool(address))
+
+
 def _may_be_written(array: Any) -> bool:
     """Whether memory behind `data_ptr()` may be written to: as the object says in one of the ways that there are.
 

@@ -128,7 +128,7 @@ class TensorDescriptor:
         if type(base).__module__ == "torch" and type(base).__name__ == "Tensor" and (base.is_cuda or base.is_xpu):
             with suppress(RuntimeError):  # one without memory, such as a sparse one: what it is is said below
                 address = base.data_ptr()
-                if address:
+                if address and not (base.is_neg() or base.is_nested):
                     return dtype_name(base.dtype), address
         facts = self._facts()
         return facts.element, facts.address

@@ -95,11 +95,12 @@ def _lives_on_the_host(value: Any, facts: ArrayFacts) -> LaunchError:
 
 
 def refuse_host(param: Any, value: Any) -> None:
-    """Raise LaunchError for an array, or a descriptor or a tuple of such, that is in host memory."""
-    for array in arrays_of((value,)):
-        facts = array_facts(array)
-        if facts is not None and facts.device is None:
-            raise _lives_on_the_host(array, facts).of_argument(param.name)
+    """Raise LaunchError for an array, or a descriptor or a tuple of such, that is in host memory, or has none."""
+    try:
+        for array in arrays_of((value,)):
+            device_facts(array)
+    except LaunchError as error:
+        raise error.of_argument(param.name) from None
 
 
 def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
@@ -124,9 +125,12 @@ def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
 
 def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     device = value.get_device()
-    if device < 0:
+    try:
+        address = value.data_ptr()
+    except RuntimeError:  # no memory at all
         return REFUSED, None
-    address = value.data_ptr()
+    if device < 0 or value.is_neg() or value.is_nested or (not address and value.numel()):
+        return REFUSED, None
     return (value.dtype, specialise and align and address & 15 == 0, device), address
 
 

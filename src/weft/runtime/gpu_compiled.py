@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.base import LaunchTypeError
 
-from .arrays import gpu_of_view, is_array
+from .arrays import gpu_of_view, is_array, refusal_text
 from .binder import MAX_GRID, REFUSED, grid_of
 from .descriptor import TensorDescriptor, handed_on
 from .device import devices
@@ -108,9 +108,10 @@ def _way(
             return None
         checks += reader[0]
         values.append(reader[1])
-    source = f"def way(x, y, z{''.join(', ' + n for n in names)}):\n"
-    source += f"    if {' and '.join(checks)}:\n"
-    source += f"        fire(x, y, z{''.join(', ' + v for v in values)})\n        return True\n    return False\n"
+    source = f"def way(x, y, z{''.join(', ' + n for n in names)}):\n    try:\n"
+    source += f"        if not ({' and '.join(checks)}):\n            return False\n"
+    source += f"        values = ({''.join(v + ', ' for v in values)})\n"
+    source += "    except Exception:\n        return False\n    fire(x, y, z, *values)\n    return True\n"
     exec(compile(source, "<launch of a compiled kernel>", "exec"), spaces)
     return cast("Callable[..., bool]", spaces["way"])
 
@@ -153,7 +154,8 @@ def _numbers(name: str, kinds: Any, values: Any) -> tuple[list[str], str] | None
 def _array(name: str, value: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
     """The same of an array: one of PyTorch's, or what has its methods, such as views that libraries make of tensors."""
     if type(value).__module__ in ("torch", "torch.nn.parameter"):
-        return [f"{name}.get_device() == {index}"], f"{name}.data_ptr()"
+        address = "" if "." in name else f"{name}_at"
+        return [f"{name}.get_device() == {index}", f"not ({refusal_text(name, address)})"], address
     if gpu_of_view(value) != index:
         return None
     place = f"d{len(spaces)}"

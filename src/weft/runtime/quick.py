@@ -6,7 +6,7 @@ code, so that before a key is made and looked up, what the key would say is comp
 
     def add(_grid, /, x, y, out, n, BLOCK, **_options):
         if x.__class__ is Tensor and ... and n.__class__ is int:
-            v0 = x.data_ptr(); ...
+            if x.is_neg() or x.is_nested or not (v0 := x.data_ptr()) and ...: return general(...)
             if x.dtype is float32 and x.get_device() == 0 and ... and not (v0 | v1 | v2 | n) & 15 and BLOCK == 128:
                 entry = last
             else:
@@ -26,7 +26,7 @@ from typing import Any
 
 from weft.language.callable import KernelParam
 
-from .arrays import gpu_of_view
+from .arrays import gpu_of_view, refusal_text
 from .binder import (
     MAX_GRID,
     ONE,
@@ -150,7 +150,8 @@ def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str
         return [f"{v} = {handed}"], parts
     if kind in ("Tensor", "View"):
         parts = [f"{x}.dtype", f"{x}.get_device()" if kind == "Tensor" else f"{x}.device"]
-        return [f"{v} = {x}.data_ptr()"], [*parts, f"{v} & 15 == 0"] if specialise and align else parts
+        address = [f"{v} = {x}.data_ptr()"] if kind == "View" else []  # of a tensor it is taken as it is looked at
+        return address, [*parts, f"{v} & 15 == 0"] if specialise and align else parts
     if kind == "int":
         number = f"_w_int_key({x}, {specialise}, {align}, _w_divisors)"
         if specialise and align:
@@ -246,7 +247,7 @@ def _source(
     env: dict[str, Any],
     last: Last | None,
 ) -> str:
-    tests, statements, parts, values = list[str](), list[str](), list[str](), list[str]()
+    tests, statements, parts, values, refused = (list[str]() for _ in range(5))
     same = _Same(last, env) if last is not None else None
     for number, (param, value) in enumerate(zip(params, args, strict=True)):
         x = param.name
@@ -261,6 +262,9 @@ def _source(
         if kinds[x] == "Descriptor":
             env[f"_w_b{param.num}"] = type(value.base)
             tests.append(f"{x}.base.__class__ is _w_b{param.num}")
+            refused.append(refusal_text(f"{x}.base"))
+        elif kinds[x] == "Tensor":
+            refused.append(refusal_text(x, f"_w_v{param.num}"))
         more, keys = _key(param, kinds[x], value)
         statements += more
         parts += keys
@@ -268,13 +272,14 @@ def _source(
     names = "".join(f", {p.name}={p.name}" if is_keyword_only(p) else f", {p.name}" for p in params)
     parameters = "".join(f"{p.name}, " for p in params)
     by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
+    general = f"return _w_general(_w_grid{names}, **_w_options)"
     lookup = [
         f"_w_key = ({''.join(part + ', ' for part in parts)}_w_rt.debug,",
         "          _w_tuple(_w_options.items()) if _w_options else None)",
         "try:",
         "    _w_entry = _w_cache.get(_w_key)",
         "except TypeError:  # an option that cannot be hashed",
-        f"    return _w_general(_w_grid{names}, **_w_options)",
+        f"    {general}",
         "if _w_entry is None:",
         f"    _w_found = _w_general(_w_grid{names}, **_w_options)",
         f"    return _w_keep(_w_key, _w_found, ({parameters}), _w_options)",
@@ -283,7 +288,14 @@ def _source(
     lines = [
         f"def {name}(_w_grid, /, {parameter_list(params, env)}, **_w_options):",
         f"    if {' and '.join(tests)} and not _w_pre_hooks and not _w_extra:",
-        *(f"        {line}" for line in [*statements, *shortcut]),
+        "        try:",
+        *(f"            {line}" for line in statements),
+        f"            _w_refused = {' or '.join(refused) or False}",
+        "        except Exception:  # one without memory, which is told what is wrong with it",
+        "            _w_refused = True",
+        "        if _w_refused:",
+        f"            {general}",
+        *(f"        {line}" for line in shortcut),
         *(f"        {'    ' if shortcut else ''}{line}" for line in lookup),
         "        if not (_w_rt.launch_enter_hook or _w_rt.launch_exit_hook or _w_self.watched and _w_changed()):",
         "            if (_w_grid.__class__ is _w_tuple and _w_len(_w_grid) == 1",

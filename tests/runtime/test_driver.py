@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from types import SimpleNamespace
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, job_code, native_code, places, pool as pool_module, pool_layout, signals
+from weft.backends.cpu import driver, native_code, places, pool as pool_module, pool_layout
 from weft.base import DeviceAssertionError
 
 # Adds 1 to out[pid], and optionally burns time, raises or prints.
@@ -277,24 +278,36 @@ def test_an_interrupt_is_seen_within_a_second(threads: int) -> None:
     assert (small == 1).all()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot pretend to be another system")
-@pytest.mark.parametrize(("platform", "long"), [("linux", "i64"), ("linux", "i32"), ("win32", "i32")])
-def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, long: str) -> None:
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+@pytest.mark.parametrize("machine", ["amd64", "arm64", "riscv64"])
+def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, machine: str) -> None:
     """It is made by the system it runs on; here LLVM only looks whether it is sound."""
-    clock = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda count: 1)
-    system = SimpleNamespace(
-        QueryPerformanceCounter=clock,
-        QueryPerformanceFrequency=clock,
-        SwitchToThread=ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0),
-    )
-    monkeypatch.setattr(ctypes, "WinDLL", lambda name: system, raising=False)
     monkeypatch.setattr(sys, "platform", platform)
-    for module in (job_code, signals):
-        monkeypatch.setattr(module, "LONG", long)
-    text = places.declared(native_code.text(signals.Signals(), "amd64"))
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(places.declared(native_code.text(machine)))
     module.verify()
-    assert {"weft_run", "weft_grid", "weft_help", "weft_poll", "weft_print"} <= {f.name for f in module.functions}
+    defined = {f.name for f in module.functions if not f.is_declaration}
+    assert {"weft_run", "weft_grid", "weft_worker", "weft_poll", "weft_print"} <= defined
+
+
+def test_names_in_native_code() -> None:
+    """One that stands for nothing, or is none, is an error that says it; and each word of a pool is used."""
+    sources = {"pool": pool_layout}
+    assert native_code.filled("i64 $pool.LINE, 100", sources) == "i64 128, 100"
+    with pytest.raises(AttributeError, match=r"has no attribute 'LIME'"):
+        native_code.filled("i64 $pool.LIME", sources)
+    with pytest.raises(KeyError, match="'poll'"):
+        native_code.filled("i64 $poll.LINE", sources)
+    with pytest.raises(ValueError, match="Invalid placeholder in string: line 2, col 5"):
+        native_code.filled("ret i64 1\ni64 $LINE", sources)
+    folder = Path(native_code.__file__).parent
+    texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.suffix in (".ll", ".py")}
+    own = texts.pop("pool_layout.py")
+    others = "".join(texts.values())
+    names = [name for name in vars(pool_layout) if name.isupper()]
+    assert "LINE" in names
+    for name in names:
+        used = re.search(rf"\b(pool|at)\.{name}\b|pool_layout import .*\b{name}\b", others)
+        assert used or len(re.findall(rf"\b{name}\b", own)) > 1, name
 
 
 def test_usable_cores_is_positive() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, host, keeping, native, native_code, places, pool, pool_layout, pool_text, waking
+from weft.backends.cpu import driver, engine, host, keeping, native, native_code, places, pool, pool_layout, waking
 from weft.backends.cpu.engine import ENGINE, Record
 
 from .test_driver import NUMBERED, build
@@ -138,7 +138,7 @@ def test_an_affinity_is_respected_from_when_it_is_set() -> None:
 
 def test_nobody_waits_busily_for_long() -> None:
     """Neither workers after a launch nor a caller that waits for them take time of a processor that they do not use."""
-    assert pool_text.SPIN_NS <= 50_000
+    assert engine.SPIN_NS <= 50_000
     driver.set_num_threads(3)
     launch = build().launcher("Qqq")
     out = np.zeros(300, np.int32)
@@ -194,7 +194,7 @@ GRIDS = [
 @pytest.mark.usefixtures("costs")
 def test_parts_of_a_grid() -> None:
     """They follow each other, and differ by one program; the caller's is longer by what the others come later."""
-    text = native_code.text(native.native().signals)
+    text = native_code.text()
     keep, (address,) = places.load_native(*places.made("parts", text), ["weft_parts"])
     word, pointer = ctypes.c_int64, ctypes.c_void_p
     divide = ctypes.CFUNCTYPE(word, pointer, pointer, word, word, ctypes.c_double, word)(address)
@@ -208,7 +208,7 @@ def test_parts_of_a_grid() -> None:
         sizes = [row[1] - row[0] for row in rows]
         assert max(sizes[1:]) - min(sizes[1:]) <= 1 <= min(sizes)
         assert abs(sizes[0] - lead - min(sizes[1:])) <= 1 or max(sizes[1:]) == 1, (parts, left, sizes)
-        assert all(1 <= row[3] for row in rows)
+        assert all(1 <= row[pool_layout.HEAD // 8] for row in rows)
     del keep
 
 

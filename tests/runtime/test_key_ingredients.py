@@ -27,7 +27,7 @@ from weft.backends.cpu.driver import host_cpu
 from weft.compiler import ASTSource, cache_key, make_options, stages
 from weft.compiler.sources import trace_unfollowed
 from weft.language.keys import kind_of_module
-from weft.runtime.files import compiler_key
+from weft.runtime.files import PACKAGE, _files, compiler_key
 
 CONF = """
 import functools
@@ -340,6 +340,15 @@ def test_versions_the_processor_and_the_compilers_files(
     monkeypatch.undo()
     assert key(kernel) == base and host_cpu().fingerprint()
     assert len(compiler_key()) == len(hashlib.sha256().hexdigest())
+
+
+def test_every_file_of_the_compiler_is_in_the_key() -> None:
+    """Tables and LLVM IR too, and whatever else it may read."""
+    counted = {fact.split(" ")[0] for fact in _files(PACKAGE)}
+    rest = [file for file in Path(PACKAGE).rglob("*") if file.is_file() and file.name not in counted]
+    page = Path(PACKAGE) / "view" / "page"  # what a browser shows
+    assert [f for f in rest if f.suffix != ".pyc" and f.parent != page and f.name != "py.typed"] == []
+    assert "workers.ll" in counted
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _files(directory: str) -> Iterator[str]:
     for item in items:
         if item.is_dir(follow_symlinks=False):
             yield from _files(item.path)
-        elif item.name.endswith((".py", ".txt")):
+        elif item.name.endswith((".py", ".txt", ".ll")):
             facts = item.stat()
             yield f"{item.name} {facts.st_size} {facts.st_mtime_ns}"
 

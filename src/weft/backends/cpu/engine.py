@@ -6,7 +6,7 @@
     weft_grid(record, args, state, scratch, wanted)                     -> 1: a program's cost is known now, ask again
 
 A worker that sleeps costs its caller a system call, and begins tens of microseconds later; one that has just ended
-something looks for more for a while (`pool_text.SPIN_NS`), and begins within one. So it depends on the workers what
+something looks for more for a while (`SPIN_NS`), and begins within one. So it depends on the workers what
 pays:
 
     asleep     work of more than WAKE ns; with w workers it takes about TELL * w + (work + WAKE * w) / (w + 1)
@@ -26,6 +26,12 @@ from __future__ import annotations
 import ctypes
 
 from .places import give
+
+SPIN_NS = 40_000
+"""How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
+long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
+SPINS = 16
+"""Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 
 
 class Engine:

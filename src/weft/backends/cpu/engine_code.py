@@ -38,7 +38,7 @@ declare double @llvm.minnum.f64(double, double)
 declare double @llvm.maxnum.f64(double, double)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
-"""  # with those of `job_code`
+"""
 
 
 def engine_ir(core: str) -> str:
@@ -314,11 +314,8 @@ def _try() -> str:
     return f"""define i32 @weft_try(ptr %record, ptr %args, ptr %state, ptr %mine) {{
   %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
   %fn = load ptr, ptr %fn.p
-  %chunk.p = getelementptr i64, ptr %state, i64 2
-  store i64 1, ptr %chunk.p
   %begun = call i64 @weft_time()
-  %tried = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
+  call i64 @run.here(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 1, i1 true)
   %ended = call i64 @weft_time()
   %spent = sub i64 %ended, %begun
   call void @weft_measured(ptr %record, i64 %spent, i64 1)
@@ -351,9 +348,7 @@ measure.room:
   %narrow = icmp sgt i64 %needed, %stride
   br i1 %narrow, label %no, label %claim
 claim:
-  %busy = getelementptr i8, ptr %pool, i64 {pool.BUSY}
-  %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
-  %free = extractvalue {{ i64, i1 }} %pair, 1
+  %free = call i1 @claim(ptr %pool)
   br i1 %free, label %share, label %no
 share:
   %workers.p = getelementptr i8, ptr %pool, i64 {pool.WORKERS}
@@ -373,15 +368,13 @@ share:
   %c3 = call i64 @llvm.smax.i64(i64 %c2, i64 1)
   %chunk.p = getelementptr i64, ptr %state, i64 2
   store i64 %c3, ptr %chunk.p
-  call void @weft_begin(
+  call void @begin(
     ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %count, ptr %room, i64 %stride, ptr %base, i64 %parts)
-  call void @weft_wake(ptr %pool, i64 0)
+  call void @wake(ptr %pool, i64 0)
   %begun = call i64 @weft_time()
-  %ran = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %base, i64 0, i64 %parts, i64 {pool.ALL})
+  %ran = call i64 @take_part(ptr %pool, ptr %mine, i64 0)
   %ended = call i64 @weft_time()
-  call void @weft_end(ptr %pool, i64 %count)
-  store atomic i64 0, ptr %busy release, align 8
+  call void @end(ptr %pool, i64 %count, i64 %ended)
   %over = call i64 @weft_time()
   call void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %over, i64 %ran)
   ret i1 true
@@ -420,9 +413,7 @@ timed:
   br i1 %long, label %pieced, label %whole
 pieced:
   %piece = call i64 @llvm.smax.i64(i64 %cut, i64 1)
-  store i64 %piece, ptr %chunk.p
-  %part = call i64 @weft_help(
-    ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 {pool.ALL})
+  %part = call i64 @run.here(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 %piece, i1 false)
   br label %note
 whole:
   store i64 %left, ptr %chunk.p
@@ -442,9 +433,7 @@ def _slice() -> str:
     return f"""define i64 @weft_slice(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %count) {{
   %fn.p = getelementptr i64, ptr %record, i64 {Record.FN}
   %fn = load ptr, ptr %fn.p
-  %chunk.p = getelementptr i64, ptr %state, i64 2
-  store i64 %count, ptr %chunk.p
-  %ran = call i64 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, ptr %state, i64 0, i64 1, i64 1)
+  call i64 @run.here(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 %count, i1 true)
   %at = load i64, ptr %state
   %total.p = getelementptr i64, ptr %state, i64 1
   %total = load i64, ptr %total.p

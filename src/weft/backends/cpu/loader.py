@@ -60,13 +60,16 @@ class Loader:
                 return tracker, [int(tracker[name]) for name in names]
 
     def compile(self, text: str) -> bytes:
-        """The object of a module of LLVM IR, not optimised: for native code that serves every kernel."""
+        """The object of a module of LLVM IR that serves every kernel: not optimised, but for what is `alwaysinline`."""
         # What it refers to may be anywhere; where objects have no table of addresses, it refers to all by 64 bits.
         model = "large" if sys.platform == "win32" else "small"
         target = llvm.Target.from_default_triple()
         machine = target.create_target_machine(opt=0, reloc="pic", codemodel=model, jit=True)
         module = llvm.parse_assembly(text)
         module.verify()
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0)))
         code: bytes = machine.emit_object(module)
         return code
 

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 
 from weft.base import load
 
 from . import loader as loader_module
-from .places import give, kept, load_native, made, system_function
-from .pool_layout import BROADCAST_FN, LOCK_FN, NAP_FN, SIGNAL_FN, UNLOCK_FN, WAIT_FN
+from .places import give, kept, load_native, made
 from .signals import Signals
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
-
-
-def system_functions() -> dict[int, int]:
-    """Offsets in the pool and the addresses of the functions of the system that lock, wait and wake."""
-    if sys.platform == "win32":
-        names = {
-            LOCK_FN: "AcquireSRWLockExclusive",
-            UNLOCK_FN: "ReleaseSRWLockExclusive",
-            WAIT_FN: "SleepConditionVariableSRW",
-            NAP_FN: "SleepConditionVariableSRW",
-            SIGNAL_FN: "WakeConditionVariable",
-            BROADCAST_FN: "WakeAllConditionVariable",
-        }
-    else:
-        names = {
-            LOCK_FN: "pthread_mutex_lock",
-            UNLOCK_FN: "pthread_mutex_unlock",
-            WAIT_FN: "pthread_cond_wait",
-            NAP_FN: "pthread_cond_timedwait",
-            SIGNAL_FN: "pthread_cond_signal",
-            BROADCAST_FN: "pthread_cond_broadcast",
-        }
-    return {offset: system_function(name) for offset, name in names.items()}
 
 
 _FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle")
@@ -46,12 +21,12 @@ _TABLE = ("poll", "print", "time")
 
 
 class Native:
-    """The functions of `_native_ir`, callable."""
+    """The functions of `native_code`, callable."""
 
     def __init__(self) -> None:
         self.signals = Signals()
         names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLE)]
-        code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text(self.signals))
+        code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text())
         self._keep, addresses = load_native(*code, names)
         worker, guest, run, wanted, ready, grid, stop, call_one, settle, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr, _i64)(worker)

@@ -107,8 +107,6 @@ class Pool:
         memory, self._address = _aligned(size, at.LINE)
         _pools.append(memory)
         ctypes.memset(self._address, 0, size)
-        for offset, function in native.system_functions().items():
-            _i64.from_address(self._address + offset).value = function
         self._busy = _i64.from_address(self._address + at.BUSY)
         self._kept_off = _i64.from_address(self._address + at.KEPT_OFF)
         self._kept_off.value = -1

@@ -12,15 +12,16 @@ are open still, and waits for those that are taken. Lines are two cache lines ap
 
 from __future__ import annotations
 
+from . import state
+
 MOST = 512
 """Threads beside the caller that take part in one launch, at most."""
 LINE = 128
 ALL = (1 << 63) - 1
 """More programs or chunks than there are."""
 
-# Locks and conditions have 128 bytes each, more than any system needs; then functions of the system.
 MUTEX, DONE = 0, 128
-LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN, NAP_FN = range(256, 304, 8)
+"""The lock, and the condition that a caller sleeps on, with 128 bytes each: more than any system needs."""
 FN, ARGS, STATE, SCRATCH, STRIDE, BASE, PARTS, WANTED = range(384, 448, 8)
 """The job, which workers read when they have taken it; `BASE` is where its parts are, `WANTED` how many it is for."""
 MASK = 512
@@ -35,8 +36,11 @@ have; how many workers there are."""
 ROOM, ROOM_STRIDE, KEPT_OFF, LOOKED = range(936, 968, 8)
 """The workers' scratch memory, and how much each has; the core that no worker may run on, and when that was decided."""
 LINES = 1024
-NEXT, END, POST, HEAD = 0, 8, 16, 24
-"""In a line."""
+NEXT, END, HEAD, POST = state.NEXT, state.TOTAL, state.CHUNK, 24
+"""In a line: so a whole state is one, too."""
+POSTS = LINES + LINE + POST
+"""The posts, each a line after the one before."""
+MASK_FROM_LINES = MASK - LINES
 CONDITIONS = LINES + LINE * (MOST + 1)
 """What each worker sleeps on."""
 

@@ -10,5 +10,6 @@ import struct
 
 STATE_FORMAT = "qqqiiiiqqQQQ"
 STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
-NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE, WHOLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64, 72
+NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS = 0, 8, 16, 24, 28, 32, 36
+ERROR, ERROR_PID, PRINTER, TABLE, WHOLE = range(40, STATE_BYTES, 8)
 """Offsets in bytes."""

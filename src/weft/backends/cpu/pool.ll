@@ -1,0 +1,91 @@
+; Words in memory, and those of a pool of workers: `pool_layout` says where each is and what it means.
+
+define internal i64 @get(ptr %base, i64 %offset) alwaysinline {
+  %place = getelementptr i8, ptr %base, i64 %offset
+  %value = load i64, ptr %place, align 8
+  ret i64 %value
+}
+
+define internal ptr @get.ptr(ptr %base, i64 %offset) alwaysinline {
+  %place = getelementptr i8, ptr %base, i64 %offset
+  %value = load ptr, ptr %place, align 8
+  ret ptr %value
+}
+
+define internal void @set(ptr %base, i64 %offset, i64 %value) alwaysinline {
+  %place = getelementptr i8, ptr %base, i64 %offset
+  store i64 %value, ptr %place, align 8
+  ret void
+}
+
+define internal void @set.ptr(ptr %base, i64 %offset, ptr %value) alwaysinline {
+  %place = getelementptr i8, ptr %base, i64 %offset
+  store ptr %value, ptr %place, align 8
+  ret void
+}
+
+; Have the workers for this thread; false where another has them. `@release` gives them back.
+define internal i1 @claim(ptr %pool) alwaysinline {
+  %busy = getelementptr i8, ptr %pool, i64 $pool.BUSY
+  %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue { i64, i1 } %pair, 1
+  ret i1 %free
+}
+
+define internal void @release(ptr %pool) alwaysinline {
+  %busy = getelementptr i8, ptr %pool, i64 $pool.BUSY
+  store atomic i64 0, ptr %busy release, align 8
+  ret void
+}
+
+; Where the post of a worker is, or of a guest.
+define internal ptr @post(ptr %pool, i64 %index) alwaysinline {
+  %posts = getelementptr i8, ptr %pool, i64 $pool.POSTS
+  %post = getelementptr [$pool.LINE x i8], ptr %posts, i64 %index
+  ret ptr %post
+}
+
+; Where what a worker sleeps on is.
+define internal ptr @condition(ptr %pool, i64 %index) alwaysinline {
+  %conditions = getelementptr i8, ptr %pool, i64 $pool.CONDITIONS
+  %condition = getelementptr [$pool.LINE x i8], ptr %conditions, i64 %index
+  ret ptr %condition
+}
+
+; Where the bit that says whether a worker is awake is: its word, and the bit in it.
+define internal ptr @awake.word(ptr %pool, i64 %index) alwaysinline {
+  %words = getelementptr i8, ptr %pool, i64 $pool.AWAKE
+  %number = lshr i64 %index, 6
+  %word = getelementptr i64, ptr %words, i64 %number
+  ret ptr %word
+}
+
+define internal i64 @awake.bit(i64 %index) alwaysinline {
+  %place = and i64 %index, 63
+  %bit = shl i64 1, %place
+  ret i64 %bit
+}
+
+; Wait as long as a word has a value, without a break, until SPIN_NS after %begun at most; whether it has another.
+define internal i1 @spin(ptr %word, i64 %value, i64 %begun) {
+entry:
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %k1, %pause ], [ 0, %clock ]
+  %now = load atomic i64, ptr %word seq_cst, align 8
+  %same = icmp eq i64 %now, %value
+  br i1 %same, label %pause, label %done
+pause:
+  call void $system.PAUSE
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, $engine.SPINS
+  br i1 %more, label %look, label %clock
+clock:
+  %time = call i64 @weft_time()
+  %spent = sub i64 %time, %begun
+  %over = icmp ugt i64 %spent, $engine.SPIN_NS
+  br i1 %over, label %done, label %look
+done:
+  %other = xor i1 %same, true
+  ret i1 %other
+}

@@ -1,0 +1,151 @@
+; The life of workers, who take part in jobs; `jobs.ll` has the caller's part.
+
+; A worker: looks at its post for a while, then sleeps; takes the job that is posted, until it is told to stop.
+define void @weft_worker(ptr %pool, i64 %index) {
+entry:
+  %post = call ptr @post(ptr %pool, i64 %index)
+  %condition = call ptr @condition(ptr %pool, i64 %index)
+  %word = call ptr @awake.word(ptr %pool, i64 %index)
+  %bit = call i64 @awake.bit(i64 %index)
+  %others = xor i64 %bit, -1
+  %job = getelementptr i8, ptr %pool, i64 $pool.FN
+  atomicrmw or ptr %word, i64 %bit seq_cst
+  br label %idle
+idle:
+  %begun = call i64 @weft_time()
+  %called = call i1 @spin(ptr %post, i64 $pool.CLOSED, i64 %begun)
+  br i1 %called, label %take, label %tire
+tire: ; who posts and then sees this bit wakes nobody: so the post is looked at once more after it
+  call void @lock(ptr %pool)
+  atomicrmw and ptr %word, i64 %others seq_cst
+  br label %sleep
+sleep:
+  %stop = call i64 @get(ptr %pool, i64 $pool.STOP)
+  %stopped = icmp ne i64 %stop, 0
+  br i1 %stopped, label %leave, label %look
+look:
+  %says = load atomic i64, ptr %post seq_cst, align 8
+  %opened = icmp eq i64 %says, $pool.OPENED
+  br i1 %opened, label %rise, label %wait
+wait:
+  call void @wait(ptr %pool, ptr %condition)
+  br label %sleep
+rise:
+  atomicrmw or ptr %word, i64 %bit seq_cst
+  call void @unlock(ptr %pool)
+  br label %take
+take:
+  call void @llvm.prefetch.p0(ptr %job, i32 0, i32 3, i32 1)
+  %pair = cmpxchg ptr %post, i64 $pool.OPENED, i64 $pool.TAKEN acquire monotonic
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %work, label %idle
+work:
+  call void @work(ptr %pool, i64 %index)
+  br label %idle
+leave:
+  call void @unlock(ptr %pool)
+  ret void
+}
+
+; Do a job that is taken: wake two more workers, run a part of it and what others leave, say so.
+define internal void @work(ptr %pool, i64 %index) {
+entry:
+  %number = add i64 %index, 1
+  %double = mul i64 %number, 2
+  call void @wake(ptr %pool, i64 %double)
+  %scratch = call ptr @get.ptr(ptr %pool, i64 $pool.SCRATCH)
+  %stride = call i64 @get(ptr %pool, i64 $pool.STRIDE)
+  %skip = mul i64 %index, %stride
+  %mine = getelementptr i8, ptr %scratch, i64 %skip
+  call i64 @take_part(ptr %pool, ptr %mine, i64 %number)
+  %post = call ptr @post(ptr %pool, i64 %index)
+  atomicrmw xchg ptr %post, i64 $pool.CLOSED seq_cst
+  %sleeps.p = getelementptr i8, ptr %pool, i64 $pool.SLEEPS
+  %sleeps = load atomic i64, ptr %sleeps.p seq_cst, align 8
+  %told = icmp ne i64 %sleeps, 0
+  br i1 %told, label %tell, label %done
+tell:
+  call void @lock(ptr %pool)
+  %condition = getelementptr i8, ptr %pool, i64 $pool.DONE
+  call void @signal(ptr %condition)
+  call void @unlock(ptr %pool)
+  br label %done
+done:
+  ret void
+}
+
+; Wake two workers, from one on: each thread those that follow from its number, so that nobody wakes many, a system
+; call each.
+define internal void @wake(ptr %pool, i64 %first) {
+  call void @rouse(ptr %pool, i64 %first)
+  %second = add i64 %first, 1
+  call void @rouse(ptr %pool, i64 %second)
+  ret void
+}
+
+; Wake a worker, if it is wanted and sleeps.
+define internal void @rouse(ptr %pool, i64 %index) {
+entry:
+  %wanted = call i64 @get(ptr %pool, i64 $pool.WANTED)
+  %is.wanted = icmp slt i64 %index, %wanted
+  br i1 %is.wanted, label %look, label %done
+look:
+  %word = call ptr @awake.word(ptr %pool, i64 %index)
+  %bit = call i64 @awake.bit(i64 %index)
+  %bits = load atomic i64, ptr %word seq_cst, align 8
+  %own = and i64 %bits, %bit
+  %asleep = icmp eq i64 %own, 0
+  br i1 %asleep, label %tell, label %done
+tell:
+  call void @lock(ptr %pool)
+  %condition = call ptr @condition(ptr %pool, i64 %index)
+  call void @signal(ptr %condition)
+  call void @unlock(ptr %pool)
+  br label %done
+done:
+  ret void
+}
+
+; A worker for one job: join the one that is open to guests, if there is and it wants more, and come back.
+define void @weft_guest(ptr %pool) {
+entry:
+  call void @lock(ptr %pool)
+  %open = call i64 @get(ptr %pool, i64 $pool.OPEN)
+  %guests = call i64 @get(ptr %pool, i64 $pool.GUESTS)
+  %welcome = icmp slt i64 %guests, %open
+  br i1 %welcome, label %join, label %leave
+join:
+  %more = add i64 %guests, 1
+  call void @set(ptr %pool, i64 $pool.GUESTS, i64 %more)
+  %workers = call i64 @get(ptr %pool, i64 $pool.WORKERS)
+  %index = add i64 %workers, %guests
+  %post = call ptr @post(ptr %pool, i64 %index)
+  store atomic i64 $pool.TAKEN, ptr %post release, align 8
+  call void @unlock(ptr %pool)
+  call void @work(ptr %pool, i64 %index)
+  ret void
+leave:
+  call void @unlock(ptr %pool)
+  ret void
+}
+
+; Tell the workers to leave.
+define void @weft_stop(ptr %pool) {
+entry:
+  call void @lock(ptr %pool)
+  call void @set(ptr %pool, i64 $pool.STOP, i64 1)
+  %workers = call i64 @get(ptr %pool, i64 $pool.WORKERS)
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %tell ]
+  %left = icmp slt i64 %k, %workers
+  br i1 %left, label %tell, label %done
+tell:
+  %condition = call ptr @condition(ptr %pool, i64 %k)
+  call void @signal(ptr %condition)
+  %k1 = add i64 %k, 1
+  br label %next
+done:
+  call void @unlock(ptr %pool)
+  ret void
+}

@@ -25,20 +25,25 @@ BEFORE: tuple[Any, ...] = (None, None, None, None, HookChain(), None)
 """What a launcher of Triton's is given between the sizes of the grid and the arguments; a hook, or a list of them."""
 
 
-@pytest.fixture(params=["in Python", "in native code"])
+@pytest.fixture(params=["run", "a grid", "a grid, without the constants"])
 def again(request: pytest.FixtureRequest) -> Any:
-    """A launcher that has been called before; PyTorch's Inductor takes the second, after `_init_handles`."""
+    """A launcher that has been called before."""
     x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
     kernel = scaled.warmup(x[1:], out[1:], 99, 1.5, B=64, grid=(2,))
-    if request.param == "in native code":
-        kernel._init_handles()
-    run = kernel.run
-    run(2, 1, 1, *BEFORE, x[1:], out[1:], 99, 1.5, 64)
-    return lambda *args, grid=(2, 1, 1): run(*grid, *BEFORE, *args)
+
+    def launch(*args: Any, grid: Any = (2, 1, 1)) -> None:
+        if request.param == "run":
+            kernel.run(*grid, *BEFORE, *args)
+        else:
+            kernel[grid](*(args if request.param == "a grid" else args[:4]))
+
+    launch(x[1:], out[1:], 99, 1.5, 64)
+    return launch
 
 
 def test_values_are_taken_by_their_classes(again: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "plain_value", None)
+    if prepared.supported():
+        monkeypatch.setattr(launch, "plain_value", None)
     x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     again(x[1:], out[1:], 77, 2.0, 64)
     np.testing.assert_array_equal(out[1:], np.where(np.arange(99) < 77, 2 * x[1:], 0))
@@ -52,22 +57,22 @@ def test_values_are_taken_by_their_classes(again: Any, monkeypatch: pytest.Monke
 def test_native_launches_are_not_told_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     x, out, told = np.arange(100, dtype=np.float32), np.zeros(100, np.float32), []
     kernel = scaled.warmup(x, out, 99, 1.5, B=64, grid=(2,))
-    general = type(kernel).run
-    monkeypatch.setattr(type(kernel), "run", lambda self, *args: (told.append(args), general(self, *args))[1])
+    general = launch.plain_value
+    monkeypatch.setattr(launch, "plain_value", lambda *args: (told.append(args), general(*args))[1])
     kernel._init_handles()
     hooks = HookChain()
     between = (None, None, None, None, hooks, None)
     for n in range(3):
         kernel.run(2, 1, 1, *between, x, out, 90 + n, 2.0, 64)
-    assert len(told) == 1 and out[91] == 2 * 91 and out[92] == 0
-    hooks.add(lambda: None)  # there is one now: it has to be asked, by the general way
+    assert len(told) == 4 and out[91] == 2 * 91 and out[92] == 0
+    hooks.add(lambda: None)  # there is one now, which is asked
     with pytest.raises(TypeError):
         kernel.run(2, 1, 1, *between, x, out, 100, 2.0, 64)
     hooks.clear()
     kernel.run(2, 1, 1, *between, x, x[1:], 40, 1.0, 64)  # these overlap
-    assert len(told) == 3 and (x[1:41] == np.arange(40)).all()
+    assert len(told) == 8 and (x[1:41] == np.arange(40)).all()
     copy = pickle.loads(pickle.dumps(kernel.__getstate__()))
-    assert "run" not in copy
+    assert copy["_launch"] is None
 
 
 def test_what_is_of_another_class_takes_the_general_way(again: Any) -> None:
@@ -98,9 +103,8 @@ def test_tensors() -> None:
     x, out = torch.ones(100), torch.zeros(100)
     kernel = scaled.warmup(x, out, 100, 1.5, B=64, grid=(2,))
     negative = torch.complex(torch.zeros(100), torch.ones(100)).conj().imag
-    kernel._init_handles()
-    native = lambda *args: kernel.run(2, 1, 1, *BEFORE, *args)
-    for launched in (kernel[(2,)], kernel[(2,)], native, native):
+    run = lambda *args: kernel.run(2, 1, 1, *BEFORE, *args)
+    for launched in (kernel[(2,)], kernel[(2,)], run, run):
         out.zero_()
         launched(x, out, 100, 1.5, 64)
         assert (out == 1.5).all()

@@ -135,8 +135,6 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
-    make_run: ClassVar[Callable[[CompiledKernel], Callable[..., None] | None] | None] = None
-    """Set by the runtime: `run` in native code, for who keeps it and calls it often; None where there is none."""
     load_hooks: ClassVar[Callable[[], Sequence[Callable[..., None]]] | None] = None
     """Set by the runtime: gives what is called before and after a kernel is loaded, and when it is dropped."""
     process: ClassVar[Callable[[], int]] = staticmethod(lambda: 0)
@@ -227,10 +225,6 @@ class CompiledKernel:
         if self.metadata.target.backend != "cpu" and type(self) is CompiledKernel:
             self.__class__ = load("weft.compiler.backends").backend_of(self.metadata.target.machine).kernel
         self.load()
-        make_run = type(self).make_run
-        run = None if make_run is None else make_run(self)
-        if run is not None:
-            self.__dict__["run"] = run
 
     @property
     def n_regs(self) -> int:
@@ -320,7 +314,6 @@ class CompiledKernel:
         state = dict(self.__dict__)
         for name in ("_loaded", "_launch", "module", "function"):
             state[name] = None
-        state.pop("run", None)
         return state
 
     def __repr__(self) -> str:

@@ -246,9 +246,9 @@ def _load_hooks() -> tuple[Any, Any, Any]:
     return runtime.kernel_load_start_hook, runtime.kernel_load_end_hook, runtime.kernel_unload_hook
 
 
-def _make_run(kernel: compiler.CompiledKernel) -> Callable[..., None] | None:
-    run: Callable[..., None] | None = base.load("weft.runtime.prepared").prepared_run(kernel)
-    return run
+def _make_launcher(kernel: compiler.CompiledKernel) -> Callable[..., None]:
+    launcher: Callable[..., None] = base.load("weft.runtime.prepared").prepare_launcher(kernel, make_launcher(kernel))
+    return launcher
 
 
 def _elsewhere(executor: Executor | None) -> Any:
@@ -276,8 +276,7 @@ def compile(
     (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator. With an `executor` of
     concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
     """
-    compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
-    compiler.CompiledKernel.make_run = staticmethod(_make_run)
+    compiler.CompiledKernel.make_launcher = staticmethod(_make_launcher)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
     compiler.set_native_store(_native_store)

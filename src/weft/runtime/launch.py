@@ -18,8 +18,8 @@ from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError, load
 from weft.ops import BY_LANGUAGE
 
 from . import knobs
-from .arrays import address_of, array_facts, is_plain_tensor, meet
-from .binder import MAX_GRID, grid_of, handler_for
+from .arrays import array_facts, is_plain_tensor, meet
+from .binder import grid_of, handler_for
 from .specialize import leaves
 
 Leaf = tuple[tuple[int, ...], str]
@@ -356,7 +356,6 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
     guards: dict[Any, Callable[..., bool] | None] = {}
     relaxed: list[Callable[..., None]] = []
-    quick: list[Callable[..., bool]] = [_never]
 
     def fire_where_arrays_overlap() -> Callable[..., None]:
         """What launches the same kernel compiled without assuming that its arrays do not overlap."""
@@ -369,8 +368,6 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         return relaxed[0]
 
     def launch(gx: Any, gy: Any, gz: Any, *args: Any) -> None:
-        if len(args) == len(types) and quick[0](gx, gy, gz, *args):
-            return
         if len(args) == len(dynamic) != len(types):
             full: list[Any] = [None] * len(types)
             for i, value in zip(dynamic, args, strict=True):
@@ -388,52 +385,5 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         may_run = guard is None or guard(*args, *(values[i] for i in dynamic)) or kernel.metadata.checked
         launches = fire if may_run else fire_where_arrays_overlap()
         launches(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, leaves, args))
-        if not kernel.metadata.checked:
-            quick[0] = _make_quick(types, args, guard, fire) or quick[0]
 
     return launch
-
-
-def _never(*args: Any) -> bool:
-    return False
-
-
-def _make_quick(
-    types: Sequence[Any], args: Sequence[Any], guard: Callable[..., bool] | None, fire: Callable[..., None]
-) -> Callable[..., bool] | None:
-    """A function (gx, gy, gz, *arguments) that launches for arguments like these, arrays of NumPy, tensors of PyTorch
-    and plain numbers, and tells whether it did; all else is for the general way. None if there is else among these.
-    """
-    tests, values, handed = ["x.__class__ is y.__class__ is z.__class__ is int"], list[str](), list[str]()
-    tests += [f"0 <= {axis} <= {most}" for axis, most in zip("xyz", MAX_GRID, strict=True)]
-    spaces: dict[str, Any] = {"guard": guard, "fire": fire, "address": address_of}
-    for i, (kind, value) in enumerate(zip(types, args, strict=True)):
-        a = f"a{i}"
-        if kind == "constexpr":
-            handed.append("None")
-            continue
-        spaces[f"c{i}"] = type(value)
-        tests.append(f"{a}.__class__ is c{i}")
-        if isinstance(kind, str) and kind.startswith("*") and is_plain_tensor(value):
-            tests.append(f"not ({a}.get_device() >= 0 or {a}.is_nested or {a}.is_neg())")
-            values.append(f"(v{i} := {a}.data_ptr())")  # without elements it has none
-            handed.append(f"v{i}")
-        elif isinstance(kind, str) and kind.startswith("*") and type(value) is np.ndarray:
-            values.append(f"(v{i} := address({a}))")
-            handed.append(f"v{i}")
-        elif isinstance(kind, str) and type(value) is int and kind[0] in "iu" and kind[1:].isdigit():
-            low, high = range_of(kind)
-            tests.append(f"{low} <= {a} < {high}")
-            handed.append(a)
-        elif kind in ("fp32", "fp64") and type(value) is float:
-            handed.append(a)
-        else:
-            return None
-    if guard is not None:
-        dynamic = (v for kind, v in zip(types, handed, strict=True) if kind != "constexpr")
-        values.append(f"guard({', '.join([*(f'a{i}' for i in range(len(types))), *dynamic])})")
-    given = ", ".join(["x", "y", "z", *(f"a{i}" for i in range(len(types)))])
-    text = f"def quick({given}):\n    if {' and '.join([*tests, *values])}:\n"
-    text += f"        fire({', '.join(['x', 'y', 'z', *handed])})\n        return True\n    return False\n"
-    exec(text, spaces)
-    return spaces["quick"]  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -56,25 +57,28 @@ class _NoPlan(Exception):
     """A launch of which there is to be none."""
 
 
-class Prepared:
-    """The launching function of a kernel, and its plans."""
+class _Plans:
+    """The plans of a launching function in native code, which calls another one where none fits."""
 
-    def __init__(self, kernel: Any, general: Callable[..., Any]) -> None:
-        self._kernel, self._general = kernel, general
+    def __init__(self, general: Callable[..., Any]) -> None:
         self._book = bytearray(8 * Book.SIZE)
-        self._keep: list[Any] = [self._watched]
-        self._plans: list[tuple[Any, ...]] = []
+        self._keep: list[Any] = [general]
         self._lock = threading.RLock()
-        self._calls: dict[tuple[Any, ...], int] = {}
-        """Launches by the general way, of each compiled kernel, classes of arguments, and whether there are hooks."""
-        self._put(Book.GENERAL, id(self._keep[0]))
-        self.launch: Callable[..., Any] = self._keep[0]
+        self._put(Book.GENERAL, id(general))
 
     def _put(self, word: int, value: int) -> None:
         ctypes.c_int64.from_buffer(self._book, 8 * word).value = value
 
+    def __bool__(self) -> bool:
+        return len(self._keep) > 1
+
+    def add(self, plan: tuple[Any, ...]) -> None:
+        """One more, the first that is looked at; the oldest goes. Launches that are at work keep theirs."""
+        with self._lock:
+            self._set([plan, *self._keep[1:MOST_PLANS]])
+
     def forget(self) -> None:
-        """Drop all plans; launches that are at work keep theirs."""
+        """Drop all."""
         with self._lock:
             self._set([])
 
@@ -83,7 +87,24 @@ class Prepared:
         for plan in reversed(plans):
             plan[0][Plan.NEXT], following = following, ctypes.addressof(plan[0])
         self._put(Book.FIRST, following)
-        self._plans, self._keep[1:] = plans, plans
+        self._keep[1:] = plans
+
+    def function(self) -> Callable[..., Any]:
+        """The launching function."""
+        return calls.function(self._book, self._keep)
+
+
+class Prepared:
+    """The launching function of a kernel, and its plans."""
+
+    def __init__(self, kernel: Any, general: Callable[..., Any]) -> None:
+        self._kernel, self._general = kernel, general
+        self.launch: Callable[..., Any] = self._watched
+        self._slow = self.launch
+        self._plans = _Plans(self.launch)
+        self._calls: dict[tuple[Any, ...], int] = {}
+        """Launches by the general way, of each compiled kernel, classes of arguments, and whether there are hooks."""
+        self.forget = self._plans.forget
 
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
@@ -99,11 +120,10 @@ class Prepared:
             if not self._plans and count >= VAIN:  # and most likely there never will be one
                 self._kernel.launch_by(self.launch, self._general)
             return compiled
-        with self._lock:
-            self._set([plan, *self._plans[: MOST_PLANS - 1]])
-            if self.launch is self._keep[0]:
-                self.launch = calls.function(self._book, self._keep)
-                self._kernel.launch_by(self._keep[0], self.launch)
+        self._plans.add(plan)
+        if self.launch is self._slow:
+            self.launch = self._plans.function()
+            self._kernel.launch_by(self._slow, self.launch)
         return compiled
 
 
@@ -364,21 +384,15 @@ def _row(
 
 
 class _Run(_Writer):
-    """Of launches of a compiled kernel by itself, in the calling convention of Triton's launchers."""
+    """Of launches of a compiled kernel by itself: three sizes, and its arguments with or without the constants."""
 
     def plan(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """(words, everything they point to). Hooks are None, or lists that have to be empty."""
-        values, hooks = args[_BEFORE:], {place: args[place] for place in _HOOKS}
-        chains = [hook for hook in hooks.values() if hook is not None]
-        if len(values) != len(self._types) or not all(isinstance(hook, list) and not hook for hook in chains):
-            raise _NoPlan
-        for place, hook in hooks.items():
-            self._add(_row(Kind.SAME, -1, want=self._keep(hook)), place)
-        for i, (kind, value) in enumerate(zip(self._types, values, strict=True)):
-            if kind != "constexpr":
-                self._add(self._value(i, value), _BEFORE + i)
-        counts = {Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None), Plan.LISTS: len(chains)}
-        return self._words(counts, [word for chain in chains for word in (self._keep(chain), 0)])
+        """(words, everything they point to)."""
+        dynamic = [i for i, kind in enumerate(self._types) if kind != "constexpr"]
+        places = dynamic if len(args) == 3 + len(self._types) else range(len(dynamic))
+        for i, place in zip(dynamic, places, strict=True):
+            self._add(self._value(i, args[3 + place]), 3 + place)
+        return self._words({Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None)}, [])
 
     def _value(self, i: int, value: Any) -> list[int]:
         if (i,) not in self._slots:  # parts of a tuple
@@ -386,47 +400,34 @@ class _Run(_Writer):
         slot, leaf = self._slots[i,]
         if leaf.startswith("*"):
             return self._array((i,), value, slot, align=False)
-        if leaf in ("i32", "i64", "u32", "u64") and _is_integer(value):
+        if leaf in INT_RANGES and _is_integer(value):
             return self._integer(value, slot, INT_RANGES[leaf], False, False)
         if leaf in _FLOATS and type(value) is float:
             return _row(Kind.FLOAT, slot, want=self._keep(float), element=int(leaf[2:]))
         raise _NoPlan
 
 
-_BEFORE = 9
-"""Arguments of a launcher before those of the kernel: sizes, stream, function, metadata, what hooks are told, hooks."""
-_HOOKS = (7, 8)
+def prepare_launcher(kernel: Any, general: Callable[..., None]) -> Callable[..., None]:
+    """The launcher of a compiled kernel, (x, y, z, *arguments), which plans launches by the general one.
 
-
-def prepared_run(kernel: Any) -> Callable[..., None] | None:
-    """The method `run` of a compiled kernel, which plans launches that succeed; None where none can be prepared."""
+    From the first plan on the kernel has another launcher, in native code.
+    """
     if not supported() or type(kernel) is not CompiledKernel:
-        return None
-    book = bytearray(8 * Book.SIZE)
-    plans: list[tuple[Any, ...]] = []
-    keep: list[Any] = []
+        return general
     left = [4 * MOST_PLANS]  # plans to be written: arguments of many kinds are left to the general way
 
-    def general(*args: Any) -> None:
-        CompiledKernel.run(kernel, *args)
+    def launch(*args: Any) -> None:
+        general(*args)
         if not left[0]:
             return
         left[0] -= 1
-        try:
-            plan = _Run(kernel).plan(args)
-        except _NoPlan:
-            return
-        plans[:] = [plan, *plans[: MOST_PLANS - 1]]
-        following = 0
-        for one in reversed(plans):
-            one[0][Plan.NEXT], following = following, ctypes.addressof(one[0])
-        ctypes.c_int64.from_buffer(book, 8 * Book.FIRST).value = following
-        keep[1:] = plans
+        with suppress(_NoPlan):
+            plans.add(_Run(kernel).plan(args))
+            if kernel._launch is launch:
+                kernel._launch = plans.function()
 
-    keep.append(general)
-    ctypes.c_int64.from_buffer(book, 8 * Book.GENERAL).value = id(general)
-    run: Callable[..., None] = calls.function(book, keep)
-    return run
+    plans = _Plans(launch)
+    return launch
 
 
 _FIXED = frozenset({int, str, float, bool, type(None)})

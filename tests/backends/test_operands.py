@@ -9,6 +9,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import remarks
 
 
 @weft.jit
@@ -39,7 +40,7 @@ def test_plain_loads_are_read_in_place(rows: int, wraps: int, masked: int, in_pl
     m = 24 if wraps else 32
     kernel = product[32 // rows, 1](a, b, c, m, 32, 32, WRAPS=wraps, MASKED=masked, BM=rows, BN=32)
     np.testing.assert_array_equal(c[:m], (a @ b)[:m])
-    assert [r.in_place for r in kernel.remarks.of(weft.remarks.RegisterBlock)] == [in_place]
+    assert [r.in_place for r in kernel.remarks.of(remarks.RegisterBlock)] == [in_place]
 
 
 @weft.jit
@@ -59,3 +60,19 @@ def test_what_is_overwritten_before_the_product_is_not() -> None:
     in_and_out[(1,)](a, b, N=32)
     np.testing.assert_array_equal(a, expected)
     np.testing.assert_array_equal(b, expected)
+
+
+@weft.jit
+def one_product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N), tl.arange(0, K)
+    x, y = tl.load(a + m * K + k[None, :]), tl.load(b + k[:, None] * N + n[None, :])
+    tl.store(c + m * N + n[None, :], tl.dot(x, y, input_precision="ieee"))
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 128), (2, 64), (4, 64), (8, 128), (16, 32), (32, 128), (64, 16), (128, 64)])
+def test_blocks_of_several_heights_cover_all_rows(m: int, n: int) -> None:
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((m, 64), (64, n)))
+    c = np.full((m, n), np.nan, np.float32)
+    one_product[(1,)](a, b, c, M=m, N=n, K=64)
+    np.testing.assert_array_equal(c, a @ b)

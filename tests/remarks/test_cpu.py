@@ -99,7 +99,7 @@ def product(a, b, out, SIZE: tl.constexpr):
 def test_a_product() -> None:
     kernel = made(product, "*fp16 *fp16 *fp32", SIZE=32)
     assert told(kernel, "register block") == [
-        "k.py:5:34: register block: 32x32x32, f16 packed as f32: fma, 4 rows of 2 vectors of 8 lanes at a time"
+        "k.py:5:34: register block: 32x32x32, f16 packed as f32: fma, 6 rows of 2 vectors of 8 lanes at a time"
     ]
 
 
@@ -160,7 +160,7 @@ def test_scratch_memory_and_what_is_fetched_ahead() -> None:
     ]
     assert kernel.metadata.scratch_bytes == 2 * 1024
     assert told(kernel, "register block") == [
-        "k.py:6:17: register block: 16x16x16, f32 packed as f32: fma, 4 rows of 2 vectors of 8 lanes at a time, "
+        "k.py:6:17: register block: 16x16x16, f32 packed as f32: fma, 6 rows of 2 vectors of 8 lanes at a time, "
         "the left operand read where it lies"
     ]
     assert told(kernel, "in memory")[0] == "k.py:5:14: in memory: 16x16xf32 (`total`) is kept: the loop carries it"

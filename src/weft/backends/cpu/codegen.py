@@ -20,6 +20,7 @@ from weft.backends.cpu import (  # noqa: F401  (they register their anchors)
     dot,
     exchange,
     indexed,
+    plans,
     scan,
     tiles,
 )
@@ -295,7 +296,7 @@ def emit(
         context.found = args[8]
     if numbered:
         context.thread_number = args[-2]
-    context.tiles = _any(program.blocks, lambda op: dot.is_in_tiles(op, context.product_features))
+    context.tiles = _any(program.blocks, lambda op: plans.is_in_tiles(op, context.product_features))
     context.polling = Polling(program.blocks, context.emit_poll, tiles.AT_ONCE if context.tiles else 1)
     arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)

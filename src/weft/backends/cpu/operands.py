@@ -3,8 +3,9 @@
 A is read by rows. If it is a plain load (no mask, elements as the instruction takes them) whose rows are contiguous and
 at even distances, it is read where it is: to copy it would cost up to a quarter of the product.
 
-B is read in panels as wide as the block of registers, so that the inner loop reads it in order: it is packed. Only
-where A has no more rows than the block, so that each panel is read once, a plain load is read where it is as well.
+B is read in panels as wide as the block of registers, so that the inner loop reads it in order. A plain load is put
+into them by the first blocks that multiply it, all else beforehand; where A has no more rows than a block, so that each
+panel is read once, a plain load is read where it is as well.
 """
 
 from __future__ import annotations
@@ -72,19 +73,39 @@ class Panels:
         return f.gep(I8, self.address, f.mul(column, const(I64, self.column)))
 
 
+@dataclass(frozen=True)
+class Operands:
+    """What is multiplied: A, B in panels, the address of C, by rows; where B lies if it is not in the panels yet."""
+
+    a: Rows
+    b: Panels
+    c: Reg
+    unpacked: Panels | None = None
+
+
 def packed_panels(address: Reg, depth: int, panel: int, elem: str) -> Panels:
     """Panels of a packed B, or of a part of it, for which there is room of so many rows."""
     size = element_bits(elem) // 8
     return Panels(address, depth * size, const(I64, panel * size))
 
 
-def panels_of(s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool) -> tuple[Panels, Buffer | None]:
-    """B in panels: packed in a buffer, or where it is loaded from if each is read but once."""
-    where_it_is = _where_it_is(s, value, elem) if once and pair == 1 else None
-    if where_it_is is not None:
-        return Panels(where_it_is.address, element_bits(elem) // 8, where_it_is.stride), None
-    buffer = pack(s, value, elem, panel_weights(value.shape, panel, pair))
-    return packed_panels(buffer.address, value.shape[-2], panel, elem), buffer
+def panels_of(
+    s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool
+) -> tuple[Panels, Panels | None, Buffer | None]:
+    """B in panels, where it is if it has still to be put into them, and the buffer of the panels if there is one.
+
+    If each panel is read but once, the panels are where B is loaded from.
+    """
+    where_it_is, unpacked = _where_it_is(s, value, elem) if pair == 1 else None, None
+    weights = panel_weights(value.shape, panel, pair)
+    if where_it_is is None:
+        buffer = pack(s, value, elem, weights)
+    else:
+        unpacked = Panels(where_it_is.address, element_bits(elem) // 8, where_it_is.stride)
+        if once:
+            return unpacked, None, None
+        buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
+    return packed_panels(buffer.address, value.shape[-2], panel, elem), unpacked, buffer
 
 
 def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Rows, Buffer | None]:

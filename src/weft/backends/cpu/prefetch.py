@@ -26,6 +26,7 @@ from weft.base.remarks import Prefetched
 
 LINE = 64  # bytes
 MOST = 5  # log2 of the lines that one register block may prefetch for one load
+MOST_LINES = 11  # log2 of the lines of a tile
 
 Between = Callable[[Reg], None]
 
@@ -131,7 +132,7 @@ def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
         del following[value]
     env = _Lazily(s, following)
     width = log2(blocks)
-    few = [t for t in tiles if len(t.lines) - width <= MOST]
+    few = [t for t in tiles if len(t.lines) <= min(MOST_LINES, width + MOST)]
     tiles = [t for t in few if _computable(s, env, t.load.args[0], t.coords)]
     for t in tiles if s.remarks else ():
         why = "while an iteration multiplies, it fetches the cache lines that the next one loads"

@@ -19,16 +19,14 @@ set again after it. The system gives tiles to a process that asks (`host.tiles_a
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import replace
 
-from weft.backends.cpu.operands import Rows
+from weft.backends.cpu.operands import Operands, Rows
+from weft.backends.cpu.plans import TILES_OF_SUMS as SUMS, Plan
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I64, PTR, Value as Reg, const
-from weft.targets import Product
+from weft.backends.llvm.values import I8, I64, PTR, Value as Reg, const, vec
 
-ROW_BYTES, ROWS, COLUMNS = 64, 16, 16
-SUMS = 4
-"""Tiles that hold sums: the registers from 0 on. Those of A come next, then those of B."""
+ROW_BYTES, ROWS = 64, 16
 AT_ONCE = 16
 """How many products are done in the time of one by vectors, roughly."""
 CONFIGURATION = "@weft.tiles"
@@ -49,57 +47,52 @@ def release(f: Function) -> None:
     f.call_void("llvm.x86.tilerelease", [])
 
 
-def block_of(m: int, n: int) -> tuple[int, int]:
-    """How many tiles of sums, down and across, are kept in registers for a product of m x n."""
-    down = min(2, m // ROWS)
-    return down, min(SUMS // down, n // COLUMNS)
+def multiply(f: Function, p: Plan, at: Operands, size: tuple[int, int, int], pieces: Reg, from_zero: bool) -> None:
+    """C (m x n) = or += A times B.
 
-
-@dataclass(frozen=True)
-class Operands:
-    """Addresses of what a block multiplies; bytes from one row of a tile to the next, and from one piece of A."""
-
-    a: Rows
-    b: Reg
-    c: Reg
-    b_row: int
-    c_row: int
-    a_piece: int
-    depth: int
-
-
-def multiply(f: Function, by: Product, block: tuple[int, int], at: Operands, pieces: Reg, from_zero: bool) -> None:
-    """C = or += A times B for a block of tiles, A and C by rows, B in a panel.
-
-    Along K there are so many pieces of A, of `at.depth` elements each.
+    There may be several `pieces` of A, of `size`, one behind the other; a panel of B goes on through them.
     """
-    down, across = block
-    sums = [(i, j, const(I8, i * across + j)) for i in range(down) for j in range(across)]
+    m, n, _ = size
+    with (
+        f.loop(const(I64, 0), const(I64, n), const(I64, p.panel), at_least_once=True) as column,
+        f.loop(const(I64, 0), const(I64, m), const(I64, p.down), at_least_once=True) as row,
+    ):
+        sums = f.gep(vec("float", 0), at.c, f.add(f.mul(row, const(I64, n)), column))
+        left = Rows(at.a.at(f, row), at.a.stride)
+        _block(f, p, Operands(left, replace(at.b, address=at.b.at(f, column)), sums), size, pieces, from_zero)
+
+
+def _block(f: Function, p: Plan, at: Operands, size: tuple[int, int, int], pieces: Reg, from_zero: bool) -> None:
+    """A block of tiles, at whose first row and column A, B and C begin."""
+    by, (m, n, depth) = p.by, size
+    assert by is not None
+    c_row, b_row, a_piece = n * 4, p.panel * 4, m * depth * 4 // p.pair
+    sums = [(i, j, const(I8, i * p.vectors + j)) for i in range(p.rows) for j in range(p.vectors)]
     for i, j, number in sums:
         if from_zero:
             f.call_void("llvm.x86.tilezero", [number])
         else:
-            _move(f, "load", number, at.c, i * ROWS * at.c_row + j * ROW_BYTES, at.c_row)
-    lefts = [const(I8, SUMS + i) for i in range(down)]
-    rights = [const(I8, SUMS + down + j % (SUMS - down)) for j in range(across)]
+            _move(f, "load", number, at.c, i * ROWS * c_row + j * ROW_BYTES, c_row)
+    lefts = [const(I8, SUMS + i) for i in range(p.rows)]
+    rights = [const(I8, SUMS + p.rows + j % (SUMS - p.rows)) for j in range(p.vectors)]
     rows_of_b = by.depth // by.pair
-    steps, one = const(I64, at.depth // by.depth), const(I64, 1)
+    steps, one = const(I64, depth // by.depth), const(I64, 1)
     with (
         f.loop(const(I64, 0), pieces, one, at_least_once=True) as piece,
         f.loop(const(I64, 0), steps, one, at_least_once=True) as k,
     ):
         step = f.add(f.mul(piece, steps), k)
-        a = f.gep(I8, f.gep(I8, at.a.address, f.mul(piece, const(I64, at.a_piece))), f.mul(k, const(I64, ROW_BYTES)))
-        b = f.gep(I8, at.b, f.mul(step, const(I64, rows_of_b * at.b_row)))
+        a = f.gep(I8, f.gep(I8, at.a.address, f.mul(piece, const(I64, a_piece))), f.mul(k, const(I64, ROW_BYTES)))
+        b = f.gep(I8, at.b.address, f.mul(step, const(I64, rows_of_b * b_row)))
         for i, j, number in sorted(sums, key=lambda s: s[1]):  # by columns: one tile of B after the other
             if j == 0:
                 there = f.gep(I8, a, f.mul(at.a.stride, const(I64, i * ROWS)))
                 f.call_void("llvm.x86.tileloadd64", [lefts[i], there, at.a.stride])
             if i == 0:
-                _move(f, "load", rights[j], b, j * ROW_BYTES, at.b_row)
+                _move(f, "load", rights[j], b, j * ROW_BYTES, b_row)
             f.call_void(f"llvm.x86.{by.name}", [number, lefts[i], rights[j]])
     for i, j, number in sums:
-        _move(f, "store", number, at.c, i * ROWS * at.c_row + j * ROW_BYTES, at.c_row)
+        _move(f, "store", number, at.c, i * ROWS * c_row + j * ROW_BYTES, c_row)
 
 
 def _move(f: Function, way: str, number: Reg, base: Reg, offset: int, stride: int) -> None:

@@ -1,0 +1,152 @@
+"""Products by vectors: blocks of sums in registers, B in panels.
+
+A block is `rows` x `vectors` sums that stay in registers over the whole of K; each step along K loads `vectors` vectors
+of B and multiplies them by one element of A for each row (Goto and van de Geijn, Anatomy of High-Performance Matrix
+Multiplication, 2008, section 4, with the tile in place of their cache blocks):
+
+    for each run of blocks as high as each other, for each of its rows of blocks:
+        for each panel of B, as wide as a block:
+            sums = the block of C
+            for k: for each row i: sums[i] += A[row + i, k] * panel[k]
+            the block of C = sums
+
+The rows of A that a row of blocks reads stay in the first cache while the panels come from the second, one after the
+other. Where B is still where the kernel loads it from, the first row of blocks puts what it loads into the panels: to
+pack it beforehand would wait for memory with nothing to multiply meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.backends.cpu.coords import log2
+from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.operands import Operands
+from weft.backends.cpu.plans import Plan
+from weft.backends.cpu.prefetch import Between
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I8, I64, Value as Reg, const, vec
+
+UNROLLED, UNROLLED_REST = 96, 32
+"""Multiplications of vectors in the body of the innermost loop, at most: of blocks as high as planned, of others."""
+REST = 4
+"""Rows of the blocks that pack B, and of those below the last that is as high as planned."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of blocks, one below the other: the first row, how many rows of blocks, the height of each.
+
+    A run that `packs` reads B where it lies and puts it into the panels.
+    """
+
+    first: int
+    count: int
+    rows: int
+    packs: bool = False
+
+
+def runs_of(m: int, rows: int, packs: bool) -> list[Run]:
+    """The runs that make up m rows with blocks of `rows` rows: m=32 is 4 that pack, four times 6, and 4."""
+    first = REST if packs else 0
+    rest = m - first
+    while rest % rows:
+        rest -= REST
+    main = first + rest
+    runs = [Run(0, 1, REST, packs=True), Run(first, rest // rows, rows), Run(main, (m - main) // REST, REST)]
+    return [run for run in runs[not packs :] if run.count]
+
+
+def numbered(m: int, n: int, p: Plan, packs: bool) -> int:
+    """How many blocks are told their number, a power of two: most of the longest run."""
+    longest = max(run.count for run in runs_of(m, p.rows, packs))
+    return (1 << log2(longest)) * (n // p.panel)
+
+
+def multiply(
+    f: Function, p: Plan, at: Operands, size: tuple[int, int, int], from_zero: bool, between: Between | None = None
+) -> None:
+    """C (m x n) = or += A times B. Blocks of the longest run call `between` with their number."""
+    m, n, _ = size
+    runs = runs_of(m, p.rows, at.unpacked is not None)
+    longest, across = max(runs, key=lambda run: run.count), n // p.panel
+    for run in runs:
+        with f.loop(const(I64, 0), const(I64, run.count), const(I64, 1), at_least_once=True) as number:
+            row = f.add(const(I64, run.first), f.mul(number, const(I64, run.rows)))
+            with f.loop(const(I64, 0), const(I64, across), const(I64, 1), at_least_once=True) as panel:
+                if between is not None and run is longest:
+                    down = f.and_(number, const(I64, (1 << log2(run.count)) - 1))
+                    between(f.add(f.mul(down, const(I64, across)), panel))
+                _block(f, p, at, size, run, (row, f.mul(panel, const(I64, p.panel))), from_zero)
+
+
+def _block(
+    f: Function, p: Plan, at: Operands, size: tuple[int, int, int], run: Run, place: tuple[Reg, Reg], from_zero: bool
+) -> None:
+    """One block of sums, whose first row and column are given."""
+    (row, column), (_, n, k) = place, size
+    packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
+    unpacked = at.unpacked if run.packs else None
+    panel, source = at.b.at(f, column), (unpacked or at.b).at(f, column)
+    stride = (unpacked or at.b).stride
+    unrolled = (UNROLLED if run.rows == p.rows and not run.packs else UNROLLED_REST) // (run.rows * p.vectors)
+    step = p.pair * min(1 << log2(max(1, unrolled)), k // p.pair)
+    rows = [at.a.at(f, f.add(row, const(I64, i))) for i in range(run.rows)]
+    outs = []
+    for i in range(run.rows):
+        out = f.gep(acc_type, at.c, f.add(f.mul(f.add(row, const(I64, i)), const(I64, n)), column))
+        outs += [f.gep(acc_type, out, const(I64, j * p.lanes)) for j in range(p.vectors)]
+    start = [const(acc_type, 0) if from_zero else f.load(acc_type, out, 4) for out in outs]
+
+    def inner(kk: Reg, acc: list[Reg]) -> list[Reg]:
+        sums = list(acc)
+        for u in range(0, step, p.pair):
+            at_k = f.add(kk, const(I64, u))
+            there = f.gep(I8, source, f.mul(at_k, stride))
+            columns = [_b_vector(f, p, there, j) for j in range(p.vectors)]
+            if unpacked is not None:
+                here = f.gep(I8, panel, f.mul(at_k, at.b.stride))
+                for j, vector in enumerate(columns):
+                    f.store(vector, f.gep(packed, here, const(I64, j * p.lanes)), 4)
+            for i in range(run.rows):
+                left = _a_broadcast(f, p, f.gep(packed, rows[i], at_k))
+                for j in range(p.vectors):
+                    index = i * p.vectors + j
+                    sums[index] = _accumulate(f, p, sums[index], left, columns[j])
+        return sums
+
+    final = f.loop_carrying(const(I64, 0), const(I64, k), const(I64, step), start, inner, at_least_once=True)
+    for total, out in zip(final, outs, strict=True):
+        f.store(total, out, 4)
+
+
+def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
+    at = f.gep(llvm_type(p.packed), row, const(I64, j * p.lanes * p.pair))
+    if p.by is not None:
+        return f.load(vec("i32", p.lanes), at, 4)
+    return f.load(vec(llvm_type(p.packed).elem, p.lanes if p.lanes > 1 else 0), at, 4)
+
+
+def _a_broadcast(f: Function, p: Plan, at: Reg) -> Reg:
+    lanes = p.lanes if p.lanes > 1 else 0
+    if p.by is not None:
+        return f.splat(f.load(vec("i32", 0), at, 4 // p.pair), p.lanes)
+    value = f.load(llvm_type(p.packed), at, 4)
+    return f.splat(value, lanes) if lanes else value
+
+
+def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
+    if p.instruction == "fma":
+        return f.fma(left, right, acc)
+    if p.instruction == "muladd":
+        return f.add(acc, f.mul(left, right))
+    if p.instruction == "vdpbf16ps":
+        pairs = vec("bfloat", 2 * p.lanes)
+        args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
+        return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)
+    if p.instruction == "sdot":
+        quads = vec("i8", 4 * p.lanes)
+        args = [acc, f.bitcast(left, quads), f.bitcast(right, quads)]
+        return f.call("llvm.aarch64.neon.sdot.v4i32.v16i8", acc.type, args)
+    halves = vec("i16", 2 * p.lanes)
+    return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])

@@ -41,7 +41,6 @@ __all__ = ["Dump", "Store", "cache_key", "compile", "stages_begun", "versions"]
 Dump = Callable[[str, str, str], None]
 """Called with the kernel's name, the name of a stage, and its text."""
 
-STAGES = ("source", "ttir", "llir", "object")
 REMARKS = "remarks"
 """The blob beside the stages."""
 
@@ -158,122 +157,142 @@ def compile(
     if isinstance(src, str):
         src = IRSource(src)
     with too_deep(src):
-        return _compile(src, target, options, store, dump, environment, instead, elsewhere)
+        chosen = as_target(target)
+        if chosen.backend != "cpu" and options and options.get("arch"):
+            chosen = target_of_arch(options["arch"])
+        if instead is not None:
+            src = OverriddenSource(src, instead)
+        if chosen.backend == "cpu":
+            making: Making = _CPU(src, chosen, options or {})
+        else:  # whose stages are not imported for the CPU
+            making = load("weft.compiler.gpu_kernels").ForGPU(src, chosen, options or {}, store)
+        return _compile(making, store, dump, environment or {}, elsewhere)
 
 
 def _compile(
-    src: Source,
-    target: Any,
-    options: Mapping[str, Any] | None,
+    making: Making,
     store: Store | None,
     dump: Dump | None,
-    environment: Mapping[str, str] | None,
-    instead: IRSource | None,
+    environment: Mapping[str, str],
     elsewhere: Callable[[Work], Artefact] | None,
 ) -> CompiledKernel:
-    timings: dict[str, float] = {}
-    chosen = as_target(target)
-    if chosen.backend != "cpu" and options and options.get("arch"):
-        chosen = target_of_arch(options["arch"])
-    if chosen.backend == "cpu" and chosen.arch != host_cpu().name:
-        options = {"cpu": chosen.arch, **(options or {})}
-    opts = make_options(options or {})
-    if chosen.backend == "cpu" and opts.backend.cpu:
-        chosen = replace(chosen, arch=opts.backend.cpu)
-    if instead is not None:
-        src = OverriddenSource(src, instead)
-    if chosen.backend != "cpu":  # whose stages are not imported for the CPU
-        kernel: CompiledKernel = load("weft.compiler.gpu_kernels").compile_for(
-            src, chosen, options or {}, store=store, dump=dump, extra=environment, elsewhere=elsewhere
-        )
-        return kernel
-    if src.ext == "ttgir":
-        raise Unsupported(
-            f"a Gluon kernel ({src.name}), whose layouts are for the threads of a GPU,",
-            str(chosen),
-            hint='`with weft.target("sim:cuda:80"):` around the launch, or WEFT_TARGET=sim:cuda:80, runs it on '
-            "this machine",
-        )
+    src, timings = making.src, making.timings
     with stage("key", timings):
         if store is not None:
-            trace_unfollowed(src, opts.language, chosen)
-        key = cache_key(src, chosen, opts, environment)
+            making.trace_unfollowed()
+        key = cache_key(src, making.target, making.opts, {**environment, **making.key_facts()})
     if store is not None:
         with stage("cache", timings):
             entry = store.get(key)
-        if entry is not None and all(name in entry[1] for name in (*STAGES, REMARKS)):
-            facts = dict(entry[0])
-            if facts.get("wrapped_offsets"):  # it may have moved in its file since; rare, so it is traced again
-                with stage("ttir", timings):
-                    facts["wrapped_offsets"] = cpu_stages().wrapped(src, chosen, opts)
-            return _kernel(src, chosen, opts, facts, entry[1], key, timings, from_cache=True, dump=dump)
+        if entry is not None and all(name in entry[1] for name in (*making.stages, REMARKS)):
+            return making.kernel(making.as_now(entry[0]), entry[1], key, True, dump)
     if elsewhere is not None:
-        facts, blobs = made_elsewhere(elsewhere, src, chosen, options or {}, timings)
-        if dump is not None:
+        with stage("trace", timings):  # here; its code is made by somebody else
+            work = load("weft.compiler.work").work_of(src, making.target, making.options)
+        facts, blobs, seconds = elsewhere(work)
+        timings.update(seconds)
+        if dump is not None and making.target.backend == "cpu":
             dump(src.name, "ttir", blobs["ttir"].decode("utf-8", "surrogatepass"))
     else:
-        if not opts.backend.cpu:
-            load("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
-        facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
+        facts, blobs = making.make(dump)
+    facts = {**facts, **making.facts}
     if store is not None:
         with stage("store", timings):
             store.put(key, facts, with_places(src, blobs))
-    return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
+    return making.kernel(facts, blobs, key, False, dump)
+
+
+class Making:
+    """What compiling for one kind of machine is; `_CPU` is that for the CPU, `gpu_kernels.ForGPU` that for GPUs."""
+
+    stages: tuple[str, ...]
+    """The blobs that an artefact has, remarks apart."""
+    facts: Mapping[str, Any] = {}
+    """What a kernel has besides the facts that its making gives."""
+
+    def __init__(self, src: Source, target: GPUTarget, options: Mapping[str, Any]) -> None:
+        self.src, self.target, self.options = src, target, options
+        self.opts = make_options(options)
+        self.timings: dict[str, float] = {}
+
+    def trace_unfollowed(self) -> None:
+        """Trace a kernel whose key needs it, see `sources`."""
+        trace_unfollowed(self.src, self.opts.language, self.target)
+
+    def key_facts(self) -> dict[str, str]:
+        """What the key holds of such machines alone."""
+        return {}
+
+    def as_now(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Facts out of the store, where some may have changed since."""
+        return facts
+
+    def make(self, dump: Dump | None) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The facts and the blobs of a kernel, as they are put into a store."""
+        raise NotImplementedError
+
+    def kernel(
+        self, facts: Mapping[str, Any], blobs: Mapping[str, bytes], key: str, from_cache: bool, dump: Dump | None
+    ) -> CompiledKernel:
+        """Put the artefact together."""
+        raise NotImplementedError
+
+
+class _CPU(Making):
+    """A kernel for the CPU."""
+
+    stages = ("source", "ttir", "llir", "object")
+
+    def __init__(self, src: Source, target: GPUTarget, options: Mapping[str, Any]) -> None:
+        if target.arch != host_cpu().name:
+            options = {"cpu": target.arch, **options}
+        super().__init__(src, target, options)
+        if self.opts.backend.cpu:
+            self.target = replace(target, arch=self.opts.backend.cpu)
+        if src.ext == "ttgir":
+            raise Unsupported(
+                f"a Gluon kernel ({src.name}), whose layouts are for the threads of a GPU,",
+                str(self.target),
+                hint='`with weft.target("sim:cuda:80"):` around the launch, or WEFT_TARGET=sim:cuda:80, runs it on '
+                "this machine",
+            )
+
+    def as_now(self, facts: dict[str, Any]) -> dict[str, Any]:
+        if not facts.get("wrapped_offsets"):
+            return facts
+        with stage("ttir", self.timings):  # they may have moved in their file; rare, so it is traced again
+            return {**facts, "wrapped_offsets": cpu_stages().wrapped(self.src, self.target, self.opts)}
+
+    def make(self, dump: Dump | None) -> tuple[dict[str, Any], dict[str, bytes]]:
+        if not self.opts.backend.cpu:
+            load("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
+        made: tuple[dict[str, Any], dict[str, bytes]]
+        made = cpu_stages().make(self.src, self.target, self.opts, self.timings, dump)
+        return made
+
+    def kernel(
+        self, facts: Mapping[str, Any], blobs: Mapping[str, bytes], key: str, from_cache: bool, dump: Dump | None
+    ) -> CompiledKernel:
+        src, target, opts = self.src, self.target, self.opts
+        stages: dict[str, Any] = {name: blobs[name].decode("utf-8", "surrogatepass") for name in self.stages[:-1]}
+        stages["object"] = blobs["object"]
+        asm = AsmDict(stages, lambda: str(cpu_stages().assembly(stages["llir"], opts.backend)))
+        # A program's scratch memory takes the place of a GPU's shared memory. Scripts divide by it where a GPU would
+        # need some, for tiles; a kernel of scalars needs none there either.
+        shared = max(16 if "tensor<" in stages["ttir"] else 0, int(facts.get("scratch_bytes", 0)))
+        launch_facts = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
+        metadata = {**TRITON_FACTS, **facts, **launch_facts}
+        kernel = CompiledKernel(src, target, asm, metadata, key, self.timings, from_cache, blobs=blobs)
+        if dump is not None:
+            for name in ("ttir",) * from_cache + ("llir", "asm"):
+                dump(src.name, name, asm[name])
+        return kernel
 
 
 def with_places(src: Source, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Blobs for a store, with where the source stands now: remarks tell places, and it may have moved when they are
     read (see `Remarks.moved`)."""
     return {**blobs, "places": json.dumps(src.places()).encode("utf-8", "surrogatepass")}
-
-
-def made_elsewhere(
-    elsewhere: Callable[[Work], Artefact],
-    src: Source,
-    target: GPUTarget,
-    options: Mapping[str, Any],
-    timings: dict[str, float],
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Trace a kernel here, and have its code made by somebody else."""
-    with stage("trace", timings):
-        work = load("weft.compiler.work").work_of(src, target, options)
-    facts, blobs, seconds = elsewhere(work)
-    timings.update(seconds)
-    return facts, blobs
-
-
-def _kernel(
-    src: Source,
-    target: GPUTarget,
-    opts: Options,
-    facts: Mapping[str, Any],
-    blobs: Mapping[str, bytes],
-    key: str,
-    timings: Mapping[str, float],
-    *,
-    from_cache: bool,
-    dump: Dump | None,
-) -> CompiledKernel:
-    """Put the artefact together."""
-    stages: dict[str, Any] = {name: blobs[name].decode("utf-8", "surrogatepass") for name in STAGES if name != "object"}
-    stages["object"] = blobs["object"]
-
-    def assembly() -> str:
-        return str(cpu_stages().assembly(stages["llir"], opts.backend))
-
-    asm = AsmDict(stages, assembly)
-    # A program's scratch memory takes the place of a GPU's shared memory. Scripts divide by it where a GPU would need
-    # some, for tiles; a kernel of scalars needs none there either.
-    shared = max(16 if "tensor<" in stages["ttir"] else 0, int(facts.get("scratch_bytes", 0)))
-    launch_facts = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
-    metadata = {**TRITON_FACTS, **facts, **launch_facts}
-    kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache, blobs=blobs)
-    if dump is not None:
-        if from_cache:
-            dump(src.name, "ttir", stages["ttir"])
-        dump(src.name, "llir", stages["llir"])
-        dump(src.name, "asm", asm["asm"])
-    return kernel
 
 
 # Facts that tools written for Triton look for, and their values where there is no GPU.

@@ -233,6 +233,17 @@ def _window_lanes(span: int) -> int:
     return 1 << (span - 1).bit_length()
 
 
+def _window_mask(f: Function, where: dict[int, int], width: int, mask: Form | None, lanes: int) -> Value | None:
+    """Which elements of a window are accessed, by lanes at places in it, under a mask of the lanes; None: all."""
+    touched = const_lanes(vec("i1", width), [int(i in where) for i in range(width)])
+    if mask is None:
+        return None if len(where) == width else touched
+    if isinstance(mask, Uniform):
+        return f.and_(f.splat(mask.value, width), touched)
+    bits = vector_of(f, mask, lanes)
+    return f.shuffle(bits, const(bits.type, 0), [where.get(i, lanes) for i in range(width)])
+
+
 def _load_window(
     f: Function,
     type: Type,
@@ -246,20 +257,7 @@ def _load_window(
     width = _window_lanes(high - low + 1)
     window = type.with_lanes(width)
     start = address if low == 0 else f.gep(type, address, const(I64, low))
-    touched = [0] * width
-    for c in constant:
-        touched[c - low] = 1
-    if mask is None and all(touched):
-        bits = None
-    elif mask is None:
-        bits = const_lanes(vec("i1", width), touched)
-    elif isinstance(mask, Uniform):
-        bits = f.and_(f.splat(mask.value, width), const_lanes(vec("i1", width), touched))
-    else:
-        where = {c - low: lane for lane, c in enumerate(constant)}
-        lanes_bits = vector_of(f, mask, type.lanes)
-        zero = const(lanes_bits.type, 0)
-        bits = f.shuffle(lanes_bits, zero, [where.get(i, type.lanes) for i in range(width)])
+    bits = _window_mask(f, {c - low: lane for lane, c in enumerate(constant)}, width, mask, type.lanes)
     loaded = _load_vector(f, window, start, bits, const(window, 0))
     result = f.shuffle(loaded, None, [c - low for c in constant])
     if mask is None or other is None:
@@ -304,14 +302,7 @@ def store_lanes(
             width = _window_lanes(high - low + 1)
             where = {c - low: lane for lane, c in enumerate(constant)}
             data = f.shuffle(vector_of(f, value, lanes), None, [where.get(i, -1) for i in range(width)])
-            touched = const_lanes(vec("i1", width), [int(i in where) for i in range(width)])
-            if mask is None:
-                bits: Value | None = None if len(where) == width else touched
-            elif isinstance(mask, Uniform):
-                bits = f.and_(f.splat(mask.value, width), touched)
-            else:
-                lanes_bits = vector_of(f, mask, lanes)
-                bits = f.shuffle(lanes_bits, const(lanes_bits.type, 0), [where.get(i, lanes) for i in range(width)])
+            bits = _window_mask(f, where, width, mask, lanes)
             start = address if low == 0 else f.gep(type, address, const(I64, low))
             _store_vector(f, data, start, bits)
             return

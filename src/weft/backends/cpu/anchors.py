@@ -12,6 +12,8 @@ Those with more to them have files of their own: control, dot, scan, indexed.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.elementwise import llvm_type, memory_type
 from weft.backends.cpu.evaluate import Evaluator
@@ -32,18 +34,14 @@ def _store(s: Scheduler, op: Op) -> None:
     s.flush()
     s.settle_loads([op], {op})
     f = s.f
-    address, value = s.env[op.args[0]], s.env[op.args[1]]
-    assert isinstance(address, Reg) and isinstance(value, Reg)
+    address, value = s.scalar(op.args[0]), s.scalar(op.args[1])
     if op.args[1].elem == "i1":
         value = f.cast("zext", value, memory_type("i1"))
     if op.args[1].elem == "ptr":
         value = f.cast("ptrtoint", value, llvm_type("i64"))
     align = max(1, value.type.bits // 8)
     if len(op.args) > 2:
-        mask = s.env[op.args[2]]
-        assert isinstance(mask, Reg)
-        stored = value
-        f.when(mask, lambda: f.store(stored, address, align))
+        f.when(s.scalar(op.args[2]), lambda: f.store(value, address, align))
     else:
         f.store(value, address, align)
 
@@ -80,12 +78,8 @@ def _atomic(s: Scheduler, op: Op) -> None:
             s.env[op.result] = result
         return
     s.settle_loads([op], {op})
-    regs = []
-    for a in op.args:
-        reg = s.env[a]
-        assert isinstance(reg, Reg)
-        regs.append(reg)
-    old = atomic(s.f, op, regs[0], regs[1:])
+    address, *args = map(s.scalar, op.args)
+    old = atomic(s.f, op, address, args)
     if op.results:
         s.env[op.result] = old
 
@@ -145,14 +139,8 @@ def _assert(s: Scheduler, op: Op) -> None:
         s.add_root(AssertRoot(op, report))
         s.flush()
         return
-    s.require(op.args)
-    regs = [s.env[a] for a in op.args]
-    cond = regs[0]
-    assert isinstance(cond, Reg)
-    failed = s.f.xor(cond, const(I1, 1))
-    if len(regs) > 1 and isinstance(regs[1], Reg):
-        failed = s.f.and_(failed, regs[1])
-    report(failed)
+    condition, *masks = map(s.scalar, op.args)
+    report(reduce(s.f.and_, masks, s.f.xor(condition, const(I1, 1))))
 
 
 @anchor("weft.check")
@@ -168,8 +156,7 @@ def _check(s: Scheduler, op: Op) -> None:
         s.flush()
         s.context.stop_if_reported(s.f)
         return
-    s.require(op.args)
-    holds, *values = (reg for a in op.args if isinstance(reg := s.env[a], Reg))
+    holds, *values = map(s.scalar, op.args)
     s.f.when(s.f.xor(holds, const(I1, 1)), lambda: report(const(I64, 0), values))
     s.context.stop_if_reported(s.f)
 
@@ -187,8 +174,7 @@ def _print(s: Scheduler, op: Op) -> None:
             size = a.numel * memory_type(a.elem).bits // 8
             s.context.emit_print(s.f, index, k, buffer.address, size)
         else:
-            reg = s.env[a]
-            assert isinstance(reg, Reg)
+            reg = s.scalar(a)
             slot = s.f.alloca(memory_type("i64"), 1, 8)
             value = s.f.cast("zext", reg, memory_type("i1")) if reg.type.elem == "i1" else reg
             s.f.store(value, slot)

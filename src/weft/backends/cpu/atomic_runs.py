@@ -76,7 +76,7 @@ def change_runs(
             part = f.shuffle(value, None, lanes)
             holds = None if mask is None else f.shuffle(mask, None, lanes)
             at = f.gep(value.type, start, const(I64, first)) if first else start
-            _when_any(f, holds, lambda at=at, part=part, holds=holds: _swap(f, combine, order, at, part, holds))  # type: ignore[misc]
+            _when_any(f, holds, lambda at=at, part=part, holds=holds: swap(f, combine, order, at, part, holds))  # type: ignore[misc]
         return []
 
     def apart() -> list[Value]:
@@ -87,16 +87,18 @@ def change_runs(
     f.if_else(aligned, together, apart)
 
 
-def _when_any(f: Function, holds: Value | None, then: Callable[[], None]) -> None:
+def _when_any(f: Function, holds: Value | None, then: Callable[[], object]) -> None:
     if holds is None:
         then()
     else:
         f.when(f.call(f"llvm.vector.reduce.or.v{holds.type.lanes}i1", I1, [holds]), then)
 
 
-def _swap(f: Function, combine: Combine, order: str, at: Value, part: Value, holds: Value | None) -> None:
-    """Change a run of elements, again and again until nothing else has changed them in between."""
-    bits = part.type.bits * part.type.lanes
+def swap(f: Function, combine: Combine, order: str, at: Value, part: Value, holds: Value | None) -> Value:
+    """Change an element or a run of them, again and again until nothing else has changed them in between; the bits
+    that were there before.
+    """
+    bits = part.type.bits * max(1, part.type.lanes)
     whole = vec(f"i{bits}", 0)
     first = _seen_first(f, at, bits)
     before = f.block
@@ -113,6 +115,7 @@ def _swap(f: Function, combine: Combine, order: str, at: Value, part: Value, hol
     f.define(again, f"extractvalue {pair_type} {pair.name}, 0")
     f.cond_br(f.emit(I1, f"extractvalue {pair_type} {pair.name}, 1"), done, head)
     f.start(done)
+    return seen
 
 
 def _seen_first(f: Function, at: Value, bits: int) -> Value:

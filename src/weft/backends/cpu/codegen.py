@@ -138,10 +138,7 @@ class Context:
         def word(offset: int) -> Reg:
             return f.gep(I8, self.found, const(I64, offset))
 
-        pair = f.emit(
-            Reg(I64, "").type.with_elem("{ i64, i1 }"),
-            f"cmpxchg {word(FOUND)}, i64 0, i64 {index} monotonic monotonic, align 8",
-        )
+        pair = _noted_first(f, word(FOUND), index)
         seen = f.emit(I64, f"extractvalue {{ i64, i1 }} {pair.name}, 0")
         first = f.emit(I1, f"extractvalue {{ i64, i1 }} {pair.name}, 1")
         before = f.emit(I64, f"load atomic i64, {word(FOUND_PLACE)} acquire, align 8")  # written last: see below
@@ -188,12 +185,8 @@ class Context:
 
     def report(self, f: Function, index: int) -> None:
         """Put an assertion's number into the error slot if it is the first."""
-        slot = f.gep(I8, self.state, const(I64, ERROR))
-        pair = f.emit(
-            Reg(I64, "").type.with_elem("{ i64, i1 }"),
-            f"cmpxchg {slot}, i64 0, i64 {index} monotonic monotonic, align 8",
-        )
-        first = f.emit(I8.with_elem("i1"), f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+        pair = _noted_first(f, f.gep(I8, self.state, const(I64, ERROR)), index)
+        first = f.emit(I1, f"extractvalue {{ i64, i1 }} {pair.name}, 1")
         f.when(first, lambda: f.store(self.pid, f.gep(I8, self.state, const(I64, ERROR_PID))))
 
     def emit_print(self, f: Function, index: int, operand: int, data: Reg | None, size: int) -> None:
@@ -225,9 +218,14 @@ class Context:
         self.after_others(f)
 
     def after_others(self, f: Function) -> None:
-        """After a call of what may use tile registers too."""
+        """At the beginning, and after a call of what may use tile registers too."""
         if self.tiles:
             tiles.configure(f)
+
+
+def _noted_first(f: Function, slot: Reg, number: int) -> Reg:
+    """Put a number into a slot that holds 0: what was there before, and whether that was 0."""
+    return f.emit(I64.with_elem("{ i64, i1 }"), f"cmpxchg {slot}, i64 0, i64 {number} monotonic monotonic, align 8")
 
 
 def _leave(f: Function) -> None:
@@ -268,23 +266,9 @@ def emit(
     module.gathers_words = cpu.has("avx512f")  # LLVM does without AVX2's gathers, which are slow on many processors
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]
-    extra = [
-        ("x", I32),
-        ("y", I32),
-        ("z", I32),
-        ("nx", I32),
-        ("ny", I32),
-        ("nz", I32),
-        ("pid", I64),
-        ("state", PTR),
-        ("scratch", PTR),
-    ]
-    checks = has_checks(program)
-    if checks:
-        extra.insert(-1, ("found", PTR))
-    numbered = _asks_for_thread(program)
-    if numbered:
-        extra.insert(-1, ("thread", I32))
+    checks, numbered = has_checks(program), _asks_for_thread(program)
+    extra = [*((name, I32) for name in ("x", "y", "z", "nx", "ny", "nz")), ("pid", I64), ("state", PTR)]
+    extra += [("found", PTR)] * checks + [("thread", I32)] * numbered + [("scratch", PTR)]
     attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
     body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
     if options.enable_fp_fusion:
@@ -304,9 +288,7 @@ def emit(
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
     tell_buffers(arena, program, remarks)
-    stops = context.polls or bool(context.prints)
-    fence = cpu.is_x86 and module.streams
-    _worker(module, program, slots, fence=fence, checks=checks, stops=stops, numbered=numbered, in_tiles=context.tiles)
+    _worker(module, program, slots, context, checks=checks, numbered=numbered)
     if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
@@ -315,7 +297,7 @@ def emit(
         "scratch_bytes": arena.size,
         "scratch_largest": arena.largest(),
         "asserts": context.asserts,
-        **_checked(program, checks=checks),
+        **({"checks": True, "checked": _checked(program)} if checks else {}),
         "prints": context.prints,
         **({"made_for": [cpu.name, cpu.triple]} if cpu.triple != host_cpu().triple else {}),
         "polls": context.polls,
@@ -344,36 +326,28 @@ def _asks_for_thread(program: FunctionProgram) -> bool:
     return _any(program.blocks, lambda op: op.name == "tt.elementwise_inline_asm" and register_of(op.source) == "smid")
 
 
-def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:
-    """What a launch of a kernel with checks has to know: the slots of the arrays whose limits it gives."""
-    if not checks:
-        return {}
-    listed = [{"slot": slot, "name": program.names[slot]} for slot in program.checked]
-    return {"checks": True, "checked": listed}
+def _checked(program: FunctionProgram) -> list[dict[str, Any]]:
+    """The slots of the arrays whose limits a launch of a kernel with checks gives."""
+    return [{"slot": slot, "name": program.names[slot]} for slot in program.checked]
 
 
 def _worker(
     module: Module,
     program: FunctionProgram,
     slots: list[tuple[str, Any]],
+    context: Context,
     *,
-    fence: bool,
     checks: bool,
-    stops: bool,
     numbered: bool,
-    in_tiles: bool,
 ) -> None:
     """The exported function: take chunks of programs from the state until there are none.
 
-    `fence`: stores went around the cache, and have to be seen by others when the launch is over. `checks`: what a check
-    finds is written behind the arguments. `stops`: programs may end because the launch is to end. `numbered`: they ask
-    which thread they run on: those that come here count themselves, from 0. `in_tiles`: they use tile registers.
+    `checks`: what a check finds is written behind the arguments. `numbered`: programs ask which thread they run on:
+    those that come here count themselves, from 0.
     """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
-    values = []
-    for i, (_, type) in enumerate(slots):
-        values.append(f.load(type, f.gep(I64, args, const(I64, i)), 8))
+    values = [f.load(type, f.gep(I64, args, const(I64, i)), 8) for i, (_, type) in enumerate(slots)]
 
     def field(offset: int, type: Any) -> Reg:
         return f.load(type, f.gep(I8, state, const(I64, offset)))
@@ -386,8 +360,7 @@ def _worker(
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
     wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
     head, run, done = f.new_label("take"), f.new_label("run"), f.new_label("finished")
-    if in_tiles:
-        tiles.configure(f)
+    context.after_others(f)
     f.br(head)
     f.start(head)
     first = f.emit(I64, f"atomicrmw add ptr {state.name}, i64 {chunk.name} monotonic, align 8")
@@ -400,16 +373,16 @@ def _worker(
         y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
         z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
         f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *report, scratch])
-        if stops:
+        if context.polls or context.prints:  # programs may end because the launch is to end
             error = f.emit(I64, f"load atomic i64, {f.gep(I8, state, const(I64, ERROR))} monotonic, align 8")
             on = f.new_label("on")
             f.cond_br(f.icmp("slt", error, const(I64, 0)), done, on)
             f.start(on)
     f.br(head)
     f.start(done)
-    if in_tiles:
+    if context.tiles:
         tiles.release(f)
-    if fence:
+    if context.cpu.is_x86 and module.streams:  # stores went around the cache, and have to be seen by others
         f.call_void("llvm.x86.sse.sfence", [])
     f.ret()
 

@@ -55,14 +55,6 @@ class _Saved:
         self.s.pending_loads = [op for op in self.loads if op.result not in self.env]
 
 
-def scalar(s: Scheduler, value: Value) -> Reg:
-    """A scalar, closing the open nest if it is still to come from there."""
-    s.require([value])
-    reg = s.env[value]
-    assert isinstance(reg, Reg)
-    return reg
-
-
 def _carried_buffer(s: Scheduler, init: Value, last: int, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
     buffer = s.arena.allocate(init, s.position, last, weights=weights)
     s.write_into(init, buffer)
@@ -106,7 +98,7 @@ def _known(value: Reg) -> int | None:
 @anchor("scf.for")
 def _for(s: Scheduler, op: Op) -> None:
     _prepare_region(s, op)
-    lower, upper, step = (scalar(s, a) for a in op.args[:3])
+    lower, upper, step = (s.scalar(a) for a in op.args[:3])
     block = op.regions[0][0]
     iv, carried = block.args[0], block.args[1:]
     inits = op.args[3:]
@@ -119,7 +111,7 @@ def _for(s: Scheduler, op: Op) -> None:
             buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])), s.orders.get(op))
     s.flush()
     prepare_products(s, op)
-    start = [scalar(s, inits[k]) for k in scalars]
+    start = [s.scalar(inits[k]) for k in scalars]
     saved = _Saved(s)
     f = s.f
     if _known(step) is None:  # a step that is not positive would go on for ever
@@ -142,7 +134,7 @@ def _for(s: Scheduler, op: Op) -> None:
             s.block(block)
             end = block.ops[-1]
             s.position = end.index
-            result = [scalar(s, end.args[k]) for k in scalars]
+            result = [s.scalar(end.args[k]) for k in scalars]
             _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_iteration(f, op)
         s.loops.pop()
@@ -161,7 +153,7 @@ def _for(s: Scheduler, op: Op) -> None:
 @anchor("scf.if")
 def _if(s: Scheduler, op: Op) -> None:
     _prepare_region(s, op)
-    cond = scalar(s, op.args[0])
+    cond = s.scalar(op.args[0])
     buffers = {
         k: s.arena.allocate(r, op.index, max(op.last, s.last_use(r))) for k, r in enumerate(op.results) if r.is_tile
     }
@@ -176,7 +168,7 @@ def _if(s: Scheduler, op: Op) -> None:
             s.block(block)
             end = block.ops[-1]
             s.position = end.index
-            result = [scalar(s, end.args[k]) for k in scalars]
+            result = [s.scalar(end.args[k]) for k in scalars]
             _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_side(s.f, block)
         saved.restore()
@@ -208,7 +200,7 @@ def _while(s: Scheduler, op: Op) -> None:
         s.tell_kept(result, "the loop carries it")
     s.flush()
     scalars = [k for k, init in enumerate(op.args) if not init.is_tile]
-    starts = [scalar(s, op.args[k]) for k in scalars]
+    starts = [s.scalar(op.args[k]) for k in scalars]
     head, inside, done = f.new_label("while"), f.new_label("do"), f.new_label("done")
     entry = f.block
     f.br(head)
@@ -225,12 +217,12 @@ def _while(s: Scheduler, op: Op) -> None:
             s.block(before)
         end = before.ops[-1]
         s.position = end.index
-        cond = scalar(s, end.args[0])
+        cond = s.scalar(end.args[0])
         forwarded = end.args[1:]
         out: list[Reg | Buffer] = []
         for v in forwarded:
             if not v.is_tile:
-                out.append(scalar(s, v))
+                out.append(s.scalar(v))
                 continue
             have = s.env.get(v)
             if isinstance(have, Buffer):
@@ -248,7 +240,7 @@ def _while(s: Scheduler, op: Op) -> None:
             s.block(after)
             end = after.ops[-1]
             s.position = end.index
-            again = [scalar(s, end.args[k]) for k in scalars]
+            again = [s.scalar(end.args[k]) for k in scalars]
             _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_iteration(f, op)
     latch = f.block
@@ -306,7 +298,7 @@ def _in_block(s: Scheduler, block: Block, tiles: dict[int, Buffer]) -> list[Reg]
             s.materialise(load.result)
     for target, args in end.successors:
         _assign(s, end, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
-    return [scalar(s, a) for a in end.args if not a.is_tile]
+    return [s.scalar(a) for a in end.args if not a.is_tile]
 
 
 def _enter_block(

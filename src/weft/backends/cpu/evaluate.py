@@ -19,22 +19,11 @@ from dataclasses import dataclass
 from weft.backends.cpu import access, forms
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import (
-    ONE,
-    ZERO,
-    Coords,
-    broadcast_coords,
-    constant_of,
-    live_bits,
-    pinned,
-    pinned_bit,
-    reshaped,
-    trans_coords,
-    unpin,
-)
+from weft.backends.cpu.coords import Coords, constant_of, live_bits, pinned, pinned_bit, unpin
 from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
-from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
+from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, form_of, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.questions import operands_at
 from weft.backends.llvm.elementwise import Asked, meaning_of
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, Value as Reg, const, const_lanes, vec
@@ -207,8 +196,7 @@ class Evaluator:
         if taken.name in ("true", "false"):
             return self.eval(sides[taken.name == "false"], coords)
         yes, no = (vector_of(self.f, self.eval(side, coords), self.lanes) for side in sides)
-        chosen = self.f.select(taken, yes, no)
-        return Varying(chosen) if self.lanes else Uniform(chosen)
+        return form_of(self.f.select(taken, yes, no))
 
     def scalar_op(self, op: Op) -> Reg:
         """What an operation on scalars gives."""
@@ -252,11 +240,8 @@ class Evaluator:
         emit = EMITTERS.get(op.name)
         if emit is None:
             raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
-        if all(isinstance(a, Uniform) for a in args):
-            return Uniform(emit(f, op, [a.value for a in args if isinstance(a, Uniform)]))
-        if not self.lanes:
-            return Uniform(emit(f, op, [vector_of(f, a, 0) for a in args]))
-        return Varying(emit(f, op, [vector_of(f, a, self.lanes) for a in args]))
+        lanes = 0 if all(isinstance(a, Uniform) for a in args) else self.lanes
+        return form_of(emit(f, op, [vector_of(f, a, lanes) for a in args]))
 
     def elementwise_offset(self, offset: Reg) -> Reg:
         """A scalar offset as i64."""
@@ -286,11 +271,7 @@ class Evaluator:
     def _from_memory(self, form: Form, elem: str) -> Form:
         if elem != "i1":
             return form
-        f = self.f
-        if isinstance(form, Uniform):
-            return Uniform(f.icmp("ne", form.value, const(form.value.type, 0)))
-        v = vector_of(f, form, self.lanes)
-        return Varying(f.icmp("ne", v, const(v.type, 0)))
+        return forms.applied(self.f, form, self.lanes, lambda v: self.f.icmp("ne", v, const(v.type, 0)))
 
     def load(self, op: Op, coords: Coords) -> Form:
         """A `tt.load` through a tile of pointers."""
@@ -316,10 +297,7 @@ class Evaluator:
         return self._from_memory(form, elem)
 
     def _widen_bool(self, form: Form) -> Form:
-        if isinstance(form, Uniform):
-            return Uniform(self.f.cast("zext", form.value, vec("i8", 0)))
-        v = vector_of(self.f, form, self.lanes)
-        return Varying(self.f.cast("zext", v, vec("i8", self.lanes)))
+        return forms.applied(self.f, form, self.lanes, lambda v: self.f.cast("zext", v, v.type.with_elem("i8")))
 
     def pointer(self, value: Value, coords: Coords) -> Pointer:
         """A pointer value as base and offset."""
@@ -390,16 +368,17 @@ def _exchange(f: Function, rows: list[Reg], bit: int) -> list[Reg]:
     return result
 
 
-# -- shape operations: coordinates only
-# ---------------------------------------------------------------------------------
+# -- operations on shapes, leaves and pointers -------------------------------------------------------------------------
 
 DIVISIONS = frozenset({"arith.remsi", "arith.remui", "arith.divsi", "arith.divui"})
 
 ShapeOp = Callable[[Evaluator, Op, Value, Coords], Form]
 
 
-def _splat(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], ())
+def _moved(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    """What an operation that only moves elements gives: an element of its operand."""
+    ((source, at),) = operands_at(op, value, coords)
+    return ev.eval(source, at)
 
 
 def _nothing(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
@@ -422,23 +401,6 @@ def _make_range(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     shifted = forms.add(ev.f, narrow, Uniform(const(llvm_type(value.elem), start)))
     assert shifted is not None
     return shifted
-
-
-def _expand_dims(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    axis = op.attrs["axis"]
-    return ev.eval(op.args[0], coords[:axis] + coords[axis + 1 :])
-
-
-def _broadcast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], broadcast_coords(op.args[0].shape, coords))
-
-
-def _reshape(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], reshaped(coords, op.args[0].shape))
-
-
-def _trans(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], trans_coords(op.attrs["order"], coords))
 
 
 def _pick(ev: Evaluator, a: Value, b: Value, source: int, rest: Coords) -> Form:
@@ -467,19 +429,14 @@ def _cat(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return _pick(ev, op.args[0], op.args[1], coords[0][-1], (coords[0][:-1], *coords[1:]))
 
 
-def _split(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], (*coords, (ONE if value.index else ZERO,)))
-
-
 def _half_of_product(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     """One of the results of a product in twice the bits."""
     name = f"arith.mulh{op.name[9:11]}" if value.index else "arith.muli"
     emit, asked = meaning_of(name), Asked(name, (value.elem,) * 2, value.elem)
     assert emit is not None
     args = [ev.eval(a, coords) for a in op.args]
-    if all(isinstance(a, Uniform) for a in args) or not ev.lanes:
-        return Uniform(emit(ev.f, asked, [vector_of(ev.f, a, 0) for a in args]))
-    return Varying(emit(ev.f, asked, [vector_of(ev.f, a, ev.lanes) for a in args]))
+    lanes = 0 if all(isinstance(a, Uniform) for a in args) else ev.lanes
+    return form_of(emit(ev.f, asked, [vector_of(ev.f, a, lanes) for a in args]))
 
 
 def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
@@ -518,10 +475,6 @@ def add_offsets(f: Function, a: Form, b: Form, lanes: int) -> Form:
     return Varying(f.add(vector_of(f, x, lanes), vector_of(f, y, lanes)))
 
 
-def _same(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
-    return ev.eval(op.args[0], coords)
-
-
 def _pointer_cast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     source = op.args[0]
     if value.elem != "ptr" or source.elem != "ptr":
@@ -536,17 +489,12 @@ def _pointer_cast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 
 
 SHAPE_OPS: dict[str, ShapeOp] = {
-    "tt.splat": _splat,
+    **dict.fromkeys(("tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split"), _moved),
     "arith.constant": _constant,
     "ub.poison": _nothing,
     "tt.make_range": _make_range,
-    "tt.expand_dims": _expand_dims,
-    "tt.broadcast": _broadcast,
-    "tt.reshape": _reshape,
-    "tt.trans": _trans,
     "tt.join": _join,
     "tt.cat": _cat,
-    "tt.split": _split,
     "arith.mului_extended": _half_of_product,
     "arith.mulsi_extended": _half_of_product,
     "tt.addptr": _addptr,

@@ -130,6 +130,16 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
     return f.gep(form.elem, form.base, vector_of(f, offset, lanes))
 
 
+def form_of(value: Value) -> Form:
+    """The form of what is in a register."""
+    return Varying(value) if value.type.lanes else Uniform(value)
+
+
+def applied(f: Function, form: Form, lanes: int, change: Callable[[Value], Value]) -> Form:
+    """What a function makes of a form: of the scalar, where it is the same in all lanes, else of the vector."""
+    return form_of(change(form.value if isinstance(form, Uniform) else vector_of(f, form, lanes)))
+
+
 def _exactly(f: Function, form: Form, lanes: int) -> Value:
     """The vector of a form that may have wrapped: each part is made once, however often it is used."""
     values: dict[Form, Value] = {}

@@ -9,27 +9,22 @@ from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.evaluate import Evaluator
-from weft.backends.cpu.forms import Pointer, Uniform, Varying, vector_of
+from weft.backends.cpu.forms import Pointer, Uniform, Varying, form_of, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.roots import At
+from weft.backends.cpu.roots import At, OperationRoot
 from weft.backends.cpu.scan import load_elements, store_elements
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.cpu.telling import tell_loop
-from weft.backends.llvm.values import I1, I8, I32, I64, Value as Reg, const
+from weft.backends.llvm.values import I1, I8, I32, I64, const
 from weft.base import Unsupported
 
 
-class _GatherRoot:
+class _GatherRoot(OperationRoot):
     """`tt.gather`: out[.., i, ..] = source[.., index[.., i, ..], ..]; an index beyond the axis wraps around it."""
 
     def __init__(self, op: Op, data: Buffer, result: Buffer) -> None:
-        self.op: Op = op
+        super().__init__(op, first=1)
         self.data, self.result = data, result
-        self.shape = op.args[1].shape
-        self.coords = row_major(self.shape)
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(self.op.args[1], self.coords)]
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
         return [(self.result, self.coords, element_bits(self.result.elem))]
@@ -72,17 +67,12 @@ def _gather(s: Scheduler, op: Op) -> None:
     s.env[op.result] = result
 
 
-class _BinRoot:
+class _BinRoot(OperationRoot):
     """The bin of each element of a histogram, one beyond the last where it is not counted."""
 
     def __init__(self, op: Op, bins: Buffer) -> None:
-        self.op: Op = op
+        super().__init__(op)
         self.bins, self.count = bins, op.result.numel
-        self.shape = op.args[0].shape
-        self.coords = row_major(self.shape)
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(a, self.coords) for a in self.op.args]
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
         return [(self.bins, self.coords, 32)]
@@ -97,8 +87,7 @@ class _BinRoot:
             counted = f.and_(counted, vector_of(f, ev.eval(self.op.args[1], coords), ev.lanes))
         place = f.cast("trunc", f.select(counted, value, const(wide, self.count)), wide.with_elem("i32"))
         there = ev.buffer_pointer(self.bins, coords)
-        form = Varying(place) if ev.lanes else Uniform(place)
-        return lambda: access.store_lanes(f, I32, there, ev.lanes, form, None)
+        return lambda: access.store_lanes(f, I32, there, ev.lanes, form_of(place), None)
 
 
 TABLE_BYTES = 16 << 10  # of all the tables of a histogram: half of a cache of the first level
@@ -170,9 +159,7 @@ def _map_elementwise(s: Scheduler, op: Op) -> None:
         values = iter(block.ops[-1].args)
         for r, buffer in zip(op.results, results, strict=True):
             for k in range(pack):
-                reg = s.env[next(values)]
-                assert isinstance(reg, Reg)
-                store_elements(f, r, buffer, f.add(i, const(I64, k)), reg)
+                store_elements(f, r, buffer, f.add(i, const(I64, k)), s.scalar(next(values)))
     s.env.clear()
     s.env.update(saved)
     s.pending_loads = loads

@@ -32,7 +32,7 @@ from weft.backends.cpu.coords import Coords, log2, row_major, substitute, unpin
 from weft.backends.cpu.corners import Condition, Conditions, conjuncts
 from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import DIVISIONS, Evaluator
-from weft.backends.cpu.forms import Uniform, Varying, vector_of
+from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis, consecutive_run
@@ -278,7 +278,7 @@ class LoopEmitter:
         count = len(places) << len(ev.lane_bits)
         self.polling.after(ev.f, op, lambda: ev.f.mul(loop.iterations(), const(I64, count)))
         for (result, at), reg in zip(loop.carried(op.results), finals, strict=True):
-            ev.scopes[-1][(result, at, ev.lane_bits)] = Varying(reg) if ev.lanes else Uniform(reg)
+            ev.scopes[-1][(result, at, ev.lane_bits)] = form_of(reg)
 
 
 class _Loop:
@@ -340,7 +340,7 @@ class _Loop:
         ev.env[self.block.args[0]] = counter
         scalars = self._scalars(self.block, facts)
         for (value, at), reg in zip(self.carried(self.block.args[1:]), regs, strict=True):
-            ev.scopes[-1][(value, at, ev.lane_bits)] = Varying(reg) if ev.lanes else Uniform(reg)
+            ev.scopes[-1][(value, at, ev.lane_bits)] = form_of(reg)
         result = self._versions(list(regs))
         for value in (*scalars, self.block.args[0]):
             del ev.env[value]

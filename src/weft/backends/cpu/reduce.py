@@ -14,7 +14,7 @@ from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major, substitute
 from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory_type
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
-from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
+from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.versions import versions
@@ -377,8 +377,7 @@ def _write_results(
                 continue
             pointer = ev.buffer_pointer(buffer, out)
             stored = f.cast("zext", value, value.type.with_elem("i8")) if result.elem == "i1" else value
-            form: Form = Varying(stored) if bits else Uniform(stored)
-            access.store_lanes(f, memory_type(result.elem), pointer, ev.lanes, form, None)
+            access.store_lanes(f, memory_type(result.elem), pointer, ev.lanes, form_of(stored), None)
     finally:
         ev.lane_bits, ev.lanes = lane_bits, lanes
 

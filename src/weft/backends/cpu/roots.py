@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.cpu import access
-from weft.backends.cpu.atomic_runs import COMBINE, Combine, bf16_sum, change_runs, run_length
+from weft.backends.cpu.atomic_runs import COMBINE, Combine, bf16_sum, change_runs, run_length, swap
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, constant_of, flat, pinned_bit, row_major
-from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
+from weft.backends.cpu.elementwise import llvm_type, memory_type
 from weft.backends.cpu.evaluate import Evaluator
-from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
+from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, applied, form_of, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, Value as Reg, const, mangle, vec
-from weft.base import Unsupported
+from weft.ir import tt
 
 At = Callable[[Coords], Coords]
 
@@ -28,13 +28,8 @@ def stored_form(ev: Evaluator, value: Value, form: Form) -> Form:
     """A value as it lies in memory: bools as bytes, pointers as numbers."""
     f = ev.f
     if value.elem == "i1":
-        if isinstance(form, Uniform):
-            return Uniform(f.cast("zext", form.value, vec("i8", 0)))
-        return Varying(f.cast("zext", vector_of(f, form, ev.lanes), vec("i8", ev.lanes)))
-    if value.elem == "ptr":
-        v = vector_of(f, form, ev.lanes)
-        return Varying(v) if v.type.lanes else Uniform(v)
-    return form
+        return applied(f, form, ev.lanes, lambda v: f.cast("zext", v, v.type.with_elem("i8")))
+    return form_of(vector_of(f, form, ev.lanes)) if value.elem == "ptr" else form
 
 
 class WriteRoot:
@@ -94,27 +89,25 @@ class WriteRoot:
                 return ev.f.cast("sext", v, llvm_type(target, v.type.lanes))
             return casts.convert_float(ev.f, v, source, target)
 
-        if isinstance(form, Uniform):
-            return Uniform(convert(form.value))
-        return Varying(convert(vector_of(ev.f, form, ev.lanes)))
+        return applied(ev.f, form, ev.lanes, convert)
 
 
-class _Operation:
-    """What roots have in common that do one operation at each point."""
+class OperationRoot:
+    """What roots have in common that do one operation at each point, on its operands from `first` on."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, first: int = 0) -> None:
         self.op: Op = op
-        self.shape = op.args[0].shape
+        self.of, self.shape = op.args[first:], op.args[first].shape
         self.coords = row_major(self.shape)
 
     def inputs(self) -> list[tuple[Value, Coords]]:
-        return [(a, self.coords) for a in self.op.args]
+        return [(a, self.coords) for a in self.of]
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
         return []
 
 
-class StoreRoot(_Operation):
+class StoreRoot(OperationRoot):
     """`tt.store` through a tile of pointers."""
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
@@ -132,7 +125,7 @@ class StoreRoot(_Operation):
         return lambda: access.store_lanes(ev.f, memory_type(value.elem), pointer, ev.lanes, form, mask, streaming)
 
 
-class AtomicRoot(_Operation):
+class AtomicRoot(OperationRoot):
     """`tt.atomic_rmw` and its kind: neighbours together where that can be, else one lane after the other."""
 
     def __init__(self, op: Op, result: Buffer | None) -> None:
@@ -183,22 +176,8 @@ class AtomicRoot(_Operation):
         return write
 
 
-RMW = {
-    1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg",
-    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd",
-    "max": "max", "min": "min", "umax": "umax", "umin": "umin",
-    "exch": "xchg", "xchg": "xchg",
-}  # fmt: skip
-ORDER = {
-    1: "monotonic",
-    2: "acquire",
-    3: "release",
-    4: "acq_rel",
-    "relaxed": "monotonic",
-    "acquire": "acquire",
-    "release": "release",
-    "acq_rel": "acq_rel",
-}
+ORDERS = {1: "monotonic", 2: "acquire", 3: "release", 4: "acq_rel"}
+"""LLVM's memory orders by the numbers of `tt.MemSemantic`."""
 
 
 def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
@@ -228,7 +207,7 @@ def _combination(op: Op) -> Combine | None:
     """What an atomic operation that changes memory puts there."""
     if op.name != "tt.atomic_rmw":
         return None
-    kind = RMW.get(op.attrs["atomic_rmw_op"], "")
+    kind = _kind(op)
     return bf16_sum if kind == "fadd" and _element(op) == "bf16" else COMBINE.get(kind)
 
 
@@ -238,36 +217,20 @@ def _element(op: Op) -> str:
 
 
 def _order(op: Op) -> str:
-    return ORDER.get(op.attrs.get("sem", 4), "acq_rel")
+    return ORDERS[op.attrs.get("sem", 4)]
+
+
+def _kind(op: Op) -> str:
+    """What LLVM calls the kind of an `atomicrmw`."""
+    return tt.RMWOp(op.attrs["atomic_rmw_op"]).name.lower()
 
 
 def _read_modify_write(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
-    kind = RMW.get(op.attrs["atomic_rmw_op"])
-    if kind is None:
-        raise Unsupported(f"the atomic `{op.attrs['atomic_rmw_op']}`", "cpu", span=op.span)
-    elem = op.args[1].elem
-    align = max(1, value.type.bits // 8)
-    if elem == "bf16":  # bits: widen, add and round in a compare-exchange loop
-        return _atomic_loop(f, op, address, value)
-    return f.emit(value.type, f"atomicrmw {kind} {address}, {value} {_order(op)}, align {align}")
-
-
-def _atomic_loop(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
-    first = f.emit(value.type, f"load atomic {value.type}, {address} monotonic, align 2")
-    before = f.block
-    head, done = f.new_label("retry"), f.new_label("swapped")
-    f.br(head)
-    f.start(head)
-    seen, again = f.reserve(value.type), f.reserve(value.type)
-    f.define(seen, f"phi {value.type} [ {first.name}, %{before} ], [ {again.name}, %{head} ]")
-    total = narrow(f, "bf16", f.fadd(widen(f, "bf16", seen), widen(f, "bf16", value)))
-    pair_type = vec(f"{{ {value.type}, i1 }}", 0)
-    pair = f.emit(pair_type, f"cmpxchg {address}, {seen}, {total} {_order(op)} monotonic, align 2")
-    f.define(again, f"extractvalue {pair_type} {pair.name}, 0")
-    ok = f.emit(I1, f"extractvalue {pair_type} {pair.name}, 1")
-    f.cond_br(ok, done, head)
-    f.start(done)
-    return seen
+    if op.args[1].elem == "bf16":  # bits: widen, add and round in a compare-exchange loop
+        return swap(f, bf16_sum, _order(op), address, value, None)
+    return f.emit(
+        value.type, f"atomicrmw {_kind(op)} {address}, {value} {_order(op)}, align {max(1, value.type.bits // 8)}"
+    )
 
 
 def _compare_and_swap(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
@@ -284,7 +247,7 @@ def _compare_and_swap(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg
     return f.bitcast(f.emit(type, f"extractvalue {pair_type} {pair.name}, 0"), original)
 
 
-class AssertRoot(_Operation):
+class AssertRoot(OperationRoot):
     """`tt.assert`: where the condition fails (and the mask, if any, holds), report through the state's error slot."""
 
     def __init__(self, op: Op, report: Callable[[Reg], None]) -> None:
@@ -302,7 +265,7 @@ class AssertRoot(_Operation):
         return lambda: self.report(failed)
 
 
-class CheckRoot(_Operation):
+class CheckRoot(OperationRoot):
     """`weft.check`: where the condition fails, report the first place, in row-major order, and the values there."""
 
     def __init__(self, op: Op, report: Callable[[Reg, list[Reg]], None]) -> None:
@@ -328,4 +291,3 @@ class CheckRoot(_Operation):
 
         any_broken = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [broken])
         return lambda: f.when(any_broken, tell)
-

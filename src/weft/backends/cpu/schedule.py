@@ -52,8 +52,6 @@ MOST_GATHERED = 64  # loads from loaded addresses in one nest: LLVM compares eve
 
 AnchorHandler = Callable[["Scheduler", Op], None]
 ANCHORS: dict[str, AnchorHandler] = {}
-
-
 anchor = registry(ANCHORS)
 """Registers how an operation that is not lazy is emitted."""
 
@@ -154,6 +152,13 @@ class Scheduler:
         if self.open and any(v not in self.env for v in values if not v.is_tile):
             self.flush()
 
+    def scalar(self, value: Value) -> Reg:
+        """The register of a scalar, closing the open nest if it is still to come from there."""
+        self.require([value])
+        reg = self.env[value]
+        assert isinstance(reg, Reg)
+        return reg
+
     # -- nests ------------------------------------------------------------------------------------------------------
 
     def add_root(self, root: Root) -> None:
@@ -239,9 +244,8 @@ class Scheduler:
         if self.open:
             roots, self.open = self.open, []
             position = self.position
-            self.position = min(
-                [position, *(r.op.index for r in roots if r.op is not None)]
-            )  # when the nest is, not when it ends
+            begins = (r.op.index for r in roots if r.op is not None)
+            self.position = min([position, *begins])  # when the nest is, not when it ends
             self.nest(roots)
             self.position = position
             self.pending_loads = [op for op in self.pending_loads if self.last_use(op.result) >= position]
@@ -592,4 +596,3 @@ class Scheduler:
                 continue
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result, why="what comes before its use may overwrite it")
-

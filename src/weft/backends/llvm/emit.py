@@ -312,7 +312,7 @@ class Function:
         self.start(join)
         return [self.phi(a.type, [(a, yes_end), (b, no_end)]) for a, b in zip(yes_values, no_values, strict=True)]
 
-    def when(self, cond: Value, then: Callable[[], None]) -> None:
+    def when(self, cond: Value, then: Callable[[], object]) -> None:
         """Do something only if an i1 holds."""
 
         def body() -> list[Value]:

@@ -6,11 +6,12 @@
     weft_grid(record, args, state, scratch, wanted)                     -> 1: a program's cost is known now, ask again
 
 A worker that sleeps costs its caller a system call, and begins tens of microseconds later; one that has just ended
-something looks for more for a while (`SPIN_NS`), and begins within one. So it depends on the workers what
-pays:
+something looks for more for a while (`SPIN_NS`), and begins within one. So it depends on the workers what pays:
 
-    asleep     work of more than WAKE ns; with w workers it takes about TELL * w + (work + WAKE * w) / (w + 1)
+    asleep     work of more than WAKE ns; with w workers, half of whom the other half wakes, it takes about
+               TELL * w / 2 + (work + WAKE * w) / (w + 1)
     awake      work of more than a few times HOT ns, on as many as are awake
+    foreseen   the last time the next launch came within FORESIGHT_NS: workers nap until shortly before
     in a burst (the caller ended another launch less than BURST_NS ago) workers are woken for less, since they will be
                awake for the next launch: when what was lost without them comes to TELL (DEBT)
 
@@ -30,6 +31,11 @@ from .places import give
 SPIN_NS = 40_000
 """How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
 long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
+GLANCE_NS, WATCH_NS, EARLY_NS = 5_000, 40_000, 20_000
+"""Where the next launch is foreseen, but later than that, a worker looks for a moment, naps, and looks again: hardly
+longer altogether. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
+FORESIGHT_NS = 1_000_000
+"""What comes later after a launch is not foreseen."""
 SPINS = 16
 """Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 

@@ -138,7 +138,8 @@ none:
 
 _ASLEEP = """define i64 @weft_asleep(double %work, double %wake, double %tell, i64 %most) {
   %over = fsub double %work, %wake
-  %share = fdiv double %over, %tell
+  %half = fmul double %tell, 0.5
+  %share = fdiv double %over, %half
   %root = call double @llvm.sqrt.f64(double %share)
   %root.i = fptosi double %root to i64
   %w0 = sub i64 %root.i, 1
@@ -329,7 +330,10 @@ def _try() -> str:
 
 
 def _together() -> str:
-    """Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small."""
+    """Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small.
+
+    To begin a part costs the caller about as much as a worker (HOT), which is none of its programs' cost.
+    """
     return f"""define i1 @weft_together(
     ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut) {{
 entry:
@@ -356,6 +360,9 @@ share:
   %count = call i64 @llvm.smin.i64(i64 %wanted, i64 %workers)
   %hands = add i64 %count, 1
   %parts = call i64 @llvm.smin.i64(i64 %hands, i64 {pool.MOST_PARTS})
+  %before = call i64 @weft_time()
+  %wake = load i64, ptr {_word(Engine.WAKE)}
+  call void @foresee(ptr %pool, ptr %record, i64 %before, i64 %wake)
   %base = getelementptr i8, ptr %pool, i64 {pool.LINES}
   %size = call i64 @weft_parts(ptr %base, ptr %state, i64 %parts, i64 %left, double %ns, i64 %cut)
   %fair = sdiv i64 %size, {CHUNKS_PER_THREAD}
@@ -370,13 +377,17 @@ share:
   store i64 %c3, ptr %chunk.p
   call void @begin(
     ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %count, ptr %room, i64 %stride, ptr %base, i64 %parts)
-  call void @wake(ptr %pool, i64 0)
+  call void @wake(ptr %pool)
   %begun = call i64 @weft_time()
   %ran = call i64 @take_part(ptr %pool, ptr %mine, i64 0)
   %ended = call i64 @weft_time()
-  call void @end(ptr %pool, i64 %count, i64 %ended)
-  %over = call i64 @weft_time()
-  call void @weft_note(ptr %record, ptr %state, i64 %begun, i64 %ended, i64 %over, i64 %ran)
+  %took = sub i64 %ended, %begun
+  %half = sdiv i64 %took, 2
+  %hot = load i64, ptr {_word(Engine.HOT)}
+  %late = call i64 @llvm.smin.i64(i64 %half, i64 %hot)
+  %start = add i64 %begun, %late
+  %over = call i64 @end(ptr %pool, i64 %count, i64 %ended)
+  call void @weft_note(ptr %record, ptr %state, i64 %start, i64 %ended, i64 %over, i64 %ran)
   ret i1 true
 no:
   ret i1 false

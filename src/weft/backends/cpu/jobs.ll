@@ -23,7 +23,7 @@ run:
   %open = sub i64 %wanted, %workers
   call void @set(ptr %pool, i64 $pool.OPEN, i64 %open)
   call void @unlock(ptr %pool)
-  call void @wake(ptr %pool, i64 0)
+  call void @wake(ptr %pool)
   call i64 @take_part(ptr %pool, ptr %mine, i64 0)
   call void @lock(ptr %pool)
   call void @set(ptr %pool, i64 $pool.OPEN, i64 0)
@@ -32,7 +32,7 @@ run:
   call void @unlock(ptr %pool)
   %lines = add i64 %posted, %guests
   %ended = call i64 @weft_time()
-  call void @end(ptr %pool, i64 %lines, i64 %ended)
+  call i64 @end(ptr %pool, i64 %lines, i64 %ended)
   ret i32 1
 busy:
   ret i32 0
@@ -56,22 +56,33 @@ entry:
   %workers = call i64 @get(ptr %pool, i64 $pool.WORKERS)
   %count = call i64 @llvm.smin.i64(i64 %wanted, i64 %workers)
   call void @set(ptr %pool, i64 $pool.WANTED, i64 %count)
+  call void @set(ptr %pool, i64 $pool.CALLED, i64 $pool.MOST) ; until all posts are there
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %tell ]
   %left = icmp slt i64 %k, %count
-  br i1 %left, label %tell, label %done
+  br i1 %left, label %tell, label %told
 tell:
   %post = call ptr @post(ptr %pool, i64 %k)
   store atomic i64 $pool.OPENED, ptr %post release, align 8
   %k1 = add i64 %k, 1
   br label %next
+told: ; who is awake now sees its post before it sleeps
+  fence seq_cst
+  %awake = call i64 @weft_awake(ptr %pool)
+  %all = icmp sge i64 %awake, %count
+  br i1 %all, label %done, label %some
+some:
+  %called = getelementptr i8, ptr %pool, i64 $pool.CALLED
+  store atomic i64 %awake, ptr %called seq_cst, align 8
+  br label %done
 done:
   ret void
 }
 
-; End a job: nobody takes it any more; wait for those who did, which began at %ended, and give the workers back.
-define internal void @end(ptr %pool, i64 %lines, i64 %ended) {
+; End a job: nobody takes it any more; wait for those who did, which began at %ended, and give the workers back. Gives when
+; that was.
+define internal i64 @end(ptr %pool, i64 %lines, i64 %ended) {
 entry:
   br label %close
 close:
@@ -98,13 +109,44 @@ next:
 watch:
   %k1 = add i64 %k, 1
   %post = call ptr @post(ptr %pool, i64 %k)
-  %over = call i1 @spin(ptr %post, i64 $pool.TAKEN, i64 %ended)
+  %over = call i1 @spin(ptr %post, i64 $pool.TAKEN, i64 %ended, i64 $engine.SPIN_NS)
   br i1 %over, label %next, label %sleep
 sleep:
   call void @sleep(ptr %pool, ptr %post)
   br label %next
 done:
+  %now = call i64 @weft_time()
+  call void @set(ptr %pool, i64 $pool.OVER, i64 %now)
   call void @release(ptr %pool)
+  ret i64 %now
+}
+
+; Foresee when the launch after this one comes: as long after it as the last time. Workers nap until shortly before.
+define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
+entry:
+  %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)
+  %over = call i64 @get(ptr %pool, i64 $pool.OVER)
+  %gap = sub i64 %now, %over
+  %soon = icmp ult i64 %gap, $engine.FORESIGHT_NS
+  br i1 %soon, label %note, label %look
+note:
+  store i64 %gap, ptr %last
+  br label %look
+look:
+  %address = ptrtoint ptr %record to i64
+  %high = lshr i64 %address, 6
+  %slot = urem i64 %high, $pool.GAP_COUNT
+  %gaps = getelementptr i8, ptr %pool, i64 $pool.GAPS
+  %this = getelementptr i64, ptr %gaps, i64 %slot
+  call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
+  %next = load i64, ptr %this
+  %late = icmp sgt i64 %next, $engine.SPIN_NS
+  %early = add i64 %wake, $engine.EARLY_NS
+  %rest = sub i64 %next, %early
+  %nap = call i64 @llvm.smax.i64(i64 %rest, i64 0)
+  %some = select i1 %late, i64 %nap, i64 0
+  %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
+  store atomic i64 %some, ptr %nap.p monotonic, align 8
   ret void
 }
 
@@ -120,7 +162,7 @@ look:
   %taken = icmp eq i64 %says, $pool.TAKEN
   br i1 %taken, label %nap, label %done
 nap:
-  call void @nap(ptr %pool)
+  call void @nap(ptr %pool, i64 $signals.INTERVAL_NS)
   call void @unlock(ptr %pool)
   %state = call ptr @get.ptr(ptr %pool, i64 $pool.STATE)
   %polled = call i32 @weft_poll(ptr %state)
@@ -169,7 +211,7 @@ call:
   call void @set(ptr %state, i64 $state.CHUNK, i64 1)
   %begun = call i64 @weft_time()
   call void @begin(ptr %pool, ptr @arrive, ptr %told, ptr %state, i64 1, ptr null, i64 0, ptr %state, i64 1)
-  call void @wake(ptr %pool, i64 0)
+  call void @wake(ptr %pool)
   %called = call i64 @weft_time()
   call void @set(ptr %told, i64 8, i64 %called)
   ret i64 %begun
@@ -185,7 +227,7 @@ define internal void @arrive(ptr %told, ptr %state, ptr %scratch) {
 
 define void @weft_settle(ptr %pool) {
   %now = call i64 @weft_time()
-  call void @end(ptr %pool, i64 1, i64 %now)
+  call i64 @end(ptr %pool, i64 1, i64 %now)
   ret void
 }
 
@@ -209,6 +251,25 @@ define internal i64 @run.here(ptr %fn, ptr %args, ptr %state, ptr %scratch, i64 
   ret i64 %ran
 }
 
+; Strike a part out of the mask of those of which programs are left; gives which that are.
+define internal i64 @strike(ptr %base, i64 %part) alwaysinline {
+entry:
+  %mask = getelementptr i8, ptr %base, i64 $pool.MASK_FROM_LINES
+  %bit = shl i64 1, %part
+  %rest = xor i64 %bit, -1
+  %now = load atomic i64, ptr %mask monotonic, align 8
+  %own = and i64 %now, %bit
+  %struck = icmp eq i64 %own, 0
+  br i1 %struck, label %done, label %write
+write:
+  %before = atomicrmw and ptr %mask, i64 %rest monotonic
+  br label %done
+done:
+  %seen = phi i64 [ %now, %entry ], [ %before, %write ]
+  %left = and i64 %seen, %rest
+  ret i64 %left
+}
+
 ; Run chunks of %shared, or one, through a state of its own: of the part that is this thread's by its number, then of
 ; those that follow; gives how many programs that were. A part begins with its next program, its end, and how many are
 ; taken first; so a whole state is one.
@@ -223,6 +284,7 @@ entry:
   %threads = getelementptr i8, ptr %own, i64 $state.THREADS
   %thread = trunc i64 %number to i32
   %chunk = call i64 @get(ptr %shared, i64 $state.CHUNK)
+  %single = icmp eq i64 %parts, 1
   %first.part = urem i64 %number, %parts
   %first.line = getelementptr [$pool.LINE x i8], ptr %base, i64 %first.part
   %head = call i64 @get(ptr %first.line, i64 $pool.HEAD)
@@ -239,9 +301,16 @@ claim:
   %step = phi i64 [ %step.before, %part ], [ %chunk, %next ]
   %begin = atomicrmw add ptr %line, i64 %step monotonic
   %some = icmp slt i64 %begin, %total
-  br i1 %some, label %call, label %exhausted
-call:
+  br i1 %some, label %take, label %exhausted
+take:
   %last = add i64 %begin, %step
+  %rest = icmp slt i64 %last, %total
+  %more = or i1 %rest, %single
+  br i1 %more, label %call, label %empty
+empty: ; nobody else need look here
+  call i64 @strike(ptr %base, i64 %at)
+  br label %call
+call:
   %end = call i64 @llvm.smin.i64(i64 %last, i64 %total)
   store atomic i64 %begin, ptr %own monotonic, align 8
   call void @set(ptr %own, i64 $state.TOTAL, i64 %end)
@@ -257,14 +326,9 @@ call:
 next:
   br i1 %once, label %done, label %claim
 exhausted: ; the only part has no mask
-  %single = icmp eq i64 %parts, 1
   br i1 %single, label %done, label %strike
 strike:
-  %mask = getelementptr i8, ptr %base, i64 $pool.MASK_FROM_LINES
-  %bit = shl i64 1, %at
-  %rest = xor i64 %bit, -1
-  %before = atomicrmw and ptr %mask, i64 %rest monotonic
-  %left = and i64 %before, %rest
+  %left = call i64 @strike(ptr %base, i64 %at)
   %none = icmp eq i64 %left, 0
   br i1 %none, label %done, label %others
 others: ; the next that is left, counted round

@@ -45,11 +45,19 @@ define internal ptr @post(ptr %pool, i64 %index) alwaysinline {
   ret ptr %post
 }
 
-; Where what a worker sleeps on is.
-define internal ptr @condition(ptr %pool, i64 %index) alwaysinline {
-  %conditions = getelementptr i8, ptr %pool, i64 $pool.CONDITIONS
-  %condition = getelementptr [$pool.LINE x i8], ptr %conditions, i64 %index
-  ret ptr %condition
+; Where the monitor that a worker sleeps on is.
+define internal ptr @monitor(ptr %pool, i64 %index) alwaysinline {
+  %monitors = getelementptr i8, ptr %pool, i64 $pool.MONITORS
+  %monitor = getelementptr [$pool.LINE x i8], ptr %monitors, i64 %index
+  ret ptr %monitor
+}
+
+; Wake who sleeps on a monitor. Who is about to sleep has the lock; who wakes needs it, so it is free by then.
+define internal void @rouse(ptr %monitor) {
+  call void @lock(ptr %monitor)
+  call void @unlock(ptr %monitor)
+  call void @signal(ptr %monitor)
+  ret void
 }
 
 ; Where the bit that says whether a worker is awake is: its word, and the bit in it.
@@ -66,8 +74,8 @@ define internal i64 @awake.bit(i64 %index) alwaysinline {
   ret i64 %bit
 }
 
-; Wait as long as a word has a value, without a break, until SPIN_NS after %begun at most; whether it has another.
-define internal i1 @spin(ptr %word, i64 %value, i64 %begun) {
+; Wait as long as a word has a value, without a break, until %ns after %begun at most; whether it has another.
+define internal i1 @spin(ptr %word, i64 %value, i64 %begun, i64 %ns) {
 entry:
   br label %look
 look:
@@ -83,7 +91,7 @@ pause:
 clock:
   %time = call i64 @weft_time()
   %spent = sub i64 %time, %begun
-  %over = icmp ugt i64 %spent, $engine.SPIN_NS
+  %over = icmp ugt i64 %spent, %ns
   br i1 %over, label %done, label %look
 done:
   %other = xor i1 %same, true

@@ -90,6 +90,8 @@ class _Scratch:
         self.give(self.take(size))
 
 
+_TIMER_SLACK = 29
+"""PR_SET_TIMERSLACK of Linux: how much later than asked for a thread may be woken, in nanoseconds."""
 _TRIES = 6
 """How often a process tries to find out what waking costs, where others keep the cores busy: a millisecond or more."""
 
@@ -113,13 +115,14 @@ class Pool:
         self._looked = _i64.from_address(self._address + at.LOOKED)
         self._allowed: set[int] = set()
         self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+        _i64.from_address(self._address + at.GAP).value = self._address + at.GAPS
         self._prepared = 0
         _i64.from_address(self._address + at.WORKERS).value = workers
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
-            conditions = [at.DONE, *(at.CONDITIONS + at.LINE * k for k in range(workers))]
-            for init, offset in (("mutex", at.MUTEX), *(("cond", offset) for offset in conditions)):
-                getattr(library, f"pthread_{init}_init")(_ptr(self._address + offset), None)
+            for monitor in (at.MONITOR, *(at.MONITORS + at.LINE * k for k in range(workers))):
+                library.pthread_mutex_init(_ptr(self._address + monitor), None)
+                library.pthread_cond_init(_ptr(self._address + monitor + at.CONDITION), None)
         self._room = [_i64.from_address(self._address + word) for word in (at.ROOM, at.ROOM_STRIDE)]
         self._rooms: list[Any] = []  # all that there was: a launch of another thread may be at work in it
         self._threads = [
@@ -136,6 +139,8 @@ class Pool:
 
     def _work(self, index: int) -> None:
         """The life of a worker; as a method of the pool it keeps the pool's memory."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_TIMER_SLACK, 1)  # its naps are shorter than what the system adds to them
         self._native.worker(self._address, index)
 
     def prepare(self, scratch_bytes: int) -> None:

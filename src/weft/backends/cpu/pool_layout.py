@@ -20,29 +20,34 @@ LINE = 128
 ALL = (1 << 63) - 1
 """More programs or chunks than there are."""
 
-MUTEX, DONE = 0, 128
-"""The lock, and the condition that a caller sleeps on, with 128 bytes each: more than any system needs."""
-FN, ARGS, STATE, SCRATCH, STRIDE, BASE, PARTS, WANTED = range(384, 448, 8)
-"""The job, which workers read when they have taken it; `BASE` is where its parts are, `WANTED` how many it is for."""
+MONITOR, CONDITION = 0, 64
+"""The lock and the condition that a caller sleeps on; each worker has its own (MONITORS): those of many that wake at
+once would wait for one lock, one after the other."""
+FN, ARGS, STATE, SCRATCH, STRIDE, BASE, PARTS, WANTED, CALLED, NAP = range(384, 464, 8)
+"""The job, which workers read when they have taken it; `BASE` is where its parts are, `WANTED` how many it is for, of
+whom the first `CALLED` are awake or were woken. `NAP` is how long who has done its part naps before the next launch; 0
+where that is not foreseen, or too soon."""
 MASK = 512
 """A bit for each part of which programs are left."""
 AWAKE, AWAKE_WORDS = 640, MOST // 64
 """A bit for each worker that is awake: it runs a part, or looks for one."""
-BUSY, JOINED = 768, 776
-"""Whether a caller has the workers; how many of them took part in the launch before. Callers' only."""
+BUSY, JOINED, OVER, GAP = range(768, 800, 8)
+"""Whether a caller has the workers; how many of them took part in the launch before, when that was over, and where the
+gap after it is noted. Callers' only."""
 SLEEPS, STOP, OPEN, GUESTS, WORKERS = range(896, 936, 8)
 """Whether a caller sleeps until workers are done; whether workers are to leave; how many guests may join, and how many
 have; how many workers there are."""
 ROOM, ROOM_STRIDE, KEPT_OFF, LOOKED = range(936, 968, 8)
 """The workers' scratch memory, and how much each has; the core that no worker may run on, and when that was decided."""
-LINES = 1024
+GAPS, GAP_COUNT = 1024, 64
+"""For kernels by their addresses: nanoseconds until the next launch, the last time that it came soon."""
+LINES = GAPS + 8 * GAP_COUNT
 NEXT, END, HEAD, POST = state.NEXT, state.TOTAL, state.CHUNK, 24
 """In a line: so a whole state is one, too."""
 POSTS = LINES + LINE + POST
 """The posts, each a line after the one before."""
 MASK_FROM_LINES = MASK - LINES
-CONDITIONS = LINES + LINE * (MOST + 1)
-"""What each worker sleeps on."""
+MONITORS = LINES + LINE * (MOST + 1)
 
 CLOSED, OPENED, TAKEN = range(3)
 """What a POST says."""
@@ -52,4 +57,4 @@ MOST_PARTS = 64
 
 def pool_bytes(workers: int) -> int:
     """The memory of a pool."""
-    return CONDITIONS + LINE * workers
+    return MONITORS + LINE * workers

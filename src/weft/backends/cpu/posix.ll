@@ -1,45 +1,43 @@
-; What native code asks of a system with POSIX threads; `windows.ll` has the same for Windows. A mutex and a condition
-; have 64 bits a word here, as pointers, times and the numbers of threads have.
+; What native code asks of a system with POSIX threads; `windows.ll` has the same for Windows. A monitor is a mutex, and
+; CONDITION bytes behind it a condition. Pointers, times and the numbers of threads have 64 bits here.
 
-define internal void @lock(ptr %pool) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call i32 @"at system pthread_mutex_lock"(ptr %mutex)
+define internal void @lock(ptr %monitor) alwaysinline {
+  call i32 @"at system pthread_mutex_lock"(ptr %monitor)
   ret void
 }
 
-define internal void @unlock(ptr %pool) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call i32 @"at system pthread_mutex_unlock"(ptr %mutex)
+define internal void @unlock(ptr %monitor) alwaysinline {
+  call i32 @"at system pthread_mutex_unlock"(ptr %monitor)
   ret void
 }
 
-; Sleep, without the lock, until a condition is told.
-define internal void @wait(ptr %pool, ptr %condition) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call i32 @"at system pthread_cond_wait"(ptr %condition, ptr %mutex)
+; Sleep, without the lock, until a signal.
+define internal void @wait(ptr %monitor) alwaysinline {
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
+  call i32 @"at system pthread_cond_wait"(ptr %condition, ptr %monitor)
   ret void
 }
 
-define internal void @signal(ptr %condition) alwaysinline {
+define internal void @signal(ptr %monitor) alwaysinline {
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
   call i32 @"at system pthread_cond_signal"(ptr %condition)
   ret void
 }
 
-; Sleep, without the lock, until a job is said to be done, or for INTERVAL_NS; longer if the clock is set back.
-define internal void @nap(ptr %pool) {
+; The same for %ns at most; longer if the clock is set back.
+define internal void @nap(ptr %monitor, i64 %ns) {
   %until = alloca [2 x i64], align 8 ; struct timespec
   call i32 @"at system clock_gettime"(i32 0, ptr %until)
   %second = call i64 @get(ptr %until, i64 0)
   %part = call i64 @get(ptr %until, i64 8)
-  %end = add i64 %part, $signals.INTERVAL_NS
+  %end = add i64 %part, %ns
   %more = udiv i64 %end, 1000000000
   %rest = urem i64 %end, 1000000000
   %last = add i64 %second, %more
   call void @set(ptr %until, i64 0, i64 %last)
   call void @set(ptr %until, i64 8, i64 %rest)
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  %done = getelementptr i8, ptr %pool, i64 $pool.DONE
-  call i32 @"at system pthread_cond_timedwait"(ptr %done, ptr %mutex, ptr %until)
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
+  call i32 @"at system pthread_cond_timedwait"(ptr %condition, ptr %monitor, ptr %until)
   ret void
 }
 

@@ -1,34 +1,33 @@
 ; What native code asks of Windows; `posix.ll` has the same for other systems, and says what each is for. Locks and
-; conditions are a word each, of zeros at first.
+; conditions are a word each, of zeros at first; times are milliseconds, so that no nap is a short one.
 
-define internal void @lock(ptr %pool) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call void @"at system AcquireSRWLockExclusive"(ptr %mutex)
+define internal void @lock(ptr %monitor) alwaysinline {
+  call void @"at system AcquireSRWLockExclusive"(ptr %monitor)
   ret void
 }
 
-define internal void @unlock(ptr %pool) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call void @"at system ReleaseSRWLockExclusive"(ptr %mutex)
+define internal void @unlock(ptr %monitor) alwaysinline {
+  call void @"at system ReleaseSRWLockExclusive"(ptr %monitor)
   ret void
 }
 
-define internal void @wait(ptr %pool, ptr %condition) alwaysinline {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  call i32 @"at system SleepConditionVariableSRW"(ptr %condition, ptr %mutex, i32 -1, i32 0) ; for ever
+define internal void @wait(ptr %monitor) alwaysinline {
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
+  call i32 @"at system SleepConditionVariableSRW"(ptr %condition, ptr %monitor, i32 -1, i32 0) ; for ever
   ret void
 }
 
-define internal void @signal(ptr %condition) alwaysinline {
+define internal void @signal(ptr %monitor) alwaysinline {
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
   call void @"at system WakeConditionVariable"(ptr %condition)
   ret void
 }
 
-define internal void @nap(ptr %pool) {
-  %mutex = getelementptr i8, ptr %pool, i64 $pool.MUTEX
-  %done = getelementptr i8, ptr %pool, i64 $pool.DONE
-  %ms = udiv i32 $signals.INTERVAL_NS, 1000000
-  call i32 @"at system SleepConditionVariableSRW"(ptr %done, ptr %mutex, i32 %ms, i32 0)
+define internal void @nap(ptr %monitor, i64 %ns) {
+  %condition = getelementptr i8, ptr %monitor, i64 $pool.CONDITION
+  %whole = udiv i64 %ns, 1000000
+  %ms = trunc i64 %whole to i32
+  call i32 @"at system SleepConditionVariableSRW"(ptr %condition, ptr %monitor, i32 %ms, i32 0)
   ret void
 }
 

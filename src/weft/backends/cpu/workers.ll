@@ -1,10 +1,11 @@
 ; The life of workers, who take part in jobs; `jobs.ll` has the caller's part.
 
-; A worker: looks at its post for a while, then sleeps; takes the job that is posted, until it is told to stop.
+; A worker: looks at its post for a while, then sleeps; takes the job that is posted, until it is told to stop. Where the
+; next launch is expected later than it may look out, it naps until shortly before, and then looks.
 define void @weft_worker(ptr %pool, i64 %index) {
 entry:
   %post = call ptr @post(ptr %pool, i64 %index)
-  %condition = call ptr @condition(ptr %pool, i64 %index)
+  %monitor = call ptr @monitor(ptr %pool, i64 %index)
   %word = call ptr @awake.word(ptr %pool, i64 %index)
   %bit = call i64 @awake.bit(i64 %index)
   %others = xor i64 %bit, -1
@@ -12,15 +13,24 @@ entry:
   atomicrmw or ptr %word, i64 %bit seq_cst
   br label %idle
 idle:
+  %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
+  %nap.now = load atomic i64, ptr %nap.p monotonic, align 8
+  %naps = icmp ne i64 %nap.now, 0
+  %glance = select i1 %naps, i64 $engine.GLANCE_NS, i64 $engine.SPIN_NS
+  br label %attend
+attend:
+  %patience = phi i64 [ %glance, %idle ], [ $engine.WATCH_NS, %dawn ]
+  %nap = phi i64 [ %nap.now, %idle ], [ 0, %dawn ]
   %begun = call i64 @weft_time()
-  %called = call i1 @spin(ptr %post, i64 $pool.CLOSED, i64 %begun)
+  %called = call i1 @spin(ptr %post, i64 $pool.CLOSED, i64 %begun, i64 %patience)
   br i1 %called, label %take, label %tire
 tire: ; who posts and then sees this bit wakes nobody: so the post is looked at once more after it
-  call void @lock(ptr %pool)
+  call void @lock(ptr %monitor)
   atomicrmw and ptr %word, i64 %others seq_cst
   br label %sleep
 sleep:
-  %stop = call i64 @get(ptr %pool, i64 $pool.STOP)
+  %stop.p = getelementptr i8, ptr %pool, i64 $pool.STOP
+  %stop = load atomic i64, ptr %stop.p monotonic, align 8
   %stopped = icmp ne i64 %stop, 0
   br i1 %stopped, label %leave, label %look
 look:
@@ -28,11 +38,21 @@ look:
   %opened = icmp eq i64 %says, $pool.OPENED
   br i1 %opened, label %rise, label %wait
 wait:
-  call void @wait(ptr %pool, ptr %condition)
+  %long = icmp eq i64 %nap, 0
+  br i1 %long, label %rest, label %doze
+rest:
+  call void @wait(ptr %monitor)
   br label %sleep
+doze:
+  call void @nap(ptr %monitor, i64 %nap)
+  br label %dawn
+dawn:
+  atomicrmw or ptr %word, i64 %bit seq_cst
+  call void @unlock(ptr %monitor)
+  br label %attend
 rise:
   atomicrmw or ptr %word, i64 %bit seq_cst
-  call void @unlock(ptr %pool)
+  call void @unlock(ptr %monitor)
   br label %take
 take:
   call void @llvm.prefetch.p0(ptr %job, i32 0, i32 3, i32 1)
@@ -43,16 +63,15 @@ work:
   call void @work(ptr %pool, i64 %index)
   br label %idle
 leave:
-  call void @unlock(ptr %pool)
+  call void @unlock(ptr %monitor)
   ret void
 }
 
-; Do a job that is taken: wake two more workers, run a part of it and what others leave, say so.
+; Do a job that is taken: wake others, run a part of it and what others leave, say so.
 define internal void @work(ptr %pool, i64 %index) {
 entry:
   %number = add i64 %index, 1
-  %double = mul i64 %number, 2
-  call void @wake(ptr %pool, i64 %double)
+  call void @wake(ptr %pool)
   %scratch = call ptr @get.ptr(ptr %pool, i64 $pool.SCRATCH)
   %stride = call i64 @get(ptr %pool, i64 $pool.STRIDE)
   %skip = mul i64 %index, %stride
@@ -65,43 +84,38 @@ entry:
   %told = icmp ne i64 %sleeps, 0
   br i1 %told, label %tell, label %done
 tell:
-  call void @lock(ptr %pool)
-  %condition = getelementptr i8, ptr %pool, i64 $pool.DONE
-  call void @signal(ptr %condition)
-  call void @unlock(ptr %pool)
+  call void @rouse(ptr %pool)
   br label %done
 done:
   ret void
 }
 
-; Wake two workers, from one on: each thread those that follow from its number, so that nobody wakes many, a system
-; call each.
-define internal void @wake(ptr %pool, i64 %first) {
-  call void @rouse(ptr %pool, i64 %first)
-  %second = add i64 %first, 1
-  call void @rouse(ptr %pool, i64 %second)
-  ret void
-}
-
-; Wake a worker, if it is wanted and sleeps.
-define internal void @rouse(ptr %pool, i64 %index) {
+; Wake the workers that are wanted and sleep. It takes longer than many a part to do that, so all who are awake do it
+; together, each the next that nobody has called, before their parts.
+define internal void @wake(ptr %pool) {
 entry:
+  %called = getelementptr i8, ptr %pool, i64 $pool.CALLED
   %wanted = call i64 @get(ptr %pool, i64 $pool.WANTED)
-  %is.wanted = icmp slt i64 %index, %wanted
-  br i1 %is.wanted, label %look, label %done
+  br label %next
+next:
+  %first = load atomic i64, ptr %called monotonic, align 8
+  %left = icmp slt i64 %first, %wanted
+  br i1 %left, label %claim, label %done
+claim:
+  %index = atomicrmw add ptr %called, i64 1 seq_cst
+  %mine = icmp slt i64 %index, %wanted
+  br i1 %mine, label %look, label %done
 look:
   %word = call ptr @awake.word(ptr %pool, i64 %index)
   %bit = call i64 @awake.bit(i64 %index)
   %bits = load atomic i64, ptr %word seq_cst, align 8
   %own = and i64 %bits, %bit
   %asleep = icmp eq i64 %own, 0
-  br i1 %asleep, label %tell, label %done
+  br i1 %asleep, label %tell, label %next
 tell:
-  call void @lock(ptr %pool)
-  %condition = call ptr @condition(ptr %pool, i64 %index)
-  call void @signal(ptr %condition)
-  call void @unlock(ptr %pool)
-  br label %done
+  %monitor = call ptr @monitor(ptr %pool, i64 %index)
+  call void @rouse(ptr %monitor)
+  br label %next
 done:
   ret void
 }
@@ -132,8 +146,8 @@ leave:
 ; Tell the workers to leave.
 define void @weft_stop(ptr %pool) {
 entry:
-  call void @lock(ptr %pool)
-  call void @set(ptr %pool, i64 $pool.STOP, i64 1)
+  %stop = getelementptr i8, ptr %pool, i64 $pool.STOP
+  store atomic i64 1, ptr %stop monotonic, align 8
   %workers = call i64 @get(ptr %pool, i64 $pool.WORKERS)
   br label %next
 next:
@@ -141,11 +155,10 @@ next:
   %left = icmp slt i64 %k, %workers
   br i1 %left, label %tell, label %done
 tell:
-  %condition = call ptr @condition(ptr %pool, i64 %k)
-  call void @signal(ptr %condition)
+  %monitor = call ptr @monitor(ptr %pool, i64 %k)
+  call void @rouse(ptr %monitor)
   %k1 = add i64 %k, 1
   br label %next
 done:
-  call void @unlock(ptr %pool)
   ret void
 }

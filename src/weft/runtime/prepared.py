@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,10 @@ def supported() -> bool:
     if _supported is None:
         _supported = calls.supported()
     return _supported
+
+
+_writing = threading.Lock()
+"""Held while a plan is written, for which modules are imported: what a signal runs meanwhile goes the general way."""
 
 
 class _NoPlan(Exception):
@@ -114,16 +117,18 @@ class Prepared:
         count = self._calls[kind] = self._calls.get(kind, 0) + 1
         if count < AFTER or (count > AFTER and count & (count - 1)):  # again ever more seldom: there may be no plan
             return compiled
+        if not _writing.acquire(blocking=False):
+            return compiled
         try:
-            plan = _Function(self._kernel, compiled).plan(args, kwargs)
+            self._plans.add(_Function(self._kernel, compiled).plan(args, kwargs))
+            if self.launch is self._slow:
+                self.launch = self._plans.function()
+                self._kernel.launch_by(self._slow, self.launch)
         except _NoPlan:
             if not self._plans and count >= VAIN:  # and most likely there never will be one
                 self._kernel.launch_by(self.launch, self._general)
-            return compiled
-        self._plans.add(plan)
-        if self.launch is self._slow:
-            self.launch = self._plans.function()
-            self._kernel.launch_by(self._slow, self.launch)
+        finally:
+            _writing.release()
         return compiled
 
 
@@ -418,13 +423,17 @@ def prepare_launcher(kernel: Any, general: Callable[..., None]) -> Callable[...,
 
     def launch(*args: Any) -> None:
         general(*args)
-        if not left[0]:
+        if not left[0] or not _writing.acquire(blocking=False):
             return
         left[0] -= 1
-        with suppress(_NoPlan):
+        try:
             plans.add(_Run(kernel).plan(args))
             if kernel._launch is launch:
                 kernel._launch = plans.function()
+        except _NoPlan:
+            pass
+        finally:
+            _writing.release()
 
     plans = _Plans(launch)
     return launch

@@ -30,7 +30,7 @@ def from_anywhere(start, table, out, WIDTH: tl.constexpr, B: tl.constexpr):
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("width", [64, 65, 77, 100, 300])
+@pytest.mark.parametrize("width", [8, 20, 40, 64, 65, 77, 100, 300])
 def test_rows(width: int, processor: dict[str, Any]) -> None:
     random = np.random.default_rng(width)
     index, table = random.integers(0, 20, 40), random.integers(-9, 9, (20, width)).astype(np.float32)
@@ -56,3 +56,72 @@ def test_another_body_is_told_of() -> None:
     for width, others in ((100, 1), (128, 0)):
         kernel = rows.warmup(index, table, bias, out, 4000, WIDTH=width, B=512, grid=(1,))
         assert str(kernel.remarks).count("vectors that lie within one row") == others
+
+
+@weft.jit
+def columns(x, out, n, WIDTH: tl.constexpr, STRIDE: tl.constexpr, B: tl.constexpr):
+    """Write rows into the columns of a wider array."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i % WIDTH + i // WIDTH * STRIDE, tl.load(x + i, i < n) + 1, i < n)
+
+
+@weft.jit
+def images(x, bias, out, n, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr, B: tl.constexpr):
+    """Rows of rows, turned upside down, with their channels in another order."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    w, h, c, image = i % W, i // W % H, i // (W * H) % C, i // (W * H * C)
+    there = w + W * (H - 1 - h) + W * H * (C - 1 - c) + W * H * C * image
+    tl.store(out + i, tl.load(x + there, i < n) + tl.load(bias + c, i < n), i < n)
+
+
+@weft.jit
+def sums(x, weight, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr, B: tl.constexpr, R: tl.constexpr):
+    """Sums over the rows of matrices, an index for the matrices' columns."""
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None]
+    total = tl.zeros([B, R], tl.float32)
+    for start in range(0, ROWS, R):
+        r = start + tl.arange(0, R)[None, :]
+        inside = (i < n) & (r < ROWS)
+        scale = tl.load(weight + r + ROWS * (i // WIDTH), inside, other=0)
+        total += tl.load(x + i % WIDTH + WIDTH * r + ROWS * WIDTH * (i // WIDTH), inside, other=0) * scale
+    tl.store(out + i, tl.sum(total, 1)[:, None], i < n)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("width", "dtype"), [(17, np.float32), (40, np.int8), (33, np.float16), (100, np.int64)])
+def test_rows_within_wider_rows(width: int, dtype: type, processor: dict[str, Any]) -> None:
+    x, out = np.arange(21 * width).reshape(21, width).astype(dtype), np.full((21, width + 13), 7, dtype)
+    columns[(-(-21 * width // 128),)](x, out, 21 * width - 2, WIDTH=width, STRIDE=width + 13, B=128, **processor)
+    expected = np.full_like(out, 7)
+    expected[:, :width] = x + dtype(1)
+    expected[-1, width - 2 : width] = 7
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("sizes", [(3, 5, 30), (2, 7, 7), (4, 3, 28)])
+def test_rows_of_rows(sizes: tuple[int, int, int], processor: dict[str, Any]) -> None:
+    c, h, w = sizes
+    x = np.arange(5 * c * h * w, dtype=np.float32).reshape(5, c, h, w)
+    bias, out = np.arange(c, dtype=np.float32) * 1000, np.zeros_like(x)
+    images[(-(-x.size // 64),)](x, bias, out, x.size, C=c, H=h, W=w, B=64, **processor)
+    np.testing.assert_array_equal(out, x[:, ::-1, ::-1] + bias[None, :, None, None])
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("width", [20, 75])
+def test_rows_in_a_reduction(width: int, processor: dict[str, Any]) -> None:
+    random = np.random.default_rng(width)
+    x = random.integers(-9, 9, (6, 10, width)).astype(np.float32)
+    weight, out = random.integers(-9, 9, (6, 10)).astype(np.float32), np.zeros((6, width), np.float32)
+    sums[(-(-6 * width // 32),)](x, weight, out, 6 * width, ROWS=10, WIDTH=width, B=32, R=4, **processor)
+    np.testing.assert_array_equal(out, (x * weight[:, :, None]).sum(1))
+
+
+def test_rows_are_read_and_written_by_whole_vectors() -> None:
+    """Two vectors under masks, not a gather or scatter."""
+    x, out = np.zeros((20, 40), np.float32), np.zeros((20, 60), np.float32)
+    kernel = columns.warmup(x, out, 800, WIDTH=40, STRIDE=60, B=128, vector_bits=256, cpu="x86-64-v3", grid=(1,))
+    assert "scatter" not in kernel.asm["llir"]
+    kernel = images.warmup(x, x[0], out, 800, C=2, H=10, W=40, B=128, vector_bits=256, cpu="x86-64-v3", grid=(1,))
+    assert "gather" not in kernel.asm["llir"]

@@ -6,6 +6,7 @@
     consecutive addresses             one vector access, masked if need be
     a known pattern in a short window one masked vector access and a lane permutation (strides, reversals, duplicates)
     two halves that are each simpler  both halves, joined
+    two rows, up to some lane and on  either row under a mask, where the processor has masks (`Split` in forms.py)
     anything else                     a gather or scatter
 
 Where the processor has no instruction for a masked access (`Module.masked_bits`), LLVM makes a branch for each lane of
@@ -15,7 +16,7 @@ place of our own for the lanes that the mask leaves out.
 
 from __future__ import annotations
 
-from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, is_const, vector_of
+from weft.backends.cpu.forms import Affine, Form, Pointer, Split, Uniform, Varying, is_const, vector_of
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, PTR, Type, Value, const, const_lanes, mangle, vec
 
@@ -34,7 +35,7 @@ def _slice_form(f: Function, form: Form, start: int, count: int, lanes: int) -> 
     """The lanes start..start+count-1 of a form."""
     if isinstance(form, Uniform):
         return form
-    if isinstance(form, Affine) and form.exact is not None:
+    if isinstance(form, Split) or (isinstance(form, Affine) and form.exact is not None):
         form = Varying(vector_of(f, form, lanes))
     if isinstance(form, Affine):
         terms = tuple((s, n[start : start + count]) for s, n in form.terms)
@@ -93,6 +94,8 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
     if isinstance(offset, Uniform):
         return _load_uniform(f, elem, _scalar_address(f, pointer.base, offset.value, pointer.elem), lanes, mask, other)
     type = elem.with_lanes(lanes)
+    if isinstance(offset, Split) and _is_in_rows(f, type, offset):
+        return _load_from_rows(f, elem, pointer, lanes, mask, other, offset)
     constant = offset.constant_lanes if isinstance(offset, Affine) else None
     if isinstance(offset, Affine) and constant is not None:
         address = _scalar_address(f, pointer.base, offset.base, pointer.elem)
@@ -129,6 +132,31 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
     everywhere = f.select(bits, pointers, f.splat(_zeros(f), lanes))
     loaded = _gather(f, type, everywhere, const(bits.type, 1), passthru)
     return Varying(f.select(bits, loaded, passthru))
+
+
+def _is_in_rows(f: Function, type: Type, offset: Form) -> bool:
+    """Whether the lanes before and after the end of a row are accessed by one instruction each."""
+    if isinstance(offset, Split):
+        return _is_in_rows(f, type, offset.first) and _is_in_rows(f, type, offset.second)
+    if isinstance(offset, Affine):
+        return _has_masks(f, type) and offset.constant_lanes is not None
+    return isinstance(offset, Uniform)
+
+
+def _under(f: Function, side: Value, mask: Form | None, lanes: int) -> Form:
+    return Varying(side if mask is None else f.and_(side, vector_of(f, mask, lanes)))
+
+
+def _load_from_rows(
+    f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form | None, other: Form | None, offset: Split
+) -> Form:
+    """Load from a row, and from the next into the lanes beyond the end of it."""
+    rows = offset.map(lambda side: Pointer(pointer.base, side, pointer.elem))
+    if mask is None and isinstance(offset.first, Uniform) and isinstance(offset.second, Uniform):
+        return rows.map(lambda row: load_lanes(f, elem, _as_pointer(row), lanes, None, None))
+    beyond = f.xor(offset.in_first, const(offset.in_first.type, 1))
+    first = load_lanes(f, elem, _as_pointer(rows.first), lanes, _under(f, offset.in_first, mask, lanes), other)
+    return load_lanes(f, elem, _as_pointer(rows.second), lanes, _under(f, beyond, mask, lanes), first)
 
 
 def _has_masks(f: Function, type: Type) -> bool:
@@ -282,6 +310,12 @@ def store_lanes(
         _store_uniform(f, elem, _scalar_address(f, pointer.base, offset.value, pointer.elem), lanes, value, mask)
         return
     type = elem.with_lanes(lanes)
+    if isinstance(offset, Split) and _is_in_rows(f, type, offset):
+        beyond = f.xor(offset.in_first, const(offset.in_first.type, 1))
+        for side, there in ((offset.in_first, offset.first), (beyond, offset.second)):
+            row = Pointer(pointer.base, there, pointer.elem)
+            store_lanes(f, elem, row, lanes, value, _under(f, side, mask, lanes))
+        return
     constant = offset.constant_lanes if isinstance(offset, Affine) else None
     if isinstance(offset, Affine) and constant is not None:
         address = _scalar_address(f, pointer.base, offset.base, pointer.elem)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weft.backends.cpu import access, forms
+from weft.backends.cpu import access, forms, row_ends
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, constant_of, live_bits, pinned, pinned_bit, unpin
 from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
-from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, form_of, int_const, vector_of
+from weft.backends.cpu.forms import Affine, Form, Pointer, Split, Uniform, Varying, form_of, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import operands_at
 from weft.backends.llvm.elementwise import Asked, meaning_of
@@ -51,6 +51,7 @@ class Evaluator:
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
+        self.row_length: Callable[[Op], int] = lambda op: 0  # of rows at whose ends vectors are split; else 0
         self.loop: Callable[[Op, Coords], None] | None = None  # emits a fused loop, and has its results known
         self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
         self.zips: dict[
@@ -217,19 +218,38 @@ class Evaluator:
         """A remainder or quotient with the form of its dividend: one that does not wrap, or aligned runs of lanes."""
         if value in self.identities:
             return self.eval(op.args[0], coords)
-        if not self.lanes or not self.aligned(op, coords, self.lane_bits):
+        aligned = self.lanes and self.aligned(op, coords, self.lane_bits)
+        length = self.row_length(op) if self.lanes and not aligned else 0
+        if not aligned and not length:
             return None
         x, y = self.eval(op.args[0], coords), self.eval(op.args[1], coords)
         if not isinstance(x, Affine) or not isinstance(y, Uniform) or x.constant_lanes is None:
             return None
         if max(x.constant_lanes) >= self.lanes or min(x.constant_lanes) < 0:
             return None
+        if not aligned:
+            return self._at_row_ends(op, x, (op.args[0], coords), length, int_const(y.value) or 0)
         whole = EMITTERS[op.name](self.f, op, [x.base, y.value])
         return Affine(whole, x.terms) if "rem" in op.name else Uniform(whole)
+
+    def _at_row_ends(self, op: Op, x: Affine, where: tuple[Value, Coords], length: int, divisor: int) -> Form:
+        """A quotient or remainder of an index by the length of some rows, split where a row ends."""
+        keys = [(part, *where, length, self.lane_bits) for part in ("row", "place")]
+        row, place = (self._known(key) for key in keys)
+        if not isinstance(row, Split) or not isinstance(place, Split):
+            row, place = row_ends.row_and_place(self.f, x, length, self.lanes)
+            self.scopes[-1].update(zip(keys, (row, place), strict=True))
+        if "rem" in op.name:
+            return row_ends.remainder(self.f, row, place, divisor // length, length)
+        return row_ends.quotient(self.f, row, divisor // length)
 
     def elementwise(self, op: Op, args: list[Form]) -> Form:
         """An elementwise operation on operands already evaluated."""
         f = self.f
+        sides = self._sides(op, args)
+        if sides is not None:
+            in_first, first, second = sides
+            return Split(in_first, self.elementwise(op, first), self.elementwise(op, second))
         quick = AFFINE_OPS.get(op.name)
         if quick is not None:
             form = quick(f, op, args)
@@ -242,6 +262,18 @@ class Evaluator:
             raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
         lanes = 0 if all(isinstance(a, Uniform) for a in args) else self.lanes
         return form_of(emit(f, op, [vector_of(f, a, lanes) for a in args]))
+
+    def _sides(self, op: Op, args: list[Form]) -> tuple[Reg, list[Form], list[Form]] | None:
+        """The operands before and after the end of a row, where an operation on either side is one on scalars."""
+        in_first = next((a.in_first for a in args if isinstance(a, Split)), None)
+        if in_first is None or op.result.elem[0] != "i" or any(isinstance(a, (Varying, Pointer)) for a in args):
+            return None
+        if op.name not in AFFINE_OPS and not all(row_ends.is_scalar(a) for a in args):
+            return None
+        split = [isinstance(a, Split) and a.in_first is in_first for a in args]
+        first = [a.first if at and isinstance(a, Split) else a for a, at in zip(args, split, strict=True)]
+        second = [a.second if at and isinstance(a, Split) else a for a, at in zip(args, split, strict=True)]
+        return in_first, first, second
 
     def elementwise_offset(self, offset: Reg) -> Reg:
         """A scalar offset as i64."""
@@ -456,6 +488,8 @@ def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 
 
 def _wide(f: Function, form: Form, lanes: int) -> Form:
+    if isinstance(form, Split):
+        return form.map(lambda side: _wide(f, side, lanes))
     if isinstance(form, (Uniform, Affine)):
         wide = forms.cast_int(f, "sext", form, I64)
         if wide is not None:
@@ -469,6 +503,11 @@ def add_offsets(f: Function, a: Form, b: Form, lanes: int) -> Form:
     if isinstance(a, Uniform) and int_const(a.value) == 0 and isinstance(b, Varying):
         return b
     x, y = _wide(f, a, lanes), _wide(f, b, lanes)
+    for split, other in ((x, y), (y, x)):
+        if isinstance(split, Split) and isinstance(other, (Uniform, Affine)):
+            return split.map(lambda side: add_offsets(f, side, other, lanes))
+    if isinstance(x, Split) and isinstance(y, Split) and x.in_first is y.in_first:
+        return Split(x.in_first, add_offsets(f, x.first, y.first, lanes), add_offsets(f, x.second, y.second, lanes))
     total = forms.add(f, x, y)
     if total is not None:
         return total

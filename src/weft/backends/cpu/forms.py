@@ -5,6 +5,7 @@ Index arithmetic is most of a tile program and almost none of its cost, because 
     Uniform   one scalar, the same in every lane                     pid * BLOCK
     Affine    base + sum(scale * constant[lane])                     pid * BLOCK + arange(0, BLOCK)
     Varying   an LLVM vector                                         exp(x)
+    Split     one of these up to some lane, another after it         (pid * BLOCK + arange(0, BLOCK)) % 300
     Pointer   a scalar base and an offset that is one of the above   x_ptr + offsets
 
 An address that is affine with step one is a plain vector load; uniform is one scalar load; anything else is a gather.
@@ -72,6 +73,22 @@ class Affine:
         return None
 
 
+class Split:
+    """One form in the first lanes, which are at least one, and another in the rest: a vector that goes on in the next
+    row. `in_first` is the mask of the first; where it holds everywhere, the integers of `second` that are uniform are
+    those of `first`.
+    """
+
+    __slots__ = ("first", "in_first", "second")
+
+    def __init__(self, in_first: Value, first: Form, second: Form) -> None:
+        self.in_first, self.first, self.second = in_first, first, second
+
+    def map(self, change: Callable[[Form], Form]) -> Split:
+        """The same lanes of other forms."""
+        return Split(self.in_first, change(self.first), change(self.second))
+
+
 class Pointer:
     """base (a scalar pointer) + offset elements of `size` bytes."""
 
@@ -81,7 +98,7 @@ class Pointer:
         self.base, self.offset, self.elem = base, offset, elem
 
 
-Form: TypeAlias = Uniform | Varying | Affine | Pointer
+Form: TypeAlias = Uniform | Varying | Affine | Split | Pointer
 
 
 def is_const(value: Value) -> bool:
@@ -110,6 +127,8 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
         return form.value
     if isinstance(form, Uniform):
         return f.splat(form.value, lanes) if lanes else form.value
+    if isinstance(form, Split):
+        return f.select(form.in_first, vector_of(f, form.first, lanes), vector_of(f, form.second, lanes))
     if isinstance(form, Affine):
         if not lanes:
             return form.base
@@ -183,7 +202,7 @@ def wrap(value: int, bits: int) -> int:
 
 def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
     """a + sign*b while both stay uniform or affine; None when a vector is needed."""
-    if isinstance(a, (Varying, Pointer)) or isinstance(b, (Varying, Pointer)):
+    if not isinstance(a, (Uniform, Affine)) or not isinstance(b, (Uniform, Affine)):
         return None
     base_a = a.value if isinstance(a, Uniform) else a.base
     base_b = b.value if isinstance(b, Uniform) else b.base
@@ -225,7 +244,7 @@ def mul(f: Function, a: Form, b: Form) -> Form | None:
     """a * b where one is uniform and neither is a vector; None otherwise."""
     if isinstance(b, Affine):
         a, b = b, a
-    if not isinstance(b, Uniform) or isinstance(a, (Varying, Pointer)):
+    if not isinstance(b, Uniform) or not isinstance(a, (Uniform, Affine)):
         return None
     if isinstance(a, Uniform):
         return Uniform(fold_mul(f, a.value, b.value))

@@ -72,8 +72,10 @@ from weft.backends.cpu.questions import (
     Steps,
     buffer_steps,
     consecutive_run,
+    constant_int,
     operands_at,
 )
+from weft.backends.cpu.row_ends import row_lengths
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
 
@@ -170,6 +172,7 @@ class Nest:
             analysis.deps(value, coords)
             analysis.steps(value, coords)
         self.vector_bits = vector_bits
+        self.row_lengths = row_lengths(self.visited)
         self.versions: list[str] = []  # besides the plain one, for remarks
         self.emit_loop = emit_loop
         self._choose()
@@ -334,7 +337,7 @@ class Nest:
         """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.transposes, self.zips
-        ev.aligned = self.aligned
+        ev.aligned, ev.row_length = self.aligned, self.row_length
         ev.loop = lambda op, coords: self.emit_loop(self, ev, op, coords)
         return ev
 
@@ -348,6 +351,15 @@ class Nest:
             and analysis.align(x, at, lanes) >= count
             and analysis.align(y, there, lanes) >= count
         )
+
+    def row_length(self, op: Op) -> int:
+        """The length of the rows at whose ends vectors of an index that is divided are split; 0 where they are not."""
+        index, lanes = op.args[0], 1 << len(self.lane_bits)
+        length = self.row_lengths.get(index, 0)
+        if length < lanes:
+            length = constant_int(op.args[1]) or 0
+        good = length >= lanes and element_bits(index.elem) >= 32 and self.analysis.nonnegative(index)
+        return length if good else 0
 
     def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
         """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""

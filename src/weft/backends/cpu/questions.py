@@ -142,8 +142,9 @@ class Analysis:
                 return dict.fromkeys(self.deps(value, coords))
             (_, _), (divisor, at) = operands_at(op, value, coords)
             alignment = self.align(divisor, at, ())
-            if alignment > 1 and (constant_int(op.args[1]) or 0) >= 64:
-                alignment = max(alignment, 16)  # most vectors lie within one row: see versions.py
+            length = constant_int(op.args[1]) or 0
+            if length >= SHORTEST_ROW:  # vectors lie within a row, or are split at its end: see row_ends.py
+                alignment = max(alignment, min(64, 1 << length.bit_length() - 1))
             if name in QUOTIENTS:
                 return {k: None for k, s in parts[0].items() if s is None or abs(s) >= alignment}
             # most likely a wrap around the end of an array, which few tiles reach: see versions.py
@@ -308,6 +309,8 @@ class Analysis:
         return _made(op, [self._bounds[a] for a in op.args] if _is_computed(op) else [], bits)
 
 
+SHORTEST_ROW = 16
+"""Elements of a row from which addresses are taken to go along it."""
 SPREAD = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans")
 
 

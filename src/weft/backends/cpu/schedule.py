@@ -209,13 +209,12 @@ class Scheduler:
                 if self.aliases.may_meet(store.args[0], root.op.args[0], same_places):
                     return "it may store where these do"
             for load in self.pending_loads:  # what it may overwrite must be there before the nest
-                if load.result in self.env or not self.aliases.may_meet(load.args[0], root.op.args[0], False):
-                    continue
                 after = [s for s in stores if s.index < load.index]
+                if load.result in self.env or not (after or produced):
+                    continue
                 waits = any(self.aliases.may_meet(load.args[0], s.args[0], False) for s in after)
-                if waits or (
-                    produced and self._reads(analysis.walk([(load.result, row_major(load.result.shape))]), produced)
-                ):
+                waits = waits or self._reads(analysis.walk([(load.result, row_major(load.result.shape))]), produced)
+                if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
                     return "it may store what is still to be loaded"
         return ""
 

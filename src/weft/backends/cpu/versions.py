@@ -22,7 +22,7 @@ from weft.backends.cpu.coords import Coords, row_major
 from weft.backends.cpu.corners import Condition, Conditions, conjuncts, ordered, substitute_live
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
-from weft.backends.cpu.nest import Nest
+from weft.backends.cpu.nest import EFFECTS, Nest
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, consecutive_run, constant_int, operands_at
 from weft.backends.llvm.values import I64, Value as Reg, const
@@ -51,7 +51,7 @@ def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
 
 def _rows(nest: Nest) -> dict[Op, tuple[Value, Coords, int]]:
     """Quotients and remainders of indices by numbers that are no multiples of a vector's lanes, which addresses of
-    loads are made of: (dividend, where, divisor). Most vectors lie within one row all the same.
+    loads and stores are made of: (dividend, where, divisor). Most vectors lie within one row all the same.
     """
     found: dict[Op, tuple[Value, Coords, int]] = {}
     if not nest.lane_bits or nest.unroll or len(nest.visited) > MOST_BY_ROWS:
@@ -69,7 +69,8 @@ def _rows(nest: Nest) -> dict[Op, tuple[Value, Coords, int]]:
         if not nest.aligned(op, coords, nest.lane_bits) and found.get(op, (x, at, divisor)) == (x, at, divisor):
             found[op] = (x, at, divisor)
     loads = [(v.op.args[0], c) for v, c in nest.visited if v not in nest.env and v.op and v.op.name == "tt.load"]
-    asked = {v.op for v, _ in nest.analysis.walk(loads)}
+    effects = [(r.op.args[0], nest.coords) for r in nest.roots if r.op is not None and r.op.name in EFFECTS]
+    asked = {v.op for v, _ in nest.analysis.walk([*loads, *effects])}
     return found if not found.keys().isdisjoint(asked) else {}
 
 

@@ -36,7 +36,7 @@ __all__ = ["NAMES", "TARGETS", "texts"]
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = ("cpu", "cuda:80", "cuda:90")
-PROCESSOR = {"cpu": "x86-64-v3"}
+PROCESSOR = {"cpu": "x86-64-v3", "features": "-avx,-cx16"}
 """What is compiled for in the place of the processor that this runs on."""
 
 DEFAULTS: dict[str, Any] = {}

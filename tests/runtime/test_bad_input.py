@@ -83,8 +83,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
         LaunchTypeError,
         "unroll_budget must be an integer, got 'much'",
     ),
-    "features of no processor": (
-        lambda: fill[(1,)](_array(), 4, N=4, features="+avx2"),
+    "a system of no processor": (
+        lambda: fill[(1,)](_array(), 4, N=4, triple="aarch64-unknown-linux-gnu"),
         LaunchError,
         "give cpu as well",
     ),

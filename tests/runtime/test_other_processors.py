@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 import weft
 import weft.language as tl
 from weft import ASTSource
+from weft.backends.cpu import driver
 from weft.base import LaunchError
 from weft.compiler import host_cpu
+from weft.targets import CPU, FEATURES
 
 OTHER = "neoverse-v1" if host_cpu().is_x86 else "znver4"
 MACHO, ELF = b"\xcf\xfa\xed\xfe", b"\x7fELF"
@@ -105,6 +108,65 @@ def test_what_is_not_known(target: str, options: dict[str, Any], text: str) -> N
     with pytest.raises(LaunchError) as info:
         weft.compile(source(), target=target, options=options)
     assert str(info.value) == f"{text}\n{HINT}"
+
+
+WIDTHS = {
+    ("znver4", ""): "zmm",
+    ("skylake-avx512", ""): "zmm",
+    ("znver4", "-avx512f"): "ymm",
+    ("x86-64-v3", ""): "ymm",
+    ("sandybridge", ""): "ymm",
+    ("x86-64", "+avx2"): "ymm",
+    ("x86-64-v3", "-avx"): "xmm",
+    ("x86-64-v2", ""): "xmm",
+    ("native", "-avx512f,-avx"): "xmm",
+    ("", "-avx"): "xmm",
+}
+
+
+@pytest.mark.parametrize(("cpu", "features"), WIDTHS)
+def test_vectors_are_as_wide_as_llvm_knows_them(cpu: str, features: str) -> None:
+    if not host_cpu().is_x86 and cpu in ("", "native"):
+        pytest.skip("the processor at hand has no such features")
+    text = weft.compile(source(), options={"cpu": cpu, "features": features}).asm["asm"]
+    assert max(re.findall(r"[xyz]mm", text)) == WIDTHS[cpu, features]
+
+
+def test_products_are_by_what_a_named_processor_has() -> None:
+    types = {"a": "*bf16", "b": "*bf16", "out": "*fp32", "N": "constexpr"}
+    for cpu, instruction in {"sapphirerapids": "tdpbf16ps", "znver4": "vdpbf16ps", "skylake-avx512": "vfmadd"}.items():
+        text = weft.compile(ASTSource(product, types, {"N": 32}), target=f"cpu:{cpu}").asm["asm"]
+        assert instruction in text
+
+
+def test_the_processor_at_hand_by_name() -> None:
+    native = weft.compile(source(), options={"cpu": "native"})
+    assert native.asm["llir"] == weft.compile(source()).asm["llir"]
+    x = np.ones(64, np.float32)
+    doubled[(1,)](x, 64, BLOCK=64, cpu="native")
+    assert (x == 2).all()
+
+
+def test_what_needs_more_than_this_machine_has_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not host_cpu().is_x86:
+        pytest.skip("the processor at hand is of another family")
+    compiled = weft.compile(source(), options={"cpu": "x86-64-v3"})
+    monkeypatch.setattr(driver, "host_cpu", lambda: CPU("x86-64", host_cpu().triple))
+    with pytest.raises(LaunchError) as info:
+        compiled[(1,)](np.ones(64, np.float32), 64, 64)
+    assert str(info.value) == (
+        "`doubled` is compiled for a processor with avx, avx2, bmi2, f16c, fma, sse4.2, which this machine has not\n"
+        "hint: leave out cpu and features: it is compiled for the processor at hand, or for cpu='native'"
+    )
+
+
+def test_all_features_that_code_depends_on_are_asked_for() -> None:
+    known = {"cx16", *(name for names in FEATURES.values() for name in names)}
+    root = Path(weft.__file__).parent
+    used = {
+        name for path in root.glob("backends/**/*.py") for name in re.findall(r'cpu\.has\("(.+?)"\)', path.read_text())
+    }
+    assert used and used <= known
 
 
 def test_a_system_without_a_processor() -> None:

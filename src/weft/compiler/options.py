@@ -123,9 +123,8 @@ def make_options(options: Mapping[str, Any]) -> Options:
             f"default_dot_input_precision must be one of {', '.join(allowed)}, got {precision!r}",
             "default_dot_input_precision",
         )
-    for name in ("features", "triple"):
-        if options.get(name) and not options.get("cpu"):
-            raise LaunchError(f"{name} is that of a processor: give cpu as well", name, hint="cpu='x86-64-v3'")
+    if options.get("triple") and not options.get("cpu"):
+        raise LaunchError("triple is that of a processor: give cpu as well", "triple", hint="cpu='x86-64-v3'")
     _check("vector_bits", options.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
     chosen = {name: _plain(value) for name, value in options.items() if value is not None}
     return Options(

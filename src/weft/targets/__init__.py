@@ -1,5 +1,5 @@
 """Facts about machines: sizes, costs, instructions. Nothing here asks the machine it runs on."""
 
-from .cpu import CPU, DOTPROD, NEON, PRODUCTS, Product
+from .cpu import CPU, FEATURES, NEON, PRODUCTS, Product, family_of
 
-__all__ = ["CPU", "DOTPROD", "NEON", "PRODUCTS", "Product"]
+__all__ = ["CPU", "FEATURES", "NEON", "PRODUCTS", "Product", "family_of"]

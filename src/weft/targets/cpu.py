@@ -60,6 +60,29 @@ PRODUCTS = (
 """Those that are known, the fastest of a kind first."""
 
 
+_WIDE = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512fp16", "amx-tile")
+FEATURES = {
+    family: tuple(dict.fromkeys([*names, *(product.feature for product in PRODUCTS if product.arch == family)]))
+    for family, names in {
+        "x86_64": ("sse4.2", "avx", "avx2", "bmi2", "fma", "f16c", *_WIDE),
+        "aarch64": (NEON,),
+    }.items()
+}
+"""By the family of processors, the features that are asked for when code is made, or run elsewhere; "cx16" is one more,
+which LLVM tells in another way.
+"""
+
+
+def family_of(triple: str) -> str:
+    """The family of the instruction set of a system, by LLVM's name of it.
+
+    >>> family_of("arm64-apple-macosx11.0.0")
+    'aarch64'
+    """
+    family = triple.split("-", 1)[0]
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(family, family)
+
+
 @dataclass(frozen=True)
 class CPU:
     """A processor; `features` are LLVM's names of what it has."""
@@ -87,8 +110,7 @@ class CPU:
     @property
     def arch(self) -> str:
         """The family of the instruction set: x86_64, aarch64, ..."""
-        family = self.triple.split("-", 1)[0]
-        return {"arm64": "aarch64", "amd64": "x86_64"}.get(family, family)
+        return family_of(self.triple)
 
     @property
     def is_x86(self) -> bool:

@@ -44,7 +44,7 @@ from weft.backends.llvm.values import I1, I8, I32, I64, PTR, VOID, Value as Reg,
 from weft.base import CompilationError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import register_of
-from weft.targets import CPU
+from weft.targets import CPU, FEATURES
 
 POLL_FN, PRINT_FN, TIME_FN = 0, 8, 16  # offsets in the table
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
@@ -291,6 +291,9 @@ def emit(
     _worker(module, program, slots, context, checks=checks, numbered=numbered)
     if not cpu.converts_half:
         half.define_conversions(module)
+    asked = options.cpu or options.features
+    told = FEATURES.get(cpu.arch, ()) if asked else ()
+    needs = [feature for feature in cpu.features if feature in told and not feature.startswith("amx")]  # see "tiles"
     metadata = {
         "name": program.name,
         "params": parameters,
@@ -300,6 +303,7 @@ def emit(
         **({"checks": True, "checked": _checked(program)} if checks else {}),
         "prints": context.prints,
         **({"made_for": [cpu.name, cpu.triple]} if cpu.triple != host_cpu().triple else {}),
+        **({"needs": needs} if needs else {}),
         "polls": context.polls,
         **({"clocks": True} if context.clocks else {}),
         **({"tiles": True} if context.tiles else {}),

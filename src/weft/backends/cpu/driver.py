@@ -61,6 +61,13 @@ class LoadedKernel:
         self.name: str = metadata["name"]
         if "made_for" in metadata:
             raise _made_for_another(self.name, *metadata["made_for"])
+        lacking = [feature for feature in metadata.get("needs", ()) if not host_cpu().has(feature)]
+        if lacking:
+            raise LaunchError(
+                f"`{self.name}` is compiled for a processor with {', '.join(lacking)}, which this machine has not",
+                "cpu",
+                hint="leave out cpu and features: it is compiled for the processor at hand, or for cpu='native'",
+            )
         self.scratch_bytes: int = int(metadata.get("scratch_bytes", 0))
         check_scratch(self.scratch_bytes, get_num_threads(), self.name, metadata.get("scratch_largest", ()))
         self.asserts: list[dict[str, Any]] = list(metadata.get("asserts", ()))

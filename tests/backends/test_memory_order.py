@@ -266,3 +266,68 @@ def test_a_histogram_of_two(step: int, first: int) -> None:
     out = np.full(8, -1, np.int32)
     two_places[(1,)](out, step, first)
     np.testing.assert_array_equal(out, [int(first == b) + int(first + step == b) for b in range(8)])
+
+
+@weft.jit
+def columns(x, first, second, n, WIDTH: tl.constexpr, STRIDE: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    place = i % WIDTH + i // WIDTH * STRIDE
+    a, b = tl.load(x + i, i < n), tl.load(first + place, i < n)
+    tl.store(first + place, a, i < n)
+    tl.store(second + place, a + b, i < n)
+
+
+@weft.jit
+def halves(x, out, n, WIDTH: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    place = i % WIDTH + i // WIDTH * 2 * WIDTH
+    tl.store(out + place, tl.load(x + i, i < n), i < n)
+    tl.store(out + WIDTH + place, -tl.load(x + i, i < n), i < n)
+
+
+@pytest.mark.parametrize("distance", [40, 41, 60, 80, 20, 39, 81, 100, 0, -40, -60, -20])
+def test_columns_of_one_buffer(distance: int) -> None:
+    """They overlap as ranges of memory; from 40 to 80 elements apart they do not meet. Later launches are native."""
+    n, width, stride = 10 * 40, 40, 120
+    place = np.arange(n) % width + np.arange(n) // width * stride
+    x = np.arange(n, dtype=np.float32)
+    for _ in range(6):
+        buffer = np.arange(1600, dtype=np.float32) * 1000
+        expected, start = buffer.copy(), 160
+        added = x + expected[start + place]
+        expected[start + place] = x
+        expected[start + distance + place] = added
+        first, second = buffer[start : start + 1240], buffer[start + distance : start + distance + 1240]
+        columns[(1,)](x, first, second, n, WIDTH=width, STRIDE=stride, B=512)
+        np.testing.assert_array_equal(buffer, expected)
+
+
+def test_columns_need_no_variant_for_arrays_that_overlap() -> None:
+    x, out = np.zeros(400, np.float32), np.zeros((10, 120), np.float32)
+    kernel = columns.warmup(x, out, out, 400, WIDTH=40, STRIDE=120, B=512, grid=(1,))
+    assert [1, 2, 1, 480, -159, 318] in kernel.metadata.alias_pairs
+    assert "may store where these do" not in str(halves.warmup(x, out, 400, WIDTH=40, B=512, grid=(1,)).remarks)
+
+
+def test_columns_that_one_parameter_gives() -> None:
+    x, out = np.arange(400, dtype=np.float32), np.zeros((10, 80), np.float32)
+    halves[(1,)](x, out, 400, WIDTH=40, B=512)
+    np.testing.assert_array_equal(out, np.concatenate((x.reshape(10, 40), -x.reshape(10, 40)), 1))
+
+
+@weft.jit
+def momentum(p, g, m, new_m, new_p, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x, v = tl.load(p + i, i < n), tl.load(m + i, i < n) * 0.5 + tl.load(g + i, i < n)
+    tl.store(new_m + i, v, i < n)
+    tl.store(new_p + i, x - v, i < n)
+
+
+def test_an_update_in_place_is_the_kernel_for_arrays_apart() -> None:
+    p, g, m = (np.arange(300, dtype=np.float32) * k for k in (1, 2, 4))
+    kernel = momentum.warmup(p, g, m, m.copy(), p.copy(), 300, B=128, grid=(1,))
+    assert not any(strict for _, _, strict, *_ in kernel.metadata.alias_pairs)
+    v = m * 0.5 + g
+    expected = v, p - v
+    momentum[(3,)](p, g, m, m, p, 300, B=128)
+    np.testing.assert_array_equal(np.stack((m, p)), np.stack(expected))

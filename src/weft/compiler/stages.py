@@ -312,7 +312,6 @@ TRITON_FACTS: dict[str, Any] = {
     "checked": [],
     "prints": [],
     "alias_pairs": [],
-    "strict_alias_pairs": [],
     "stored_params": [],
     "wrapped_offsets": [],
     "params": [],

@@ -241,12 +241,14 @@ class _GuardWriter:
             self.lines.append(f"{self._sizes[array]} = {text}")
         return array, address, self._sizes[array]
 
-    def refuse_overlap(self, i: int, j: int, *, strict: bool) -> None:
-        """Look whether two arrays overlap; unless `strict`, they may be one and the same."""
+    def refuse_overlap(self, i: int, j: int, strict: int, step: int, low: int, width: int) -> None:
+        """Look whether two arrays overlap; unless `strict`, they may be one and the same. With a `step`, they may
+        overlap where their distance, from `low` on and modulo the step, is more than a `width`.
+        """
         (x, v, size), (y, w, other) = self._sized(i), self._sized(j)
         self.lines += [
             f"d = {w} - {v}",
-            f"if {'True' if strict else 'd'}:",
+            f"if {f'(d - {low}) % {step} <= {width}' if step else 'True'}{'' if strict else ' and d'}:",
             f"    if {size} is not None and {other} is not None:",
             f"        if -{other} < d < {size}: return False",
             f"    elif meet({x}, {y}, d): return False",
@@ -271,9 +273,8 @@ def make_guard(
     writer = _GuardWriter(leaves, params, args)
     for argument in kernel.metadata.stored_params:
         writer.refuse_read_only(argument)
-    strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
-    for i, j in kernel.metadata.alias_pairs if alias else ():
-        writer.refuse_overlap(i, j, strict=(i, j) in strict)
+    for pair in kernel.metadata.alias_pairs if alias else ():
+        writer.refuse_overlap(*pair)
     checked = bool(kernel.metadata.checked)
     if not writer.lines and not checked:
         return None

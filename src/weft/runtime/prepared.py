@@ -151,9 +151,8 @@ class _Writer:
         self._slots = {path: (slot, kind) for slot, (path, kind) in enumerate(leaves)}
         self._stored = {leaves[k][0] for k in compiled.metadata.stored_params}
         facts = compiled.metadata
-        strict = {tuple(pair) for pair in facts.strict_alias_pairs}
-        self._pairs = [(leaves[i][0], leaves[j][0], (i, j) in strict) for i, j in facts.alias_pairs]
-        self._arrays = {path: k for k, path in enumerate({p for i, j, _ in self._pairs for p in (i, j)})}
+        self._pairs = [(leaves[i][0], leaves[j][0], *rest) for i, j, *rest in facts.alias_pairs]
+        self._arrays = {path: k for k, path in enumerate({p for i, j, *_ in self._pairs for p in (i, j)})}
         if len(self._arrays) > MOST_ARRAYS:
             raise _NoPlan
         self._kept: list[Any] = [compiled, loaded]
@@ -164,12 +163,12 @@ class _Writer:
     def _words(self, counts: Mapping[int, int], rest: Sequence[int]) -> tuple[Any, ...]:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
         checks = self._checks
-        pairs = [word for i, j, strict in self._pairs for word in (self._arrays[i], self._arrays[j], int(strict))]
+        pairs = [word for i, j, *rest in self._pairs for word in (self._arrays[i], self._arrays[j], *rest)]
         body = [*checks, *pairs, *rest, *[0] * len(self._slots)]
         words = (ctypes.c_int64 * (Plan.SIZE + len(body)))(*[0] * Plan.SIZE, *body)
         common = {
             Plan.CHECKS: len(checks) // Check.SIZE,
-            Plan.PAIRS: len(pairs) // 3,
+            Plan.PAIRS: len(self._pairs),
             Plan.SLOTS: len(self._slots),
             Plan.SCRATCH: self._loaded.scratch_bytes,
             Plan.TABLE: self._loaded.table,

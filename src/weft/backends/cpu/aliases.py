@@ -3,24 +3,73 @@
 A pointer that is made of one parameter stays within that parameter's array, and two arrays are taken not to overlap:
 the launcher compares their addresses before each launch, and where they do overlap it runs a variant that was compiled
 without that promise. What was taken for granted is noted in `Aliases.pairs`.
+
+Arrays may also be columns of one buffer, as those are that a concatenation writes to:
+
+    a + i % 40 + i // 40 * 80, 4 bytes each         bytes 0 to 159 of every 320, from a on
+    b + i % 40 + i // 40 * 80, b = a + 160 bytes    bytes 160 to 319 of them
+
+Where the offsets are known so far (`Touched`), the launcher finds that these never meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from math import gcd
+from typing import Any, NamedTuple
 
 from weft.backends.cpu.program import Value, element_bits
+from weft.backends.cpu.questions import CASTS, REMAINDERS, SPREAD, constant_int
+
+
+class Touched(NamedTuple):
+    """Bytes from `low` to `high`, and as many at every multiple of `step` from there; a step of 0: nowhere else."""
+
+    step: int
+    low: int
+    high: int
+
+    def __add__(self, other: Touched) -> Touched:  # type: ignore[override]
+        return Touched(gcd(self.step, other.step), self.low + other.low, self.high + other.high)
+
+    def times(self, factor: int) -> Touched:
+        """These numbers times a factor."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return Touched(self.step * abs(factor), low, high)
+
+    def union(self, other: Touched) -> Touched:
+        """What has both."""
+        return Touched(gcd(self.step, other.step), min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def leaves_room(self) -> bool:
+        """Whether there are bytes between these."""
+        return self.step > self.high - self.low + 1
+
+
+ANYWHERE = Touched(1, 0, 0)
+
+
+class Pair(NamedTuple):
+    """Two parameters whose arrays must not overlap: `strict`, where they must not be the same either. They may all the
+    same if the distance from the first to the second is no number of `meeting`, and `meeting` leaves room.
+    """
+
+    strict: bool
+    meeting: Touched
 
 
 class Aliases:
     """What a kernel takes for granted about the arrays it is given."""
 
-    def __init__(self, params: Sequence[Value], assume_no_alias: bool) -> None:
+    def __init__(
+        self, params: Sequence[Value], assume_no_alias: bool, nonnegative: Callable[[Value], bool] = lambda v: False
+    ) -> None:
         self._params = list(params)
         self._assume_no_alias = assume_no_alias
-        self.pairs: dict[tuple[int, int], bool] = {}
-        """Two parameters, by number, whose arrays must not overlap; True where they must not be the same either."""
+        self._nonnegative = nonnegative
+        self.pairs: dict[tuple[int, int], Pair] = {}
+        """By the numbers of two parameters, the lesser first."""
 
     def may_meet(self, a: Value, b: Value, same_place: bool) -> bool:
         """Whether accesses by two tiles of pointers may be to one address at different points of a nest.
@@ -29,13 +78,68 @@ class Aliases:
         the same point. Different parameters are taken not to meet, if that may be assumed, and are noted in `pairs`.
         """
         x, y = root_of(a), root_of(b)
-        if x is None or y is None or x is y:
-            return not (x is not None and same_place)
+        if x is None or y is None:
+            return True
+        if x is y:
+            return not same_place and not self._apart(a, b)
         if not self._assume_no_alias:
             return True
-        i, j = sorted((self._params.index(x), self._params.index(y)))
-        self.pairs[(i, j)] = self.pairs.get((i, j), False) or not same_place
+        i, j = self._params.index(x), self._params.index(y)
+        meeting = self._meeting(a, b) if i < j else self._meeting(b, a)
+        key = (min(i, j), max(i, j))
+        pair = self.pairs.get(key, Pair(False, meeting))
+        self.pairs[key] = Pair(pair.strict or not same_place, pair.meeting.union(meeting))
         return False
+
+    def listed(self) -> list[list[int]]:
+        """The pairs for a launch: the parameters, whether they are strict, and at which distances they meet: modulo a
+        step (0: at any), from a number on, as many more.
+        """
+        rows = []
+        for (i, j), (strict, meeting) in sorted(self.pairs.items()):
+            at = meeting if meeting.leaves_room else Touched(0, 0, 0)
+            rows.append([i, j, int(strict), at.step, at.low, at.high - at.low])
+        return rows
+
+    def _apart(self, a: Value, b: Value) -> bool:
+        """Whether accesses to one array are never to the same bytes."""
+        meeting = self._meeting(a, b)
+        if meeting.step == 0:
+            return not meeting.low <= 0 <= meeting.high
+        return meeting.leaves_room and -meeting.low % meeting.step > meeting.high - meeting.low
+
+    def _meeting(self, a: Value, b: Value) -> Touched:
+        """The distances from the array of one access to that of another at which they may meet."""
+        return self._bytes(a) + self._bytes(b).times(-1)
+
+    def _bytes(self, pointer: Value) -> Touched:
+        size = max(1, element_bits(pointer.pointee) // 8)
+        return self._offset(pointer, 32) + Touched(0, 0, size - 1)
+
+    def _offset(self, value: Value, depth: int) -> Touched:
+        """Where a pointer is, from its parameter's address on, in bytes; or what an integer is."""
+        op = value.op
+        if op is None or not depth:
+            return Touched(0, 0, 0) if value in self._params and value.elem == "ptr" else ANYWHERE
+        if op.name in SPREAD or op.name in CASTS:
+            return self._offset(op.args[0], depth - 1)
+        number = constant_int(value) if value.elem != "ptr" else None
+        if number is not None:
+            return Touched(0, number, number)
+        if op.name == "tt.make_range":
+            return Touched(0, op.attrs["start"], op.attrs["end"] - 1)
+        if op.name == "tt.addptr":
+            size = max(1, element_bits(value.pointee) // 8)
+            return self._offset(op.args[0], depth - 1) + self._offset(op.args[1], depth - 1).times(size)
+        if op.name == "arith.addi":
+            return self._offset(op.args[0], depth - 1) + self._offset(op.args[1], depth - 1)
+        if op.name == "arith.muli":
+            for k, other in enumerate(op.args[::-1]):
+                if (factor := constant_int(other)) is not None:
+                    return self._offset(op.args[k], depth - 1).times(factor)
+        if op.name in REMAINDERS and (divisor := constant_int(op.args[1]) or 0) > 0:
+            return Touched(0, 0 if self._nonnegative(op.args[0]) else 1 - divisor, divisor - 1)
+        return ANYWHERE
 
 
 def root_of(value: Value) -> Value | None:

@@ -14,7 +14,7 @@ A plan is a row of words: a header, and what it holds of each kind, one after th
              ENTER, LEAVE          where hooks are set: what to call before (it takes the grid and a dictionary of
                                    the arguments), and after (it takes what the first gave); or 0
     checks   one for each argument, and each part of a tuple: what it has to be, and the slot of the launch it fills
-    pairs    arrays that must not overlap
+    pairs    arrays that must not overlap, and how they may all the same (see `aliases.py`)
     watched  (dictionary, name, value): what the kernel was compiled from is still what it was
     lists    (list, whether it has items): hooks
     names    (name, place, default): of the dictionary that a grid which is a function is asked with
@@ -65,7 +65,7 @@ class Check:
     SIZE = 12
 
 
-ROWS = ((Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 3), (Plan.WATCHED, 3), (Plan.LISTS, 2), (Plan.NAMES, 3))
+ROWS = ((Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 6), (Plan.WATCHED, 3), (Plan.LISTS, 2), (Plan.NAMES, 3))
 """What a plan has after its header: where the number of rows stands, and how many words one has."""
 
 

@@ -66,7 +66,7 @@ def write_match(module: Module) -> None:
         _check(w, row, _argument(w, row, args, parts), slots, spans, number, parts)
 
     w.advance(cursor, w.word(plan, Plan.CHECKS), Check.SIZE, check)
-    w.advance(cursor, w.word(plan, Plan.PAIRS), 3, lambda row: _apart(w, row, spans))
+    w.advance(cursor, w.word(plan, Plan.PAIRS), 6, lambda row: _apart(w, row, spans))
 
     def same(row: Value) -> None:
         found = w.call("PyDict_GetItem", PTR, w.word(row, 0, PTR), w.word(row, 1, PTR))
@@ -260,7 +260,9 @@ def _check_alignment(w: Writer, value: Value, row: Value) -> None:
 
 
 def _apart(w: Writer, row: Value, spans: Value) -> None:
-    """Go to `no` where two arrays overlap; unless the third word says so, they may begin at the same place."""
+    """Go to `no` where two arrays overlap; unless the third word says so, they may begin at the same place. With a
+    fourth, they may overlap where their distance, from the fifth on and modulo the fourth, is more than the sixth.
+    """
     f = w.f
     a, b = (f.gep(I64, spans, f.mul(w.word(row, k), i64(3))) for k in (0, 1))
     distance = f.sub(w.word(b, 0), w.word(a, 0))
@@ -269,4 +271,12 @@ def _apart(w: Writer, row: Value, spans: Value) -> None:
     apart = f.icmp("ne", f.add(w.word(row, 2), distance), distance)
     counts = f.emit(I1, f"or {apart}, {f.icmp('ne', distance, i64(0)).name}")
     meet = f.emit(I1, f"and {f.emit(I1, f'and {before}, {behind.name}')}, {counts.name}")
-    w.if_(meet, "no")
+    overlap, on = f.new_label("overlap"), f.new_label("apart")
+    f.cond_br(meet, overlap, on)
+    f.start(overlap)
+    step = w.word(row, 3)
+    w.if_(w.eq(step, i64(0)), "no")
+    place = f.bin("srem", f.sub(distance, w.word(row, 4)), step)
+    place = f.select(f.icmp("slt", place, i64(0)), f.add(place, step), place)
+    f.cond_br(f.icmp("sgt", place, w.word(row, 5)), on, "no")
+    f.start(on)

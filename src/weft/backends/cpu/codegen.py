@@ -308,8 +308,7 @@ def emit(
         **({"clocks": True} if context.clocks else {}),
         **({"tiles": True} if context.tiles else {}),
         "waits": may_wait(program.blocks),
-        "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.aliases.pairs)],
-        "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.aliases.pairs.items()) if strict],
+        "alias_pairs": scheduler.aliases.listed(),
     }
     return module.text(), metadata
 

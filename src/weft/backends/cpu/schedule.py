@@ -100,7 +100,7 @@ class Scheduler:
         self.opened = 0  # the position of the first of them
         self.ending: Op | None = None  # the end of a block, while what it gives is written where that belongs
         self.pending_loads: list[Op] = []
-        self.aliases = Aliases(program.params, context.assume_no_alias)
+        self.aliases = Aliases(program.params, context.assume_no_alias, lambda v: self.analysis().nonnegative(v))
         self.costs = Costs(self.env)
         self.known = known_integers(program)
         self.orders = fuse_loops(program, self.known, is_lazy, self.remarks)

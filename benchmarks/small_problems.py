@@ -212,10 +212,10 @@ def _gather(rows: int, columns: int) -> Problem:
 
 def _matmul(m: int, n: int, k: int) -> Problem:
     a, b, out, theirs = torch.randn(m, k), torch.randn(k, n), torch.empty(m, n), torch.empty(m, n)
-    grid = (m // 64, n // 64)
+    grid = (m // 32, n // 32)
     return Problem(
         f"matmul {m}x{k}x{n} f32",
-        lambda: kernels.matmul[grid](a, b, out, n, k, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64),
+        lambda: kernels.matmul[grid](a, b, out, n, k, BLOCK_M=32, BLOCK_N=32, BLOCK_K=64),
         lambda: torch.mm(a, b, out=theirs),
         out,
         lambda: torch.mm(a, b),

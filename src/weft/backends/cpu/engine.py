@@ -28,12 +28,12 @@ import ctypes
 
 from .places import give
 
-SPIN_NS = 40_000
+SPIN_NS = 45_000
 """How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
 long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
-GLANCE_NS, WATCH_NS, EARLY_NS = 5_000, 40_000, 20_000
-"""Where the next launch is foreseen, but later than that, a worker looks for a moment, naps, and looks again: hardly
-longer altogether. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
+SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 20_000
+"""Where the next launch is foreseen, but not so soon, a worker looks for a moment, naps, and looks again: no longer in
+all. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
 FORESIGHT_NS = 1_000_000
 """What comes later after a launch is not foreseen."""
 SPINS = 16

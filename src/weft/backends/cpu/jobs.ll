@@ -140,7 +140,7 @@ look:
   %this = getelementptr i64, ptr %gaps, i64 %slot
   call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
   %next = load i64, ptr %this
-  %late = icmp sgt i64 %next, $engine.SPIN_NS
+  %late = icmp sgt i64 %next, $engine.SOON_NS
   %early = add i64 %wake, $engine.EARLY_NS
   %rest = sub i64 %next, %early
   %nap = call i64 @llvm.smax.i64(i64 %rest, i64 0)

@@ -23,7 +23,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from weft.base import registry
+from weft.base import each_once, registry
 from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
 from weft.ops.bounds import MOST, Bounds, any_of, fitted, two_part
 from weft.ops.table import ELEMENTWISE, ROWS, bounds_of
@@ -393,12 +393,8 @@ def _goes_below_zero(facts: AxisFacts, op: Operation) -> bool:
     """Whether a signed dividend is consecutive numbers less something: -16 // 16 is -1, but -15 // 16 is 0."""
     if op.name not in ("arith.divsi", "arith.remsi"):
         return False
-    rest, seen = [op.operands[0]], set[SSAValue]()
-    while rest:
-        value = rest.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    rest = [op.operands[0]]
+    for value in each_once(rest):
         number, by = facts.of(value).value, value.owner
         if number is not None:
             if number < 0:

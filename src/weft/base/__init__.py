@@ -10,6 +10,7 @@ from .tables import *
 from .warned import *
 
 if TYPE_CHECKING:
+    from .graphs import *
     from .remarks import Remarks as Remarks
 
-__getattr__ = lazy_face(__name__, {"remarks": "Remarks"})  # a launch out of the cache needs none
+__getattr__ = lazy_face(__name__, {"graphs": "each_once postorder", "remarks": "Remarks"})  # for compiling

@@ -15,6 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import ContainerType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.base import each_once
 from weft.ir import TensorDescType, is_pointer, walk
 
 _WRITES = (
@@ -44,14 +45,9 @@ def stored_params(module: ModuleOp) -> list[int]:
         return []
     entry = function.regions[0].blocks[0]
     stored: set[int] = set()
-    seen: set[SSAValue] = set()
     work = [op.operands[0] for op in walk(function) if op.name in _WRITES]
-    while work:
-        value = work.pop()
+    for value in each_once(work):
         wanted = _is_address if _is_address(value) else _may_hold_one
-        if value in seen:
-            continue
-        seen.add(value)
         owner: Any = value.owner
         if isinstance(owner, Operation):
             if owner.name == "tt.int_to_ptr":

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from weft.base import each_once
 from weft.base.remarks import InParts
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
 
@@ -286,12 +287,10 @@ class _Writer:
 
     def _scalars_of(self, value: Value, tile: Value) -> list[Value]:
         """What is the same for all registers, of all that something is computed from, beside a tile."""
-        scalars, todo, seen = list[Value](), [value], {tile}
-        while todo:
-            source = todo.pop()
-            if source in seen:
+        scalars, todo = list[Value](), [value]
+        for source in each_once(todo):
+            if source is tile:
                 continue
-            seen.add(source)
             if source.op is None or source not in self.plan.lazy or source.count == 1:
                 scalars.append(source)
             else:
@@ -403,13 +402,10 @@ class _Writer:
 
 def _argument(address: Value) -> Value | None:
     """The pointer of the kernel's that an address is computed from."""
-    seen: set[Value] = set()
     todo, arguments = [address], set[Value]()
-    while todo:
-        value = todo.pop()
-        if value in seen or value.elem != "i64":
+    for value in each_once(todo):
+        if value.elem != "i64":
             continue
-        seen.add(value)
         if value.op is None:
             arguments.add(value)
         elif value.op.name in ("arith.addi", "rename"):

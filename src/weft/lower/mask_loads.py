@@ -17,6 +17,7 @@ its stores is computed by each thread for itself. This comes before barriers are
 
 from __future__ import annotations
 
+from weft.base import each_once
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
 
 FOR_ITSELF = ("rename", "join", "pack", "unpack", "permute")
@@ -52,18 +53,15 @@ def _in_block(block: Block, uses: dict[Value, list[LaneOp]]) -> None:
 def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[LaneOp]) -> Value | None:
     """The one mask, for all registers, of the stores that all uses of a value end in; None where there is none."""
     masks: set[Value] = set()
-    todo, seen = [value], {value}
-    while todo:
-        current = todo.pop()
+    todo = [value]
+    for current in each_once(todo):
         for op in uses.get(current, ()):
             if op not in inside:
                 return None
             if op.name == "store" and op.attrs.get("masked") and current not in (op.operands[0], op.operands[2]):
                 masks.add(op.operands[2])
             elif op.name in FOR_ITSELF or is_elementwise(op.name):
-                new = [r for r in op.results if r not in seen]
-                todo += new
-                seen.update(new)
+                todo += op.results
             else:
                 return None
     only = masks.pop() if len(masks) == 1 else None

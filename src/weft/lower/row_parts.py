@@ -29,6 +29,7 @@ from typing import Protocol
 
 from xdsl.ir import Block as XBlock, Operation, SSAValue
 
+from weft.base import each_once
 from weft.ir import int_value, is_tensor
 from weft.ir.gpu import layout_of
 from weft.ir.lane import Block, Value
@@ -158,12 +159,8 @@ class Parts:
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
         """What deferred operations compute a value from."""
-        leaves, seen, todo = list[SSAValue](), set[SSAValue](), [value]
-        while todo:
-            source = todo.pop()
-            if source in seen:
-                continue
-            seen.add(source)
+        leaves, todo = list[SSAValue](), [value]
+        for source in each_once(todo):
             if source in self.kept or source.owner not in self.deferred:
                 leaves.append(source)
             else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from weft.base import each_once
 from weft.ir.lane import Builder, LaneOp, Value, is_elementwise
 
 from .held import is_cheap
@@ -24,12 +25,10 @@ def is_dear(op: LaneOp) -> bool:
 
 def tile_of(value: Value, lazy: Mapping[Value, int]) -> Value | None:
     """The one masked tile that something is computed from element by element; None where it is not so."""
-    tiles, todo, seen = set[Value](), [value], set[Value]()
-    while todo:
-        source = todo.pop()
-        if source in seen or source not in lazy or source.op is None:
+    tiles, todo = set[Value](), [value]
+    for source in each_once(todo):
+        if source not in lazy or source.op is None:
             continue
-        seen.add(source)
         if source.op.regions or source.op.name == "load":
             tiles.add(source)
         elif source.count != value.count or not is_elementwise(source.op.name):

@@ -16,6 +16,7 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from weft.base import each_once
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.products import SharedProductOp
@@ -35,13 +36,8 @@ PASSED_ON = (
 
 def is_multiplied(value: SSAValue) -> bool:
     """Whether a tile is an operand of a product, perhaps after element-wise operations."""
-    seen: set[SSAValue] = set()
     todo = [value]
-    while todo:
-        x = todo.pop()
-        if x in seen:
-            continue
-        seen.add(x)
+    for x in each_once(todo):
         for use in x.uses:
             op = use.operation
             if isinstance(op, tt.DotOp | SharedProductOp) and use.index < 2:

@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.dialects import arith, cf, scf, ub
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from weft.base import CompilationError
-from weft.ir import Builder, segments, span_of, type_text
+from weft.base import CompilationError, postorder
+from weft.ir import Builder, segments, span_of, successors, type_text
 
 from .removal import remade, remove
 
@@ -183,24 +183,5 @@ class Expander:
 
 def _in_order(blocks: list[Block]) -> list[Block]:
     """Blocks so that each comes after those that dominate it: in reverse postorder from the first."""
-    if len(blocks) < 2:
-        return blocks
-    seen = {blocks[0]}
-    done: list[Block] = []
-    stack = [(blocks[0], iter(_next(blocks[0])))]
-    while stack:
-        block, successors = stack[-1]
-        for successor in successors:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(_next(successor))))
-                break
-        else:
-            done.append(block)
-            stack.pop()
-    return done[::-1] + [b for b in blocks if b not in seen]
-
-
-def _next(block: Block) -> Sequence[Block]:
-    last = block.last_op
-    return () if last is None else tuple(last.successors)
+    reached = dict.fromkeys(reversed(postorder(blocks[0], successors)) if blocks else ())
+    return [*reached, *(b for b in blocks if b not in reached)]

@@ -71,13 +71,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft import ir
 from weft.analysis import AxisFacts
-from weft.base import LayoutError
+from weft.base import LayoutError, each_once
 from weft.base.remarks import InstructionDeclined, LayoutChosen, RemarkCollector, Wish
 from weft.ir.gpu import told_layout
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout
@@ -480,13 +481,8 @@ def _is_chained(op: Operation) -> bool:
 
 
 def _reaches(value: SSAValue, forward: bool) -> bool:
-    seen: set[SSAValue] = set()
     todo = [value]
-    while todo:
-        x = todo.pop()
-        if x in seen or len(seen) > 200:
-            continue
-        seen.add(x)
+    for x in islice(each_once(todo), 201):
         if forward:
             for use in x.uses:
                 if use.operation.name == "tt.dot" and use.index < 2:

@@ -32,6 +32,7 @@ from xdsl.rewriter import Rewriter
 
 from weft import ir
 from weft.analysis import AxisFacts
+from weft.base import each_once
 from weft.base.remarks import NO_REMARKS, RemarkCollector, SumInParts
 from weft.ir.gpu import encoding_of
 
@@ -144,15 +145,12 @@ def _neighbours(source: SSAValue) -> int:
     """How many elements of a row one lane has side by side: as a load gives them; 0 of a product, which has them in
     pairs.
     """
-    seen: set[SSAValue] = set()
     waiting, block = [source], source.owner.parent if isinstance(source.owner, Operation) else None
     facts, runs = AxisFacts(), []
-    while waiting:
-        value = waiting.pop()
+    for value in each_once(waiting):
         op = value.owner
-        if value in seen or not isinstance(op, Operation) or op.parent is not block:
+        if not isinstance(op, Operation) or op.parent is not block:
             continue
-        seen.add(value)
         if isinstance(op, (ir.tt.DotOp, ir.tt.DotScaledOp)):
             return 0
         if isinstance(op, ir.tt.LoadOp):

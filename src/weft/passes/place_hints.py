@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from weft.base import each_once
 from weft.ir import Builder, find, i32, i32_attr, i64, is_tensor, like, shape_of, tt
 
 from .pointer_roots import roots_of
@@ -78,13 +79,10 @@ def _first(b: Builder, value: SSAValue) -> SSAValue:
 def _pointers_in(number: SSAValue) -> list[SSAValue]:
     """The pointers that an integer is made of by arithmetic."""
     pointers: list[SSAValue] = []
-    seen: set[SSAValue] = set()
     todo = [number]
-    while todo:
-        value = todo.pop()
-        if value in seen or not isinstance(owner := value.owner, Operation):
+    for value in each_once(todo):
+        if not isinstance(owner := value.owner, Operation):
             continue
-        seen.add(value)
         if isinstance(owner, tt.PtrToIntOp):
             pointers.append(owner.operands[0])
         elif not owner.regions and not isinstance(owner, tt.LoadOp):
@@ -94,13 +92,8 @@ def _pointers_in(number: SSAValue) -> list[SSAValue]:
 
 def _becomes_pointer(number: SSAValue, besides: Operation) -> bool:
     """Whether arithmetic makes a pointer of an integer, other than for its hint."""
-    seen: set[SSAValue] = set()
     todo = [number]
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    for value in each_once(todo):
         for use in value.uses:
             user = use.operation
             if isinstance(user, tt.IntToPtrOp):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from weft.base import each_once
 from weft.ir import is_pointer, is_tensor, tt
 
 OF_FIRST = (
@@ -22,13 +23,8 @@ OF_ALL = (tt.JoinOp, tt.CatOp)
 def roots_of(address: SSAValue) -> list[BlockArgument]:
     """The arguments of the function that an address may be made of; none where it may come from anywhere else too."""
     roots: set[BlockArgument] = set()
-    seen: set[SSAValue] = set()
     todo = [address]
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    for value in each_once(todo):
         before = _before(value)
         if before is None:
             return []

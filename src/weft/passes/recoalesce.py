@@ -38,6 +38,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
+from weft.base import each_once
 from weft.base.remarks import NO_REMARKS, LayoutChanged, LayoutKept, RemarkCollector
 from weft.ir import bit_width, element_of, is_tensor, pointee_of, span_of, tile_text, values_in, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of, told_layout
@@ -191,13 +192,8 @@ def ends_early(mask: SSAValue, facts: AxisFacts) -> bool:
 
 def _made_of(value: SSAValue) -> Iterator[Operation]:
     """The operations that a value is computed by; of what a loop counts or carries, those of what it begins with."""
-    seen: set[SSAValue] = set()
     todo = [value]
-    while todo:
-        current = todo.pop()
-        if current in seen:
-            continue
-        seen.add(current)
+    for current in each_once(todo):
         if isinstance(current, BlockArgument):
             loop = current.block.parent_op()
             if loop is not None and loop.name == "scf.for":

@@ -30,7 +30,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft import ir
 from weft.analysis import AxisFacts
-from weft.base import LayoutError, Note
+from weft.base import LayoutError, Note, each_once
 from weft.base.remarks import NO_REMARKS, LayoutChosen, RemarkCollector
 from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, threads_at, told_layout, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
@@ -178,10 +178,9 @@ def _spread(shape: Sequence[int], order: Sequence[int], vector: int, lanes: int,
 
 def _connected(op: Operation) -> set[Operation]:
     """Operations that an operation has to do with through values, in either direction, loops and branches included."""
-    seen = {op}
-    stack = [op]
-    while stack:
-        current = stack.pop()
+    connected, stack = set[Operation](), [op]
+    for current in each_once(stack):
+        connected.add(current)
         around = [v.owner for v in current.operands if isinstance(v.owner, Operation)]
         around += [use.operation for result in current.results for use in result.uses]
         for region in current.regions:
@@ -189,11 +188,8 @@ def _connected(op: Operation) -> set[Operation]:
         parent = current.parent_op()
         if isinstance(parent, scf.ForOp | scf.WhileOp | scf.IfOp):
             around.append(parent)
-        for other in around:
-            if other not in seen:
-                seen.add(other)
-                stack.append(other)
-    return seen
+        stack += around
+    return connected
 
 
 # -- following a layout --------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis, consecutive_run
 from weft.backends.llvm.values import I1, I64, PTR, Value as Reg, const
+from weft.base import each_once
 from weft.base.remarks import LoopFused, RemarkCollector
 from weft.ops.bounds import Bounds, any_of, two_part
 from weft.ops.table import ROWS
@@ -155,12 +156,8 @@ def _order(op: Op, analysis: Analysis, lazy: Lazy) -> Weights | None:
 
 def _only_elements(first: Value, lazy: Lazy) -> bool:
     """Whether a tile is read element by element: by stores, reductions and what a loop goes on with."""
-    todo, seen = [first], set[Value]()
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    todo = [first]
+    for value in each_once(todo):
         for user in value.users:
             if lazy(user):
                 todo += user.results
@@ -213,12 +210,8 @@ def _harmless(op: Op, lazy: Lazy) -> bool:
 def _only_reduced(op: Op, lazy: Lazy) -> bool:
     """Whether what a loop gives is read by reductions along the last dimension alone, and before memory changes."""
     shape = op.results[0].shape
-    todo, seen, last = list(op.results), set[Value](), op.last
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    todo, last = list(op.results), op.last
+    for value in each_once(todo):
         for user in value.users:
             if user.block is not op.block:
                 return False

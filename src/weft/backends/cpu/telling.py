@@ -11,6 +11,7 @@ from weft.backends.cpu.loops import all_ops
 from weft.backends.cpu.nest import Nest, Root, access_form
 from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.roots import AtomicRoot, WriteRoot
+from weft.base import each_once
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
 SPREADING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi")
@@ -126,17 +127,15 @@ def _apart(step: int | None, name: str, pointer: Value) -> str:
 
 def _computed_of(value: Value) -> list[Value]:
     """All that an address is computed of, itself included; no further than what is loaded."""
-    values, todo = dict[Value, None](), [value]
-    while todo:
-        v = todo.pop()
-        if v not in values:
-            values[v] = None
-            if v.op is not None and v.op.name != "tt.load":
-                todo += v.op.args
-            elif v.op is None and v.block is not None and v.block.parent is not None:  # what a loop begins with
-                loop, number = v.block.parent, v.block.args.index(v)
-                todo += loop.args[number + 2 : number + 3] if loop.name == "scf.for" and number else []
-    return list(values)
+    values, todo = list[Value](), [value]
+    for v in each_once(todo):
+        values.append(v)
+        if v.op is not None and v.op.name != "tt.load":
+            todo += v.op.args
+        elif v.op is None and v.block is not None and v.block.parent is not None:  # what a loop begins with
+            loop, number = v.block.parent, v.block.args.index(v)
+            todo += loop.args[number + 2 : number + 3] if loop.name == "scf.for" and number else []
+    return values
 
 
 def _is_loaded(pointer: Value) -> bool:

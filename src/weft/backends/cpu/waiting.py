@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.cpu.program import Block, Op
+from weft.base import each_once
 
 _READS = frozenset({"tt.load", "tt.atomic_load", "tt.atomic_rmw", "tt.atomic_cas"})
 
@@ -22,13 +23,10 @@ def reads_its_condition(loop: Op) -> bool:
     """Whether the condition of a `while` depends on memory that is read inside of it."""
     before, after = loop.regions[0][0], loop.regions[1][0]
     inside = _blocks_in(loop)
-    seen: set[Value] = set()
     left = [before.ops[-1].args[0]]
-    while left:
-        value = left.pop()
-        if value in seen or value.block not in inside:
+    for value in each_once(left):
+        if value.block not in inside:
             continue
-        seen.add(value)
         if value.op is None:  # what is carried: from one iteration to the next, or into a part of the loop
             ends = after.ops[-1].args if value.block is before else before.ops[-1].args
             left += ends if value.block in (before, after) else value.block.ops[-1].args

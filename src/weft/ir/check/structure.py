@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from weft.base import CompilationError
+from weft.base import CompilationError, postorder
 
 from .. import tt
 from ..text import OPERATIONS, type_text
@@ -320,19 +320,7 @@ class _Walk:
 
 def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list[Block]]:
     """For each block, those that it immediately dominates; and the blocks that nothing reaches."""
-    order: list[Block] = []
-    seen = {blocks[0]}
-    stack = [(blocks[0], iter(successors(blocks[0])))]
-    while stack:
-        block, rest = stack[-1]
-        for successor in rest:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(successors(successor))))
-                break
-        else:
-            order.append(block)
-            stack.pop()
+    order = postorder(blocks[0], successors)
     number = {block: i for i, block in enumerate(order)}
     before: dict[Block, list[Block]] = {block: [] for block in order}
     for block in order:
@@ -361,7 +349,7 @@ def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list
     for block, above in parent.items():
         if block is not above:
             children.setdefault(above, []).append(block)
-    return children, [b for b in blocks if b not in seen]
+    return children, [b for b in blocks if b not in number]
 
 
 _AFTER_PASSES = (tt.CallOp, tt.MakeTensorPtrOp, tt.AdvanceOp, tt.MakeTensorDescriptorOp, tt.DotScaledOp)

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft import ir
+from weft.base import each_once
 from weft.base.remarks import NO_REMARKS, ProductsJoined, RemarkCollector
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
@@ -94,9 +95,8 @@ class _Row:
         """Of what is between products, that from which their operands are made."""
         between, wanted = set(self.between), set[Operation]()
         todo = [x.owner for op in self.products for x in op.operands]
-        while todo:
-            op = todo.pop()
-            if isinstance(op, Operation) and op in between and op not in wanted:
+        for op in each_once(todo):
+            if isinstance(op, Operation) and op in between:
                 wanted.add(op)
                 todo += [x.owner for x in op.operands]
         return wanted

@@ -90,6 +90,25 @@ def _assign(s: Scheduler, end: Op, pairs: list[tuple[Value, Buffer]]) -> None:
     s.ending = None
 
 
+def _region(s: Scheduler, block: Block, scalars: list[int], buffers: dict[int, Buffer]) -> list[Reg]:
+    """Emit a region's block, which fills the buffers; gives the scalars, by their places, that it ends with."""
+    with s.f.divisible():
+        s.block(block)
+        end = block.ops[-1]
+        s.position = end.index
+        result = [s.scalar(end.args[k]) for k in scalars]
+        _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
+    return result
+
+
+def _know(
+    s: Scheduler, values: Sequence[Value], scalars: list[int], regs: Sequence[Reg], buffers: dict[int, Buffer]
+) -> None:
+    """Values are in registers and in buffers from here on."""
+    s.env.update((values[k], reg) for k, reg in zip(scalars, regs, strict=True))
+    s.env.update((values[k], buffer) for k, buffer in buffers.items())
+
+
 def _known(value: Reg) -> int | None:
     """What an integer is, if it is a constant."""
     return int(value.name) if value.name.removeprefix("-").isdigit() else None
@@ -126,16 +145,8 @@ def _for(s: Scheduler, op: Op) -> None:
         s.env[iv] = i
         becomes = list(zip(carried, block.ops[-1].args, strict=True))
         s.loops.append(Loop(block, iv, i, upper, step, f.add(i, step), becomes))
-        for k, reg in zip(scalars, values, strict=True):
-            s.env[carried[k]] = reg
-        for k, buffer in buffers.items():
-            s.env[carried[k]] = buffer
-        with f.divisible():
-            s.block(block)
-            end = block.ops[-1]
-            s.position = end.index
-            result = [s.scalar(end.args[k]) for k in scalars]
-            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
+        _know(s, carried, scalars, values, buffers)
+        result = _region(s, block, scalars, buffers)
         s.context.polling.end_iteration(f, op)
         s.loops.pop()
         return result
@@ -144,10 +155,7 @@ def _for(s: Scheduler, op: Op) -> None:
     s.trip_counts.pop()
     s.position = op.last
     saved.restore()
-    for k, reg in zip(scalars, finals, strict=True):
-        s.env[op.results[k]] = reg
-    for k, buffer in buffers.items():
-        s.env[op.results[k]] = buffer
+    _know(s, op.results, scalars, finals, buffers)
 
 
 @anchor("scf.if")
@@ -164,12 +172,7 @@ def _if(s: Scheduler, op: Op) -> None:
 
     def side(region: list[Block]) -> Sequence[Reg]:
         block = region[0]
-        with s.f.divisible():
-            s.block(block)
-            end = block.ops[-1]
-            s.position = end.index
-            result = [s.scalar(end.args[k]) for k in scalars]
-            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
+        result = _region(s, block, scalars, buffers)
         s.context.polling.end_side(s.f, block)
         saved.restore()
         return result
@@ -177,10 +180,7 @@ def _if(s: Scheduler, op: Op) -> None:
     other = op.regions[1] if len(op.regions) > 1 and op.regions[1] else None
     finals = s.f.if_else(cond, lambda: side(op.regions[0]), (lambda: side(other)) if other else None)
     s.position = op.last
-    for k, reg in zip(scalars, finals, strict=True):
-        s.env[op.results[k]] = reg
-    for k, buffer in buffers.items():
-        s.env[op.results[k]] = buffer
+    _know(s, op.results, scalars, finals, buffers)
 
 
 def _loads_scalars(op: Op) -> bool:
@@ -236,12 +236,7 @@ def _while(s: Scheduler, op: Op) -> None:
         f.start(inside)
         for v, have in zip(after.args, out, strict=True):
             s.env[v] = have
-        with f.divisible():
-            s.block(after)
-            end = after.ops[-1]
-            s.position = end.index
-            again = [s.scalar(end.args[k]) for k in scalars]
-            _assign(s, end, [(end.args[k], b) for k, b in buffers.items()])
+        again = _region(s, after, scalars, buffers)
         s.context.polling.end_iteration(f, op)
     latch = f.block
     f.br(head)

@@ -37,14 +37,8 @@ class Numbers(Property):
     """A property that is a list of integers, `[4, 0]`."""
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
-        numbers: list[int] = []
         reader.expect("[")
-        while reader.texts[reader.at] != "]":
-            numbers.append(reader.integer())
-            if not reader.accept(","):
-                break
-        reader.expect("]")
-        parts.properties[self.prop] = i32_array(numbers)
+        parts.properties[self.prop] = i32_array([reader.integer() for _ in reader.items("]")])
 
     def write(self, writing: Writing, op: Operation) -> str:
         return f"[{', '.join(map(str, ints_of(op.properties[self.prop])))}]"

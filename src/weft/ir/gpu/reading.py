@@ -49,14 +49,11 @@ def _pairs(r: TypeReader) -> list[list[int]]:
     """`[64:+8, 128:+16]`."""
     pairs: list[list[int]] = []
     r.expect("[")
-    while r.texts[r.at] != "]":
+    for _ in r.items("]"):
         interval = r.integer()
         r.expect(":")
         r.expect("+")
         pairs.append([interval, r.integer()])
-        if not r.accept(","):
-            break
-    r.expect("]")
     return pairs
 
 

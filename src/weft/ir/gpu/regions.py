@@ -13,13 +13,8 @@ from .ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 
 def _read(r: Reader, name: str) -> Operation:
     at = r.at - 1
-    names: list[tuple[str, int]] = []
     r.expect("(")
-    while r.texts[r.at] != ")":
-        names.append((r.need("v"), r.at - 1))
-        if not r.accept(","):
-            break
-    r.expect(")")
+    names = [(r.need("v"), place) for place in r.items(")")]
     attributes = r.dictionary() if r.accept("attributes") else {}
     r.expect("default")
     default = r.region([])

@@ -54,18 +54,20 @@ class ConstantReader(TypeReader):
 
     def _float_of(self, text: str, type: Attribute, at: int) -> float:
         if "0x" in text:
-            size = type.compile_time_size  # type: ignore[attr-defined]
-            bits = int(text, 16)
-            if not 0 <= bits < 1 << (8 * size):
-                self.fail(
-                    f"{text[:40]} does not fit in {type_text(type)}",
-                    at,
-                    f"these are its bits, {2 * size} digits at most",
-                )
-            return float(type.unpack(bits.to_bytes(size, "little"), 1)[0])  # type: ignore[attr-defined]
+            return float(type.unpack(self._bits_of(text, type, at), 1)[0])  # type: ignore[attr-defined]
         if len(text) > 400:
             self.fail("a number of this length is not read", at, "write fewer digits: f64 holds 17, or its bits, 0x...")
         return float(text)
+
+    def _bits_of(self, text: str, type: Attribute, at: int) -> bytes:
+        """The bytes of a float whose bits are written in hexadecimal."""
+        size = type.compile_time_size  # type: ignore[attr-defined]
+        bits = int(text, 16)
+        if not 0 <= bits < 1 << (8 * size):
+            self.fail(
+                f"{text[:40]} does not fit in {type_text(type)}", at, f"these are its bits, {2 * size} digits at most"
+            )
+        return bits.to_bytes(size, "little")
 
     def _array(self) -> Attribute:
         self.at += 1
@@ -146,16 +148,8 @@ class ConstantReader(TypeReader):
         """The bytes of one float; written in hexadecimal they are kept bit for bit, which keeps a NaN's payload."""
         if text in ("true", "false"):
             self.fail(f"expected a number, found '{text}'", at, "true and false are elements of tensors of i1")
-        size = element.compile_time_size  # type: ignore[attr-defined]
         if "0x" in text:
-            bits = int(text, 16)
-            if not 0 <= bits < 1 << (8 * size):
-                self.fail(
-                    f"{text[:40]} does not fit in {type_text(element)}",
-                    at,
-                    f"these are its bits, {2 * size} digits at most",
-                )
-            return bits.to_bytes(size, "little")
+            return self._bits_of(text, element, at)
         try:
             packed: bytes = element.pack((self._float_of(text, element, at),))  # type: ignore[attr-defined]
         except OverflowError:
@@ -189,8 +183,7 @@ class ConstantReader(TypeReader):
         self.enter()
         count = 0
         inner: tuple[int, ...] | None = None
-        while self.texts[self.at] != "]":
-            at = self.at
+        for at in self.items("]"):
             shape = self._nested(items)
             if inner is not None and shape != inner:
                 self.fail(
@@ -198,8 +191,5 @@ class ConstantReader(TypeReader):
                 )
             inner = shape
             count += 1
-            if not self.accept(","):
-                break
-        self.expect("]")
         self.leave()
         return (count, *(inner or ()))

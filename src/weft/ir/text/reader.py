@@ -236,15 +236,11 @@ class Reader(ValueReader):
     def arguments(self, close: str) -> list[tuple[str, int, Attribute, Attribute]]:
         """`%x: T loc(...), ...` up to and with the closing bracket."""
         arguments: list[tuple[str, int, Attribute, Attribute]] = []
-        while self.texts[self.at] != close:
-            at = self.at
+        for at in self.items(close):
             name = self.need("v")
             self.expect(":")
             type = self.type()
             arguments.append((name, at, type, self.optional_location()))
-            if not self.accept(","):
-                break
-        self.expect(close)
         return arguments
 
     def _operations(self, block: Block) -> None:
@@ -464,12 +460,7 @@ class Reader(ValueReader):
         if cls is None:
             self.unknown(name, at)
         self.expect("(")
-        names: list[tuple[str, int]] = []
-        while self.texts[self.at] != ")":
-            names.append((self.need("v"), self.at - 1))
-            if not self.accept(","):
-                break
-        self.expect(")")
+        names = [(self.need("v"), at) for at in self.items(")")]
         successors: list[Block] = []
         if self.accept("["):
             successors.append(self.successor())

@@ -53,8 +53,7 @@ def _read_arguments(r: Reader) -> tuple[Entry, list[Attribute]]:
     entry: Entry = []
     attrs: list[Attribute] = []
     r.expect("(")
-    while r.texts[r.at] != ")":
-        at = r.at
+    for at in r.items(")"):
         name = ""
         if r.kinds[at] == "v":
             name = r.need("v")
@@ -62,9 +61,6 @@ def _read_arguments(r: Reader) -> tuple[Entry, list[Attribute]]:
         type = r.type()
         attrs.append(builtin.DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
         entry.append((name, at, type, r.optional_location()))
-        if not r.accept(","):
-            break
-    r.expect(")")
     return entry, attrs
 
 
@@ -74,12 +70,9 @@ def _read_results(r: Reader) -> tuple[list[Attribute], list[Attribute]]:
     if r.accept("->"):
         if not r.accept("("):
             return [r.type()], [empty_dict()]
-        while r.texts[r.at] != ")":
+        for _ in r.items(")"):
             types.append(r.type())
             attrs.append(builtin.DictionaryAttr(r.dictionary()) if r.texts[r.at] == "{" else empty_dict())
-            if not r.accept(","):
-                break
-        r.expect(")")
     return types, attrs
 
 
@@ -157,13 +150,10 @@ def _assignments(r: Reader) -> tuple[Names, Names]:
     left: Names = []
     right: Names = []
     r.expect("(")
-    while r.texts[r.at] != ")":
-        left.append((r.need("v"), r.at - 1))
+    for at in r.items(")"):
+        left.append((r.need("v"), at))
         r.expect("=")
         right.append((r.need("v"), r.at - 1))
-        if not r.accept(","):
-            break
-    r.expect(")")
     return left, right
 
 

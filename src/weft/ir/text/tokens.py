@@ -7,6 +7,7 @@ then read once (see `types`). Positions are kept as offsets and turned into line
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from weft.base import CompilationError, Span
@@ -154,6 +155,14 @@ class Cursor:
         if self.texts[self.at] != text or self.kinds[self.at] == "s":
             self.fail(f"expected '{text}'{where}, found {self.found()}", hint=hint)
         self.at += 1
+
+    def items(self, close: str, hint: str | None = None) -> Iterator[int]:
+        """For each of the items between commas, up to and with the closing bracket, where it begins."""
+        while self.texts[self.at] != close:
+            yield self.at
+            if not self.accept(","):
+                break
+        self.expect(close, hint=hint)
 
     def take(self, kind: str) -> str | None:
         """Step over a token of this kind if it is next, and give its text."""

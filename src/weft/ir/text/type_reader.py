@@ -213,7 +213,7 @@ class TypeReader(Cursor):
         self.expect("{")
         self.enter()
         entries: dict[str, Attribute] = {}
-        while self.texts[self.at] != "}":
+        for _ in self.items("}"):
             kind, text = self.kinds[self.at], self.texts[self.at]
             if kind not in "ist":
                 self.fail(f"expected the name of an attribute, found {self.found()}", hint=DICTIONARY)
@@ -222,9 +222,6 @@ class TypeReader(Cursor):
                 self.fail(f"attribute '{name}' is given twice", hint="keep one of them")
             self.at += 1
             entries[name] = self.attribute() if self.accept("=") else unit_attr()
-            if not self.accept(","):
-                break
-        self.expect("}")
         self.leave()
         return entries
 

@@ -79,12 +79,7 @@ class ValueReader(ConstantReader):
 
     def _items(self, close: str) -> list[Attribute]:
         self.enter()
-        items: list[Attribute] = []
-        while self.texts[self.at] != close:
-            items.append(self.attribute())
-            if not self.accept(","):
-                break
-        self.expect(close)
+        items = [self.attribute() for _ in self.items(close)]
         self.leave()
         return items
 
@@ -225,10 +220,5 @@ class ValueReader(ConstantReader):
             metadata = self.attribute()
             self.expect(">")
         self.expect("[", hint=LOCATIONS)
-        parts: list[Attribute] = []
-        while self.texts[self.at] != "]":
-            parts.append(self._location())
-            if not self.accept(","):
-                break
-        self.expect("]", hint=LOCATIONS)
+        parts = [self._location() for _ in self.items("]", LOCATIONS)]
         return builtin.FusedLoc(parts, metadata)  # type: ignore[arg-type]

@@ -189,12 +189,7 @@ class Memory(SemanticBase):
         if mask is not None:
             mask = self._checked_mask(mask)
         if not block_shape(ptr):
-            for name, value in (("Mask", mask), ("Other", other)):
-                if isinstance(value, tensor) and block_shape(value):
-                    raise hinted(
-                        ValueError(f"{name} argument cannot be block type if pointer argument is not a block"),
-                        "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
-                    )
+            self._refuse_blocks(Mask=mask, Other=other)
         elif mask is not None:
             ptr, mask = self.broadcast_impl_value(ptr, mask)
         was_bool = element.is_int1()
@@ -224,6 +219,15 @@ class Memory(SemanticBase):
         if type.is_fp32():
             number = struct.unpack("f", struct.pack("f", number))[0]
         return self._constant(number, target)
+
+    def _refuse_blocks(self, **arguments: Any) -> None:
+        """What is moved at one address is no block."""
+        for name, value in arguments.items():
+            if isinstance(value, tensor) and block_shape(value):
+                raise hinted(
+                    ValueError(f"{name} argument cannot be block type if pointer argument is not a block"),
+                    "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
+                )
 
     # -- store -------------------------------------------------------------------------------------------------
 
@@ -279,12 +283,7 @@ class Memory(SemanticBase):
         if mask is not None:
             mask = self._checked_mask(mask)
         if not shape:
-            for name, value in (("Value", val), ("Mask", mask)):
-                if isinstance(value, tensor) and block_shape(value):
-                    raise hinted(
-                        ValueError(f"{name} argument cannot be block type if pointer argument is not a block"),
-                        "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
-                    )
+            self._refuse_blocks(Value=val, Mask=mask)
         else:
             if isinstance(val, tensor):
                 ptr, val = self._to_shape_of(ptr, val)

@@ -26,7 +26,7 @@ from weft.base.remarks import Prefetched
 
 LINE = 64  # bytes
 MOST = 5  # log2 of the lines that one register block may prefetch for one load
-MOST_LINES = 11  # log2 of the lines of a tile
+MOST_LINES = 9  # log2 of the lines of a tile: a larger one has rows so long that the processor itself fetches ahead
 
 Between = Callable[[Reg], None]
 

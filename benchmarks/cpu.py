@@ -232,7 +232,7 @@ def matmul(
 
 
 def matmul_f32() -> Iterator[Row]:
-    sizes = {512: (64, 64, 512), 1024: (256, 64, 512), 2048: (256, 128, 512), 4096: (256, 256, 512)}
+    sizes = {512: (64, 64, 512), 1024: (256, 64, 512), **dict.fromkeys((2048, 4096), (256, 128, 512))}
     yield from matmul("fp32", np.dtype(np.float32), sizes, 0.95, "1.05x", 1e-3)
 
 

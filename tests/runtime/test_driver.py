@@ -290,24 +290,23 @@ def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform:
 
 
 def test_names_in_native_code() -> None:
-    """One that stands for nothing, or is none, is an error that says it; and each word of a pool is used."""
-    sources = {"pool": pool_layout}
-    assert native_code.filled("i64 $pool.LINE, 100", sources) == "i64 128, 100"
-    with pytest.raises(AttributeError, match=r"has no attribute 'LIME'"):
-        native_code.filled("i64 $pool.LIME", sources)
-    with pytest.raises(KeyError, match="'poll'"):
-        native_code.filled("i64 $poll.LINE", sources)
-    with pytest.raises(ValueError, match="Invalid placeholder in string: line 2, col 5"):
-        native_code.filled("ret i64 1\ni64 $LINE", sources)
+    """One that stands for nothing, or is none, is an error that says it; and each that there is is used."""
+    assert native_code.named("i64 $pool.LINE, 100", native_code.SOURCES) == "i64 128, 100"
+    with pytest.raises(AttributeError, match=r"^module 'weft.backends.cpu.pool_layout' has no attribute 'LIME'$"):
+        native_code.named("i64 $pool.LIME", native_code.SOURCES)
+    with pytest.raises(KeyError, match="^'poll'$"):
+        native_code.named("i64 $poll.LINE", native_code.SOURCES)
+    with pytest.raises(ValueError, match="^Invalid placeholder in string: line 2, col 5$"):
+        native_code.named("ret i64 1\ni64 $LINE", native_code.SOURCES)
     folder = Path(native_code.__file__).parent
-    texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.suffix in (".ll", ".py")}
-    own = texts.pop("pool_layout.py")
-    others = "".join(texts.values())
-    names = [name for name in vars(pool_layout) if name.isupper()]
-    assert "LINE" in names
-    for name in names:
-        used = re.search(rf"\b(pool|at)\.{name}\b|pool_layout import .*\b{name}\b", others)
-        assert used or len(re.findall(rf"\b{name}\b", own)) > 1, name
+    code = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.ll"))
+    python = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
+    for source, holder in native_code.SOURCES.items():
+        names = [name for name in vars(holder) if name.isupper()]
+        assert names
+        for name in names:
+            used = f"${source}.{name}" if source in ("limits", "engine", "record") else f"{source}.{name}"
+            assert re.search(rf"{re.escape(used)}\b", code) or len(re.findall(rf"\b{name}\b", python)) > 1, used
 
 
 def test_usable_cores_is_positive() -> None:

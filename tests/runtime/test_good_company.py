@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, engine, host, keeping, native, native_code, places, pool, pool_layout, waking
+from weft.backends.cpu import driver, host, keeping, native, native_code, places, pool, pool_layout, waking
 from weft.backends.cpu.engine import ENGINE, Record
+from weft.backends.cpu.limits import GLANCE_NS, SPIN_NS, WATCH_NS
 
 from .test_driver import NUMBERED, build
 
@@ -138,7 +139,7 @@ def test_an_affinity_is_respected_from_when_it_is_set() -> None:
 
 def test_nobody_waits_busily_for_long() -> None:
     """Neither workers after a launch nor a caller that waits for them take time of a processor that they do not use."""
-    assert max(engine.SPIN_NS, engine.GLANCE_NS + engine.WATCH_NS) <= 50_000
+    assert max(SPIN_NS, GLANCE_NS + WATCH_NS) <= 50_000
     driver.set_num_threads(3)
     launch = build().launcher("Qqq")
     out = np.zeros(300, np.int32)

@@ -6,7 +6,8 @@
     weft_grid(record, args, state, scratch, wanted)                     -> 1: a program's cost is known now, ask again
 
 A worker that sleeps costs its caller a system call, and begins tens of microseconds later; one that has just ended
-something looks for more for a while (`SPIN_NS`), and begins within one. So it depends on the workers what pays:
+something looks for more for a while (`limits.SPIN_NS`), and begins within one. So it depends on the workers
+what pays:
 
     asleep     work of more than WAKE ns; with w workers, half of whom the other half wakes, it takes about
                TELL * w / 2 + (work + WAKE * w) / (w + 1)
@@ -27,17 +28,6 @@ from __future__ import annotations
 import ctypes
 
 from .places import give
-
-SPIN_NS = 45_000
-"""How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
-long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
-SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 20_000
-"""Where the next launch is foreseen, but not so soon, a worker looks for a moment, naps, and looks again: no longer in
-all. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
-FORESIGHT_NS = 1_000_000
-"""What comes later after a launch is not foreseen."""
-SPINS = 16
-"""Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 
 
 class Engine:

@@ -69,7 +69,7 @@ tell:
   br label %next
 told: ; who is awake now sees its post before it sleeps
   fence seq_cst
-  %awake = call i64 @weft_awake(ptr %pool)
+  %awake = call i64 @awake(ptr %pool)
   %all = icmp sge i64 %awake, %count
   br i1 %all, label %done, label %some
 some:
@@ -109,7 +109,7 @@ next:
 watch:
   %k1 = add i64 %k, 1
   %post = call ptr @post(ptr %pool, i64 %k)
-  %over = call i1 @spin(ptr %post, i64 $pool.TAKEN, i64 %ended, i64 $engine.SPIN_NS)
+  %over = call i1 @spin(ptr %post, i64 $pool.TAKEN, i64 %ended, i64 $limits.SPIN_NS)
   br i1 %over, label %next, label %sleep
 sleep:
   call void @sleep(ptr %pool, ptr %post)
@@ -127,7 +127,7 @@ entry:
   %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)
   %over = call i64 @get(ptr %pool, i64 $pool.OVER)
   %gap = sub i64 %now, %over
-  %soon = icmp ult i64 %gap, $engine.FORESIGHT_NS
+  %soon = icmp ult i64 %gap, $limits.FORESIGHT_NS
   br i1 %soon, label %note, label %look
 note:
   store i64 %gap, ptr %last
@@ -140,8 +140,8 @@ look:
   %this = getelementptr i64, ptr %gaps, i64 %slot
   call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
   %next = load i64, ptr %this
-  %late = icmp sgt i64 %next, $engine.SOON_NS
-  %early = add i64 %wake, $engine.EARLY_NS
+  %late = icmp sgt i64 %next, $limits.SOON_NS
+  %early = add i64 %wake, $limits.EARLY_NS
   %rest = sub i64 %next, %early
   %nap = call i64 @llvm.smax.i64(i64 %rest, i64 0)
   %some = select i1 %late, i64 %nap, i64 0

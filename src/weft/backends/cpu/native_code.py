@@ -1,7 +1,7 @@
 """The native code that serves every kernel: workers, their jobs, how a grid is run, signals.
 
-It is LLVM IR, so that it exists wherever LLVM does; locks and condition variables are the system's. Its files have
-names where something stands in one place of Python:
+It is LLVM IR, so that it exists wherever LLVM does; locks and condition variables are the system's. Its files (`.ll`)
+have names where something stands in one place of Python:
 
     %open = icmp eq i64 %post, $pool.OPENED      ; pool_layout.OPENED
 """
@@ -19,30 +19,40 @@ from typing import Any
 
 from weft.base import data_lines
 
-from . import engine, pool_layout, signals, state
-from .engine_code import engine_ir
-from .places import place, system_function
+from . import limits, pool_layout, signals, state
+from .engine import Engine, Record
+from .places import system_function
 
-FILES = "pool", "workers", "jobs", "signals"
-"""Those for each system; one of `posix` and `windows` is there too."""
 _PAUSES = dict.fromkeys(("x86_64", "amd64", "i686", "x86"), "@llvm.x86.sse2.pause()")
 _PAUSES |= dict.fromkeys(("aarch64", "arm64"), "@llvm.aarch64.hint(i32 1)")
 
 
 def text(machine: str = "") -> str:
     """The module, for a processor; for this one's if none is said."""
+    tells_core = sys.platform == "linux" and system_function("sched_getcpu")
     system = SimpleNamespace(
         PAUSE=_PAUSES.get(machine or platform.machine().lower(), "@llvm.donothing()"),
         MONOTONIC=getattr(time, "CLOCK_MONOTONIC", 0),
+        CORE='call i32 @"at system sched_getcpu"()' if tells_core else "add i32 -1, 0",
     )
-    sources = {"pool": pool_layout, "state": state, "signals": signals, "engine": engine, "system": system}
-    files = *FILES, "windows" if sys.platform == "win32" else "posix"
-    return "\n".join((*(filled(read(file), sources) for file in files), engine_ir(_core_function())))
+    files = "words", "pool", "workers", "jobs", "engine", "grids", "signals"
+    return filled(*files, "windows" if sys.platform == "win32" else "posix", system=system)
 
 
-def read(file: str) -> str:
-    """A file of LLVM IR."""
-    return "\n".join(data_lines(__name__, f"{file}.ll"))
+def filled(*files: str, **more: Any) -> str:
+    """A module of files of LLVM IR."""
+    return "\n".join(named("\n".join(data_lines(__name__, f"{file}.ll")), {**SOURCES, **more}) for file in files)
+
+
+SOURCES = {
+    "pool": pool_layout,
+    "state": state,
+    "signals": signals,
+    "limits": limits,
+    "engine": Engine,
+    "record": Record,
+}
+"""What names in files are of."""
 
 
 class _Named(string.Template):
@@ -61,16 +71,10 @@ class _Values(dict[str, Any]):
         return getattr(self._sources[source], constant)
 
 
-def filled(text: str, sources: Mapping[str, Any]) -> str:
+def named(text: str, sources: Mapping[str, Any]) -> str:
     """LLVM IR with the value of each name; an AttributeError or a KeyError says which there is not.
 
-    >>> filled("%x = add i64 %y, $pool.LINE", {"pool": pool_layout})
+    >>> named("%x = add i64 %y, $pool.LINE", SOURCES)
     '%x = add i64 %y, 128'
     """
     return _Named(text).substitute(_Values(sources))
-
-
-def _core_function() -> str:
-    """The system's function that tells the core on which its caller runs, as LLVM IR; nothing where there is none."""
-    name = "sched_getcpu"
-    return place(f"system {name}") if sys.platform == "linux" and system_function(name) else ""

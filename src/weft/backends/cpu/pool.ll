@@ -1,28 +1,4 @@
-; Words in memory, and those of a pool of workers: `pool_layout` says where each is and what it means.
-
-define internal i64 @get(ptr %base, i64 %offset) alwaysinline {
-  %place = getelementptr i8, ptr %base, i64 %offset
-  %value = load i64, ptr %place, align 8
-  ret i64 %value
-}
-
-define internal ptr @get.ptr(ptr %base, i64 %offset) alwaysinline {
-  %place = getelementptr i8, ptr %base, i64 %offset
-  %value = load ptr, ptr %place, align 8
-  ret ptr %value
-}
-
-define internal void @set(ptr %base, i64 %offset, i64 %value) alwaysinline {
-  %place = getelementptr i8, ptr %base, i64 %offset
-  store i64 %value, ptr %place, align 8
-  ret void
-}
-
-define internal void @set.ptr(ptr %base, i64 %offset, ptr %value) alwaysinline {
-  %place = getelementptr i8, ptr %base, i64 %offset
-  store ptr %value, ptr %place, align 8
-  ret void
-}
+; What callers and workers do with the words of a pool: `pool_layout` says where each is and what it means.
 
 ; Have the workers for this thread; false where another has them. `@release` gives them back.
 define internal i1 @claim(ptr %pool) alwaysinline {
@@ -86,7 +62,7 @@ look:
 pause:
   call void $system.PAUSE
   %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, $engine.SPINS
+  %more = icmp ult i64 %k1, $limits.SPINS
   br i1 %more, label %look, label %clock
 clock:
   %time = call i64 @weft_time()

@@ -29,7 +29,7 @@ whom the first `CALLED` are awake or were woken. `NAP` is how long who has done 
 where that is not foreseen, or too soon."""
 MASK = 512
 """A bit for each part of which programs are left."""
-AWAKE, AWAKE_WORDS = 640, MOST // 64
+AWAKE = 640
 """A bit for each worker that is awake: it runs a part, or looks for one."""
 BUSY, JOINED, OVER, GAP = range(768, 800, 8)
 """Whether a caller has the workers; how many of them took part in the launch before, when that was over, and where the

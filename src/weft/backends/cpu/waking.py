@@ -25,7 +25,7 @@ from .state import STATE_BYTES
 
 ROUNDS = 5
 ASLEEP_S = 1e-4
-"""When a worker sleeps after it has seen nothing to do (`engine.SPIN_NS`)."""
+"""When a worker sleeps after it has seen nothing to do (`limits.SPIN_NS`)."""
 SPIN_NS, PATIENCE_S = 40_000, 2e-4
 """For how long who measures waits for a worker: busily, so that it is awake still for the next call, and then not."""
 USUAL_HOT_NS = 1_000

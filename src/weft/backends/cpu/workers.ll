@@ -16,10 +16,10 @@ idle:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
   %nap.now = load atomic i64, ptr %nap.p monotonic, align 8
   %naps = icmp ne i64 %nap.now, 0
-  %glance = select i1 %naps, i64 $engine.GLANCE_NS, i64 $engine.SPIN_NS
+  %glance = select i1 %naps, i64 $limits.GLANCE_NS, i64 $limits.SPIN_NS
   br label %attend
 attend:
-  %patience = phi i64 [ %glance, %idle ], [ $engine.WATCH_NS, %dawn ]
+  %patience = phi i64 [ %glance, %idle ], [ $limits.WATCH_NS, %dawn ]
   %nap = phi i64 [ %nap.now, %idle ], [ 0, %dawn ]
   %begun = call i64 @weft_time()
   %called = call i1 @spin(ptr %post, i64 $pool.CLOSED, i64 %begun, i64 %patience)

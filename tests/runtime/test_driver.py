@@ -302,7 +302,7 @@ def test_names_in_native_code() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.ll"))
     python = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
     for source, holder in native_code.SOURCES.items():
-        names = [name for name in vars(holder) if name.isupper()]
+        names = [name for name in dir(holder) if name.isupper()]
         assert names
         for name in names:
             used = f"${source}.{name}" if source in ("limits", "engine", "record") else f"{source}.{name}"

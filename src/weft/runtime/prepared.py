@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -160,15 +161,17 @@ class _Writer:
         self._parts = 0
         """Parts of tuples that have checks."""
 
-    def _words(self, counts: Mapping[int, int], rest: Sequence[int]) -> tuple[Any, ...]:
+    def _words(self, header: Mapping[int, int], *rest: Sequence[int]) -> tuple[Any, ...]:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
-        checks = self._checks
-        pairs = [word for i, j, *rest in self._pairs for word in (self._arrays[i], self._arrays[j], *rest)]
-        body = [*checks, *pairs, *rest, *[0] * len(self._slots)]
-        words = (ctypes.c_int64 * (Plan.SIZE + len(body)))(*[0] * Plan.SIZE, *body)
+        pairs = [word for i, j, *facts in self._pairs for word in (self._arrays[i], self._arrays[j], *facts)]
+        rows = [self._checks, pairs, *rest]
+        if {*range(len(self._slots))} - {*self._checks[Check.SLOT :: Check.SIZE]}:
+            raise _NoPlan
+        words = (ctypes.c_int64 * (Plan.SIZE + sum(map(len, rows))))(*[0] * Plan.SIZE, *chain(*rows))
+        begin = ctypes.addressof(words) + 8 * Plan.SIZE
+        ends = accumulate((8 * len(some) for some in rows), initial=begin)
         common = {
-            Plan.CHECKS: len(checks) // Check.SIZE,
-            Plan.PAIRS: len(self._pairs),
+            **dict(zip(range(Plan.CHECKS, Plan.SLOTS), ends, strict=True)),
             Plan.SLOTS: len(self._slots),
             Plan.SCRATCH: self._loaded.scratch_bytes,
             Plan.TABLE: self._loaded.table,
@@ -177,7 +180,7 @@ class _Writer:
             Plan.PREPARE: self._keep(self._loaded.prepare),
             Plan.FAIL: self._keep(self._loaded.fail),
         }
-        for word, number in {**common, **counts}.items():
+        for word, number in {**common, **header}.items():
             words[word] = number
         plan = (words, *self._kept)
         words[Plan.OWNER] = id(plan)
@@ -254,11 +257,8 @@ class _Function(_Writer):
             raise _NoPlan
         hooked, compiled = any(hooks), self._compiled
         keywords = tuple(kwargs) or None
-        counts = {
+        header = {
             Plan.ARGUMENTS: len(args) + 1,
-            Plan.WATCHED: len(watched) // 3,
-            Plan.LISTS: len(lists) // 2,
-            Plan.NAMES: len(params),
             Plan.KERNEL: id(self._compiled),
             Plan.ENTER: self._keep(lambda grid, named: enter_hooks(compiled, grid, named.values())) if hooked else 0,
             Plan.LEAVE: self._keep(leave_hooks) if hooked else 0,
@@ -267,7 +267,7 @@ class _Function(_Writer):
             Plan.SIZES: self._keep(grid_of),
             Plan.CHANGED: self._keep(changed) if changed is not None else 0,
         }
-        return self._words(counts, [*watched, *lists, *names])
+        return self._words(header, watched, lists, names)
 
     def _full(self, *hooks: Any) -> list[int]:
         """(list, whether it has items) of hooks that are lists; others are watched, and true or not once for all."""
@@ -382,7 +382,8 @@ def _row(
     written: int = 0,
 ) -> list[int]:  # fmt: skip
     row = [0] * Check.SIZE
-    row[Check.KIND], row[Check.SLOT], row[Check.WANT], row[Check.ALIGNED] = kind, slot, want, aligned
+    row[Check.KIND], row[Check.WANT], row[Check.ALIGNED] = kind, want, aligned
+    row[Check.SLOT] = MOST_SLOTS if slot < 0 else slot
     row[Check.ELEMENT], row[Check.LOW], row[Check.HIGH], row[Check.WRITTEN] = element, low, high, written
     return row
 
@@ -396,7 +397,7 @@ class _Run(_Writer):
         places = dynamic if len(args) == 3 + len(self._types) else range(len(dynamic))
         for i, place in zip(dynamic, places, strict=True):
             self._add(self._value(i, args[3 + place]), 3 + place)
-        return self._words({Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None)}, [])
+        return self._words({Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None)}, [], [], [])
 
     def _value(self, i: int, value: Any) -> list[int]:
         if (i,) not in self._slots:  # parts of a tuple

@@ -9,6 +9,7 @@ book with what it was given, so that everything that is rare or wrong is said an
 A plan is a row of words: a header, and what it holds of each kind, one after the other.
 
     header   ARGUMENTS, KEYWORDS   how many arguments by position, and the names of the others
+             CHECKS, PAIRS ... END where the rows of each kind begin: where those of the kind before end
              SIZES_FIRST           whether the first three are the sizes of the grid; else the first is the grid
              KERNEL, RECORD ...    what to give back, what to run
              ENTER, LEAVE          where hooks are set: what to call before (it takes the grid and a dictionary of
@@ -18,7 +19,6 @@ A plan is a row of words: a header, and what it holds of each kind, one after th
     watched  (dictionary, name, value): what the kernel was compiled from is still what it was
     lists    (list, whether it has items): hooks
     names    (name, place, default): of the dictionary that a grid which is a function is asked with
-    slots    as they are where no argument fills them
 
 Arrays of NumPy are read where NumPy's C interface has their fields; tensors are asked by DLPack's exchange functions,
 without an object between. All this is CPython's and is not done elsewhere: see `supported`.
@@ -37,8 +37,14 @@ from weft.base import load
 
 from .native import native
 from .places import kept, load_native, made
+from .state import STATE_BYTES
 
 MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 64, 16, 64
+STATE_WORDS = STATE_BYTES // 8
+FRAME_BYTES = STATE_BYTES + 8 * (MOST_SLOTS + 1)
+"""Of a launch: its state, its slots, and one for what needs none."""
+SPAN_WORDS = 3 * (MOST_ARRAYS + 1)
+"""Where arrays are; those of no pair share the last."""
 
 
 class Book:
@@ -52,31 +58,29 @@ class Plan:
     """Words of a plan's header; `NEXT` is another plan, `OWNER` keeps everything that the plan points to."""
 
     (
-        NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, LISTS, NAMES, SLOTS,
+        NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, LISTS, NAMES, END, SLOTS,
         SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE,
-    ) = range(23)  # fmt: skip
-    SIZE = 23
+    ) = range(24)  # fmt: skip
+    SIZE = 24
 
 
 class Check:
-    """Words of a check: the argument's place (-1: the object; below: `part`), what it has to be, its slot (or -1)."""
+    """Words of a check: the argument's place (-1: the object; below: `part`), what it has to be, its slot."""
 
     KIND, PLACE, OBJECT, WANT, SLOT, ALIGNED, ARRAY, ELEMENT, BYTES, WRITTEN, LOW, HIGH = range(12)
     SIZE = 12
 
 
-ROWS = ((Plan.CHECKS, Check.SIZE), (Plan.PAIRS, 6), (Plan.WATCHED, 3), (Plan.LISTS, 2), (Plan.NAMES, 3))
-"""What a plan has after its header: where the number of rows stands, and how many words one has."""
-
-
 class Kind:
-    """What an argument has to be: the object WANT or its equal; an integer from LOW to HIGH that is not ELEMENT; a
-    number for a float of ELEMENT bits; WANT, which is true, or LOW, which is false; an array of NumPy; a tensor, which
-    the function LOW describes, and which the method HIGH does not call the negative of what its memory has; a tuple of
-    LOW parts, which are then the parts from HIGH on. Of all but the first and the bools, WANT is the class.
+    """What an argument has to be: the object WANT or its equal; WANT, which is true, or LOW, which is false; an
+    integer from LOW to HIGH that is not ELEMENT; a number for a float of ELEMENT bits; an array of NumPy; a tensor,
+    which the function LOW describes, and which the method HIGH does not call the negative of what its memory has; a
+    tuple of LOW parts, which are then the parts from HIGH on.
     """
 
-    SAME, INT, FLOAT, BOOL, ARRAY, TENSOR, TUPLE = range(7)
+    SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE = range(7)
+    OF_CLASS = INT
+    """From here on, WANT is the class."""
 
 
 def part(index: int) -> int:
@@ -89,8 +93,20 @@ def part(index: int) -> int:
 
 
 _ptr = ctypes.c_void_p
-NDARRAY = {"data": 16, "nd": 24, "dims": 32, "strides": 40, "descr": 56, "flags": 64}
-"""Where an ndarray has its fields, by NumPy's C interface."""
+
+
+class NDArray:
+    """Where an ndarray has its fields, by NumPy's C interface."""
+
+    DATA, ND, DIMS, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
+
+
+class Frame:
+    """What native code hands to its checks: where the arguments are, the slots, parts of tuples, places of arrays."""
+
+    ARGS, SLOTS, PARTS, SPANS = range(0, 32, 8)
+
+
 WRITEABLE = 0x0400
 TYPE = 8
 """Where an object has its class."""
@@ -108,13 +124,13 @@ def supported() -> bool:
     probe.flags.writeable = False
     return (
         word(place + TYPE).value == id(np.ndarray)
-        and word(place + NDARRAY["data"]).value == probe.__array_interface__["data"][0]
-        and half(place + NDARRAY["nd"]).value == 2
-        and [word(word(place + NDARRAY["dims"]).value + 8 * k).value for k in (0, 1)] == [2, 3]
-        and [word(word(place + NDARRAY["strides"]).value + 8 * k).value for k in (0, 1)] == [10, 4]
-        and word(place + NDARRAY["descr"]).value == id(probe.dtype)
-        and not half(place + NDARRAY["flags"]).value & WRITEABLE
-        and bool(half(id(np.zeros(1)) + NDARRAY["flags"]).value & WRITEABLE)
+        and word(place + NDArray.DATA).value == probe.__array_interface__["data"][0]
+        and half(place + NDArray.ND).value == 2
+        and [word(word(place + NDArray.DIMS).value + 8 * k).value for k in (0, 1)] == [2, 3]
+        and [word(word(place + NDArray.STRIDES).value + 8 * k).value for k in (0, 1)] == [10, 4]
+        and word(place + NDArray.DESCR).value == id(probe.dtype)
+        and not half(place + NDArray.FLAGS).value & WRITEABLE
+        and bool(half(id(np.zeros(1)) + NDArray.FLAGS).value & WRITEABLE)
     )
 
 
@@ -136,7 +152,7 @@ def function(book: bytearray, keep: list[Any]) -> Callable[..., Any]:
 
 
 def _made() -> tuple[bytes, list[str]]:
-    return made("launches", load("weft.backends.cpu.calls_code").text())  # with what writes LLVM IR, which few need
+    return made("launches", load("weft.backends.cpu.native_code").filled("words", "calls"))
 
 
 def _load(code: tuple[bytes, list[str]]) -> _MethodDef:

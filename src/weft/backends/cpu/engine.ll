@@ -53,7 +53,8 @@ asleep: ; how many are best woken: with w of them it takes about TELL * w / 2 + 
   %least = call double @llvm.maxnum.f64(double %hot.twice, double $limits.LEAST_SHARE_NS)
   %shares = call i64 @programs(double %work, double %least)
   %best = call i64 @llvm.smin.i64(i64 %shares, i64 %most)
-  %awake = call i64 @awake()
+  %pool = call ptr @word.ptr(ptr @"at words engine", i64 $engine.POOL)
+  %awake = call i64 @awake(ptr %pool)
   %warm = call i64 @llvm.smin.i64(i64 %awake, i64 %best)
   %wanted = call i64 @llvm.smax.i64(i64 %warm, i64 %cold)
   %few = icmp slt i64 %wanted, %best
@@ -123,10 +124,10 @@ define internal i64 @more(double %work, double %tell, i64 %wanted, i64 %best) {
   ret i64 %answer
 }
 
-; How many workers are awake, of the first: those take part in every launch that has any, so they do if any does.
-define internal i64 @awake() {
+; How many workers are awake, of the first: those take part in every launch that has any, so they do if any does. None,
+; where there is no pool.
+define internal i64 @awake(ptr %pool) {
 entry:
-  %pool = call ptr @word.ptr(ptr @"at words engine", i64 $engine.POOL)
   %none = icmp eq ptr %pool, null
   br i1 %none, label %no, label %word
 word:

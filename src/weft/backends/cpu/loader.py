@@ -60,7 +60,10 @@ class Loader:
                 return tracker, [int(tracker[name]) for name in names]
 
     def compile(self, text: str) -> bytes:
-        """The object of a module of LLVM IR that serves every kernel: not optimised, but for what is `alwaysinline`."""
+        """The object of a module of LLVM IR that serves every kernel, fast rather than good.
+
+        What is `alwaysinline` stands where it is called, and a branch on what is known by then goes straight on.
+        """
         # What it refers to may be anywhere; where objects have no table of addresses, it refers to all by 64 bits.
         model = "large" if sys.platform == "win32" else "small"
         target = llvm.Target.from_default_triple()
@@ -69,6 +72,7 @@ class Loader:
         module.verify()
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
+        passes.add_jump_threading_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0)))
         code: bytes = machine.emit_object(module)
         return code

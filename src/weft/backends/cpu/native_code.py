@@ -19,9 +19,10 @@ from typing import Any
 
 from weft.base import data_lines
 
-from . import limits, pool_layout, signals, state
+from . import calls, limits, pool_layout, signals, state
 from .engine import Engine, Record
 from .places import system_function
+from .pool import scratch
 
 _PAUSES = dict.fromkeys(("x86_64", "amd64", "i686", "x86"), "@llvm.x86.sse2.pause()")
 _PAUSES |= dict.fromkeys(("aarch64", "arm64"), "@llvm.aarch64.hint(i32 1)")
@@ -51,6 +52,14 @@ SOURCES = {
     "limits": limits,
     "engine": Engine,
     "record": Record,
+    "scratch": scratch,
+    "calls": calls,
+    "book": calls.Book,
+    "plan": calls.Plan,
+    "check": calls.Check,
+    "kind": calls.Kind,
+    "frame": calls.Frame,
+    "ndarray": calls.NDArray,
 }
 """What names in files are of."""
 

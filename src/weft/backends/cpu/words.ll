@@ -47,3 +47,10 @@ define internal void @set.word(ptr %row, i64 %number, i64 %value) alwaysinline {
   store i64 %value, ptr %place, align 8
   ret void
 }
+
+define internal i64 @get.i32(ptr %base, i64 %offset) alwaysinline {
+  %place = getelementptr i8, ptr %base, i64 %offset
+  %value = load i32, ptr %place, align 4
+  %wide = zext i32 %value to i64
+  ret i64 %wide
+}

@@ -2,8 +2,9 @@
 
     python benchmarks/gaps.py --threads 16
 
-Each side does the same work again and again, and its caller does something else in between, for as long as the first
-column says. Weft's threads sleep when there was nothing to do for 40 us; OpenMP's wait busily for milliseconds.
+Each side does the same work again and again, and its caller does something else in between, for as long as the second
+column says. Weft's threads sleep when there was nothing to do for 45 us, or nap until shortly before the next launch;
+OpenMP's wait busily for milliseconds.
 """
 
 from __future__ import annotations

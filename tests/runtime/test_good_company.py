@@ -235,6 +235,20 @@ def test_parts_of_a_grid() -> None:
     del keep
 
 
+def test_a_caller_who_found_nothing_left_learns_from_that() -> None:
+    """Workers ran all of a short grid while it woke others: its programs take less than was thought."""
+    text = native_code.text().replace("define internal void @measured", "define void @measured")
+    keep, (address,) = places.load_native(*places.made("measured", text), ["measured"])
+    word, pointer = ctypes.c_int64, ctypes.c_void_p
+    measured = ctypes.CFUNCTYPE(None, pointer, word, word, word)(address)
+    record = Record(0, 0)
+    for before, ran, after in ((1000.0, 0, 500.0), (0.0, 0, 1.0), (0.0, 2, 25.0)):
+        record.ns = before
+        measured(record.address, 100, 150, ran)
+        assert record.ns == after
+    del keep
+
+
 @pytest.mark.usefixtures("costs")
 def test_who_launches_at_the_same_time_has_a_core() -> None:
     record = Record(0, 0)

@@ -265,15 +265,19 @@ done:
 ; Take a measurement into what is known of a program's cost.
 define internal void @measured(ptr %record, i64 %begun, i64 %ended, i64 %ran) {
 entry:
+  %place = getelementptr i64, ptr %record, i64 $record.NS
+  %before = call double @word.double(ptr %record, i64 $record.NS)
   %some = icmp sgt i64 %ran, 0
-  br i1 %some, label %count, label %done
+  br i1 %some, label %count, label %nothing
+nothing: ; others were done before who wakes them began: programs are shorter than was thought
+  %less = fmul double %before, 0.5
+  br label %write
 count:
   %spent = sub i64 %ended, %begun
   %time = sitofp i64 %spent to double
   %programs = sitofp i64 %ran to double
   %ratio = fdiv double %time, %programs
   %each = call double @llvm.maxnum.f64(double %ratio, double 1.0)
-  %before = call double @word.double(ptr %record, i64 $record.NS)
   %most = fmul double %before, $limits.OUTLIER
   %cut = call double @llvm.minnum.f64(double %each, double %most)
   %old = fmul double %before, 0.75
@@ -281,10 +285,11 @@ count:
   %mean = fadd double %old, %new
   %count.before = call i64 @word(ptr %record, i64 $record.COUNT)
   %first = icmp eq i64 %count.before, 0
-  %value = select i1 %first, double %each, double %mean
-  %place = getelementptr i64, ptr %record, i64 $record.NS
-  store double %value, ptr %place
-  br label %done
-done:
+  %counted = select i1 %first, double %each, double %mean
+  br label %write
+write:
+  %value = phi double [ %counted, %count ], [ %less, %nothing ]
+  %some.value = call double @llvm.maxnum.f64(double %value, double 1.0)
+  store double %some.value, ptr %place
   ret void
 }

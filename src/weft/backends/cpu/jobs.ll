@@ -121,7 +121,8 @@ done:
   ret i64 %now
 }
 
-; Foresee when the launch after this one comes: as long after it as the last time. Workers nap until shortly before.
+; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers nap
+; until shortly before.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
 entry:
   %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)
@@ -130,16 +131,20 @@ entry:
   %soon = icmp ult i64 %gap, $limits.FORESIGHT_NS
   br i1 %soon, label %note, label %look
 note:
-  store i64 %gap, ptr %last
+  %before = call i64 @get(ptr %last, i64 0)
+  call void @set(ptr %last, i64 0, i64 %gap)
+  call void @set(ptr %last, i64 8, i64 %before)
   br label %look
 look:
   %address = ptrtoint ptr %record to i64
   %high = lshr i64 %address, 6
   %slot = urem i64 %high, $pool.GAP_COUNT
   %gaps = getelementptr i8, ptr %pool, i64 $pool.GAPS
-  %this = getelementptr i64, ptr %gaps, i64 %slot
+  %this = getelementptr [2 x i64], ptr %gaps, i64 %slot
   call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
-  %next = load i64, ptr %this
+  %once = call i64 @get(ptr %this, i64 0)
+  %twice = call i64 @get(ptr %this, i64 8)
+  %next = call i64 @llvm.smin.i64(i64 %once, i64 %twice)
   %late = icmp sgt i64 %next, $limits.SOON_NS
   %early = add i64 %wake, $limits.EARLY_NS
   %rest = sub i64 %next, %early

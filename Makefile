@@ -23,7 +23,7 @@
 #                gcc-aarch64-linux-gnu) and compared with what they do here, bit for bit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
-#   make lines   the lines of code in src, without comments, docstrings and blanks
+#   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
 #   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
 #                where it stopped, begins no fault after SECONDS=10800
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
@@ -100,7 +100,7 @@ digests: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m digests.run --jobs $(JOBS) $(if $(UPDATE),--update) $(if $(ONLY),--only $(ONLY))
 
 lines: $(VENV)/.test
-	$(BIN)/python tools/lines_of_code.py
+	$(BIN)/python tools/lines_of_code.py $(if $(AT),--at $(AT))
 
 mutants: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m mutants.run --jobs $(WORKERS) $(if $(filter-out gpu-fuzz,$(OUT)),--out $(OUT))

@@ -43,3 +43,23 @@ def test_floats_as_halves() -> None:
     number = ~np.isnan(floats)
     np.testing.assert_array_equal(halves[number].view(np.uint16), wanted[number].view(np.uint16))
     assert np.isnan(halves[~number]).all()
+
+
+@weft.jit
+def gate(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a, b = tl.load(x + i, mask=i < n), tl.load(y + i, mask=i < n)
+    wide = tl.load(x + i, mask=i < n).to(tl.float32)
+    tl.store(out + i, tl.maximum(-a * b + a, b) / 3.0 + tl.sigmoid(wide).to(tl.float16), mask=i < n)
+
+
+def test_vectors_of_halves_are_computed_without_calls() -> None:
+    """LLVM would call a function to convert each, and one for each product and sum with one rounding."""
+    rng = np.random.default_rng(2)
+    x, y = (rng.standard_normal(3000).astype(np.float16) for _ in range(2))
+    out, expected = np.zeros_like(x), np.zeros_like(x)
+    kernel = gate[(3,)](x, y, out, x.size, BLOCK=1024, **PLAIN)
+    gate[(3,)](x, y, expected, x.size, BLOCK=1024)
+    calls = [line.split()[-1] for line in kernel.asm["asm"].splitlines() if line.lstrip().startswith("call")]
+    assert not any("sf2" in call or "fma" in call for call in calls), calls
+    np.testing.assert_allclose(out, expected, rtol=2e-3, atol=2e-3)

@@ -261,6 +261,8 @@ def emit(
     gather_networks(program)
     module = Module()
     module.masked_bits = cpu.masked_bits
+    module.converts_half = cpu.converts_half
+    module.fuses = not cpu.is_x86 or cpu.has("fma")
     module.hides_bounds = cpu.arch == "aarch64"
     module.swapped_bits = 128 if cpu.is_x86 and cpu.has("cx16") else 64
     module.gathers_words = cpu.has("avx512f")  # LLVM does without AVX2's gathers, which are slow on many processors

@@ -1,9 +1,9 @@
 """Conversions between floating-point formats, exact in rounding and special values.
 
-Half to and from single are instructions. bfloat16 is the upper half of a single: widening is a shift, narrowing adds
-the rounding increment to the bits. The fp8 kinds go through single precision: widening by integer arithmetic with
-denormals by one multiplication, narrowing by rounding the bits at the right place, saturating to the largest finite
-number as `cvt.rn.satfinite` does, NaN to NaN.
+Half to and from single are instructions, or integer arithmetic where there are none (half.py). bfloat16 is the upper
+half of a single: widening is a shift, narrowing adds the rounding increment to the bits. The fp8 kinds go through
+single precision: widening by integer arithmetic with denormals by one multiplication, narrowing by rounding the bits
+at the right place, saturating to the largest finite number as `cvt.rn.satfinite` does, NaN to NaN.
 
 The formats (exponent bits, mantissa bits, bias): e5m2 (5, 2, 15) is IEEE-like, with infinities; e4m3fn (4, 3, 7) has no
 infinity and one NaN pattern a sign; the `fnuz` kinds (e4m3 bias 8, e5m2 bias 16) have one NaN, 0x80, and no negative
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weft.backends.llvm import half
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Type, Value, const, mangle
 from weft.ops import ELEMENTS
@@ -58,9 +59,9 @@ def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: 
         wide = f.shl(f.cast("zext", v, v.type.with_elem("i32")), const(v.type.with_elem("i32"), 16))
         return convert_float(f, f.bitcast(wide, v.type.with_elem("float")), "f32", target, toward_zero)
     if source == "f16":
-        if target == "f64":
+        if target == "f64" and f.module.converts_half:
             return f.cast("fpext", v, v.type.with_elem("double"))
-        return convert_float(f, f.cast("fpext", v, v.type.with_elem("float")), "f32", target, toward_zero)
+        return convert_float(f, _from_half(f, v), "f32", target, toward_zero)
     if source == "f64":
         if target == "f32" and not toward_zero:
             return f.cast("fptrunc", v, v.type.with_elem("float"))
@@ -69,7 +70,7 @@ def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: 
     if target == "f64":
         return f.cast("fpext", v, v.type.with_elem("double"))
     if target == "f16":
-        return _single_to_half_rtz(f, v) if toward_zero else f.cast("fptrunc", v, v.type.with_elem("half"))
+        return _single_to_half_rtz(f, v) if toward_zero else _to_half(f, v)
     if target == "bf16":
         return _single_to_bfloat(f, v, toward_zero)
     return _narrow_small(f, v, SMALL[target], toward_zero)
@@ -81,6 +82,14 @@ def _by_instructions(f: Function, v: Value, source: str, target: str) -> Value:
     if a.bits == b.bits:
         return convert_float(f, convert_float(f, v, source, "f32"), "f32", target)
     return f.cast("fpext" if a.bits < b.bits else "fptrunc", v, v.type.with_elem(b.llvm))
+
+
+def _from_half(f: Function, v: Value) -> Value:
+    return f.cast("fpext", v, v.type.with_elem("float")) if f.module.converts_half else half.to_single(f, v)
+
+
+def _to_half(f: Function, v: Value) -> Value:
+    return f.cast("fptrunc", v, v.type.with_elem("half")) if f.module.converts_half else half.from_single(f, v)
 
 
 def _int(type: Type) -> Type:
@@ -109,8 +118,8 @@ def _step_toward_zero(f: Function, v: Value, back: Value, narrow: Value) -> Valu
 
 
 def _single_to_half_rtz(f: Function, v: Value) -> Value:
-    half = f.cast("fptrunc", v, v.type.with_elem("half"))
-    return f.bitcast(_step_toward_zero(f, v, f.cast("fpext", half, v.type), half), half.type)
+    narrow = _to_half(f, v)
+    return f.bitcast(_step_toward_zero(f, v, _from_half(f, narrow), narrow), narrow.type)
 
 
 def _double_to_float(f: Function, v: Value, odd: bool) -> Value:

@@ -198,7 +198,9 @@ def _select(f: Function, op: Asked, a: list[Value]) -> Value:
 
 
 def widen(f: Function, elem: str, v: Value) -> Value:
-    """A value ready for LLVM's floating-point instructions: fp8, and bf16 that is held as bits, become float."""
+    """A value ready for LLVM's floating-point instructions: fp8, and bf16 that is held as bits, become float; so do
+    halves where LLVM would call a function to convert each of them.
+    """
     return casts.convert_float(f, v, elem, "f32") if _is_bits(f, elem) else v
 
 
@@ -208,7 +210,8 @@ def narrow(f: Function, elem: str, v: Value) -> Value:
 
 
 def _is_bits(f: Function, elem: str) -> bool:
-    return elem in casts.SMALL or (elem == "bf16" and f.bf16 == "i16")
+    in_calls = elem == "f16" and not f.module.converts_half
+    return in_calls or elem in casts.SMALL or (elem == "bf16" and f.bf16 == "i16")
 
 
 Compute = Callable[[Function, list[Value]], Value]
@@ -235,17 +238,20 @@ for _name in ("copysign", "sqrt", "floor", "ceil", "trunc", "round", "roundeven"
 ARITHMETIC["math.absf"] = _same("fabs")
 
 
-def _on_floats(compute: Compute) -> Meaning:
+SIGNS = ("arith.negf", "math.absf", "math.copysign")
+
+
+def _on_floats(name: str, compute: Compute) -> Meaning:
     def emit(f: Function, op: Asked, a: list[Value]) -> Value:
         elem = op.elem
-        if not _is_bits(f, elem):
+        if not _is_bits(f, elem) or (elem == "f16" and name in SIGNS):
             return compute(f, a)
         return narrow(f, elem, compute(f, [widen(f, elem, v) for v in a]))
 
     return emit
 
 
-MEANINGS |= {name: _on_floats(compute) for name, compute in ARITHMETIC.items()}
+MEANINGS |= {name: _on_floats(name, compute) for name, compute in ARITHMETIC.items()}
 
 
 def extremum(f: Function, pred: str, a: list[Value], propagate: bool) -> Value:

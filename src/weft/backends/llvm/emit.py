@@ -51,6 +51,10 @@ class Module:
         """The address space of the target's stack."""
         self.masked_bits = frozenset((8, 16, 32, 64))
         """The sizes of elements that the target loads and stores under a mask by one instruction."""
+        self.fuses = True
+        """Whether a product and a sum with one rounding are an instruction of the target."""
+        self.converts_half = True
+        """Whether conversions between half and single are instructions of the target."""
         self.hides_bounds = False
         """Whether LLVM must not see that a float is compared with a constant, and one of the two chosen.
 

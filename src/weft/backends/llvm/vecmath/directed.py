@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ..casts import to_integer
 from .dd import two_prod, two_sum
-from .expr import BIAS, MANTISSA, X, ceil, copysign, fabs, floor, fma, rint, sqrt, trunc, where
+from .expr import BIAS, MANTISSA, X, ceil, copysign, fabs, floor, fused as fma, rint, sqrt, trunc, where
 from .registry import alias, define
 from .simple import BOTH, exponent_and_mantissa, ldexp
 

@@ -180,6 +180,17 @@ def intrinsic(name: str, x: X, *others: X | Number) -> X:
 
 
 def fma(a: X, b: X | Number, c: X | Number) -> X:
+    """a*b + c with one rounding, as good as: where that is no instruction, floats are multiplied and added as doubles.
+
+    The product is exact then, and so is the result if a float holds it; else it may be off by 2**-29 of its last bit
+    beyond half of that. LLVM would call a function for each lane.
+    """
+    if a.elem != "float" or a.f.module.fuses:
+        return fused(a, b, c)
+    return (a.widen() * a.const(b).widen() + a.const(c).widen()).narrow()
+
+
+def fused(a: X, b: X | Number, c: X | Number) -> X:
     """a*b + c with one rounding."""
     return X(a.f, a.f.intrinsic("fma", a.v.type, [a.v, a.const(b).v, a.const(c).v]))
 

@@ -15,7 +15,7 @@ from .expr import (
     copysign,
     fabs,
     floor,
-    fma,
+    fused,
     intrinsic,
     rint,
     sqrt,
@@ -35,7 +35,7 @@ define("rint", BOTH)(rint)
 alias("nearbyint", "rint")
 define("sqrt", BOTH)(sqrt)
 define("copysign", BOTH, "T T")(copysign)
-define("fma", BOTH, "T T T")(fma)
+define("fma", BOTH, "T T T")(fused)
 define("abs", BOTH)(fabs)
 alias("fabs", "abs")
 

@@ -10,6 +10,7 @@ READERS = {
     "llvm/names.py": "between two of LLVM's passes, which leave the text",
     "llvm/parts.py": "long functions of the CPU, in several",
     "llvm/aborts.py": "the name of a kernel, for the last words of the process",
+    "cpu/native_code.py": "names of constants, in files of LLVM IR",
     "cpu/host.py": "what the processor says of itself",
     "nvidia/machine.py": "numbers of calls, which LLVM puts into comments of PTX",
     "nvidia/assembler_faults.py": "PTX, for faults of ptxas",

@@ -21,6 +21,7 @@ import pytest
 from children import SOURCE, TESTS, environment
 from weft.backends.cpu import driver, native_code, places, pool as pool_module, pool_layout
 from weft.base import DeviceAssertionError
+from weft.runtime import prepared
 
 # Adds 1 to out[pid], and optionally burns time, raises or prints.
 BODY = """
@@ -300,7 +301,8 @@ def test_names_in_native_code() -> None:
         native_code.named("ret i64 1\ni64 $LINE", native_code.SOURCES)
     folder = Path(native_code.__file__).parent
     code = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.ll"))
-    python = "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.py"))
+    modules = [*folder.glob("*.py"), Path(prepared.__file__)]
+    python = "".join(file.read_text(encoding="utf-8") for file in modules)
     for source, holder in native_code.SOURCES.items():
         names = [name for name in dir(holder) if name.isupper()]
         assert names

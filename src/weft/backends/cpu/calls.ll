@@ -115,8 +115,8 @@ no:
   ret i32 0
 }
 
-; Whether something holds for all rows of some words each. The next row is stored at once: as this code is not optimised,
-; each row would else wait for the one before.
+; Whether something holds for all rows of some words each. The next row is stored at once: as this code is not
+; optimised, each row would else wait for the one before.
 define internal i1 @all(ptr %from, ptr %to, i64 %words, ptr %holds, ptr %frame) alwaysinline {
 entry:
   %cursor = alloca ptr, align 8
@@ -178,43 +178,17 @@ entry:
   %may = or i1 %of.class, %of.any
   br i1 %may, label %which, label %no
 which:
-  switch i64 %kind, label %no [
-    i64 $kind.SAME, label %same
-    i64 $kind.BOOL, label %bool
-    i64 $kind.INT, label %int
-    i64 $kind.FLOAT, label %float
-    i64 $kind.ARRAY, label %array
-    i64 $kind.TENSOR, label %tensor
-    i64 $kind.TUPLE, label %tuple
-  ]
-same:
-  %r0 = call i1 @check.same(ptr %x, ptr %want)
-  br label %done
-bool:
-  %r1 = call i1 @check.bool(ptr %row, ptr %frame, ptr %x)
-  br label %done
-int:
-  %r2 = call i1 @check.int(ptr %row, ptr %frame, ptr %x)
-  br label %done
-float:
-  %r3 = call i1 @check.float(ptr %row, ptr %frame, ptr %x)
-  br label %done
-array:
-  %r4 = call i1 @check.array(ptr %row, ptr %frame, ptr %x)
-  br label %done
-tensor:
-  %r5 = call i1 @check.tensor(ptr %row, ptr %frame, ptr %x)
-  br label %done
-tuple:
-  %r6 = call i1 @check.tuple(ptr %row, ptr %frame, ptr %x)
-  br label %done
-no:
-  br label %done
-done:
-  %fine = phi i1 [ false, %no ], [ %r0, %same ], [ %r1, %bool ], [ %r2, %int ], [ %r3, %float ], [ %r4, %array ],
-                 [ %r5, %tensor ], [ %r6, %tuple ]
+  %check = call ptr @word.ptr(ptr @checks, i64 %kind)
+  %fine = call i1 %check(ptr %row, ptr %frame, ptr %x)
   ret i1 %fine
+no:
+  ret i1 false
 }
+
+@checks = private constant [7 x ptr] [ ; by `Kind`
+  ptr @check.same, ptr @check.bool, ptr @check.int, ptr @check.float, ptr @check.array, ptr @check.tensor,
+  ptr @check.tuple
+]
 
 ; The object that a check is of: an argument, a part of a tuple (from -2 down), or what stands in the row.
 define internal ptr @argument(ptr %row, ptr %frame) alwaysinline {
@@ -242,8 +216,9 @@ define internal void @put(ptr %row, ptr %frame, i64 %bits) alwaysinline {
 }
 
 ; The same object, an equal int or str, or a float of the same bits.
-define internal i1 @check.same(ptr %x, ptr %want) alwaysinline {
+define internal i1 @check.same(ptr %row, ptr %frame, ptr %x) {
 entry:
+  %want = call ptr @word.ptr(ptr %row, i64 $check.WANT)
   %identical = icmp eq ptr %x, %want
   br i1 %identical, label %yes, label %classes
 classes:
@@ -276,7 +251,7 @@ no:
   ret i1 false
 }
 
-define internal i1 @check.bool(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.bool(ptr %row, ptr %frame, ptr %x) {
   %true = call ptr @word.ptr(ptr %row, i64 $check.WANT)
   %false = call ptr @word.ptr(ptr %row, i64 $check.LOW)
   %is.true = icmp eq ptr %x, %true
@@ -287,7 +262,7 @@ define internal i1 @check.bool(ptr %row, ptr %frame, ptr %x) alwaysinline {
   ret i1 %either
 }
 
-define internal i1 @check.int(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.int(ptr %row, ptr %frame, ptr %x) {
   %over.p = alloca i32, align 4
   %number = call i64 @"at python PyLong_AsLongLongAndOverflow"(ptr %x, ptr %over.p)
   call void @put(ptr %row, ptr %frame, i64 %number)
@@ -317,7 +292,7 @@ define internal i1 @aligned(ptr %row, i64 %number) alwaysinline {
   ret i1 %fine
 }
 
-define internal i1 @check.float(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.float(ptr %row, ptr %frame, ptr %x) {
   %double = call double @"at python PyFloat_AsDouble"(ptr %x)
   %bits.64 = bitcast double %double to i64
   %single = fptrunc double %double to float
@@ -331,7 +306,7 @@ define internal i1 @check.float(ptr %row, ptr %frame, ptr %x) alwaysinline {
 }
 
 ; A tuple of so many parts, which have checks of their own.
-define internal i1 @check.tuple(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.tuple(ptr %row, ptr %frame, ptr %x) {
 entry:
   %wanted = call i64 @word(ptr %row, i64 $check.LOW)
   %count = call i64 @"at python PyTuple_Size"(ptr %x)
@@ -355,7 +330,7 @@ done:
   ret i1 %fine
 }
 
-define internal i1 @check.array(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.array(ptr %row, ptr %frame, ptr %x) {
   %type = call i64 @get(ptr %x, i64 $ndarray.DESCR)
   %element = call i64 @word(ptr %row, i64 $check.ELEMENT)
   %of.type = icmp eq i64 %type, %element
@@ -373,7 +348,7 @@ define internal i1 @check.array(ptr %row, ptr %frame, ptr %x) alwaysinline {
   ret i1 %fine
 }
 
-define internal i1 @check.tensor(ptr %row, ptr %frame, ptr %x) alwaysinline {
+define internal i1 @check.tensor(ptr %row, ptr %frame, ptr %x) {
 entry:
   %told = alloca [48 x i8], align 8 ; struct DLTensor
   %tell = call ptr @word.ptr(ptr %row, i64 $check.LOW)
@@ -410,8 +385,8 @@ raised:
   ret i1 false
 }
 
-; Note where an array lies: its address, and the bytes from there on in which its elements are, 0 and 0 for an empty one,
-; as `arrays.span_of` has it. Whether that is somewhere, and aligned as it has to be.
+; Note where an array lies: its address, and the bytes from there on in which its elements are, 0 and 0 for an empty
+; one, as `arrays.span_of` has it. Whether that is somewhere, and aligned as it has to be.
 define internal i1 @placed(
     ptr %row, ptr %frame, i64 %address, ptr %sizes, ptr %strides, i64 %unit, i64 %nd) alwaysinline {
 entry:
@@ -463,8 +438,8 @@ define internal ptr @span(ptr %frame, i64 %array) alwaysinline {
   ret ptr %span
 }
 
-; Whether two arrays do not overlap; unless the third word says so, they may begin at the same place. With a fourth, they
-; may overlap where their distance, from the fifth on and modulo the fourth, is more than the sixth.
+; Whether two arrays do not overlap; unless the third word says so, they may begin at the same place. With a fourth,
+; they may overlap where their distance, from the fifth on and modulo the fourth, is more than the sixth.
 define internal i1 @apart(ptr %row, ptr %frame) alwaysinline {
 entry:
   %a.number = call i64 @word(ptr %row, i64 0)
@@ -582,8 +557,8 @@ odd:
   ret i32 2
 }
 
-; Put the sizes of a grid into a state where it is a tuple or a list of one to three integers, or an integer; false where
-; it is something else, or an integer is out of its range.
+; Put the sizes of a grid into a state where it is a tuple or a list of one to three integers, or an integer; false
+; where it is something else, or an integer is out of its range.
 define internal i1 @sizes_of(ptr %grid, ptr %state) {
 entry:
   %own = alloca ptr, align 8

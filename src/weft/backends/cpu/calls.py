@@ -78,7 +78,7 @@ class Kind:
     tuple of LOW parts, which are then the parts from HIGH on.
     """
 
-    SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE = range(7)
+    SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE = range(7)  # as in @checks
     OF_CLASS = INT
     """From here on, WANT is the class."""
 

@@ -1,7 +1,8 @@
 ; How a grid is run: by its caller alone, or divided among it and workers.
 
-; Run a grid, with workers if that is wanted; beside the launches of other threads in slices on this one, and after each
-; it is asked again how many workers there are for it. 1 where a program's cost is known now, and all else is to be done.
+; Run a grid, with workers if that is wanted; beside the launches of other threads in slices on this one, and after
+; each it is asked again how many workers there are for it. 1 where a program's cost is known now, and all else is to
+; be done.
 define i32 @weft_grid(ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted) {
 entry:
   %known = call double @word.double(ptr %record, i64 $record.NS)
@@ -102,8 +103,8 @@ define internal i32 @try(ptr %record, ptr %args, ptr %state, ptr %mine) {
   ret i32 %again
 }
 
-; Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small. To begin
-; a part costs the caller about as much as a worker (HOT), which is none of its programs' cost.
+; Run a grid with workers; false, and nothing is done, where another launch has them or their room is too small. To
+; begin a part costs the caller about as much as a worker (HOT), which is none of its programs' cost.
 define internal i1 @together(
     ptr %record, ptr %args, ptr %state, ptr %mine, i64 %wanted, i64 %left, double %ns, i64 %cut) {
 entry:

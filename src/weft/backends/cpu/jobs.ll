@@ -1,8 +1,8 @@
 ; A job for workers, from its caller's side, and what each thread does in one.
 ;
-; A worker has the same part of the same grid in each launch, so that what it reads and writes may still be in the caches
-; of its core: to fetch it from those of another takes longer than from its own second level. Nothing that two threads
-; write in a launch lies in one cache line, but for the mask of the parts that are left.
+; A worker has the same part of the same grid in each launch, so that what it reads and writes may still be in the
+; caches of its core: to fetch it from those of another takes longer than from its own second level. Nothing that two
+; threads write in a launch lies in one cache line, but for the mask of the parts that are left.
 
 ; Run all of a state with up to %wanted workers and guests, who take programs one after the other as any is free; 0, and
 ; nothing, when the pool is busy with another thread's launch.
@@ -38,8 +38,8 @@ busy:
   ret i32 0
 }
 
-; Post a job to %wanted workers, the first that there are, with %stride bytes of scratch memory for each. Its parts, from
-; %base on, are ready: whoever has done its own looks at all others.
+; Post a job to %wanted workers, the first that there are, with %stride bytes of scratch memory for each. Its parts,
+; from %base on, are ready: whoever has done its own looks at all others.
 define internal void @begin(
     ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %scratch, i64 %stride, ptr %base, i64 %parts) {
 entry:
@@ -80,8 +80,8 @@ done:
   ret void
 }
 
-; End a job: nobody takes it any more; wait for those who did, which began at %ended, and give the workers back. Gives when
-; that was.
+; End a job: nobody takes it any more; wait for those who did, which began at %ended, and give the workers back. Gives
+; when that was.
 define internal i64 @end(ptr %pool, i64 %lines, i64 %ended) {
 entry:
   br label %close
@@ -121,8 +121,8 @@ done:
   ret i64 %now
 }
 
-; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers nap
-; until shortly before.
+; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers
+; nap until shortly before.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
 entry:
   %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)

@@ -1,7 +1,7 @@
 ; The life of workers, who take part in jobs; `jobs.ll` has the caller's part.
 
-; A worker: looks at its post for a while, then sleeps; takes the job that is posted, until it is told to stop. Where the
-; next launch is expected later than it may look out, it naps until shortly before, and then looks.
+; A worker: looks at its post for a while, then sleeps; takes the job that is posted, until it is told to stop. Where
+; the next launch is expected later than it may look out, it naps until shortly before, and then looks.
 define void @weft_worker(ptr %pool, i64 %index) {
 entry:
   %post = call ptr @post(ptr %pool, i64 %index)

@@ -174,6 +174,33 @@ def test_workers_nap_until_the_launch_that_is_foreseen() -> None:
         assert least <= naps <= most, gap
 
 
+@pytest.mark.usefixtures("costs")
+def test_workers_that_were_not_awake_in_time_do_not_nap_the_next_time() -> None:
+    driver.set_num_threads(2)
+    kernel = build()
+    kernel.record.ns = 1e5
+    launch, out = kernel.launcher("Qqq"), np.zeros(30, np.int32)
+    word = ctypes.c_int64.from_address(pool.get_pool(2)._address + pool_layout.NAP)
+    naps: list[int] = []
+
+    def launches(*gaps: int) -> None:
+        for gap in gaps:
+            begin = time.monotonic_ns()
+            while time.monotonic_ns() < begin + gap:
+                pass
+            launch(30, 1, 1, out.ctypes.data, 20_000, -1)
+            naps.append(word.value)
+
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        naps.clear()
+        launches(500_000, 500_000, 500_000, 150_000, 150_000)  # the fourth comes in the middle of a nap
+        if naps[2] > 200_000 and naps[3] == 0 and 0 < naps[4] < 200_000:
+            return
+        launches(*[10_000] * 4)  # on a busy machine they come as they may
+    pytest.fail(str(naps))
+
+
 def wanted(record: Record, programs: int) -> int:
     return int(native.native().wanted(record.address, programs))
 

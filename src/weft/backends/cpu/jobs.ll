@@ -122,35 +122,57 @@ done:
 }
 
 ; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers
-; nap until shortly before.
+; nap until shortly before. Where none was awake when it came, they do not nap after that kernel for one, three, seven
+; times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out would only delay it.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
 entry:
+  %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
   %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)
   %over = call i64 @get(ptr %pool, i64 $pool.OVER)
   %gap = sub i64 %now, %over
   %soon = icmp ult i64 %gap, $limits.FORESIGHT_NS
   br i1 %soon, label %note, label %look
 note:
-  %before = call i64 @get(ptr %last, i64 0)
-  call void @set(ptr %last, i64 0, i64 %gap)
-  call void @set(ptr %last, i64 8, i64 %before)
+  %before = call i64 @get(ptr %last, i64 $pool.GAP_LAST)
+  call void @set(ptr %last, i64 $pool.GAP_LAST, i64 %gap)
+  call void @set(ptr %last, i64 $pool.GAP_BEFORE, i64 %before)
+  %napped = load i64, ptr %nap.p
+  %foreseen = icmp ne i64 %napped, 0
+  br i1 %foreseen, label %judge, label %look
+judge:
+  %awake = call i64 @awake(ptr %pool)
+  %missed = icmp eq i64 %awake, 0
+  %misses = call i64 @get(ptr %last, i64 $pool.GAP_MISSES)
+  %twice = shl i64 %misses, 1
+  %more = or i64 %twice, 1
+  %most = call i64 @llvm.smin.i64(i64 %more, i64 $limits.MOST_MISSES)
+  %fewer = lshr i64 %misses, 1
+  %learnt = select i1 %missed, i64 %most, i64 %fewer
+  %pause = select i1 %missed, i64 %most, i64 0
+  call void @set(ptr %last, i64 $pool.GAP_MISSES, i64 %learnt)
+  call void @set(ptr %last, i64 $pool.GAP_PAUSE, i64 %pause)
   br label %look
 look:
   %address = ptrtoint ptr %record to i64
   %high = lshr i64 %address, 6
   %slot = urem i64 %high, $pool.GAP_COUNT
   %gaps = getelementptr i8, ptr %pool, i64 $pool.GAPS
-  %this = getelementptr [2 x i64], ptr %gaps, i64 %slot
+  %this = getelementptr [$pool.GAP_BYTES x i8], ptr %gaps, i64 %slot
   call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
-  %once = call i64 @get(ptr %this, i64 0)
-  %twice = call i64 @get(ptr %this, i64 8)
-  %next = call i64 @llvm.smin.i64(i64 %once, i64 %twice)
+  %once = call i64 @get(ptr %this, i64 $pool.GAP_LAST)
+  %again = call i64 @get(ptr %this, i64 $pool.GAP_BEFORE)
+  %next = call i64 @llvm.smin.i64(i64 %once, i64 %again)
   %late = icmp sgt i64 %next, $limits.SOON_NS
+  %paused = call i64 @get(ptr %this, i64 $pool.GAP_PAUSE)
+  %less = sub i64 %paused, 1
+  %left = call i64 @llvm.smax.i64(i64 %less, i64 0)
+  call void @set(ptr %this, i64 $pool.GAP_PAUSE, i64 %left)
+  %may = icmp eq i64 %paused, 0
+  %does = and i1 %late, %may
   %early = add i64 %wake, $limits.EARLY_NS
   %rest = sub i64 %next, %early
   %nap = call i64 @llvm.smax.i64(i64 %rest, i64 0)
-  %some = select i1 %late, i64 %nap, i64 0
-  %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
+  %some = select i1 %does, i64 %nap, i64 0
   store atomic i64 %some, ptr %nap.p monotonic, align 8
   ret void
 }

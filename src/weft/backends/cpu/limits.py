@@ -10,6 +10,8 @@ SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 20_000
 all. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
 FORESIGHT_NS = 1_000_000
 """What comes later after a launch is not foreseen."""
+MOST_MISSES = 127
+"""How many launches of a kernel workers do not nap after, at most, when they were not awake in time again and again."""
 SPINS = 16
 """Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 UNKNOWN_NS = 50e6

@@ -5,9 +5,10 @@
     cd tests && python -m mutants.run --list                         # which they are
 
 First the suite must pass in a copy without a fault. Then each fault meets the tests of its room, stopped at the first
-failure, as many faults at once as there are jobs; only those that survive meet the rest of the suite, one after the
-other, each with as many processes. What is done stands in `OUT/results.jsonl`, a line for each fault and stage, and is
-not done again: the run goes on where it stopped. A test that takes ten times as long as it should is a failure too.
+failure; only those that survive meet the rest of the suite. `--jobs` says how many processes run tests, `--rooms` how
+many faults meet the tests of their rooms at once, `--suites` how many meet the rest. What is done stands in
+`OUT/results.jsonl`, a line for each fault and stage, and is not done again: the run goes on where it stopped. A test
+that takes ten times as long as it should is a failure too.
 """
 
 from __future__ import annotations
@@ -107,14 +108,14 @@ class Tree:
             elif source.exists():
                 shutil.copy(source, folder / name)
 
-    def in_room(self, mutant: Mutant) -> Result:
+    def in_room(self, mutant: Mutant, processes: int) -> Result:
         """Run the tests of the room with the fault in place."""
-        return self._judged(mutant, "room", room_of(mutant.path), ROOM_SECONDS)
+        return self._judged(mutant, "room", (*room_of(mutant.path), *_by(processes)), ROOM_SECONDS)
 
     def in_suite(self, mutant: Mutant, processes: int) -> Result:
         """Run all other tests with the fault in place."""
         others = [f"--ignore={name}" for name in room_of(mutant.path)]
-        return self._judged(mutant, "suite", (*others, "-n", str(processes)), SUITE_SECONDS)
+        return self._judged(mutant, "suite", (*others, *_by(processes)), SUITE_SECONDS)
 
     def _judged(self, mutant: Mutant, stage: str, tests: Sequence[str], seconds: float) -> Result:
         path = self.folder / mutant.path
@@ -151,6 +152,10 @@ class Tree:
             return ""
         failed = [line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]
         return failed[0] if failed else f"status {process.returncode}: {lines[-1] if lines else ''}"
+
+
+def _by(processes: int) -> tuple[str, ...]:
+    return ("-n", str(processes)) if processes > 1 else ()
 
 
 class Record:
@@ -196,7 +201,7 @@ def failure_without_fault(out: Path, processes: int) -> str:
     if passed.exists():
         return ""
     with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
-        failure = Tree(Path(folder)).failure(("-n", str(processes)), SUITE_SECONDS)
+        failure = Tree(Path(folder)).failure(_by(processes), SUITE_SECONDS)
     if not failure:
         passed.touch()
     return failure
@@ -216,7 +221,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("mutants"), help="a folder for the results")
     parser.add_argument("--only", default="", help="the name of one fault")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no fault after so long")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="processes that run tests")
+    parser.add_argument(
+        "--rooms", type=int, default=0, help="faults at once in their rooms; as many as jobs, if not said"
+    )
+    parser.add_argument("--suites", type=int, default=1, help="faults at once in the whole suite")
     parser.add_argument("--near", action="store_true", help="only the tests of each room")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
     options = parser.parse_args()
@@ -225,29 +234,31 @@ def main() -> int:
         print("\n".join(m.told() for m in mutants))
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    begun, end = time.monotonic(), time.monotonic() + options.seconds
+    begun = time.monotonic()
     record = Record(options.out / "results.jsonl", mutants)
     if not options.near and (failure := failure_without_fault(options.out, options.jobs)):
         print(f"without any fault the suite fails, so that nothing can be said of faults: {failure}")
         return 1
-    waiting = deque(record.left("room"))
+    begin_none_after = begun + options.seconds
 
-    def rooms() -> None:
-        with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
-            tree = Tree(Path(folder))
-            while waiting and time.monotonic() < end:
-                mutant = waiting.popleft()
-                record.add(mutant, tree.in_room(mutant))
+    def judge(stage: str, at_once: int) -> None:
+        """Have all faults that are left for a stage meet its tests."""
+        waiting, processes = deque(record.left(stage)), max(1, options.jobs // at_once)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for running in [pool.submit(rooms) for _ in range(options.jobs)]:
-            running.result()
+        def some() -> None:
+            with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
+                tree = Tree(Path(folder))
+                while waiting and time.monotonic() < begin_none_after:
+                    mutant = waiting.popleft()
+                    record.add(mutant, (tree.in_room if stage == "room" else tree.in_suite)(mutant, processes))
+
+        with ThreadPoolExecutor(at_once) as pool:
+            for running in [pool.submit(some) for _ in range(at_once)]:
+                running.result()
+
+    judge("room", options.rooms or options.jobs)
     if not options.near:
-        with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
-            tree = Tree(Path(folder))
-            for mutant in record.left("suite"):
-                if time.monotonic() < end:
-                    record.add(mutant, tree.in_suite(mutant, options.jobs))
+        judge("suite", options.suites)
     print(record.told())
     print(f"this run took {(time.monotonic() - begun) / 60:.0f} minutes with {options.jobs} processes", flush=True)
     return 0

@@ -23,7 +23,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import compat as compat, compiler as compiler, gluon as gluon, language as language, runtime as runtime
+    from . import (
+        compat as compat,
+        compiler as compiler,
+        cuda as cuda,
+        gluon as gluon,
+        language as language,
+        layouts as layouts,
+        remarks as remarks,
+        runtime as runtime,
+        sim as sim,
+        view as view,
+    )  # fmt: skip
     from .base import (
         CompilationError as CompilationError,
         CompilerCrash as CompilerCrash,
@@ -91,7 +102,7 @@ _MODULES = {
     "knobs": "weft.runtime.knobs",
 }
 globals()["__all__"] = [*_PLACES, *_MODULES]  # type checkers, which cannot follow it, take the imports above for public
-_MODULES |= {name: f"weft.{name}" for name in ("layouts", "sim", "cuda", "view")}
+_MODULES |= {name: f"weft.{name}" for name in ("layouts", "remarks", "sim", "cuda", "view")}
 
 
 def __getattr__(name: str) -> Any:

@@ -52,6 +52,11 @@ def test_every_public_name_is_there() -> None:
     assert set(weft.__all__) <= set(dir(weft))
 
 
+@pytest.mark.parametrize("name", ["layouts", "remarks", "sim", "cuda", "view"])
+def test_other_modules_need_no_import_of_their_own(name: str) -> None:
+    assert f"weft.{name}" in modules_after(f"import weft; weft.{name}")
+
+
 @pytest.mark.parametrize("name", ["testing", "knobs", "language", "runtime", "compiler", "compat"])
 def test_public_modules_are_modules_to_import(name: str) -> None:
     public = importlib.import_module(f"weft.{name}")

@@ -264,6 +264,7 @@ def emit(
     module.converts_half = cpu.converts_half
     module.fuses = not cpu.is_x86 or cpu.has("fma")
     module.hides_bounds = cpu.arch == "aarch64"
+    module.splits_pairs = cpu.is_x86
     module.swapped_bits = 128 if cpu.is_x86 and cpu.has("cx16") else 64
     module.gathers_words = cpu.has("avx512f")  # LLVM does without AVX2's gathers, which are slow on many processors
     vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))

@@ -120,9 +120,7 @@ def _histogram(s: Scheduler, op: Op) -> None:
     with f.loop(const(I64, 0), const(I64, source.numel), const(I64, tables), at_least_once=True) as i:
         first = f.gep(I32, places.address, i)
         for k in range(tables):
-            # LLVM 22 takes both halves of a stored vector of two for its first, if it sees where this comes from.
-            place = f.emit(I32, f"load volatile i32, {f.gep(I32, first, const(I64, k))}, align 4")
-            place = f.cast("zext", place, I64)
+            place = f.cast("zext", f.load(I32, f.gep(I32, first, const(I64, k)), 4), I64)
             at = f.gep(I32, f.gep(I32, table.address, const(I64, k * pitch)), place)
             f.store(f.add(f.load(I32, at, 4), const(I32, 1)), at, 4)
     lanes = min(count, max(1, s.vector_bits // 32))

@@ -55,6 +55,8 @@ class Module:
         """Whether a product and a sum with one rounding are an instruction of the target."""
         self.converts_half = True
         """Whether conversions between half and single are instructions of the target."""
+        self.splits_pairs = False
+        """Whether a vector of two words is stored as two words: see Note [Pairs]."""
         self.hides_bounds = False
         """Whether LLVM must not see that a float is compared with a constant, and one of the two chosen.
 
@@ -482,6 +484,10 @@ class Function:
 
     def store(self, value: Value, ptr: Value, align: int = 0) -> None:
         """Store to an address."""
+        if self.module.splits_pairs and value.type.text == "<2 x i32>":  # Note [Pairs]
+            for lane, at in enumerate((ptr, self.gep(value.type.scalar, ptr, const(I64, 1)))):
+                self.store(self.extract(value, lane), at, min(align, 4))
+            return
         self.do(f"store {value}, {ptr}{f', align {align}' if align else ''}")
 
     def gep(self, elem: Type, ptr: Value, index: Value) -> Value:
@@ -516,3 +522,19 @@ class Function:
         """A vector with one lane replaced."""
         where = lane if isinstance(lane, Value) else Value(I64, str(lane))
         return self.emit(a.type, f"insertelement {a}, {element}, {where}")
+
+
+# Note [Pairs]
+#
+# LLVM 22 hands the bits of a stored <2 x i32> on to a load of its first word (DAGCombiner, from the store to the load),
+# as 64 bits of which it then takes the lower half. Where that word is an index, which is scaled, and some of its upper
+# bits are known to be zero, x86's instruction selection drops what takes the half, so that the address has the second
+# word in its upper half:
+#
+#     store <2 x i32> %s, ptr %p                   # %s = or (and %v, 7), 8
+#     %x = load i32, ptr %p
+#     %y = zext i32 %x to i64
+#     %q = getelementptr i32, ptr %t, i64 %y       # movq %xmm0, %rax; movb $1, (%rsi,%rax,4)
+#
+# Two stores of words do not come to that, whoever loads them and wherever: a kernel's own loads, or those of indices
+# that were put into memory. `tests/backends/test_pairs.py` has cases.

@@ -421,28 +421,43 @@ def scaling() -> Iterator[Row]:
 
 
 def python_threads() -> Iterator[Row]:
-    """Calls from several Python threads at once, each with arrays of its own, and what one of them does alone."""
-    x = torch.randn(100_000)
-    outs = [torch.empty_like(x) for _ in range(4)]
-    grid = (weft.cdiv(x.numel(), 1024),)
+    """Calls from several Python threads at once, each with an output of its own: how many there are a second, beside
+    PyTorch's, and beside what one thread does. Each call runs on its caller alone, on both sides.
 
-    def ours(out: torch.Tensor) -> object:
-        return kernels.gelu_kernel[grid](x, out, x.numel(), BLOCK=1024)
+    A call of `w` us of work holds the interpreter's lock for `h` us, some 0.6 with its loop; so `n` threads make at
+    most the smaller of n / (w + h) and 1 / h calls in a microsecond: work of 20 us ends at some 33 threads.
+    """
+    most = get_num_threads()
+    set_num_threads(1)
+    torch.set_num_threads(1)
+    x, y = torch.randn(100_000), torch.empty(100_000)
+    each = interleaved([lambda: _gelu(x, y)])[0].median / len(x)
+    square = torch.randn(384, 384)
+    works: list[tuple[str, torch.Tensor, Callable[..., object], Callable[..., object]]] = [
+        (f"gelu, {us} us", torch.randn(round(us / 1e6 / each)), _gelu, lambda x, out: torch._C._nn.gelu(x, out=out))
+        for us in (20, 100)
+    ]
+    works.append(("matmul 384", square, lambda x, out: kernels.matmul(x, x, out), _square))
+    for name, x, ours, theirs in works:
+        outs = [torch.empty_like(x) for _ in range(most)]
+        alone = None
+        for count in (n for n in (1, 2, 4, 8, 16) if n <= most):
+            both = [small_problems.calls_per_second(partial(work, x), outs[:count]) for work in (ours, theirs)]
+            alone = alone or both
+            mine, other = both[0] / alone[0], both[1] / alone[1]
+            note = f"{both[0]:,.0f} calls a second, {mine:.2f} times one thread's, PyTorch's {other:.2f}"
+            reached = both[0] / both[1]
+            yield Row(f"{name}, {count} Python threads", 1.0, "1.5x", reached, "x", 1 / both[0], 1 / both[1], note=note)
+    set_num_threads(most)
+    torch.set_num_threads(most)
 
-    def theirs(out: torch.Tensor) -> object:
-        return torch._C._nn.gelu(x, out=out)
 
-    alone = [small_problems.calls_per_second(work, outs[:1]) for work in (ours, theirs)]
-    for count in (2, 4):
-        rates = [small_problems.calls_per_second(work, outs[:count]) for work in (ours, theirs)]
-        note = (
-            f"{rates[0]:,.0f} calls a second ({alone[0]:,.0f} from one thread), "
-            f"against {rates[1]:,.0f} ({alone[1]:,.0f})"
-        )
-        yield Row(
-            f"gelu of 100,000 from {count} threads", 1.0, "1.5x", rates[0] / rates[1], "x", 1 / rates[0],
-            1 / rates[1], note=note,
-        )  # fmt: skip
+def _square(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    return torch.mm(x, x, out=out)
+
+
+def _gelu(x: torch.Tensor, out: torch.Tensor) -> None:
+    kernels.gelu_kernel[(weft.cdiv(len(x), 1024),)](x, out, len(x), BLOCK=1024)
 
 
 def small() -> Iterator[Row]:

@@ -87,7 +87,7 @@ class LoadedKernel:
         """What native code knows of it."""
         self.plain = self._printer is None and not self._checks and not self._waits
         """Whether a grid of it is run by `weft_grid` alone."""
-        self.table = ctypes.addressof(native().signals.table) if self._asks else 0
+        self.table = ctypes.addressof(native().signals.tables[self._waits]) if self._asks else 0
         self.room = scratch.make
 
     def launcher(self, args_format: str) -> Callable[..., None]:

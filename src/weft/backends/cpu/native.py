@@ -16,8 +16,8 @@ _ptr = ctypes.c_void_p
 
 
 _FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle")
-_TABLE = ("poll", "print", "time")
-"""What generated code finds in the state's table."""
+_TABLES = (("look", "print", "time"), ("poll", "print", "time"))
+"""What generated code finds in the state's table: see `Signals.tables`."""
 
 
 class Native:
@@ -25,7 +25,7 @@ class Native:
 
     def __init__(self) -> None:
         self.signals = Signals()
-        names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLE)]
+        names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLES[0], *_TABLES[1])]
         code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text())
         self._keep, addresses = load_native(*code, names)
         worker, guest, run, wanted, ready, grid, stop, call_one, settle, *table = addresses
@@ -41,7 +41,7 @@ class Native:
         for name, address in (("wanted", wanted), ("ready", ready), ("grid", grid)):
             give(f"code {name}", address)
         for k, address in enumerate(table):
-            self.signals.table[k] = address
+            self.signals.tables[k // 3][k % 3] = address
 
 
 _setup_lock = threading.RLock()

@@ -7,6 +7,12 @@ define i32 @weft_poll(ptr %state) {
   ret i32 %leave
 }
 
+; The same in a program that waits for nobody, which keeps the core that it has.
+define i32 @weft_look(ptr %state) {
+  %leave = call i32 @look(ptr %state)
+  ret i32 %leave
+}
+
 define internal i32 @look(ptr %state) {
 entry:
   %error = getelementptr i8, ptr %state, i64 $state.ERROR

@@ -43,9 +43,10 @@ class Signals:
         self._words = (ctypes.c_int64 * 5)()
         give("words signals", ctypes.addressof(self._words))
         self.main_thread(threading.main_thread().ident or 0)
-        self.table = (_ptr * 3)()
+        self.tables = ((_ptr * 3)(), (_ptr * 3)())
         """For generated code: the addresses of `weft_poll(state)`, `weft_print(state, index, program, data, size)` and
-        `weft_time()`."""
+        `weft_time()`; first for kernels that wait for nobody, with `weft_look` in the place of `weft_poll`.
+        """
         # A prototype that keeps the interpreter's lock, after which ctypes raises what has been restored.
         self._restore = ctypes.PYFUNCTYPE(None, _ptr, _ptr, _ptr)(("PyErr_Restore", ctypes.pythonapi))
 

@@ -123,7 +123,7 @@ done:
 
 ; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers
 ; nap until shortly before. Where none was awake when it came, they do not nap after that kernel for one, three, seven
-; times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out would only delay it.
+; times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only delays that.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
 entry:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
@@ -332,7 +332,8 @@ claim:
 take:
   %last = add i64 %begin, %step
   %rest = icmp slt i64 %last, %total
-  %more = or i1 %rest, %single
+  %few = icmp slt i64 %parts, 3 ; where the other of two is looked at once, the mask is no shorter way
+  %more = or i1 %rest, %few
   br i1 %more, label %call, label %empty
 empty: ; nobody else need look here
   call i64 @strike(ptr %base, i64 %at)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         runtime as runtime,
         sim as sim,
         view as view,
-    )  # fmt: skip
+    )
     from .base import (
         CompilationError as CompilationError,
         CompilerCrash as CompilerCrash,

@@ -57,6 +57,20 @@ def gathers_up(x, y, o, n, B: tl.constexpr):
 
 
 @weft.jit
+def adds_up(x, y, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    q = tl.load(x + i) // tl.load(y + i)  # fault
+    tl.store(o, tl.sum(tl.where(i < n, q, 0)))
+
+
+@weft.jit
+def adds_along(x, y, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    q = tl.load(x + i) // tl.load(y + i)  # fault
+    tl.store(o + i, tl.cumsum(q), mask=i < n)
+
+
+@weft.jit
 def counts(x, y, o, n, B: tl.constexpr):
     d = tl.load(y + n)
     for k in range(n // d):  # fault
@@ -229,6 +243,12 @@ FAULTS: dict[str, Fault] = {
     "in a loop and a branch": Fault(
         gathers_up, EIGHT, but(ONES, 4, 0), "tl.load", "integer division by 0", "at position [4]: 4 // 0", DIVIDE, n=5,
     ),
+    "a division whose result is added up": Fault(
+        adds_up, -EIGHT, but(ONES, 5, 0), "tl.load", "integer division by 0", ": -5 // 0", DIVIDE, scalar=True,
+    ),
+    "a division before a scan": Fault(
+        adds_along, EIGHT, but(ONES, 2, 0), "tl.load", "integer division by 0", "at position [2]: 2 // 0", DIVIDE, n=3,
+    ),
     "the bound of a loop": Fault(
         counts, EIGHT, but(ONES, 7, 0), "n // d", "integer division by 0", ": 7 // 0", DIVIDE, n=7, scalar=True,
     ),
@@ -292,6 +312,8 @@ CLEAN: dict[str, tuple[Any, Any, Any, int]] = {
     "a division that a mask leaves out": (divides, EIGHT, but(ONES, 5, 0), 5),
     "divisors that were not loaded": (divides, EIGHT, ONES, 3),
     "a remainder": (remains, EIGHT, ONES, 8),
+    "a division that is not added up": (adds_up, EIGHT, but(ONES, 5, 0), 5),
+    "sums before a division": (adds_along, EIGHT, but(ONES, 5, 0), 5),
     "a choice": (chooses, EIGHT, but(ONES, 5, 0), 8),
     "in a loop and a branch": (gathers_up, EIGHT, but(ONES, 5, 0), 4),
     "a bound": (counts, EIGHT, ONES, 7),

@@ -122,27 +122,10 @@ class Context:
         return self._same_operation(op, operands)
 
     def of_given(self, op: Operation, operands: Sequence[Value]) -> Value:
-        """What an element-wise operation computes of what is given in the place of its operands: some of their
-        registers, as `row_parts.py` has them.
+        """What an operation that a lane program has, too, computes of what is given in the place of its operands: some
+        of their registers, as `row_parts.py` has them.
         """
-        if op.name == "arith.select":
-            return self.build.select(*operands)
-        if not op.name.startswith("tt.") or op.name not in self.lowerings:
-            return self._same_operation(op, operands)
-        before = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
-        waiting, variables = self.waiting, len(self.program.variables)
-        self.waiting = {}
-        self.fragments.update(zip(op.operands, operands, strict=True))
-        self.lowerings[op.name](self, op)
-        fragment_of_result = self.fragments[op.results[0]]
-        self.waiting = waiting
-        del self.program.variables[variables:]  # a debugger shows whole tiles
-        for value, fragment in before.items():
-            if fragment is None:
-                del self.fragments[value]
-            else:
-                self.fragments[value] = fragment
-        return fragment_of_result
+        return self.build.select(*operands) if op.name == "arith.select" else self._same_operation(op, operands)
 
     def _same_operation(self, op: Operation, operands: Sequence[Value]) -> Value:
         predicate = op.properties.get("predicate")

@@ -130,6 +130,11 @@ class CPU:
         return 16
 
     @property
+    def multiplies_and_adds(self) -> bool:
+        """Whether a multiplication and an addition with one rounding are an instruction."""
+        return not self.is_x86 or self.has("fma") or self.has("avx512f")
+
+    @property
     def vector_registers(self) -> int:
         """How many of them there are."""
         if self.arch == "x86_64":

@@ -25,12 +25,18 @@ from weft.backends.cpu.operands import Operands
 from weft.backends.cpu.plans import Plan
 from weft.backends.cpu.prefetch import Between
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I64, Value as Reg, const, vec
+from weft.backends.llvm.values import I8, I32, I64, Value as Reg, const, vec
 
 UNROLLED, UNROLLED_REST = 96, 32
 """Multiplications of vectors in the body of the innermost loop, at most: of blocks as high as planned, of others."""
 REST = 4
 """Rows of the blocks that pack B, and of those below the last that is as high as planned."""
+
+INTRINSICS = {
+    "vdpbf16ps": "llvm.x86.avx512bf16.dpbf16ps.512",
+    "vpdpwssd": "llvm.x86.avx512.vpdpwssd.512",
+    "sdot": "llvm.aarch64.neon.sdot.v4i32.v16i8",
+}
 
 
 @dataclass(frozen=True)
@@ -85,13 +91,15 @@ def _block(
 ) -> None:
     """One block of sums, whose first row and column are given."""
     (row, column), (_, n, k) = place, size
-    packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
-    unpacked = at.unpacked if run.packs else None
-    panel, source = at.b.at(f, column), (unpacked or at.b).at(f, column)
-    stride = (unpacked or at.b).stride
-    unrolled = (UNROLLED if run.rows == p.rows and not run.packs else UNROLLED_REST) // (run.rows * p.vectors)
+    lanes = p.lanes if p.lanes > 1 else 0
+    packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, lanes)
+    word = packed if p.by is None else I32
+    source = at.unpacked if run.packs and at.unpacked is not None else at.b
+    panel, start_of_b = at.b.panel(f, column), source.panel(f, column)
+    much = run.rows == p.rows and not run.packs and p.by is None  # in long bodies LLVM takes vpdpwssd apart
+    unrolled = (UNROLLED if much else UNROLLED_REST) // (run.rows * p.vectors)
     step = p.pair * min(1 << log2(max(1, unrolled)), k // p.pair)
-    rows = [at.a.at(f, f.add(row, const(I64, i))) for i in range(run.rows)]
+    rows = [at.a.row(f, f.add(row, const(I64, i))) for i in range(run.rows)]
     outs = []
     for i in range(run.rows):
         out = f.gep(acc_type, at.c, f.add(f.mul(f.add(row, const(I64, i)), const(I64, n)), column))
@@ -102,14 +110,16 @@ def _block(
         sums = list(acc)
         for u in range(0, step, p.pair):
             at_k = f.add(kk, const(I64, u))
-            there = f.gep(I8, source, f.mul(at_k, stride))
-            columns = [_b_vector(f, p, there, j) for j in range(p.vectors)]
-            if unpacked is not None:
+            there = f.gep(I8, start_of_b, f.mul(at_k, source.stride))
+            vectors = [f.gep(packed, there, const(I64, j * p.lanes * p.pair)) for j in range(p.vectors)]
+            columns = [f.load(vec(word.elem, lanes), vector, 4) for vector in vectors]
+            if run.packs:
                 here = f.gep(I8, panel, f.mul(at_k, at.b.stride))
                 for j, vector in enumerate(columns):
                     f.store(vector, f.gep(packed, here, const(I64, j * p.lanes)), 4)
             for i in range(run.rows):
-                left = _a_broadcast(f, p, f.gep(packed, rows[i], at_k))
+                left = f.load(word, f.gep(packed, rows[i], at_k), 4 // p.pair)
+                left = f.splat(left, lanes) if lanes else left
                 for j in range(p.vectors):
                     index = i * p.vectors + j
                     sums[index] = _accumulate(f, p, sums[index], left, columns[j])
@@ -120,33 +130,10 @@ def _block(
         f.store(total, out, 4)
 
 
-def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
-    at = f.gep(llvm_type(p.packed), row, const(I64, j * p.lanes * p.pair))
-    if p.by is not None:
-        return f.load(vec("i32", p.lanes), at, 4)
-    return f.load(vec(llvm_type(p.packed).elem, p.lanes if p.lanes > 1 else 0), at, 4)
-
-
-def _a_broadcast(f: Function, p: Plan, at: Reg) -> Reg:
-    lanes = p.lanes if p.lanes > 1 else 0
-    if p.by is not None:
-        return f.splat(f.load(vec("i32", 0), at, 4 // p.pair), p.lanes)
-    value = f.load(llvm_type(p.packed), at, 4)
-    return f.splat(value, lanes) if lanes else value
-
-
 def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
     if p.instruction == "fma":
         return f.fma(left, right, acc)
     if p.instruction == "muladd":
         return f.add(acc, f.mul(left, right))
-    if p.instruction == "vdpbf16ps":
-        pairs = vec("bfloat", 2 * p.lanes)
-        args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
-        return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)
-    if p.instruction == "sdot":
-        quads = vec("i8", 4 * p.lanes)
-        args = [acc, f.bitcast(left, quads), f.bitcast(right, quads)]
-        return f.call("llvm.aarch64.neon.sdot.v4i32.v16i8", acc.type, args)
-    halves = vec("i16", 2 * p.lanes)
-    return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
+    neighbours = vec(llvm_type(p.packed).elem, p.pair * p.lanes)
+    return f.call(INTRINSICS[p.instruction], acc.type, [acc, f.bitcast(left, neighbours), f.bitcast(right, neighbours)])

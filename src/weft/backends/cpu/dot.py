@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from weft.backends.cpu import blocks, prefetch, tiles
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.deferred import Slots, slots_for, waits
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.operands import Operands, Panels, Rows, packed_panels, panel_weights, panels_of, rows_of
+from weft.backends.cpu.operands import Matrix, Operands, packed_panels, panel_weights, panels_of, rows_of
 from weft.backends.cpu.plans import Plan, plan
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
@@ -29,15 +30,9 @@ from weft.targets import NEON, PRODUCTS
 
 def is_zero(value: Value) -> bool:
     """Whether a tile is known to be all zeros."""
-    op = value.op
-    while op is not None and op.name in ("tt.splat", "tt.broadcast"):
-        op = op.args[0].op
-    return (
-        op is not None
-        and op.name == "arith.constant"
-        and not isinstance(op.attrs["value"], list)
-        and op.attrs["value"] == 0
-    )
+    while value.op is not None and value.op.name in ("tt.splat", "tt.broadcast"):
+        value = value.op.args[0]
+    return value.op is not None and value.op.name == "arith.constant" and value.op.attrs["value"] == 0
 
 
 def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: Sequence[Buffer | None]) -> tuple[Buffer, bool]:
@@ -46,24 +41,19 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: Sequence[Buffe
     """
     addend, result = op.args[2], op.result
     last = s.last_use(result)
-    weights = row_major(result.shape)
     if is_zero(addend) and addend not in s.env:
         return s.arena.allocate(result, s.position, last, elem=elem), True
     s.flush()
-    have = s.env.get(addend)
-    if elem == addend.elem and addend.block is op.block:
+    have, target = s.env.get(addend), None
+    if elem == addend.elem and addend.block is op.block and not s.needed_later(addend, {op}):
         target = have if isinstance(have, Buffer) else _in_place(s, op, addend)
-        free = target is not None and all(target is not o for o in operands)
-        if free and target is not None and target.weights == weights and not s.needed_later(addend, {op}):
-            target.last = max(target.last, last)
-            if have is not target:
-                s.write_into(addend, target)
-                s.flush()
-            return target, False
-    buffer = s.arena.allocate(result, s.position, last, elem=elem)
-    s.write_into(addend, buffer)
-    s.flush()
-    return buffer, False
+    if target is None or any(target is o for o in operands) or target.weights != row_major(result.shape):
+        target = s.arena.allocate(result, s.position, last, elem=elem)
+    target.last = max(target.last, last)
+    if have is not target:
+        s.write_into(addend, target)
+        s.flush()
+    return target, False
 
 
 def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
@@ -112,16 +102,13 @@ def _dot(s: Scheduler, op: Op) -> None:
     right, unpacked, kept_right = panels_of(s, b, p.packed, p.panel, p.pair, once=a.shape[-2] == p.down)
     _tell(s, op, p, None, in_place=(kept is None, kept_right is None))
     target, from_zero = accumulator_buffer(s, op, p.accumulator, (kept, kept_right))
-    batch = 1
-    for size in a.shape[:-2]:
-        batch *= size
-    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    batch, m, k, n = prod(a.shape[:-2]), a.shape[-2], a.shape[-1], b.shape[-1]
     f = s.f
     between = None
     if ahead and batch == 1:
         between = prefetch.between(s, ahead, blocks.numbered(m, n, p, unpacked is not None))
 
-    def one(left: Rows, right: Panels, out_at: Reg) -> None:
+    def one(left: Matrix, right: Matrix, out_at: Reg) -> None:
         if p.in_tiles:
             tiles.multiply(f, p, Operands(left, right, out_at), (m, n, k), const(I64, 1), from_zero)
         else:
@@ -133,7 +120,7 @@ def _dot(s: Scheduler, op: Op) -> None:
         packed, acc = llvm_type(p.packed), llvm_type(p.accumulator)
         with f.loop(const(I64, 0), const(I64, batch), const(I64, 1), at_least_once=True) as i:
             one(
-                Rows(f.gep(packed, left.address, f.mul(i, const(I64, m * k))), left.stride),
+                Matrix(f.gep(packed, left.address, f.mul(i, const(I64, m * k))), left.stride),
                 replace(right, address=f.gep(packed, right.address, f.mul(i, const(I64, k * n)))),
                 f.gep(acc, target.address, f.mul(i, const(I64, m * n))),
             )
@@ -162,7 +149,7 @@ def _wait(s: Scheduler, op: Op, p: Plan, slots: Slots) -> None:
     m, k, n = a.shape[0], a.shape[1], b.shape[1]
 
     def now() -> None:
-        rows = Rows(slots.left.address, const(I64, k * element_bits(p.packed) // 8))
+        rows = Matrix(slots.left.address, const(I64, k * element_bits(p.packed) // 8))
         panels = packed_panels(slots.right.address, slots.count * k, p.panel, p.packed)
         tiles.multiply(f, p, Operands(rows, panels, target.address), (m, n, k), filled, False)
 

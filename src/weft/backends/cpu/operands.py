@@ -26,15 +26,20 @@ from weft.backends.llvm.values import I8, I64, Value as Reg, const
 
 
 @dataclass(frozen=True)
-class Rows:
-    """A matrix by rows: where it begins, and bytes from row to row."""
+class Matrix:
+    """Where an operand begins, bytes from row to row, and for B from a column of the product to the next panel's."""
 
     address: Reg
     stride: Reg
+    column: int = 0
 
-    def at(self, f: Function, row: Reg) -> Reg:
+    def row(self, f: Function, number: Reg) -> Reg:
         """The address of a row."""
-        return f.gep(I8, self.address, f.mul(row, self.stride))
+        return f.gep(I8, self.address, f.mul(number, self.stride))
+
+    def panel(self, f: Function, column: Reg) -> Reg:
+        """The address of the panel that begins with a column."""
+        return f.gep(I8, self.address, f.mul(column, const(I64, self.column)))
 
 
 def panel_weights(shape: Sequence[int], panel: int, pair: int) -> tuple[tuple[int, ...], ...]:
@@ -61,63 +66,49 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
 
 
 @dataclass(frozen=True)
-class Panels:
-    """B in panels: where the first begins, bytes from one column of the product to the next, and from row to row."""
-
-    address: Reg
-    column: int
-    stride: Reg
-
-    def at(self, f: Function, column: Reg) -> Reg:
-        """The address of the panel that begins with a column."""
-        return f.gep(I8, self.address, f.mul(column, const(I64, self.column)))
-
-
-@dataclass(frozen=True)
 class Operands:
     """What is multiplied: A, B in panels, the address of C, by rows; where B lies if it is not in the panels yet."""
 
-    a: Rows
-    b: Panels
+    a: Matrix
+    b: Matrix
     c: Reg
-    unpacked: Panels | None = None
+    unpacked: Matrix | None = None
 
 
-def packed_panels(address: Reg, depth: int, panel: int, elem: str) -> Panels:
+def packed_panels(address: Reg, depth: int, panel: int, elem: str) -> Matrix:
     """Panels of a packed B, or of a part of it, for which there is room of so many rows."""
     size = element_bits(elem) // 8
-    return Panels(address, depth * size, const(I64, panel * size))
+    return Matrix(address, const(I64, panel * size), depth * size)
 
 
 def panels_of(
     s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool
-) -> tuple[Panels, Panels | None, Buffer | None]:
+) -> tuple[Matrix, Matrix | None, Buffer | None]:
     """B in panels, where it is if it has still to be put into them, and the buffer of the panels if there is one.
 
     If each panel is read but once, the panels are where B is loaded from.
     """
-    where_it_is, unpacked = _where_it_is(s, value, elem) if pair == 1 else None, None
+    unpacked = _where_it_is(s, value, elem) if pair == 1 else None
+    if unpacked is not None and once:
+        return unpacked, None, None
     weights = panel_weights(value.shape, panel, pair)
-    if where_it_is is None:
+    if unpacked is None:
         buffer = pack(s, value, elem, weights)
     else:
-        unpacked = Panels(where_it_is.address, element_bits(elem) // 8, where_it_is.stride)
-        if once:
-            return unpacked, None, None
         buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
     return packed_panels(buffer.address, value.shape[-2], panel, elem), unpacked, buffer
 
 
-def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Rows, Buffer | None]:
+def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Matrix, Buffer | None]:
     """A matrix, or the first of several, by rows: where it is loaded from if that does, else packed in a buffer."""
     where_it_is = _where_it_is(s, value, elem)
     if where_it_is is not None:
         return where_it_is, None
     buffer = pack(s, value, elem, row_major(value.shape))
-    return Rows(buffer.address, const(I64, value.shape[-1] * element_bits(elem) // 8)), buffer
+    return Matrix(buffer.address, const(I64, value.shape[-1] * element_bits(elem) // 8)), buffer
 
 
-def _where_it_is(s: Scheduler, value: Value, elem: str) -> Rows | None:
+def _where_it_is(s: Scheduler, value: Value, elem: str) -> Matrix | None:
     """A matrix where a kernel loads it from, if all of it is there by rows."""
     load = value.op
     if load is None or load.name != "tt.load" or value in s.env or value.elem != elem or len(value.shape) != 2:
@@ -145,8 +136,8 @@ def _where_it_is(s: Scheduler, value: Value, elem: str) -> Rows | None:
             return None
         by = const(I64, lanes[1])
         stride = fold_add(f, stride, by if scale is None else f.mul(_wide(f, scale), by))
-    size = const(I64, memory_type(elem).bits // 8)
-    return Rows(f.gep(pointer.elem, pointer.base, _wide(f, offset.base)), f.mul(stride, size))
+    size = memory_type(elem).bits // 8
+    return Matrix(f.gep(pointer.elem, pointer.base, _wide(f, offset.base)), f.mul(stride, const(I64, size)), size)
 
 
 def _wide(f: Function, value: Reg) -> Reg:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.program import Op, Value, element_bits
 from weft.targets import CPU, PRODUCTS, Product
 
 TILES_OF_SUMS = 4
@@ -68,16 +68,16 @@ def instruction_for(a: Value, b: Value, vector_bits: int, features: frozenset[st
 
 def plan(a: Value, b: Value, vector_bits: int, context: Context) -> Plan:
     """The way to multiply these tiles on the processor of a compilation, with vectors of so many bits."""
-    n, m, registers = b.shape[-1], a.shape[-2], context.cpu.vector_registers
+    n, m, cpu = b.shape[-1], a.shape[-2], context.cpu
     by = instruction_for(a, b, vector_bits, context.product_features)
     if by is not None:
-        block = (by.columns, *_tiles(m, n, by)) if by.in_tiles else _block(m, n, by.columns, registers)
+        block = (by.columns, *_tiles(m, n, by)) if by.in_tiles else _block(m, n, by.columns, cpu.vector_registers)
         return Plan(by.elements, by.accumulator, by.name, *block, by)
-    if a.elem == "f64" or b.elem == "f64":
-        return Plan("f64", "f64", "fma", *_block(m, n, vector_bits // 64, registers))
-    if a.elem[0] == "i":
-        return Plan("i32", "i32", "muladd", *_block(m, n, vector_bits // 32, registers))
-    return Plan("f32", "f32", "fma", *_block(m, n, vector_bits // 32, registers))
+    elem = "f64" if "f64" in (a.elem, b.elem) else "i32" if a.elem[0] == "i" else "f32"
+    instruction = "muladd" if elem == "i32" else "fma"
+    at_once = instruction == "fma" and cpu.multiplies_and_adds
+    block = _block(m, n, vector_bits // element_bits(elem), cpu.vector_registers, at_once)
+    return Plan(elem, elem, instruction, *block)
 
 
 class Context(Protocol):
@@ -101,16 +101,16 @@ def _tiles(m: int, n: int, by: Product) -> tuple[int, int]:
     return down, min(TILES_OF_SUMS // down, n // by.columns)
 
 
-def _block(m: int, n: int, width: int, registers: int) -> tuple[int, int, int]:
+def _block(m: int, n: int, width: int, registers: int, at_once: bool = True) -> tuple[int, int, int]:
     """Lanes, rows and vectors of a block of registers: three quarters of these hold sums where there are rows enough.
 
     6x4 load ten values for 24 multiplications, and 6x2, where there are 16 registers, eight for twelve. Eight sums at
-    least cover the latency of the multiply-add, so fewer rows want more vectors, and fewer vectors more rows.
+    least cover the latency of the multiply-add, so fewer rows want more vectors, and fewer vectors more rows. Where no
+    instruction multiplies and adds `at_once`, half of the registers hold sums.
     """
     lanes, many = min(width, n), registers >= 32
-    across, sums = max(1, n // lanes), 16 if many else 8
-    if m > 8:
-        most = 4 if many else 2
+    across, most = max(1, n // lanes), 4 if many else 2
+    if m > 8 and at_once:
         return lanes, 6 if across >= most else 8, min(most, across)
     rows = min(m, 4)
-    return lanes, rows, min(sums // rows if rows > 1 else sums // 2, across)
+    return lanes, rows, min(4 * most // max(rows, 2), across)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from weft.backends.cpu.operands import Operands, Rows
+from weft.backends.cpu.operands import Matrix, Operands
 from weft.backends.cpu.plans import TILES_OF_SUMS as SUMS, Plan
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I64, PTR, Value as Reg, const, vec
@@ -58,8 +58,8 @@ def multiply(f: Function, p: Plan, at: Operands, size: tuple[int, int, int], pie
         f.loop(const(I64, 0), const(I64, m), const(I64, p.down), at_least_once=True) as row,
     ):
         sums = f.gep(vec("float", 0), at.c, f.add(f.mul(row, const(I64, n)), column))
-        left = Rows(at.a.at(f, row), at.a.stride)
-        _block(f, p, Operands(left, replace(at.b, address=at.b.at(f, column)), sums), size, pieces, from_zero)
+        left = Matrix(at.a.row(f, row), at.a.stride)
+        _block(f, p, Operands(left, replace(at.b, address=at.b.panel(f, column)), sums), size, pieces, from_zero)
 
 
 def _block(f: Function, p: Plan, at: Operands, size: tuple[int, int, int], pieces: Reg, from_zero: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import weft
 import weft.language as tl
 
@@ -193,6 +195,22 @@ def long_product(a, b, out, n, SIZE: tl.constexpr):
     for first in range(0, n, 32):
         total = tl.dot(tl.load(a + i * n + first + k[None, :]), tl.load(b + (first + k[:, None]) * SIZE + j), total)
     tl.store(out + i * SIZE + j, total)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "elements", "block"),
+    [
+        ("skylake-avx512", "+avx512f,+fma", "fp32", (16, 6, 4)),
+        ("haswell", "+avx2,+fma", "fp32", (8, 6, 2)),
+        ("haswell", "+avx2,+fma", "i8", (8, 4, 2)),
+        ("sandybridge", "+avx,-fma", "fp32", (8, 4, 2)),
+        ("neoverse-v1", "", "fp32", (4, 6, 4)),
+    ],
+)
+def test_blocks_of_registers(cpu: str, features: str, elements: str, block: tuple[int, int, int]) -> None:
+    types = f"*{elements} *{elements} *fp32"
+    kernel = compiled(product, "cpu", types, {"SIZE": 64}, cpu=cpu, features=features, vector_bits=32 * block[0])
+    assert [(r.lanes, r.rows, r.vectors) for r in kernel.remarks.of(weft.remarks.RegisterBlock)] == [block]
 
 
 def test_products_in_tile_registers() -> None:

@@ -330,6 +330,19 @@ def test_wrong_numbers_of_arguments() -> None:
         scale[(1,)](x, x.copy(), 4, 1.0, x=x)
 
 
+def test_too_many_arguments_by_position() -> None:
+    @weft.jit
+    def fill(out, *, value=1):
+        tl.store(out, value)
+
+    out = np.zeros(1, np.int32)
+    for _ in range(5):
+        with pytest.raises(LaunchTypeError, match="^2 arguments were given by position, the kernel has 1: out\n"):
+            fill[(1,)](out, 2)
+        fill[(1,)](out, value=3)
+    assert out[0] == 3
+
+
 def test_unknown_keywords() -> None:
     x = np.ones(4, np.float32)
     with pytest.raises(KeyError, match="Keyword argument BLOK was specified but unrecognised") as caught:

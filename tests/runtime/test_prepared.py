@@ -8,6 +8,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,6 +337,19 @@ def test_arrays_that_overlap_go_the_other_way(watched: Watched) -> None:
     backward = memory[256:320][::-1]
     watched.kernel[(1,)](x, y, backward[60:], 4, BLOCK=64)  # begins elsewhere, and ends apart
     assert (memory[256:260][::-1] != 0).all()
+
+
+def test_arrays_in_files(watched: Watched, tmp_path: Path) -> None:
+    """Those of a class made from NumPy's are where its own are."""
+    x = np.memmap(tmp_path / "x", np.float32, "w+", shape=(64,))
+    out = np.memmap(tmp_path / "out", np.float32, "w+", shape=(64,))
+    x[:] = np.arange(64)
+    watched.prepare(x, out, 64, 2.0)
+    assert watched.is_native(x, out, 64, 3.0) and (out == 3 * x + 4).all()
+    watched.plan_no_more()
+    assert not watched.is_native(np.asarray(x), out, 64, 1.0) and (out == x + 4).all()
+    with pytest.raises(LaunchError, match="argument `out` is read-only"):
+        watched.kernel[(1,)](x, np.memmap(tmp_path / "x", np.float32, "r", shape=(64,)), 64, 1.0)
 
 
 def test_read_only_arrays_are_refused(watched: Watched) -> None:

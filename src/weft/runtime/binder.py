@@ -326,9 +326,10 @@ def parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str
 
 def _refuse_extra(params: Sequence[KernelParam], extra: tuple[Any, ...]) -> None:
     """Say that there are too many positional arguments."""
-    names = ", ".join(p.name for p in params)
+    taken = [p.name for p in params if not is_keyword_only(p)]
+    how = "" if len(taken) == len(params) else " by position"
     raise LaunchTypeError(
-        f"{len(params) + len(extra)} arguments were given, the kernel has {len(params)}: {names}",
+        f"{len(taken) + len(extra)} arguments were given{how}, the kernel has {len(taken)}: {', '.join(taken)}",
         hint="several values for one parameter are a tuple, options (num_warps=8) are given by name",
     )
 

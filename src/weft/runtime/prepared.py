@@ -6,7 +6,7 @@
 
 After some launches a plan is written of the last one: everything that the key of the general way holds of each
 argument, everything that is asked at each launch (hooks, settings, what the kernel captures), what its guard looks at,
-and where addresses and numbers go. What no plan says is left to the general way: descriptors, subclasses of arrays,
+and where addresses and numbers go. What no plan says is left to the general way: descriptors, subclasses of tensors,
 kernels that print or check.
 """
 
@@ -199,7 +199,7 @@ class _Writer:
     def _array(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
         array = self._arrays.get(path, MOST_ARRAYS)
         cls = type(value)
-        if cls is np.ndarray:
+        if issubclass(cls, np.ndarray):
             element, size, describe = self._keep(value.dtype), value.itemsize, 0
             row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if path in self._stored else 0)
         elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):

@@ -1,4 +1,8 @@
-"""`import weft.knobs`: the settings, as in `weft.runtime.knobs`, where they are written."""
+"""`import weft.knobs`: this is the module `weft.runtime.knobs`, where the settings are written."""
 
+import sys
+
+from .runtime import knobs
 from .runtime.knobs import *  # noqa: F403
-from .runtime.knobs import __all__ as __all__
+
+sys.modules[__name__] = knobs

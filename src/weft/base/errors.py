@@ -311,6 +311,13 @@ class LaunchError(WeftError, ValueError):
         self.argument = argument
         self.hint = hint
 
+    @classmethod
+    def read_only(cls, name: str) -> LaunchError:
+        """The error that a kernel stores to an argument which may not be written to."""
+        copy = "pass a writeable copy, np.array(x), x.copy()"
+        hint = f"{copy}, or set x.flags.writeable = True where the memory is yours"
+        return LaunchError(f"argument `{name}` is read-only, and the kernel stores to it", name, hint=hint)
+
     def of_argument(self, name: str) -> Self:
         """This error, with the parameter that it is about where it names none."""
         if self.argument is None:

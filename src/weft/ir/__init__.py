@@ -44,7 +44,7 @@ __getattr__ = lazy_face(
             "bool_attr dense_attr dense_values empty_dict enum_attr float_attr i32_array i32_attr int_attr "
             "int_value ints_of segments splat_attr splat_value str_attr unit_attr"
         ),
-        "builder": "Builder pointee_of",
+        "builder": "Builder access_hints pointee_of",
         "check": "verify",
         "debugging": "CheckOp",
         "enums": "PropagateNan",

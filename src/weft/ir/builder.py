@@ -32,7 +32,7 @@ from .attrs import enum_attr, float_attr, i32_array, i32_attr, int_attr, segment
 from .locations import UNKNOWN_LOC, loc_of, span_of_loc
 from .types import element_of, i1, i32, i64, like, shape_of, tensor_of
 
-__all__ = ["Builder", "pointee_of"]
+__all__ = ["Builder", "access_hints", "pointee_of"]
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -252,10 +252,7 @@ class Builder:
             properties["boundaryCheck"] = i32_array(boundary_check)
         if padding is not None:
             properties["padding"] = enum_attr(padding)
-        if cache != tt.CacheModifier.NONE:
-            properties["cache"] = enum_attr(cache)
-        if evict != tt.EvictionPolicy.NORMAL:
-            properties["evict"] = enum_attr(evict)
+        properties |= access_hints(cache, evict)
         if volatile:
             properties["isVolatile"] = int_attr(1, i1)
         return self.create(tt.LoadOp, operands, (pointee_of(ptr.type),), properties).results[0]
@@ -275,10 +272,7 @@ class Builder:
         properties: dict[str, Attribute] = {}
         if boundary_check:
             properties["boundaryCheck"] = i32_array(boundary_check)
-        if cache != tt.CacheModifier.NONE:
-            properties["cache"] = enum_attr(cache)
-        if evict != tt.EvictionPolicy.NORMAL:
-            properties["evict"] = enum_attr(evict)
+        properties |= access_hints(cache, evict)
         return self.create(tt.StoreOp, operands, (), properties)
 
     def dot_scaled(
@@ -321,6 +315,12 @@ class Builder:
     def yield_(self, values: Sequence[SSAValue] = ()) -> scf.YieldOp:
         """The end of a branch or a loop body."""
         return self.create(scf.YieldOp, values)
+
+
+def access_hints(cache: tt.CacheModifier, evict: tt.EvictionPolicy) -> dict[str, Attribute]:
+    """The properties of an access that say how it goes through the caches."""
+    hints = {"cache": (cache, tt.CacheModifier.NONE), "evict": (evict, tt.EvictionPolicy.NORMAL)}
+    return {name: enum_attr(hint) for name, (hint, usual) in hints.items() if hint != usual}
 
 
 def pointee_of(type: Attribute) -> Attribute:

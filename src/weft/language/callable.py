@@ -34,22 +34,10 @@ from typing import Any, ClassVar
 from weft.base import DefinitionError, OutsideKernelError, Span
 
 from .definitions import DEFINITION, cut_definition
-from .keys import is_constexpr_value
-from .parameters import KernelParam
+from .keys import is_constexpr_value as is_constexpr_value
+from .parameters import KernelParam as KernelParam
 from .reading import Digest, Watched, changed, is_still
-from .references import MISSING, Cells, FindReferences
-
-__all__ = [
-    "MISSING",
-    "BoundConstexprFunction",
-    "BoundJITMethod",
-    "ConstexprFunction",
-    "JITCallable",
-    "KernelParam",
-    "constexpr_function",
-    "is_constexpr_value",
-    "jit",
-]
+from .references import MISSING as MISSING, Cells, FindReferences
 
 
 def _unwrap(value: Any) -> Any:
@@ -221,6 +209,12 @@ class JITCallable:
     def _definition(self) -> list[str]:
         return cut_definition(self._file_lines, self._code)
 
+    def _moved(self) -> DefinitionError:
+        return DefinitionError(
+            f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
+            "was the file changed while the program ran?"
+        )
+
     @property
     def src(self) -> str:
         """The definition from `def` on, dedented."""
@@ -229,10 +223,7 @@ class JITCallable:
             text = textwrap.dedent("".join(self._definition))
             start = re.search(r"^(async\s+)?def\s+\w+", text, re.MULTILINE)
             if start is None:
-                raise DefinitionError(
-                    f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
-                    "was the file changed while the program ran?"
-                )
+                raise self._moved()
             self._src = text[start.start() :]
         return self._src
 
@@ -271,10 +262,7 @@ class JITCallable:
                 else:
                     body, shift = ast.parse(text, self.file_name).body, self.starting_line_number - 1
                 if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-                    raise DefinitionError(
-                        f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
-                        "was the file changed while the program ran?"
-                    )
+                    raise self._moved()
                 self._tree = ast.Module(body=[ast.increment_lineno(body[0], shift)], type_ignores=[])
             return self._tree
 

@@ -18,17 +18,6 @@ from weft import machines
 from .constants import constexpr, unwrap
 from .protocol import TRITON_BUILTIN
 
-__all__ = [
-    "Target",
-    "cuda_capability_geq",
-    "current_target",
-    "is_cuda",
-    "is_hip",
-    "is_hip_cdna3",
-    "is_hip_cdna4",
-    "is_hip_gfx1250",
-]
-
 
 @dataclass(frozen=True)
 class Target:

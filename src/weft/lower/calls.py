@@ -37,8 +37,7 @@ def _inline_asm(c: Context, op: Operation) -> None:
     }
     results = [(elem_of(r.type), c.count(r.type)) for r in op.results]
     lane_op = c.build.add("assembly", [c.whole(x) for x in op.operands], results, attrs)
-    for result, value in zip(op.results, lane_op.results, strict=True):
-        c[result] = value
+    c.set_all(op.results, lane_op.results)
 
 
 @lowering("tt.print")

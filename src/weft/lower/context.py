@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.ir import Attribute, Block as XBlock, Operation, SSAValue
@@ -140,18 +141,15 @@ class Context:
         operands = [self[x] for x in op.operands]
         elem, count = elem_of(op.results[0].type), max(v.count for v in operands)
         halves = self.build.add(op.name, operands, [(elem, count)] * 2)
-        for result, value in zip(op.results, halves.results, strict=True):
-            self[result] = value
+        self.set_all(op.results, halves.results)
 
-    def inside(self, block: Block) -> Builder:
-        """Append to another block until `restore` gets what this returns."""
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[Block]:
+        """Append to another block."""
         before = self.build
         self.build = Builder(block)
         self.build.span, self.build.partition = before.span, before.partition
-        return before
-
-    def restore(self, before: Builder) -> None:
-        """Append again where it was done before `inside`."""
+        yield block
         self.build = before
 
     # -- values -----------------------------------------------------------------------------------------------------
@@ -171,6 +169,11 @@ class Context:
                 variable = variable_of(value, fragment, elem)
                 if variable is not None:
                     self.program.variables.append(variable)
+
+    def set_all(self, values: Sequence[SSAValue], fragments: Sequence[Value]) -> None:
+        """What several values have become."""
+        for value, fragment in zip(values, fragments, strict=True):
+            self[value] = fragment
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""

@@ -23,15 +23,8 @@ from .telling import barrier_between
 
 def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
     values_of = tuple(Value(elem_of(v.type), c.count(v.type)) for v in values)
-    for v, fragment in zip(values, values_of, strict=True):
-        c[v] = fragment
+    c.set_all(values, values_of)
     return values_of
-
-
-def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
-    before = c.inside(block)
-    _operations(c, ops)
-    c.restore(before)
 
 
 def _operations(c: Context, ops: Sequence[Operation]) -> None:
@@ -51,13 +44,12 @@ def _for(c: Context, op: Operation) -> None:
     index = Value(elem_of(inner.args[0].type), 1)
     block = Block((index, *(Value(elem_of(x.type), len(k)) for x, k in zip(inner.args[1:], kept, strict=True))))
     operands = [c[x] for x in op.operands[:3]] + _some(c, op.operands[3:], kept)
-    before = c.inside(block)
-    c[inner.args[0]] = index
-    _spread(c, inner.args[1:], block.arguments[1:], tables, kept)
-    *ops, last = inner.ops
-    _operations(c, ops)
-    c.build.add("yield", _some(c, last.operands, kept))
-    c.restore(before)
+    with c.inside(block):
+        c[inner.args[0]] = index
+        _spread(c, inner.args[1:], block.arguments[1:], tables, kept)
+        *ops, last = inner.ops
+        _operations(c, ops)
+        c.build.add("yield", _some(c, last.operands, kept))
     kinds = [(elem_of(r.type), len(k)) for r, k in zip(op.results, kept, strict=True)]
     loop = c.build.add("for", operands, kinds, {}, [block])
     _spread(c, op.results, loop.results, tables, kept)
@@ -95,13 +87,13 @@ def _if(c: Context, op: Operation) -> None:
     for region in op.regions:
         block = Block()
         if region.blocks:
-            _body(c, list(region.blocks[0].ops), block)
+            with c.inside(block):
+                _operations(c, list(region.blocks[0].ops))
         blocks.append(block)
     branch = c.build.add(
         "if", [c[op.operands[0]]], [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, blocks
     )
-    for result, value in zip(op.results, branch.results, strict=True):
-        c[result] = value
+    c.set_all(op.results, branch.results)
 
 
 @lowering("scf.while")
@@ -113,7 +105,8 @@ def _while(c: Context, op: Operation) -> None:
     for region in op.regions:
         inner = region.blocks[0]
         block = Block(_arguments(c, inner.args))
-        _body(c, list(inner.ops), block)
+        with c.inside(block):
+            _operations(c, list(inner.ops))
         blocks.append(block)
     loop = c.build.add(
         "while",
@@ -122,8 +115,7 @@ def _while(c: Context, op: Operation) -> None:
         {},
         blocks,
     )
-    for result, value in zip(op.results, loop.results, strict=True):
-        c[result] = value
+    c.set_all(op.results, loop.results)
 
 
 @lowering("scf.condition")

@@ -20,8 +20,7 @@ from .context import Context, elem_of, lowering
 
 def evaluate(c: Context, body: Region, arguments: Sequence[Value]) -> list[Value]:
     """What a function of one block returns for whole fragments."""
-    for argument, value in zip(body.args, arguments, strict=True):
-        c[argument] = value
+    c.set_all(body.args, arguments)
     before = c.elements, c.width, c.active
     c.elements, c.width, c.active = body, max((v.count for v in arguments), default=1), []
     ops = list(body.ops)
@@ -91,32 +90,27 @@ def repeated(c: Context, op: Operation) -> None:
     initial = [_active(c), *(_wide(c, c[x]) for x in op.operands)]
     initial += [_wide(c, c.build.constant(v.elem, 0)) for v in handed]
     before = Block((going, *carried, *handed))
-    outer = c.inside(before)
-    for argument, value in zip(first.args, carried, strict=True):
-        c[argument] = value
-    ops = list(first.ops)
-    _masked(c, ops[:-1], going)
-    condition, *handed_on = (_wide(c, c[x]) for x in ops[-1].operands)
-    onward = c.build.op("arith.andi", [going, condition], "i1")
-    results = [c.build.select(going, a, b) for a, b in zip(handed_on, handed, strict=True)]
-    c.build.add("condition", [_any(c, onward), onward, *handed_on, *carried, *results])
-    c.restore(outer)
+    with c.inside(before):
+        c.set_all(first.args, carried)
+        ops = list(first.ops)
+        _masked(c, ops[:-1], going)
+        condition, *handed_on = (_wide(c, c[x]) for x in ops[-1].operands)
+        onward = c.build.op("arith.andi", [going, condition], "i1")
+        results = [c.build.select(going, a, b) for a, b in zip(handed_on, handed, strict=True)]
+        c.build.add("condition", [_any(c, onward), onward, *handed_on, *carried, *results])
 
     after = Block(tuple(Value(v.elem, c.width) for v in (onward, *handed_on, *carried, *results)))
     going, *rest = after.arguments
     handed_on, carried, results = rest[: len(handed_on)], rest[len(handed_on) :][: len(carried)], rest[-len(results) :]
     results = results if handed else []
-    outer = c.inside(after)
-    for argument, value in zip(second.args, handed_on, strict=True):
-        c[argument] = value
-    ops = list(second.ops)
-    _masked(c, ops[:-1], going)
-    new = [c.build.select(going, _wide(c, c[x]), old) for x, old in zip(ops[-1].operands, carried, strict=True)]
-    c.build.add("yield", [going, *new, *results])
-    c.restore(outer)
+    with c.inside(after):
+        c.set_all(second.args, handed_on)
+        ops = list(second.ops)
+        _masked(c, ops[:-1], going)
+        new = [c.build.select(going, _wide(c, c[x]), old) for x, old in zip(ops[-1].operands, carried, strict=True)]
+        c.build.add("yield", [going, *new, *results])
     loop = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
-    for result, value in zip(op.results, loop.results[len(loop.results) - len(handed) :], strict=True):
-        c[result] = value
+    c.set_all(op.results, loop.results[len(loop.results) - len(handed) :])
 
 
 def counted(c: Context, op: Operation) -> None:
@@ -127,18 +121,15 @@ def counted(c: Context, op: Operation) -> None:
     if all(_is_uniform(c, x) for x in op.operands[:3]):
         block = Block((Value(elem_of(body.args[0].type), 1), *kinds))
         operands = [c[x] for x in op.operands[:3]] + [_wide(c, c[x]) for x in op.operands[3:]]
-        outer = c.inside(block)
-        for argument, value in zip(body.args, block.arguments, strict=True):
-            c[argument] = value
-        c.block(ops[:-1])
-        c.build.add("yield", [_wide(c, c[x]) for x in ops[-1].operands])
-        c.restore(outer)
+        with c.inside(block):
+            c.set_all(body.args, block.arguments)
+            c.block(ops[:-1])
+            c.build.add("yield", [_wide(c, c[x]) for x in ops[-1].operands])
         loop = c.build.add("for", operands, [(v.elem, v.count) for v in kinds], {}, [block])
         results = list(loop.results)
     else:
         results = _until_bound(c, op, ops, kinds)
-    for result, value in zip(op.results, results, strict=True):
-        c[result] = value
+    c.set_all(op.results, results)
 
 
 def _until_bound(c: Context, op: Operation, ops: Sequence[Operation], kinds: Sequence[Value]) -> list[Value]:
@@ -146,24 +137,21 @@ def _until_bound(c: Context, op: Operation, ops: Sequence[Operation], kinds: Seq
     lower, upper, step = (_wide(c, c[x]) for x in op.operands[:3])
     entered = _active(c)
     before = Block((Value(lower.elem, c.width), *kinds))
-    outer = c.inside(before)
-    predicate = 6 if "unsignedCmp" in op.properties else 2
-    below = c.build.op("arith.cmpi", [before.arguments[0], upper], "i1", predicate=predicate)
-    going = c.build.op("arith.andi", [entered, below], "i1")
-    c.build.add("condition", [_any(c, going), going, *before.arguments])
-    c.restore(outer)
+    with c.inside(before):
+        predicate = 6 if "unsignedCmp" in op.properties else 2
+        below = c.build.op("arith.cmpi", [before.arguments[0], upper], "i1", predicate=predicate)
+        going = c.build.op("arith.andi", [entered, below], "i1")
+        c.build.add("condition", [_any(c, going), going, *before.arguments])
 
     after = Block((Value("i1", c.width), *(Value(v.elem, v.count) for v in before.arguments)))
     going, index, *carried = after.arguments
-    outer = c.inside(after)
-    for argument, value in zip(body.args, (index, *carried), strict=True):
-        c[argument] = value
-    _masked(c, ops[:-1], going)
-    following = c.build.op("arith.addi", [index, step], index.elem)
-    new = [_wide(c, c[x]) for x in ops[-1].operands]
-    moved = [c.build.select(going, a, b) for a, b in zip((following, *new), (index, *carried), strict=True)]
-    c.build.add("yield", moved)
-    c.restore(outer)
+    with c.inside(after):
+        c.set_all(body.args, (index, *carried))
+        _masked(c, ops[:-1], going)
+        following = c.build.op("arith.addi", [index, step], index.elem)
+        new = [_wide(c, c[x]) for x in ops[-1].operands]
+        moved = [c.build.select(going, a, b) for a, b in zip((following, *new), (index, *carried), strict=True)]
+        c.build.add("yield", moved)
     initial = [lower, *(_wide(c, c[x]) for x in op.operands[3:])]
     loop = c.build.add("while", initial, [(v.elem, v.count) for v in after.arguments], {}, [before, after])
     return list(loop.results[2:])

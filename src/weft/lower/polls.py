@@ -12,6 +12,8 @@ then.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from xdsl.ir import Operation
 
 from weft.ir import int_value
@@ -33,16 +35,15 @@ def _poll(c: Context, op: Operation) -> None:
     all_blocks = {"warp": c.program.warps - 1, "block": c.program.blocks - 1 if timeout is not None else 0}
     waits = c.all_of([c.is_zero(c.index(dim, mask)) for dim, mask in all_blocks.items() if mask])
     polls, others = Block(), Block()
-    outside = c.inside(polls) if waits is not None else c.build
-    reached = _loop(c, pointer, expected, timeout, elem_of(op.operands[1].type), scope)
-    if ORDERS[int_value(op.properties["sem"])] == "acquire":
-        c.build.add("fence", (), (), {"kind": FENCES[scope]})
+    with c.inside(polls) if waits is not None else nullcontext():
+        reached = _loop(c, pointer, expected, timeout, elem_of(op.operands[1].type), scope)
+        if ORDERS[int_value(op.properties["sem"])] == "acquire":
+            c.build.add("fence", (), (), {"kind": FENCES[scope]})
+        if waits is not None:
+            c.build.add("yield", [reached])
     if waits is not None:
-        c.build.add("yield", [reached])
-        c.restore(outside)
-        outside = c.inside(others)
-        c.build.add("yield", [c.number(0, "i1")])
-        c.restore(outside)
+        with c.inside(others):
+            c.build.add("yield", [c.number(0, "i1")])
         reached = c.build.add("if", [waits], [("i1", 1)], {"of_warp": True}, [polls, others]).result
     if timeout is None:
         barrier_between(c, "global", "a wait for a value in memory", "what follows it")
@@ -54,22 +55,19 @@ def _poll(c: Context, op: Operation) -> None:
 def _loop(c: Context, pointer: Value, expected: Value, timeout: Value | None, elem: str, scope: str) -> Value:
     """The loop of one warp: whether it was found."""
     begin = _clock(c) if timeout is not None else None
-    before, after = Block(), Block((Value("i1", 1),))
-    outside = c.inside(before)
-    first = c.is_zero(c.index("lane", c.program.lanes - 1))
-    load = {"kind": "load", "space": "global", "order": "relaxed", "scope": scope, "masked": True}
-    old = c.build.add("atomic", [pointer, expected, first], [(elem, 1)], load).result
-    equal = c.build.op("arith.cmpi", [c.build.shuffle(old, c.number(0)), expected], "i1", predicate=0)
-    waiting = c.negated(equal)
-    if begin is not None and timeout is not None:
-        passed = c.build.op("arith.subi", [_clock(c), begin], "i64")
-        early = c.build.op("arith.cmpi", [passed, timeout], "i1", predicate=6)  # unsigned less than
-        waiting = c.build.op("arith.andi", [waiting, early], "i1")
-    c.build.add("condition", [waiting, equal])
-    c.restore(outside)
-    outside = c.inside(after)
-    c.build.add("yield")
-    c.restore(outside)
+    with c.inside(Block()) as before:
+        first = c.is_zero(c.index("lane", c.program.lanes - 1))
+        load = {"kind": "load", "space": "global", "order": "relaxed", "scope": scope, "masked": True}
+        old = c.build.add("atomic", [pointer, expected, first], [(elem, 1)], load).result
+        equal = c.build.op("arith.cmpi", [c.build.shuffle(old, c.number(0)), expected], "i1", predicate=0)
+        waiting = c.negated(equal)
+        if begin is not None and timeout is not None:
+            passed = c.build.op("arith.subi", [_clock(c), begin], "i64")
+            early = c.build.op("arith.cmpi", [passed, timeout], "i1", predicate=6)  # unsigned less than
+            waiting = c.build.op("arith.andi", [waiting, early], "i1")
+        c.build.add("condition", [waiting, equal])
+    with c.inside(Block((Value("i1", 1),))) as after:
+        c.build.add("yield")
     return c.build.add("while", (), [("i1", 1)], {}, [before, after]).result
 
 

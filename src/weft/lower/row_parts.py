@@ -306,19 +306,16 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
         least = combine(least, least)
     kept, totals_by_run = list[SSAValue](), list[Sequence[Value]]()
     for k, part in enumerate(each):
-        taken, otherwise = Block(), Block()
-        before = c.inside(taken)
-        values = parts.of_run(c, value, k, part)
-        kept = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
-        total = values[value]
-        while total.count > 1:
-            half = total.count // 2
-            total = combine(c.build.rename(total, range(half)), c.build.rename(total, range(half, total.count)))
-        c.build.add("yield", [total, *(values[x] for x in kept)])
-        c.restore(before)
-        before = c.inside(otherwise)
-        c.build.add("yield", [least, *(c.build.rename(nothing[x], [0] * runs.run) for x in kept)])
-        c.restore(before)
+        with c.inside(Block()) as taken:
+            values = parts.of_run(c, value, k, part)
+            kept = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
+            total = values[value]
+            while total.count > 1:
+                half = total.count // 2
+                total = combine(c.build.rename(total, range(half)), c.build.rename(total, range(half, total.count)))
+            c.build.add("yield", [total, *(values[x] for x in kept)])
+        with c.inside(Block()) as otherwise:
+            c.build.add("yield", [least, *(c.build.rename(nothing[x], [0] * runs.run) for x in kept)])
         kinds = [(total.elem, 1), *((values[x].elem, count) for x in kept)]
         totals_by_run.append(part.if_warp(parts.any_there(c, part, geometry, k), kinds, taken, otherwise).results)
     for i, x in enumerate(kept, 1):

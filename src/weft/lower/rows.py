@@ -26,6 +26,7 @@ loads of several rows are on their way together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,14 +103,11 @@ class Load:
     def joined(self, value: Value) -> Value:
         """All elements of the row: in warps that have its ends, with them in the runs that are not whole."""
         c, runs = self.c, self.runs
-        taken, otherwise = Block(), Block()
-        before = c.inside(taken)
-        at_end = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
-        c.build.add("yield", [c.build.select(runs.each(runs.ragged(), runs.run), at_end, value)])
-        c.restore(before)
-        before = c.inside(otherwise)
-        c.build.add("yield", [value])
-        c.restore(before)
+        with c.inside(Block()) as taken:
+            at_end = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
+            c.build.add("yield", [c.build.select(runs.each(runs.ragged(), runs.run), at_end, value)])
+        with c.inside(Block()) as otherwise:
+            c.build.add("yield", [value])
         return runs.if_warp(self.ends.mine, [(self.elem, value.count)], taken, otherwise).result
 
 
@@ -278,32 +276,27 @@ def _store(c: Context, op: Operation) -> None:
         for load in loads:
             load.begin_to(k + load.ahead + is_alone)
         any_there, body = parts.any_there(c, part, geometry, k) if is_skipped else None, Block()
-        before = c.inside(body) if any_there is not None else None
-        stored = parts.of_run(c, value, k, part)[value]
-        if stored.count == 1:
-            stored = c.build.rename(stored, [0] * len(part.order))
-        vector, address = part.vectors()
-        whole = c.all_of([part.whole(), *(load.parts[k].whole() for load in shifted), once])
-        assert whole is not None
-        c.build.store("global", address, stored, vector, part.each(whole, runs.run // vector), **hints)
-        if not is_apart:
-            taken = Block()
-            outer = c.inside(taken)
-            _store_ends(c, part, stored, once, hints)
-            c.restore(outer)
-            part.if_warp(ends.mine, (), taken, Block())
-        if any_there is not None and before is not None:
-            c.restore(before)
+        with c.inside(body) if any_there is not None else nullcontext():
+            stored = parts.of_run(c, value, k, part)[value]
+            if stored.count == 1:
+                stored = c.build.rename(stored, [0] * len(part.order))
+            vector, address = part.vectors()
+            whole = c.all_of([part.whole(), *(load.parts[k].whole() for load in shifted), once])
+            assert whole is not None
+            c.build.store("global", address, stored, vector, part.each(whole, runs.run // vector), **hints)
+            if not is_apart:
+                with c.inside(Block()) as taken:
+                    _store_ends(c, part, stored, once, hints)
+                part.if_warp(ends.mine, (), taken, Block())
+        if any_there is not None:
             part.if_warp(any_there, (), body, Block())
     if is_apart:
-        taken = Block()
-        before = c.inside(taken)
-        start = ends.run_begin()
-        whole = c.all_of([runs.whole(start), *(load.runs.whole(start) for load in shifted)])
-        assert whole is not None
-        mask = c.all_of([ends.there, c.negated(whole), once])
-        c.build.store("global", runs.of_index(ends.index), parts.of_ends(c, value, ends), 1, mask, **hints)
-        c.restore(before)
+        with c.inside(Block()) as taken:
+            start = ends.run_begin()
+            whole = c.all_of([runs.whole(start), *(load.runs.whole(start) for load in shifted)])
+            assert whole is not None
+            mask = c.all_of([ends.there, c.negated(whole), once])
+            c.build.store("global", runs.of_index(ends.index), parts.of_ends(c, value, ends), 1, mask, **hints)
         runs.if_warp(ends.mine, (), taken, Block())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 from xdsl.traits import NoMemoryEffect
@@ -14,15 +16,10 @@ _LACKING = (arith.ExtSIOp, arith.RemUIOp)
 _HOLDERS = (tt.ReduceOp, tt.ScanOp, tt.MapElementwiseOp, scf.ForOp, scf.IfOp)
 """Operations whose effects are those of what they hold (`scf.while` may also not end)."""
 
-_PURE: dict[type[Operation], bool] = {}
 
-
+@cache
 def _pure_class(cls: type[Operation]) -> bool:
-    is_pure = _PURE.get(cls)
-    if is_pure is None:
-        is_pure = (cls.has_trait(NoMemoryEffect) or cls in _LACKING) and not cls.name.endswith("return")
-        _PURE[cls] = is_pure
-    return is_pure
+    return (cls.has_trait(NoMemoryEffect) or cls in _LACKING) and not cls.name.endswith("return")
 
 
 def shareable(op: Operation) -> bool:

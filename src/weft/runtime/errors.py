@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from weft.base import (
-    CompilationError,
-    CompileTimeAssertionFailure,
+    CompilationError as CompilationError,
+    CompileTimeAssertionFailure as CompileTimeAssertionFailure,
     LaunchError,
-    OutOfResources,
-    PTXASError,
-    UnsupportedLanguageConstruct,
+    OutOfResources as OutOfResources,
+    PTXASError as PTXASError,
+    UnsupportedLanguageConstruct as UnsupportedLanguageConstruct,
     WeftError,
 )
-
-__all__ = [
-    "AutotunerError",
-    "CompilationError",
-    "CompileTimeAssertionFailure",
-    "InterpreterError",
-    "OutOfResources",
-    "PTXASError",
-    "TritonError",
-    "UnknownKeyword",
-    "UnsupportedLanguageConstruct",
-]
 
 TritonError = WeftError
 

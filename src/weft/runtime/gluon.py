@@ -12,22 +12,13 @@ from weft.base import LaunchError, LayoutError
 from weft.compiler import ASTSource
 from weft.gluon.nvidia.limits import CORNERS
 from weft.gluon.semantic import GluonSemantic
-from weft.language.callable import constexpr_function
+from weft.language.callable import constexpr_function as constexpr_function
 from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
 
 from . import descriptor
 from .arrays import ArrayFacts, element_bytes
 from .jit import JITFunction, decorated
-
-__all__ = [
-    "GluonASTSource",
-    "GluonJITFunction",
-    "TensorDescriptor",
-    "TensorDescriptorIm2Col",
-    "constexpr_function",
-    "jit",
-]
 
 SHARED = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 """Options that kernels like to have as parameters."""

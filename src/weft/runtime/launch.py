@@ -146,11 +146,7 @@ def limits_of(kernel: Any, leaves: Sequence[Leaf], args: Sequence[Any]) -> list[
 
 
 def _refuse_read_only(name: str) -> None:
-    raise LaunchError(
-        f"argument `{name}` is read-only, and the kernel stores to it",
-        name,
-        hint="pass a writeable copy, np.array(x), x.copy(), or set x.flags.writeable = True where the memory is yours",
-    )
+    raise LaunchError.read_only(name)
 
 
 def _label(names: Sequence[str], path: Sequence[int]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 from weft.base import Note, Span
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, Variable
 
@@ -158,6 +160,12 @@ class Context(Generic[B]):
         """Who the lane of the row-th warp is."""
         block, warp = divmod(int(self.warps[row]), self.batch.program.warps)
         return Thread(self.batch.index_of(block), warp, lane)
+
+    def by_block(self) -> Iterator[tuple[int, Array]]:
+        """The blocks that the warps belong to, each with the rows of those."""
+        blocks = self.warps // self.batch.program.warps
+        for block in np.unique(blocks).tolist():
+            yield block, np.flatnonzero(blocks == block)
 
     def part(self, rows: Array) -> Context[B]:
         """A context of some of the warps."""

@@ -162,12 +162,10 @@ class Names:
                 context.env.names[variable.name] = variable
 
     def _stop(self, context: Context, place: tuple[str, int]) -> None:
-        blocks = context.warps // context.batch.program.warps
-        for block in np.unique(blocks).tolist():
+        for block, rows in context.by_block():
             program = context.batch.index_of(block)
             if self.watch.program is not None and program != self.watch.program:
                 continue
-            rows = np.flatnonzero(blocks == block)
             values = {name: value_of(context, variable, rows) for name, variable in context.env.names.items()}
             visit = self.visits.get((program, *place), 0)
             self.visits[program, *place] = visit + 1

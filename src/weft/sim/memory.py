@@ -57,14 +57,6 @@ class _Raw:
         }  # fmt: skip
 
 
-def _refuse_read_only(name: str) -> None:
-    raise LaunchError(
-        f"argument `{name}` is read-only, and the kernel stores to it",
-        name,
-        hint="pass a writeable copy, np.array(x), x.copy(), or set x.flags.writeable = True where the memory is yours",
-    )
-
-
 class GlobalMemory:
     """The arrays of a launch; `addresses` says where each begins for the program.
 
@@ -138,7 +130,7 @@ class GlobalMemory:
         words = np.ascontiguousarray(data).view(WORDS[width])[:, 0]
         for segment, where in self._parts(address):
             if not segment.data.flags.writeable:
-                _refuse_read_only(segment.names[0])
+                raise LaunchError.read_only(segment.names[0])
             offset = address[where] - segment.start
             if segment.start % width == 0:
                 segment.data[: len(segment.data) // width * width].view(WORDS[width])[offset // width] = words[where]

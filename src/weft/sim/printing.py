@@ -29,10 +29,7 @@ def print_op(context: Context, op: LaneOp) -> None:
     if "layouts" not in op.attrs:
         _print_registers(context, op)
         return
-    per_block = batch.program.warps
-    blocks = context.warps // per_block
-    for block in np.unique(blocks).tolist():
-        rows = np.flatnonzero(blocks == block)
+    for block, rows in context.by_block():
         rank = int(batch.numbers[block]) % batch.program.blocks
         pid = f"pid ({', '.join(map(str, batch.index_of(block)))})"
         if not op.operands and not rank:
@@ -47,7 +44,7 @@ def print_op(context: Context, op: LaneOp) -> None:
                 continue  # another block of the cluster has the same
             tile = data[0, 0, 0]
             if layout is not None:
-                tile = _of_block(layout, assembled(layout, data, None, context.warps[rows] % per_block), rank)
+                tile = _of_block(layout, assembled(layout, data, None, context.warps[rows] % batch.program.warps), rank)
             batch.report.printed += _lines(f"{pid} idx ", prefix, np.asanyarray(tile), show)
 
 

@@ -187,10 +187,7 @@ def _check(context: Context, op: LaneOp) -> None:
         return
     if op.attrs["what"] == "assert":
         need_defined(context, op, op.operands[0], "the condition of an assertion")
-    per_block = batch.program.warps
-    blocks = context.warps // per_block
-    for block in np.unique(blocks).tolist():
-        rows = np.flatnonzero(blocks == block)
+    for block, rows in context.by_block():
         each = zip(op.operands, op.attrs["layouts"], strict=True)
         tiles = [_tile_of(context, value, layout, rows) for value, layout in each]
         condition = np.ma.filled(tiles[0], True).astype(np.bool_)

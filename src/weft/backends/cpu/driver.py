@@ -23,25 +23,21 @@ from weft.base import LaunchError, load
 
 from .engine import Record
 from .failures import Array, Found, error_of
-from .host import host_cpu, llvm_version, tiles_are_granted, usable_cores
-from .keeping import set_native_store
+from .host import host_cpu as host_cpu, llvm_version as llvm_version, tiles_are_granted, usable_cores as usable_cores
+from .keeping import set_native_store as set_native_store
 from .loader import loader
 from .native import native
-from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
+from .pool import (
+    Pool as Pool,
+    check_scratch,
+    get_num_threads as get_num_threads,
+    get_pool,
+    scratch,
+    set_num_threads as set_num_threads,
+    set_scratch_limit as set_scratch_limit,
+)
 from .pool_layout import ALL
 from .state import STATE_BYTES, STATE_FORMAT
-
-__all__ = [
-    "LoadedKernel",
-    "Pool",
-    "get_num_threads",
-    "host_cpu",
-    "llvm_version",
-    "set_native_store",
-    "set_num_threads",
-    "set_scratch_limit",
-    "usable_cores",
-]
 
 _NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # in the state, as i64 indices
 # struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks

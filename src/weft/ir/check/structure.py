@@ -8,7 +8,7 @@ For each block: it ends in what may end it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl import irdl
 from xdsl.dialects import builtin, ub
@@ -144,14 +144,7 @@ class _Form:
         self.ends = cls.has_trait(IsTerminator)
 
 
-_FORMS: dict[type[Operation], _Form] = {}
-
-
-def _form(cls: type[Operation]) -> _Form:
-    form = _FORMS.get(cls)
-    if form is None:
-        form = _FORMS[cls] = _Form(cls)
-    return form
+_form = cache(_Form)
 
 
 def _count(op: Operation, groups: Sequence[tuple[str, bool]], count: int, subject: str, equal: bool) -> None:

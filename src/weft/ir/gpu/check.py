@@ -146,18 +146,26 @@ def _dot(op: tt.DotOp) -> None:
 # -- shapes --------------------------------------------------------------------------------------------------------
 
 
+def _disagreeing(
+    op: Operation, given: SSAValue, value: SSAValue, infer: Callable[[layouts.LinearLayout], layouts.LinearLayout]
+) -> layouts.LinearLayout | None:
+    """The layout that one value has because of another's, where it has a different one."""
+    given_layout, layout = _linear(given), _linear(value)
+    if given_layout is None or layout is None:
+        return None
+    try:
+        wanted = infer(given_layout)
+    except LayoutError as error:
+        fail(op, f"{error.message}\n    {show(given)}", error.hint)
+    return None if agree(wanted, layout) else wanted
+
+
 def _follows(
     op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[layouts.LinearLayout], layouts.LinearLayout]
 ) -> None:
     """The result lies as the source makes it."""
-    source_layout, result_layout = _linear(source), _linear(result)
-    if source_layout is None or result_layout is None:
-        return
-    try:
-        wanted = infer(source_layout)
-    except LayoutError as error:
-        fail(op, f"{error.message}\n    {show(source)}", error.hint)
-    if not agree(wanted, result_layout):
+    wanted = _disagreeing(op, source, result, infer)
+    if wanted is not None:
         move = f"ttg.convert_layout of the result: {_wanted(result, wanted)} -> {show(result)}"
         fail(
             op,
@@ -171,14 +179,8 @@ def _comes_from(
     op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[layouts.LinearLayout], layouts.LinearLayout]
 ) -> None:
     """The source lies as the result wants it."""
-    source_layout, result_layout = _linear(source), _linear(result)
-    if result_layout is None or source_layout is None:
-        return
-    try:
-        wanted = infer(result_layout)
-    except LayoutError as error:
-        fail(op, f"{error.message}\n    {show(result)}", error.hint)
-    if not agree(wanted, source_layout):
+    wanted = _disagreeing(op, result, source, infer)
+    if wanted is not None:
         _differ(op, f"for the result {show(result)} the source lies wrongly", source, _wanted(source, wanted))
 
 

@@ -12,22 +12,11 @@ operation costs some tens of microseconds.
 """
 
 from . import special  # fills the tables of the reader and the writer
-from .forms import OPERATIONS, property_names, register
-from .reader import parse_module
-from .spelling import OpaqueAttr
-from .tokens import ParseError
-from .types import type_text
-from .writer import print_module
-
-__all__ = [
-    "OPERATIONS",
-    "OpaqueAttr",
-    "ParseError",
-    "parse_module",
-    "print_module",
-    "property_names",
-    "register",
-    "type_text",
-]
+from .forms import OPERATIONS as OPERATIONS, property_names as property_names, register as register
+from .reader import parse_module as parse_module
+from .spelling import OpaqueAttr as OpaqueAttr
+from .tokens import ParseError as ParseError
+from .types import type_text as type_text
+from .writer import print_module as print_module
 
 _ = special

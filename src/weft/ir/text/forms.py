@@ -8,6 +8,7 @@ operation without a line is written in MLIR's generic form.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -38,17 +39,12 @@ OPERATIONS: dict[str, type[Operation]] = {
 }
 """Every operation that may be read, by name."""
 
-_PROPERTIES: dict[type[Operation], frozenset[str]] = {}
 
-
+@cache
 def property_names(op: type[Operation]) -> frozenset[str]:
     """The names that belong to the operation itself, not to whoever attached an attribute to it."""
-    names = _PROPERTIES.get(op)
-    if names is None:
-        definition = op.get_irdl_definition()  # type: ignore[attr-defined]
-        names = frozenset(definition.properties) | {"operandSegmentSizes", "resultSegmentSizes", "isExact"}
-        _PROPERTIES[op] = names
-    return names
+    definition = op.get_irdl_definition()  # type: ignore[attr-defined]
+    return frozenset(definition.properties) | {"operandSegmentSizes", "resultSegmentSizes", "isExact"}
 
 
 # -- how types follow from each other ------------------------------------------------------------------------------

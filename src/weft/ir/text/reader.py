@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import cache
 from typing import NoReturn
 
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
@@ -46,7 +47,7 @@ class _Shape:
         self.sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
 
 
-_SHAPES: dict[type[Operation], _Shape] = {}
+_shape = cache(_Shape)
 
 
 class Reader(ValueReader):
@@ -498,13 +499,6 @@ class Reader(ValueReader):
     def attribute_string(self) -> str:
         """The text of a string, which must be next."""
         return self.attribute().data  # type: ignore[attr-defined, no-any-return]
-
-
-def _shape(cls: type[Operation]) -> _Shape:
-    shape = _SHAPES.get(cls)
-    if shape is None:
-        shape = _SHAPES[cls] = _Shape(cls)
-    return shape
 
 
 def _read(reader: Reader) -> Iterator[Operation]:

@@ -156,8 +156,12 @@ class TypeReader(Cursor):
         at = self.at
         self.at += 1
         text = prefix + " ".join(self.source_in_brackets().split())
+        return self._typed(self._laid_type, text, at)
+
+    def _typed(self, read: Callable[[str], Attribute], text: str, at: int) -> Attribute:
+        """The type of a text that begins at a token."""
         try:
-            return self._laid_type(text)
+            return read(text)
         except BadType as error:
             self.fail(str(error), at, error.hint)
 
@@ -165,21 +169,14 @@ class TypeReader(Cursor):
         """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""
         at = self.at
         if prefix == "!ttg.memdesc" or "#" in self.texts[at + 1]:
-            text = prefix + self.source_in_brackets()
-            try:
-                return self._laid_type(text)
-            except BadType as error:
-                self.fail(str(error), at, error.hint)
+            return self._typed(self._laid_type, prefix + self.source_in_brackets(), at)
         self.expect("<")
         inner = self.type()
         space = ""
         if self.accept(","):
             space = f", {self.integer(', an address space,')}"
         self.expect(">")
-        try:
-            return read_type(f"{prefix}<{type_text(inner)}{space}>")
-        except BadType as error:
-            self.fail(str(error), at, error.hint)
+        return self._typed(read_type, f"{prefix}<{type_text(inner)}{space}>", at)
 
     def type_list(self) -> list[Attribute]:
         """Types between commas, at least one."""

@@ -110,13 +110,17 @@ class SemanticBase:
         if not isinstance(type, dtype) or type.is_block() or not (type.is_int() or type.is_floating()):
             raise TypeError(f"dtype must be an element type of numbers, got {type}")
 
-    def scalar_constant(self, value: Any, dtype: dtype) -> tensor:
-        """A scalar constant of a type that must be given."""
+    def check_number(self, value: Any, dtype: dtype) -> None:
+        """ValueError or TypeError unless a type is given in which a number can be written."""
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
         self.check_type_of_numbers(dtype)
         if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
+
+    def scalar_constant(self, value: Any, dtype: dtype) -> tensor:
+        """A scalar constant of a type that must be given."""
+        self.check_number(value, dtype)
         return self._constant(value, dtype)
 
     def make_scalar(self, value: Any, dtype: dtype) -> tensor:

@@ -32,43 +32,56 @@ class Descriptors(Memory):
         self, base: tensor, shape: Sequence[Any], strides: Sequence[Any], block_shape: Any, padding_option: str = "zero"
     ) -> tensor_descriptor:
         """A descriptor of the tensor at `base`, accessed in blocks of `block_shape`."""
-        rank = len(shape)
-        if not 1 <= rank <= 5:
-            raise ValueError(f"Expected 1 <= ndim <= 5 but got {rank} dimensions")
-        if len(strides) != rank:
-            raise ValueError(f"Expected {rank} strides but got {len(strides)}")
-        if len(block_shape) != rank:
-            raise ValueError(f"Expected block_shape to have {rank} dimensions but got {len(block_shape)}")
+        self._check_ranks(shape, strides, block_shape)
         if not isinstance(base.type, pointer_type) or base.type.element_ty.is_block():
             raise TypeError(f"make_tensor_descriptor needs a scalar pointer as its base, got {base.type}")
         element = base.type.element_ty
-        last = unwrap(block_shape[-1])
         if element.is_int1() or element.is_ptr():
             raise TypeError(f"a tensor descriptor cannot have elements of type {element}")
-        bytes_ = element.primitive_bitwidth // 8
-        if last * bytes_ < 16:
-            raise ValueError(
-                "Descriptor block shape must have at least 16 bytes in the last dimension, "
-                f"but got {last} * {bytes_} = {last * bytes_} bytes"
-            )
+        self._check_row(element, unwrap(block_shape[-1]))
         last_stride = strides[-1]
         if isinstance(last_stride, tensor):
             raise ValueError("Tensor descriptor last dim must be 1, known at compile time, but got a tensor")
         if unwrap(last_stride) != 1:
             raise ValueError(f"Tensor descriptor last dim must be 1 but got {unwrap(last_stride)}")
-        padding = self._str_to_padding_option(padding_option)
-        if element.is_int() and padding == tt.PaddingOption.PAD_NAN:
-            raise ValueError("Padding option `nan` is not supported for integer blocks")
-        sizes = [self.make_scalar(unwrap(s), dt.int32) for s in shape]
-        steps = [self.make_scalar(unwrap(s), dt.int64) for s in strides]
         block = block_type(element, unwrap_shape(block_shape))
+        sizes, steps, operands, properties = self._descriptor_parts(base, shape, strides, padding_option)
         descriptor = tensor_descriptor(None, sizes, steps, block)
-        properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
-        operands = [base.handle, *[s.handle for s in sizes], *[s.handle for s in steps]]
         descriptor.handle = self.builder.create(
             tt.MakeTensorDescriptorOp, operands, (descriptor_ir_type(block),), properties
         ).result
         return descriptor
+
+    @staticmethod
+    def _check_ranks(shape: Sequence[Any], strides: Sequence[Any], block: Sequence[Any]) -> None:
+        rank = len(shape)
+        if not 1 <= rank <= 5:
+            raise ValueError(f"Expected 1 <= ndim <= 5 but got {rank} dimensions")
+        if len(strides) != rank:
+            raise ValueError(f"Expected {rank} strides but got {len(strides)}")
+        if len(block) != rank:
+            raise ValueError(f"Expected block_shape to have {rank} dimensions but got {len(block)}")
+
+    @staticmethod
+    def _check_row(element: dt.dtype, last: int) -> None:
+        width = element.primitive_bitwidth // 8
+        if last * width < 16:
+            raise ValueError(
+                "Descriptor block shape must have at least 16 bytes in the last dimension, "
+                f"but got {last} * {width} = {last * width} bytes"
+            )
+
+    def _descriptor_parts(
+        self, base: tensor, shape: Sequence[Any], strides: Sequence[Any], padding_option: str
+    ) -> tuple[list[tensor], list[tensor], list[Any], dict[str, Any]]:
+        """Sizes and strides as tensors; the operands and the properties of the operation."""
+        padding = self._str_to_padding_option(padding_option)
+        if base.type.element_ty.is_int() and padding == tt.PaddingOption.PAD_NAN:  # type: ignore[attr-defined]
+            raise ValueError("Padding option `nan` is not supported for integer blocks")
+        sizes = [self.make_scalar(unwrap(s), dt.int32) for s in shape]
+        steps = [self.make_scalar(unwrap(s), dt.int64) for s in strides]
+        properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
+        return sizes, steps, [base.handle, *(s.handle for s in (*sizes, *steps))], properties
 
     def _checked(self, desc: Any) -> None:
         if not isinstance(desc, tensor_descriptor_base):
@@ -83,21 +96,13 @@ class Descriptors(Memory):
                 raise ValueError(f"an offset into a tensor descriptor must be a scalar, got {offset}")
         return self._convert_to_ir_values(offsets, require_i64=False)
 
-    def _hints(self, cache_modifier: str, eviction_policy: str) -> dict[str, Any]:
-        hints = {}
-        cache = self._str_to_load_cache_modifier(cache_modifier)
-        eviction = self._str_to_eviction_policy(eviction_policy)
-        if cache != tt.CacheModifier.NONE:
-            hints["cache"] = ir.enum_attr(cache)
-        if eviction != tt.EvictionPolicy.NORMAL:
-            hints["evict"] = ir.enum_attr(eviction)
-        return hints
-
     def descriptor_load(self, desc: Any, offsets: Sequence[Any], cache_modifier: str, eviction_policy: str) -> tensor:
         """Read the block at `offsets`."""
         self._checked(desc)
         operands = (desc.handle, *self._offsets(desc, offsets))
-        return self._value(tt.DescriptorLoadOp, operands, desc.block_type, self._hints(cache_modifier, eviction_policy))
+        cache = self._str_to_load_cache_modifier(cache_modifier)
+        hints = ir.access_hints(cache, self._str_to_eviction_policy(eviction_policy))
+        return self._value(tt.DescriptorLoadOp, operands, desc.block_type, hints)
 
     def validate_store_like(self, desc: Any, value: tensor, offsets: Sequence[Any]) -> None:
         """What is written must have the shape of the block."""

@@ -74,11 +74,7 @@ class Shapes(SemanticBase):
 
     def _check_fits(self, value: Any, dtype: dtype) -> None:
         """A number with which a tile of this type can be filled."""
-        if dtype is None:
-            raise ValueError("dtype must be specified when value is not a tensor")
-        self.check_type_of_numbers(dtype)
-        if isinstance(value, float) and value != 0 and dtype.is_int():
-            raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
+        self.check_number(value, dtype)
         if dtype.is_int_unsigned() and not dtype.is_bool() and value < 0:
             raise TypeError(f"the value {value} is negative and does not fit the unsigned type {dtype}")
 

@@ -150,14 +150,11 @@ def _wait(c: Context, op: Operation) -> None:
         c.build.instruction(wait, [where, parity])
         return
     condition = c[predicate]
-    waiting, otherwise = Block(), Block()
-    before = c.inside(waiting)
-    c.build.instruction(wait, [where, parity])
-    c.build.add("yield")
-    c.restore(before)
-    before = c.inside(otherwise)
-    c.build.add("yield")
-    c.restore(before)
+    with c.inside(Block()) as waiting:
+        c.build.instruction(wait, [where, parity])
+        c.build.add("yield")
+    with c.inside(Block()) as otherwise:
+        c.build.add("yield")
     c.build.add("if", [condition], (), {}, [waiting, otherwise])
 
 

@@ -161,20 +161,18 @@ class _Specialized:
     def lower(self, ops: Sequence[Operation], cap: int) -> None:
         c, top = self.c, self.c.program.body
         budget = self._budget(cap)
-        kernel = Block()
-        before = c.inside(kernel)
-        c.build.partition = (0, self.main_warps)
-        if budget:
-            kind = "dec" if budget <= c.program.registers else "inc"
-            c.build.instruction(f"setmaxnreg.{kind}", [c.number(budget)])
-        if self.nested:
-            self.state = c.allocate(4, "which partitions are next", 4)
-        c.block([op for op in ops if op.name != "tt.return"])
-        if self.state is not None:
-            self._say(0)
-            self.meet()
-        c.build.add("yield")
-        c.restore(before)
+        with c.inside(Block()) as kernel:
+            c.build.partition = (0, self.main_warps)
+            if budget:
+                kind = "dec" if budget <= c.program.registers else "inc"
+                c.build.instruction(f"setmaxnreg.{kind}", [c.number(budget)])
+            if self.nested:
+                self.state = c.allocate(4, "which partitions are next", 4)
+            c.block([op for op in ops if op.name != "tt.return"])
+            if self.state is not None:
+                self._say(0)
+                self.meet()
+            c.build.add("yield")
         regions = [kernel, *(self._crew(crew, i) for i, crew in enumerate(self.crews))]
         starts, warps = [0, *(x.start for x in self.crews)], [self.main_warps, *(x.warps for x in self.crews)]
         end = starts[-1] + warps[-1]
@@ -183,7 +181,6 @@ class _Specialized:
             starts.append(end)
             warps.append(self.total - end)
         c.program.warps = self.total
-        c.build = before
         c.build.block = top
         c.build.add("partitions", (), (), {"starts": tuple(starts), "warps": tuple(warps)}, regions)
         c.build.add("return")
@@ -253,8 +250,7 @@ class _Specialized:
             self._say(site.number + 1)
         self.meet()
         results = self._inline(site.op.regions[0])
-        for result, value in zip(site.op.results, results, strict=True):
-            c[result] = value
+        c.set_all(site.op.results, results)
         self.meet()
 
     def _inline(self, region: Region) -> list[Value]:
@@ -270,18 +266,16 @@ class _Specialized:
 
     def _crew(self, crew: Crew, index: int) -> Block:
         c = self.c
-        block = Block()
-        before = c.inside(block)
-        c.build.partition = (ALL + 1 + index, crew.warps)
-        c.program.warps = crew.warps
-        self._give(crew)
-        if self.nested:
-            self._go_round(crew)
-        else:
-            for site in self.sites.values():
-                self._part(site, crew)
-        c.build.add("yield")
-        c.restore(before)
+        with c.inside(Block()) as block:
+            c.build.partition = (ALL + 1 + index, crew.warps)
+            c.program.warps = crew.warps
+            self._give(crew)
+            if self.nested:
+                self._go_round(crew)
+            else:
+                for site in self.sites.values():
+                    self._part(site, crew)
+            c.build.add("yield")
         return block
 
     def _part(self, site: Site, crew: Crew) -> None:
@@ -311,35 +305,28 @@ class _Specialized:
     def _go_round(self, crew: Crew) -> None:
         """while (what is next is not the end) { that; barrier }"""
         c = self.c
-        asking, doing = Block(), Block()
-        before = c.inside(asking)
-        self.meet()
-        assert self.state is not None
-        state = c.build.load("shared", _copied(c, self.state, {}), "i32")
-        going = c.build.op("arith.cmpi", [state, c.number(0)], "i1", predicate=1)
-        c.build.add("condition", [going, state])
-        c.restore(before)
-        doing.arguments = (Value("i32", 1),)
-        before = c.inside(doing)
-        for site in self.sites.values():
-            if site.number in crew.parts:
-                self._where(doing.arguments[0], site, crew)
-        self.meet()
-        c.build.add("yield")
-        c.restore(before)
+        with c.inside(Block()) as asking:
+            self.meet()
+            assert self.state is not None
+            state = c.build.load("shared", _copied(c, self.state, {}), "i32")
+            going = c.build.op("arith.cmpi", [state, c.number(0)], "i1", predicate=1)
+            c.build.add("condition", [going, state])
+        with c.inside(Block((Value("i32", 1),))) as doing:
+            for site in self.sites.values():
+                if site.number in crew.parts:
+                    self._where(doing.arguments[0], site, crew)
+            self.meet()
+            c.build.add("yield")
         c.build.add("while", (), [("i32", 1)], {}, [asking, doing])
 
     def _where(self, state: Value, site: Site, crew: Crew) -> None:
         c = self.c
         mine = c.build.op("arith.cmpi", [state, c.number(site.number + 1)], "i1", predicate=0)
-        then, otherwise = Block(), Block()
-        before = c.inside(then)
-        self._part(site, crew)
-        c.build.add("yield")
-        c.restore(before)
-        before = c.inside(otherwise)
-        c.build.add("yield")
-        c.restore(before)
+        with c.inside(Block()) as then:
+            self._part(site, crew)
+            c.build.add("yield")
+        with c.inside(Block()) as otherwise:
+            c.build.add("yield")
         c.build.add("if", [mine], (), {}, [then, otherwise])
 
 

@@ -16,18 +16,6 @@ from ...semantic import GluonSemantic
 from ...types import blocks_of
 from ..layouts import MBarrierLayout
 
-__all__ = [
-    "allocate_mbarrier",
-    "arrive",
-    "barrier_handle",
-    "expect",
-    "init",
-    "invalidate",
-    "known_number",
-    "listed",
-    "wait",
-]
-
 
 def barrier_handle(name: str, value: Any) -> Any:
     """The handle of an mbarrier."""

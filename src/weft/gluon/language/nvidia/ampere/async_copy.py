@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft import ir
-from weft.ir import tt
 from weft.ir.gpu import async_token, ttg
 from weft.ir.nvidia import ttng
 from weft.language.constants import unwrap
@@ -53,10 +52,7 @@ def async_copy_global_to_shared(
         raise ValueError(f"pointers to {pointer.dtype.element_ty} cannot be copied to shared memory of {smem.dtype}")
     operands = [pointer.handle, smem.handle, *([] if mask is None else [mask.handle])]
     properties: dict[str, Any] = {"operandSegmentSizes": ir.segments(1, 1, int(mask is not None), 0)}
-    if cache != tt.CacheModifier.NONE:
-        properties["cache"] = ir.enum_attr(cache)
-    if evict != tt.EvictionPolicy.NORMAL:
-        properties["evict"] = ir.enum_attr(evict)
+    properties |= ir.access_hints(cache, evict)
     if unwrap(volatile):
         properties["isVolatile"] = ir.bool_attr(True)
     _semantic.builder.create(ttg.AsyncCopyGlobalToLocalOp, operands, (async_token,), properties)

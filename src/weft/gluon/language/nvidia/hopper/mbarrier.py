@@ -10,21 +10,16 @@ from __future__ import annotations
 from weft.language.protocol import GIVEN, builtin
 
 from ....semantic import GluonSemantic
-from ...layouts import MBarrierLayout
-from ..barriers import allocate_mbarrier, arrive, expect, init, invalidate, wait
+from ...layouts import MBarrierLayout as MBarrierLayout
+from ..barriers import (
+    allocate_mbarrier as allocate_mbarrier,
+    arrive as arrive,
+    expect as expect,
+    init as init,
+    invalidate as invalidate,
+    wait as wait,
+)
 from . import cluster
-
-__all__ = [
-    "MBarrierLayout",
-    "allocate_mbarrier",
-    "arrive",
-    "expect",
-    "fence_init_release_cluster",
-    "init",
-    "invalidate",
-    "sync_cluster_init",
-    "wait",
-]
 
 
 @builtin

@@ -216,13 +216,7 @@ def make_tensor_descriptor(
     sizes, steps = listed(shape), listed(strides)
     block = unwrap_shape(block_shape)
     layout = unwrap(layout)
-    rank = len(sizes)
-    if not 1 <= rank <= 5:
-        raise ValueError(f"Expected 1 <= ndim <= 5 but got {rank} dimensions")
-    if len(steps) != rank:
-        raise ValueError(f"Expected {rank} strides but got {len(steps)}")
-    if len(block) != rank:
-        raise ValueError(f"Expected block_shape to have {rank} dimensions but got {len(block)}")
+    _semantic._check_ranks(sizes, steps, block)
     if not isinstance(base.type, pointer_type):
         raise TypeError(f"make_tensor_descriptor needs a scalar pointer as its base, got {base.type}")
     if not isinstance(layout, NVMMASharedLayout):
@@ -231,22 +225,11 @@ def make_tensor_descriptor(
             "gl.NVMMASharedLayout.get_default_for(block_shape, dtype)",
         )
     element = base.type.element_ty
-    width = element.primitive_bitwidth // 8
-    if block[-1] * width < 16:
-        raise ValueError(
-            "Descriptor block shape must have at least 16 bytes in the last dimension, but got "
-            f"{block[-1]} * {width} = {block[-1] * width} bytes"
-        )
+    _semantic._check_row(element, block[-1])
     if isinstance(steps[-1], tensor) or unwrap(steps[-1]) != 1:
         raise ValueError(f"Tensor descriptor last stride must be 1, known when compiling, but got {unwrap(steps[-1])}")
-    padding = _semantic._str_to_padding_option(unwrap(padding_option))
-    if element.is_int() and padding == tt.PaddingOption.PAD_NAN:
-        raise ValueError("Padding option `nan` is not supported for integer blocks")
-    lengths = [_semantic.make_scalar(unwrap(s), dt.int32) for s in sizes]
-    moves = [_semantic.make_scalar(unwrap(s), dt.int64) for s in steps]
+    lengths, moves, operands, properties = _semantic._descriptor_parts(base, sizes, steps, unwrap(padding_option))
     descriptor = tensor_descriptor(None, lengths, moves, block_type(element, block), layout)
-    properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
-    operands = [base.handle, *(v.handle for v in lengths), *(v.handle for v in moves)]
     descriptor.handle = _semantic.builder.create(
         tt.MakeTensorDescriptorOp, operands, (descriptor.type.to_ir(),), properties
     ).result

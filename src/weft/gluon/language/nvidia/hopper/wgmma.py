@@ -25,15 +25,6 @@ from ....semantic import GluonSemantic
 from ....types import distributed_type, layout_of
 from ..barriers import known_number, listed
 
-__all__ = [
-    "fence_async_shared",
-    "warpgroup_mma",
-    "warpgroup_mma_accumulator",
-    "warpgroup_mma_accumulator_type",
-    "warpgroup_mma_init",
-    "warpgroup_mma_wait",
-]
-
 
 @builtin
 def fence_async_shared(cluster: Any = False, _semantic: GluonSemantic = GIVEN) -> None:

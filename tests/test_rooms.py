@@ -252,7 +252,8 @@ def _touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
             yield node.lineno, "open"
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            if node.attr not in ("path", "sep", "PathLike", "fspath"):  # names of files are only texts
+            # names of files are only texts, and a fork is neither file nor environment
+            if node.attr not in ("path", "sep", "PathLike", "fspath", "register_at_fork"):
                 yield node.lineno, f"os.{node.attr}"
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name

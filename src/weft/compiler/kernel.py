@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
 from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load
+from weft.base.locks import renewed
 
 _locks: dict[int, threading.Lock] = {}
 """Those of kernels that are being loaded, by id."""
@@ -176,7 +177,7 @@ class CompiledKernel:
     @contextmanager
     def _loading(self) -> Iterator[None]:
         """One thread at a time loads this kernel. The lock is no part of it, so that the rest can be pickled."""
-        with _locks.setdefault(id(self), threading.Lock()):
+        with _locks.setdefault(id(self), renewed(threading.Lock())):
             yield
             _locks.pop(id(self), None)  # it is loaded: who comes now asks for no lock, who waits has this one
 

@@ -32,6 +32,7 @@ from types import CodeType
 from typing import Any, ClassVar
 
 from weft.base import DefinitionError, OutsideKernelError, Span
+from weft.base.locks import renewed
 
 from .definitions import DEFINITION, cut_definition
 from .keys import is_constexpr_value as is_constexpr_value
@@ -109,7 +110,7 @@ class JITCallable:
     ) -> None:
         self.fn = fn
         self.noinline = noinline
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._src: str | None = None
         self._tree: ast.Module | None = None
         self._read_in: tuple[ast.Module, FindReferences] | None = None

@@ -27,6 +27,7 @@ import numpy as np
 
 from weft import compiler
 from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources, load
+from weft.base.locks import renewed
 from weft.language.keys import key_of, key_text
 
 from . import knobs, tuning_checks
@@ -155,7 +156,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self._do_bench = do_bench
         self.nargs: dict[str, Any] | None = None
         """The positional arguments by name, while configurations are measured."""
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.bench_time = 0.0

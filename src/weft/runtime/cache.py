@@ -32,6 +32,7 @@ from functools import lru_cache
 from typing import Any
 
 from weft.base import CacheWarning
+from weft.base.locks import renewed
 
 from . import knobs
 from .trusted import Folder, Untrusted
@@ -122,7 +123,7 @@ class Store:
         with contextlib.suppress(OSError):  # no current directory
             self.directory = os.path.join(os.getcwd(), self.directory)
         self.size_cap = size_cap
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._warned = False
         self._written: int | None = None
         """Bytes written since the last look at the size of it all; None before the first."""

@@ -16,12 +16,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from weft.base.locks import renewed
+
 
 class _Pause:
     """How many threads want no collection at the moment, and whether there is to be one afterwards."""
 
     def __init__(self) -> None:
-        self.lock, self.wanted, self.resume = threading.Lock(), 0, False
+        self.lock, self.wanted, self.resume = renewed(threading.Lock()), 0, False
 
     def begin(self) -> None:
         with self.lock:
@@ -38,7 +40,6 @@ class _Pause:
 
     def forked(self) -> None:
         """In a process made by another thread meanwhile nobody ends what that thread began."""
-        self.lock = threading.Lock()
         if self.wanted:
             self.wanted = 0
             if self.resume:

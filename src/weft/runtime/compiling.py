@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft import base, compiler
+from weft.base.locks import renewed
 from weft.language import target_info
 
 from . import knobs
@@ -37,7 +38,7 @@ class _Asked(threading.local):
 
 
 _asked = _Asked()
-_blocks_lock = threading.Lock()
+_blocks_lock = renewed(threading.Lock())
 blocks = 0
 """How many `with weft.target(...)` are entered, in all threads, and one more where a program set the target: while
 there is none, launches ask no further."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import compiler
 from weft.base import LaunchError, NoDevice
+from weft.base.locks import renewed
 
 from . import gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
@@ -290,7 +291,7 @@ class GPULaunches:
         self._quick: dict[tuple[type, ...], dict[Any, Any]] = {}
         self._launchers: dict[tuple[Any, int, tuple[type, ...]], Any] = {}
         self._ways: dict[tuple[type, ...], Callable[..., Any]] = {}
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self.watched = False
         self._general = self.launch = make_binder(
             kernel.__name__,

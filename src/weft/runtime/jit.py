@@ -20,6 +20,7 @@ from typing import Any, overload
 
 from weft import compiler
 from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load
+from weft.base.locks import renewed
 from weft.language.callable import JITCallable
 from weft.language.keys import is_constexpr_value, key_of, key_text
 
@@ -75,7 +76,7 @@ def _without_function(kind: type[JITFunction], facts: dict[str, Any]) -> JITFunc
     """A kernel that tells its name, source and parameters, and cannot be launched."""
     kernel = object.__new__(kind)
     kernel.__dict__.update({"_repr": None, "__globals__": None, "used_global_vals": None, **facts})
-    kernel._lock, kernel._compile_lock = threading.RLock(), threading.RLock()
+    kernel._lock, kernel._compile_lock = renewed(threading.RLock()), renewed(threading.RLock())
     return kernel
 
 
@@ -121,7 +122,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         self._gpu: dict[str | None, Any] = {}
         self._kernels = _KernelCache(self._entries, self._gpu, self._forget_plans)
         self._key_cache: dict[Any, str] = {}
-        self._compile_lock = threading.RLock()
+        self._compile_lock = renewed(threading.RLock())
         self._launcher: Callable[..., Any] = self._first_launch
         self._host: Callable[..., Any] | None = None
         self._prepared: Any = None

@@ -19,6 +19,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
 from weft.base import LaunchTypeError
+from weft.base.locks import renewed
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
@@ -99,7 +100,7 @@ class _Stoppable(Executor):
         self.count: int | None = count if isinstance(count, int) else None
         self._executor = executor
         self._waiting: set[Future[Any]] = set()
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._stopped = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

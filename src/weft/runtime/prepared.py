@@ -22,6 +22,7 @@ import numpy as np
 
 from weft.backends.cpu import calls
 from weft.backends.cpu.calls import MOST_ARRAYS, MOST_PARTS, MOST_SLOTS, WRITEABLE, Book, Check, Kind, Plan, part
+from weft.base.locks import renewed
 from weft.compiler import CompiledKernel
 from weft.language.callable import MISSING, KernelParam
 
@@ -53,7 +54,7 @@ def supported() -> bool:
     return _supported
 
 
-_writing = threading.Lock()
+_writing = renewed(threading.Lock())
 """Held while a plan is written, for which modules are imported: what a signal runs meanwhile goes the general way."""
 
 
@@ -67,7 +68,7 @@ class _Plans:
     def __init__(self, general: Callable[..., Any]) -> None:
         self._book = bytearray(8 * Book.SIZE)
         self._keep: list[Any] = [general]
-        self._lock = threading.RLock()
+        self._lock = renewed(threading.RLock())
         self._put(Book.GENERAL, id(general))
 
     def _put(self, word: int, value: int) -> None:

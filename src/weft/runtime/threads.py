@@ -16,6 +16,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
+from weft.base.locks import renewed
+
 _Task = tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 _Tasks = queue.SimpleQueue[_Task | None]
 
@@ -29,7 +31,7 @@ class Threads(Executor):
         self._waiting = threading.Semaphore(0)
         """Counts the threads that have nothing to do."""
         self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self.closed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -30,6 +30,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
 from weft.base import CompilerCrash, LaunchError, LaunchTypeError, WeftError
+from weft.base.locks import renewed
 from weft.compiler import Artefact, Work, compile_work
 
 from . import knobs
@@ -333,7 +334,7 @@ def cores() -> int:
 NOT_ASKED = "see what became of the executor; without `executor=`, and with WEFT_ISOLATE, Weft starts processes itself"
 
 _pools: list[WorkerPool] = []
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def default_pool() -> WorkerPool:

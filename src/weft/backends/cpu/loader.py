@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash
+from weft.base.locks import renewed
 
 LOADING_BYTES = 1 << 20
 """What linking an object takes beside twice its size."""
@@ -33,7 +34,7 @@ class Loader:
     """The process-wide LLVM linker: object files in, addresses out."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
         self._count = 0
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -78,7 +79,7 @@ class Loader:
         return code
 
 
-_setup_lock = threading.RLock()
+_setup_lock = renewed(threading.RLock())
 _instance: Loader | None = None
 
 
@@ -90,14 +91,6 @@ def loader() -> Loader:
             if _instance is None:
                 _instance = Loader()
     return _instance
-
-
-def after_fork() -> None:
-    """In the child of a fork locks may be in any state: make new ones."""
-    global _setup_lock
-    _setup_lock = threading.RLock()
-    if _instance is not None:
-        _instance._lock = threading.Lock()
 
 
 def _fork_beside_llvm() -> None:

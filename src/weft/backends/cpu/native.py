@@ -6,8 +6,8 @@ import ctypes
 import threading
 
 from weft.base import load
+from weft.base.locks import renewed
 
-from . import loader as loader_module
 from .places import give, kept, load_native, made
 from .signals import Signals
 
@@ -44,7 +44,7 @@ class Native:
             self.signals.tables[k // 3][k % 3] = address
 
 
-_setup_lock = threading.RLock()
+_setup_lock = renewed(threading.RLock())
 _native_instance: Native | None = None
 
 
@@ -59,9 +59,6 @@ def native() -> Native:
 
 
 def after_fork() -> None:
-    """In the child of a fork locks may be in any state: make new ones."""
-    global _setup_lock
-    _setup_lock = threading.RLock()
-    loader_module.after_fork()
+    """The child of a fork has another main thread."""
     if _native_instance is not None:
         _native_instance.signals.main_thread(threading.get_ident())

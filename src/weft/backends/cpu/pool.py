@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, OutOfResources, load
+from weft.base.locks import renewed
 
 from . import native, pool_layout as at
 from .engine import ENGINE
@@ -232,7 +233,7 @@ _pools: list[Any] = []
 _hosts: set[Pool] = set()
 """Pools whose memory a guest may still look at: they stay."""
 _pool: Pool | None = None
-_pool_lock = threading.Lock()
+_pool_lock = renewed(threading.Lock())
 
 
 def get_num_threads() -> int:
@@ -326,11 +327,9 @@ def get_pool(threads: int) -> Pool:
 
 
 def _after_fork() -> None:
-    """In the child of a fork there are no workers, and locks may be in any state: begin anew."""
-    global _pool_lock
+    """In the child of a fork there are no workers: begin anew."""
     _retire()
     ENGINE.words[ENGINE.CALLERS] = 0
-    _pool_lock = threading.Lock()
     native.after_fork()
 
 

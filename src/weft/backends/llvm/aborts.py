@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from weft.base.locks import renewed
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -45,7 +47,7 @@ _tasks: list[_Task] = []
 _reserve: list[mmap.mmap] = []
 """Addresses that are given back before the last words."""
 RESERVED_BYTES = 8 << 20
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _before: Any = None
 """What was done at SIGABRT before."""
 

@@ -16,6 +16,7 @@ from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.backends.llvm.names import further_names
 from weft.base import CompilerCrash, Unsupported
+from weft.base.locks import renewed
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
@@ -65,7 +66,7 @@ def _initialize() -> llvm.Target:
     return llvm.Target.from_triple(TRIPLE)
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time = renewed(threading.Lock())
 
 
 @lru_cache(maxsize=32)

@@ -373,7 +373,9 @@ class Evaluator:
         finally:
             self.lane_bits = lane_bits
         for bit in range(n):
-            rows = _exchange(f, rows, bit)
+            step = 1 << bit
+            for i in (i for i in range(len(rows)) if not i & step):
+                rows[i], rows[i + step] = exchange(f, rows[i], rows[i + step], bit)
         wanted: Form | None = None
         for k, row in enumerate(rows):
             fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(run)}
@@ -385,19 +387,12 @@ class Evaluator:
         return wanted
 
 
-def _exchange(f: Function, rows: list[Reg], bit: int) -> list[Reg]:
-    """Exchange bit `bit` of the register number with bit `bit` of the lane number."""
-    lanes = rows[0].type.lanes
-    result = list(rows)
-    step = 1 << bit
+def exchange(f: Function, a: Reg, b: Reg, bit: int) -> tuple[Reg, Reg]:
+    """Exchange bit `bit` of the lane number with the number, 0 or 1, of two vectors."""
+    lanes, step = a.type.lanes, 1 << bit
     low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
     high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
-    for i in range(len(rows)):
-        if not i & step:
-            a, b = rows[i], rows[i + step]
-            result[i] = f.shuffle(a, b, low)
-            result[i + step] = f.shuffle(a, b, high)
-    return result
+    return f.shuffle(a, b, low), f.shuffle(a, b, high)
 
 
 # -- operations on shapes, leaves and pointers -------------------------------------------------------------------------

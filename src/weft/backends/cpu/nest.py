@@ -266,12 +266,15 @@ class Nest:
                         self.zips[id(root)] = run[:ways]
         rest = [b for b in default if b not in self.lane_bits and b not in unroll]
         inner = [b for b in rest if b in self.reduce_bits]
-        if self.reduce_bits and not unroll:
-            unroll = tuple(inner[:2])  # four accumulators hide the latency of the combining operation
-            inner = inner[2:]
+        outer = [b for b in rest if b not in self.reduce_bits]
+        if self.reduce_bits and not unroll:  # four accumulators hide the latency of the combining operation
+            short = len(inner) <= 2 <= min(width, len(outer)) and set(self.lane_bits) <= set(self.reduce_bits)
+            if short and not any(v.op is not None and v.op.fused for v, _ in self.visited):
+                unroll = tuple(outer[:2])  # of four rows, whose lanes are combined together
+            else:
+                unroll = tuple(inner[:2])
         self.unroll = unroll
-        self.inner_bits = inner
-        self.outer_bits = [b for b in rest if b not in self.reduce_bits]
+        self.inner_bits, self.outer_bits = ([b for b in bits if b not in unroll] for bits in (inner, outer))
 
     def _alternating(self) -> Iterator[int]:
         """How many bits of lanes a buffer takes at most in which elements of several rows alternate."""

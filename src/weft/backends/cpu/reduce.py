@@ -13,7 +13,7 @@ from weft.backends.cpu import access
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major, substitute
 from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory_type
-from weft.backends.cpu.evaluate import Evaluator, LoopVar
+from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
@@ -194,14 +194,27 @@ class ReduceRoot:
         """Number of accumulators of one copy."""
         return 2 if self.pick else len(self.op.args)
 
+    def rows_together(self, ev: Evaluator, rows: list[Regs], bits: Sequence[int]) -> tuple[Regs, tuple[int, ...]]:
+        """Combine lanes of several rows, which `bits` number, until all are in one vector:
+
+            a0 a1 a2 a3, b0 b1 b2 b3  ->  a0 b0 a2 b2  +  a1 b1 a3 b3
+
+        Gives the vector, and what its lanes are.
+        """
+        for bit in range(len(bits)):
+            pairs = zip(rows[::2], rows[1::2], strict=True)
+            exchanged = [[exchange(ev.f, x, y, bit) for x, y in zip(*pair, strict=True)] for pair in pairs]
+            rows = [self.combine(ev, [x for x, _ in both], [y for _, y in both]) for both in exchanged]
+        return rows[0], (*bits, *ev.lane_bits[len(bits) :])
+
     def across_lanes(
-        self, ev: Evaluator, accumulators: Regs, reduce_bits: Sequence[int]
+        self, ev: Evaluator, accumulators: Regs, reduce_bits: Sequence[int], lane_bits: Sequence[int]
     ) -> tuple[Regs, tuple[int, ...]]:
         """Combine the lanes that lie on the axis; gives the values and the lane bits that remain."""
         f = ev.f
-        bits = list(ev.lane_bits)
+        bits = list(lane_bits)
         values = accumulators
-        for bit in [b for b in ev.lane_bits if b in reduce_bits]:
+        for bit in [b for b in lane_bits if b in reduce_bits]:
             position = bits.index(bit)
             count = 1 << len(bits)
             low = [lane for lane in range(count) if not lane >> position & 1]
@@ -341,7 +354,12 @@ class _Reductions:
 
     def _finish(self, state: State) -> None:
         """Combine copies and lanes that share an output, and write it."""
+        nest = self.nest
         for root, row in zip(self.reductions, state, strict=True):
+            on_axis = [b in nest.reduce_bits for b in nest.unroll]
+            if on_axis and not any(on_axis) and set(nest.lane_bits) <= set(nest.reduce_bits):
+                self._write(root, *root.rows_together(self.ev, row, nest.unroll), {})
+                continue
             merged: dict[int, Regs] = {}
             where: dict[int, dict[int, int]] = {}
             for k, regs in enumerate(row):
@@ -349,8 +367,12 @@ class _Reductions:
                 merged[key] = regs if key not in merged else root.combine(self.ev, merged[key], regs)
                 where.setdefault(key, self.copies[k])
             for key, regs in merged.items():
-                values, bits = root.across_lanes(self.ev, regs, self.nest.reduce_bits)
-                _write_results(self.ev, root, root.finish(self.ev, values), bits, where[key], self.env)
+                self._write(root, regs, self.ev.lane_bits, where[key])
+
+    def _write(self, root: ReduceRoot, regs: Regs, lane_bits: tuple[int, ...], copy: dict[int, int]) -> None:
+        """Combine the lanes that lie on the axis, and write what becomes of them."""
+        values, bits = root.across_lanes(self.ev, regs, self.nest.reduce_bits, lane_bits)
+        _write_results(self.ev, root, root.finish(self.ev, values), bits, copy, self.env)
 
 
 def _flatten(state: State) -> Regs:

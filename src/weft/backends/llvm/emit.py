@@ -484,7 +484,7 @@ class Function:
 
     def store(self, value: Value, ptr: Value, align: int = 0) -> None:
         """Store to an address."""
-        if self.module.splits_pairs and value.type.text == "<2 x i32>":  # Note [Pairs]
+        if self.module.splits_pairs and value.type.text in ("<2 x i32>", "<2 x float>"):  # Note [Pairs]
             for lane, at in enumerate((ptr, self.gep(value.type.scalar, ptr, const(I64, 1)))):
                 self.store(self.extract(value, lane), at, min(align, 4))
             return

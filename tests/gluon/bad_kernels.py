@@ -347,7 +347,7 @@ def copies_of_single_elements(x):
 
 @gluon.jit
 def copies_of_unknown_addresses(x, n):
-    layout: gl.constexpr = gl.BlockedLayout([8], [32], [4], [0])
+    layout: gl.constexpr = gl.BlockedLayout([2], [32], [4], [0])
     m = gl.allocate_shared_memory(gl.float16, [1024], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     async_copy.async_copy_global_to_shared(m, x.to(gl.pointer_type(gl.float16)) + n + gl.arange(0, 1024, layout))
     async_copy.wait_group(0)

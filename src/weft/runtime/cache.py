@@ -58,6 +58,8 @@ def _is_leftover(name: str) -> bool:
 
     >>> _is_leftover("ab" * 32 + ".weft.1234.5f6e.tmp"), _is_leftover("notes.weft.1.2.tmp")
     (True, False)
+    >>> _is_leftover("ab" * 32 + ".weft-1234.5f6e.tmp")
+    False
     """
     middle = name.removesuffix(".tmp")[64 + len(SUFFIX) :]
     return name.endswith(".tmp") and _is_entry(name[: 64 + len(SUFFIX)]) and (_DIGITS | {"."}).issuperset(middle)

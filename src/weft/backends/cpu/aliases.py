@@ -68,6 +68,7 @@ class Aliases:
         self._params = list(params)
         self._assume_no_alias = assume_no_alias
         self._nonnegative = nonnegative
+        self._known: dict[Value, Touched] = {}
         self.pairs: dict[tuple[int, int], Pair] = {}
         """By the numbers of two parameters, the lesser first."""
 
@@ -113,8 +114,11 @@ class Aliases:
         return self._bytes(a) + self._bytes(b).times(-1)
 
     def _bytes(self, pointer: Value) -> Touched:
-        size = max(1, element_bits(pointer.pointee) // 8)
-        return self._offset(pointer, 32) + Touched(0, 0, size - 1)
+        touched = self._known.get(pointer)
+        if touched is None:
+            size = max(1, element_bits(pointer.pointee) // 8)
+            self._known[pointer] = touched = self._offset(pointer, 32) + Touched(0, 0, size - 1)
+        return touched
 
     def _offset(self, value: Value, depth: int) -> Touched:
         """Where a pointer is, from its parameter's address on, in bytes; or what an integer is."""

@@ -45,6 +45,7 @@ from weft.targets import NEON
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
+MOST_STORES = 8  # of these: every two are compared, and more of them share little
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
 ONE_FOR_MANY = 160  # cost up to which an integer is computed again that is the same for 16 elements: an address
@@ -204,6 +205,8 @@ class Scheduler:
                 if load.index > store.index and self.aliases.may_meet(load.args[0], store.args[0], False):
                     return "it may load what these store"
         if isinstance(root, StoreRoot):
+            if len(stores) >= MOST_STORES:
+                return f"{MOST_STORES} stores are done together already"
             for store in stores:
                 same_places = self._same_places(store.args[0], root.op.args[0])
                 if self.aliases.may_meet(store.args[0], root.op.args[0], same_places):

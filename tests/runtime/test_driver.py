@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, native_code, places, pool as pool_module, pool_layout
+from weft.backends.cpu import calls, driver, native_code, places, pool as pool_module, pool_layout
 from weft.base import DeviceAssertionError
 from weft.runtime import prepared
 
@@ -322,3 +322,9 @@ def test_host_cpu_has_a_vector_width() -> None:
     cpu = driver.host_cpu()
     assert cpu.vector_bytes in (16, 32, 64)
     assert cpu.name in cpu.fingerprint()
+
+
+def test_launches_are_prepared_by_the_usual_python() -> None:
+    usual = sys.implementation.name == "cpython" and sys.platform in ("linux", "darwin") and sys.maxsize > 2**32
+    usual = usual and getattr(sys, "_is_gil_enabled", lambda: True)() and not hasattr(sys, "gettotalrefcount")
+    assert calls.supported() == usual

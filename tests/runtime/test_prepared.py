@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import gc
 import signal
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
-from weft.backends.cpu import calls, driver
+from weft.backends.cpu import driver
 from weft.base import CapturedGlobalError, DeviceAssertionError, LaunchError
 from weft.runtime import prepared
 
@@ -351,12 +350,6 @@ def test_arrays_in_files(watched: Watched, tmp_path: Path) -> None:
     assert not watched.is_native(np.asarray(x), out, 64, 1.0) and (out == x + 4).all()
     with pytest.raises(LaunchError, match="argument `out` is read-only"):
         watched.kernel[(1,)](x, np.memmap(tmp_path / "x", np.float32, "r", shape=(64,)), 64, 1.0)
-
-
-def test_launches_are_prepared_by_the_usual_python() -> None:
-    usual = sys.implementation.name == "cpython" and sys.platform in ("linux", "darwin") and sys.maxsize > 2**32
-    usual = usual and getattr(sys, "_is_gil_enabled", lambda: True)() and not hasattr(sys, "gettotalrefcount")
-    assert calls.supported() == usual
 
 
 def test_read_only_arrays_are_refused(watched: Watched) -> None:

@@ -402,4 +402,3 @@ def _write_results(
             access.store_lanes(f, memory_type(result.elem), pointer, ev.lanes, form_of(stored), None)
     finally:
         ev.lane_bits, ev.lanes = lane_bits, lanes
-

@@ -148,4 +148,3 @@ def store_elements(f: Function, value: Value, buffer: Buffer, offset: Reg, data:
     if value.elem == "i1":
         data = f.cast("zext", data, data.type.with_elem("i8"))
     f.store(data, f.gep(data.type, buffer.address, offset), max(1, data.type.bits // 8))
-

@@ -273,7 +273,7 @@ def _kernel(entry: Instruction, number: int) -> str:
 def _targets() -> dict[str, list[Instruction]]:
     found: dict[str, list[Instruction]] = {}
     for entry in INSTRUCTIONS.values():
-        found.setdefault(f"sm_{entry.since}a" if entry.only else f"sm_{max(entry.since, 75)}", []).append(entry)
+        found.setdefault(f"sm_{entry.since}a" if entry.until else f"sm_{max(entry.since, 75)}", []).append(entry)
     return found
 
 

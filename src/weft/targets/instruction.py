@@ -104,9 +104,10 @@ class Effects:
 class Instruction:
     """An entry of the table.
 
-    `since` is the first generation of its vendor's machines that has it; with `only`, no other has. `touches` says
-    what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "bulk" (copies of the bulk
-    copy engine), "barrier" (an object in shared memory at which threads and copies arrive), "sync".
+    `since` is the first generation of its vendor's machines that has it, `until` the first that no longer has (0 for
+    none). `touches` says what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both),
+    "bulk" (copies of the bulk copy engine), "barrier" (an object in shared memory at which threads and copies arrive),
+    "sync".
     """
 
     name: str
@@ -117,7 +118,7 @@ class Instruction:
     semantics: Callable[..., tuple[Array, ...]] | None = None
     cost: float = 1.0
     """Cycles that one warp keeps the issuing unit or the pipe busy."""
-    only: bool = False
+    until: int = 0
     touches: str = ""
     width: int = 0
     """Bytes that each address gives, for one that reads or writes memory."""
@@ -151,7 +152,7 @@ class Instruction:
 
     def works_on(self, machine: Machine) -> bool:
         """Whether a machine of its vendor has it."""
-        return machine.generation == self.since if self.only else machine.generation >= self.since
+        return self.since <= machine.generation and (not self.until or machine.generation < self.until)
 
     def asm(self) -> tuple[str, str]:
         """(text, constraints) of LLVM's inline assembly; results come first, each PTX register is one operand.

@@ -67,6 +67,6 @@ def copy_instructions() -> Iterator[Instruction]:
     for way in ("inc", "dec"):
         name = f"setmaxnreg.{way}"
         yield Instruction(
-            name, 90, f"{name}.sync.aligned.u32 <count>;", (word("count", "n"),), only=True, touches="sync",
+            name, 90, f"{name}.sync.aligned.u32 <count>;", (word("count", "n"),), until=100, touches="sync",
             version="8.0",
         )  # fmt: skip

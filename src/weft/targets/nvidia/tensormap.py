@@ -139,7 +139,7 @@ def tensormap_instructions() -> Iterator[Instruction]:
         yield Instruction(
             name=f"tensormap.replace.{field}",
             since=90,
-            only=True,
+            until=100,
             text=f"@<active> tensormap.replace.tile.{field}.shared::cta.b1024.b{8 * size} [<address>], {which}<value>;",
             operands=(address, *((index,) if count > 1 else ()), value, active),
             semantics=_put(field),

@@ -145,7 +145,7 @@ def _entry(
     return Instruction(
         name=f"wgmma.{shape}.{ptx_acc}.{names[0]}.{names[1]}{suffix}",
         since=90,
-        only=True,
+        until=100,
         text="{ .reg .pred p; setp.ne.b32 p, <scale>, 0; " + product + " <d*>, <a>, <b>, p" + flags + "; }",
         operands=(
             a,
@@ -205,4 +205,4 @@ def wgmma_instructions() -> Iterator[Instruction]:
         ("wgmma.commit_group", "wgmma.commit_group.sync.aligned;", ()),
         ("wgmma.wait_group", "wgmma.wait_group.sync.aligned <pending>;", (pending,)),
     ):
-        yield Instruction(name, 90, text, operands, only=True, touches="sync", version="8.0")
+        yield Instruction(name, 90, text, operands, until=100, touches="sync", version="8.0")

@@ -99,9 +99,12 @@ def _hint(backend: str, arch: str) -> str:
     vendor, number = load("weft.machines.rows").meant(f"{backend}:{arch}")
     compiled = vendor in vendors_with("compiler")
     below = machines.closest(vendor, number) if compiled else None
+    told = getattr(machines.part_of("machines", vendor), "nearest", None) if compiled and below is None else None
     alike = load("difflib").get_close_matches(f"{backend}:{arch}", (*targets, *simulated), 1, 0.8)
     nearest = f"did you mean {alike[0]}? " if arch and alike else ""
-    if compiled and backend == "sim":
+    if told is not None:
+        nearest = told(number)
+    elif compiled and backend == "sim":
         nearest = f"the nearest is sim:{below.name}; " if below is not None else ""
     elif below is not None and below.generation == number:
         nearest = f"did you mean {below.name}? "

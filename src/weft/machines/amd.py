@@ -1,9 +1,97 @@
-"""AMD's GPUs: the planner of layouts knows them, nothing is compiled for them yet."""
+"""AMD's GPUs, a row for each processor that is compiled for: CDNA with waves of 64 lanes, RDNA and gfx1250 with 32.
+
+A processor's generation is the number in LLVM's name of it, read as hexadecimal: gfx90a < gfx942 < gfx950 < gfx1100.
+Code of one processor runs on no other.
+
+>>> generation_of("sim:hip:gfx942") == generation_of("gfx942") == 0x942, generation_of("cuda:90")
+(True, 0)
+>>> nearest(0x1030)
+'code of AMD is for one processor alone; the nearest that are compiled for are hip:gfx950 and hip:gfx1100; '
+
+Sizes are those of AMD's documents of instruction sets and of LLVM's tables of processors; none was measured here.
+What nobody has said stands in a comment. Costs are cycles of a compute unit, whose SIMDs issue in turns: on CDNA four
+of 16 lanes, so that an instruction of 64 lanes takes 1, on the others two of 32 lanes, so that it takes 1/2. They are
+derived from widths of units, not measured either: local memory gives 128 bytes in a cycle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
 
 from .machine import KIB, Machine
 
+_NAME = re.compile(r"(?:sim:)?(?:hip:)?gfx([0-9a-f]{3,4})(?::|$)")
+
+
+def generation_of(text: str) -> int:
+    """The generation that a text means: 0x90a for hip:gfx90a, gfx90a; 0 where it means none."""
+    named = _NAME.match(text)
+    return int(named[1], 16) if named else 0
+
+
+def nearest(generation: int) -> str:
+    """Which processors that are compiled for are the nearest to one that is not, in words."""
+    below = [row.name for row in ROWS if row.generation < generation][-1:]
+    above = [row.name for row in ROWS if row.generation > generation][:1]
+    are = "the nearest that are compiled for are" if below and above else "the nearest that is compiled for is"
+    return f"code of AMD is for one processor alone; {are} {' and '.join(below + above)}; "
+
+
+_HALVES, _BOTH = (("f16", 2),), (("f16", 2), ("bf16", 2))
+
+
+def _row(
+    name: str,
+    units: int,
+    lanes: int,
+    shared: int,
+    *,
+    registers: int,
+    banks: int = 32,
+    copies: Sequence[int] = (),
+    adds: tuple[tuple[str, int], ...] = (),
+) -> Machine:
+    """`units` compute units, `shared` KiB of local memory for a block, `registers` of 32 bits for a lane of a SIMD,
+    which waves share."""
+    cdna = lanes == 64
+    issue = 1.0 if cdna else 0.5
+    return Machine(
+        f"hip:{name}",
+        "amd",
+        generation_of(name),
+        portable=False,
+        lanes=lanes,
+        banks=banks,
+        shared_bytes=shared * KIB,
+        most_threads=2048 if cdna else 1024,
+        most_blocks=16 if cdna else 32,
+        registers=registers * (4 if cdna else 2) * lanes,
+        multiprocessors=units,
+        async_copies=tuple(copies),
+        atomic_adds=adds,
+        select=issue,
+        permute=issue,
+        shuffle=2.0 * lanes * 4 / 128,
+        wavefront=1.0,
+        access=issue,
+        wait=issue / 2,
+        address=issue,
+        warp_barrier=2.0,  # a wave runs in lock step: nothing but that LDS is served in order
+        block_barrier=30.0,
+        trip=64.0 if cdna else 32.0,
+    )
+
+
+# gfx1250 is not sold: its compute units, banks, and whether a lane has more registers are not known; its row has those
+# of gfx950 and gfx12 instead.
 ROWS = (
-    Machine("hip:gfx942", "amd", 942, lanes=64, shared_bytes=64 * KIB),
-    Machine("hip:gfx950", "amd", 950, lanes=64, banks=64, shared_bytes=160 * KIB),
-    Machine("hip:gfx1100", "amd", 1100, shared_bytes=64 * KIB),
+    _row("gfx90a", 104, 64, 64, registers=512, adds=_HALVES),  # MI210; MI250 is two with 104 each
+    _row("gfx942", 304, 64, 64, registers=512, adds=_BOTH),  # MI300X
+    _row("gfx950", 256, 64, 160, registers=512, banks=64, adds=_BOTH),  # MI355X
+    _row("gfx1100", 96, 32, 64, registers=1536),  # RX 7900 XTX
+    _row("gfx1151", 40, 32, 64, registers=1536),  # Ryzen AI Max
+    _row("gfx1200", 32, 32, 64, registers=1536, adds=_BOTH),  # RX 9060 XT
+    _row("gfx1201", 64, 32, 64, registers=1536, adds=_BOTH),  # RX 9070 XT
+    _row("gfx1250", 1, 32, 320, registers=1536, banks=64, adds=_BOTH),
 )

@@ -55,7 +55,7 @@ def meant(text: str) -> tuple[str, int]:
     A vendor's rows say how its targets begin, its own `generation_of` what else it is called.
 
     >>> meant("sim:cuda:88"), meant("sm_90"), meant("hip:gfx940"), meant("gfx1101"), meant("xpu:9")
-    (('nvidia', 88), ('nvidia', 90), ('amd', 940), ('amd', 1101), ('', 0))
+    (('nvidia', 88), ('nvidia', 90), ('amd', 2368), ('amd', 4353), ('', 0))
     """
     for vendor in vendors_with("machines"):
         rows = part_of("machines", vendor)

@@ -1,0 +1,59 @@
+"""AMD's rows: the eight processors, in the order of their generations, and what is told of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.base import LayoutError
+from weft.machines import MACHINES, closest, machine_of
+from weft.machines.amd import ROWS, generation_of, nearest
+from weft.machines.rows import meant, target_named
+
+NAMES = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx1250"]
+
+
+def test_the_processors_are_rows_in_the_order_of_their_generations() -> None:
+    assert [row.name for row in ROWS] == [f"hip:{name}" for name in NAMES]
+    generations = [row.generation for row in ROWS]
+    assert generations == sorted(generations) == [int(name.removeprefix("gfx"), 16) for name in NAMES]
+    assert [row.lanes for row in ROWS] == [64] * 3 + [32] * 5
+    assert all(machine_of(f"sim:hip:{name}") is MACHINES[f"hip:{name}"] for name in NAMES)
+
+
+@pytest.mark.parametrize("text", ["gfx90a", "hip:gfx90a", "sim:hip:gfx90a", "gfx90a:sramecc+:xnack-"])
+def test_a_generation_is_the_hexadecimal_number_of_the_name(text: str) -> None:
+    assert generation_of(text) == 0x90A
+    assert meant(text) == ("amd", 0x90A)
+
+
+@pytest.mark.parametrize("text", ["gfx", "hip:", "gfx90z", "cuda:90", "90", "hip:942"])
+def test_other_texts_mean_no_generation(text: str) -> None:
+    assert generation_of(text) == 0
+
+
+def test_code_runs_on_its_own_processor_alone() -> None:
+    assert closest("amd", 0x942) is machine_of("hip:gfx942")
+    assert closest("amd", 0x940) is closest("amd", 0x1030) is closest("amd", 0x1251) is None
+    assert target_named("gfx1201") == "hip:gfx1201"
+
+
+@pytest.mark.parametrize(
+    ("generation", "names"),
+    [
+        (0x906, "the nearest that is compiled for is hip:gfx90a; "),
+        (0x940, "the nearest that are compiled for are hip:gfx90a and hip:gfx942; "),
+        (0x1030, "the nearest that are compiled for are hip:gfx950 and hip:gfx1100; "),
+        (0x1251, "the nearest that is compiled for is hip:gfx1250; "),
+    ],
+)
+def test_the_nearest_of_a_processor_without_a_row_are_named(generation: int, names: str) -> None:
+    assert nearest(generation) == f"code of AMD is for one processor alone; {names}"
+
+
+def test_what_a_block_may_have() -> None:
+    assert {row.name.removeprefix("hip:gfx"): row.shared_bytes >> 10 for row in ROWS} == {
+        "90a": 64, "942": 64, "950": 160, "1100": 64, "1151": 64, "1200": 64, "1201": 64, "1250": 320,
+    }  # fmt: skip
+    assert [row.banks for row in ROWS] == [32, 32, 64, 32, 32, 32, 32, 64]
+    with pytest.raises(LayoutError, match="the planner knows no machine 'hip:gfx906'"):
+        machine_of("hip:gfx906")

@@ -358,7 +358,8 @@ class Choices(TileGroups):
         moved = next((x for x in (*op.results, *op.operands[1:2], pointer) if not self.is_free(x)), pointer)
         cga = self.clusters.of(moved)
         shape = own_shape(ir.shape_of(pointer.type), cga)
-        layout = divided(access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps), cga)
+        layout = access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps)
+        layout = divided(self.adds.access_layout(op, layout, bits, self.machine, self.warps), cga)
         self.accesses[op] = layout
         narrow = self._is_narrow(pointer, layout, bits)
         for result in op.results:

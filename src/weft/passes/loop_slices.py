@@ -54,7 +54,7 @@ class Slice:
             at = early if early is not None and op in first else b
             operands = [clones.get(x, x) for x in op.operands]
             if isinstance(op, tt.LoadOp) and exists is not None:
-                clone: Operation = _masked(at, op, operands, exists)
+                clone: Operation = masked_load(at, op, operands, exists)
             else:
                 clone = op.clone()
                 clone.operands = operands
@@ -76,7 +76,7 @@ class Slice:
         return needed
 
 
-def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], exists: SSAValue) -> Operation:
+def masked_load(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], exists: SSAValue) -> Operation:
     """A load, of nothing where the iteration is not there."""
     pointer, *others = operands
     active = exists

@@ -67,6 +67,7 @@ from .overlap_products import hoist_operands, stored_operands
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
 from .store_operands import is_single
+from .vendor import passes_of
 
 ENOUGH_STAGES = 4
 HELD_REGISTERS = 216
@@ -81,11 +82,14 @@ OF_THE_BLOCK = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.
 def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the innermost loops of a module of layout IR for a machine."""
     warps = ir.int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
+    adds = passes_of(machine)
     for op in ir.find(module, scf.ForOp):
         if ir.find(op, scf.ForOp, scf.WhileOp) == [op]:
+            wanted = ir.int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
+            if adds.load_ahead(op, wanted, machine, remarks):
+                continue
             if machine.async_copies:
                 hoist_operands(op)
-            wanted = ir.int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             _pipeline(op, wanted, machine, warps, remarks)
 
 
@@ -97,7 +101,7 @@ def _obstacle(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[str, Oper
         return "num_stages is 1", None
     if "unsignedCmp" in loop.properties:
         return "it counts unsigned numbers", None
-    op = next((op for op in ir.walk(loop.body.block) if _has_effects(op)), None)
+    op = next((op for op in ir.walk(loop.body.block) if has_effects(op)), None)
     return None if op is None else (f"loads may not move over {op.name}", op)
 
 
@@ -108,8 +112,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         tell.whole(*obstacle)
         return
     facts = AxisFacts()
-    writes = ir.tt.StoreOp | ir.tt.AtomicRMWOp | ir.tt.AtomicStoreOp
-    stored = {root_of(op.ptr) for op in ir.walk(loop.body.block) if isinstance(op, writes)}
+    stored = stored_roots(loop)
     candidates: list[CopiedLoad] = []
     for op in loop.body.block.ops:
         if isinstance(op, ir.tt.LoadOp) and ir.is_tensor(op.ptr.type):
@@ -120,7 +123,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
                 tell.stays(op, copied)
     loads = {c.load for c in candidates}
     for c in list(candidates):
-        if _depends(loop, c.load, stored, loads):
+        if depends_on_stores(loop, c.load, stored, loads):
             candidates.remove(c)
             tell.stays(c.load, "it may see what the loop stores, or is looked up in a tile that is copied")
     for by_twos, chosen in _ways(loop, candidates):
@@ -251,7 +254,15 @@ def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool,
             yield False, chosen
 
 
-def _depends(loop: scf.ForOp, op: ir.tt.LoadOp, stored: Set[SSAValue | None], copied: Set[ir.tt.LoadOp]) -> bool:
+def stored_roots(loop: scf.ForOp) -> set[SSAValue | None]:
+    """The arguments through which a loop stores; None among them where one is not known."""
+    writes = ir.tt.StoreOp | ir.tt.AtomicRMWOp | ir.tt.AtomicStoreOp
+    return {root_of(op.ptr) for op in ir.walk(loop.body.block) if isinstance(op, writes)}
+
+
+def depends_on_stores(
+    loop: scf.ForOp, op: ir.tt.LoadOp, stored: Set[SSAValue | None], copied: Set[ir.tt.LoadOp]
+) -> bool:
     """Whether a load, or what it looks up, may see what the loop stores, or is looked up in a tile that is copied."""
     needed = slice_of(loop, inputs_of(op))
     assert needed is not None
@@ -261,7 +272,7 @@ def _depends(loop: scf.ForOp, op: ir.tt.LoadOp, stored: Set[SSAValue | None], co
     return bool(stored) and (None in stored or None in read or not read.isdisjoint(stored))
 
 
-def _has_effects(op: Operation) -> bool:
+def has_effects(op: Operation) -> bool:
     """Whether loads may not be moved over an operation; an atomic one that tells nothing of others is a store."""
     if isinstance(op, ir.tt.AtomicRMWOp):
         return op.result.first_use is not None

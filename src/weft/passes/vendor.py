@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -33,6 +34,12 @@ class VendorPasses:
         for a machine that has no such instruction. `shape` is a block's part."""
         return ""
 
+    def access_layout(
+        self, op: Operation, layout: BlockedLayout, bits: int, machine: Machine, warps: int
+    ) -> BlockedLayout:
+        """The layout by which an operation accesses memory, elements of so many bits, where addresses ask for one."""
+        return layout
+
     def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
         """Whether a layout is that of such a product's result."""
         return False
@@ -51,6 +58,11 @@ class VendorPasses:
     def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """The product of such operands, in the place of the one that there was; its result."""
         raise NotImplementedError
+
+    def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
+        """Begin loads of an innermost loop ahead in a way that is the vendor's own, instead of by asynchronous copies;
+        whether these need not be tried."""
+        return False
 
     def after_layouts(self, module: ModuleOp) -> None:
         """Change layout IR that the compiler has just made."""

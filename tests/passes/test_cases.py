@@ -35,9 +35,11 @@ from xdsl.dialects.builtin import ModuleOp
 import weft
 from weft import lower, passes
 from weft.base import CompilationError
+from weft.base.remarks import NO_REMARKS
 from weft.ir import parse_module, print_module, verify
 from weft.ir.lane import LaneProgram, text_of
 from weft.machines import machine_of
+from weft.passes.amd.load_ahead import load_ahead
 
 FOLDER = Path(__file__).parent / "cases"
 SOURCE = Path(weft.__file__).parent
@@ -131,7 +133,10 @@ def run_pass(name: str, module: ModuleOp) -> None:
     function(module, **{p.name: known[p.name] for p in wanted if p.name in known and p.default is p.empty})
 
 
-PASSES = tile_passes() | {"overlap_products": on_loops(passes.overlap_products.overlap_products)}
+PASSES = tile_passes() | {
+    "overlap_products": on_loops(passes.overlap_products.overlap_products),
+    "load_ahead": on_loops(lambda loop: load_ahead(loop, 2, machine_of("hip:gfx942"), NO_REMARKS)),
+}
 LANE_PASSES = lane_passes()
 
 

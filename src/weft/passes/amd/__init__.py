@@ -1,0 +1,29 @@
+"""What only AMD's GPUs need of the passes: loads ahead, transposed operands; see `passes/vendor.py`."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from weft.base.remarks import RemarkCollector
+from weft.layouts import BlockedLayout
+from weft.machines import Machine
+
+from ..vendor import VendorPasses
+from .load_ahead import load_ahead
+from .transposed_loads import transposed_load
+
+__all__ = ["PASSES"]
+
+
+class _Passes(VendorPasses):
+    def access_layout(
+        self, op: Operation, layout: BlockedLayout, bits: int, machine: Machine, warps: int
+    ) -> BlockedLayout:
+        return transposed_load(op, layout, bits, machine, warps)
+
+    def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
+        return load_ahead(loop, stages, machine, remarks)
+
+
+PASSES = _Passes()

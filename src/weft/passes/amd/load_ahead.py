@@ -1,0 +1,188 @@
+"""Operands of products are loaded an iteration ahead into registers, and stored to shared memory when it has been read.
+
+    scf.for %i = %lo to %hi step %st iter_args(%p = %init) {
+      %a = tt.load %p
+      %x = ttg.convert_layout %a
+      ... tt.dot %x, ...
+      %next = tt.addptr %p, %step
+      scf.yield %next
+    }
+becomes
+    %buffer = ttg.local_alloc : () -> !ttg.memdesc<...>
+    %first = tt.load %init                                       masked by %lo < %hi
+    ttg.local_store %first, %buffer
+    scf.for %i = %lo to %hi step %st iter_args(%ahead = %init + %step) {
+      %a = tt.load %ahead                                        masked by %i + %st < %hi
+      %x = ttg.local_load %buffer
+      ... tt.dot %x, ...
+      ttg.local_store %a, %buffer
+      scf.yield %ahead + %step
+    }
+
+The loads take as long as the products that stand behind them, and cost registers meanwhile, but no second buffer and no
+instruction beside those that there were: AMD's copies from global to shared memory take 4 bytes of a lane on most
+processors, where a load takes 16. There are two barriers an iteration, one between the reads of a buffer and the store,
+and one after it. This is how Triton's `StreamPipeline.cpp` has it with two stages.
+
+Which loads may be begun ahead is as for asynchronous copies (`pipeline_loads`), except that masks may have any value
+behind them, and elements may be few in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.base.remarks import Copy, NotPipelined, Pipelined, RemarkCollector
+from weft.ir import Builder, bit_width, element_of, ints_of, is_tensor, shape_of, site_of, span_of, tile_text, tt, walk
+from weft.ir.gpu import MemDescType, layout_of, memdesc, ttg
+from weft.layouts import LinearLayout, SwizzledSharedLayout, infer
+from weft.machines import Machine
+
+from ..buffered_tiles import is_multiplied
+from ..loop_slices import masked_load, slice_of
+from ..pipeline_loads import SPARE_BYTES, depends_on_stores, has_effects, stored_roots
+from ..pipelined_loop import CopiedLoad, PipelinedLoop
+from ..removal import remove
+from ..store_operands import memory_for
+
+
+def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
+    """Rewrite an innermost loop, if it has more than one stage and products; always True: nothing else is tried."""
+    body = loop.body.block
+    loads = [op for op in body.ops if isinstance(op, tt.LoadOp) and is_tensor(op.result.type)]
+    obstacle = next((op for op in walk(body) if has_effects(op)), None)
+    if stages < 2 or "unsignedCmp" in loop.properties or obstacle is not None:
+        if loads and remarks:
+            why = "num_stages is 1" if stages < 2 else "it counts unsigned numbers"
+            why = why if obstacle is None else f"loads may not move over {obstacle.name}"
+            because = None if obstacle is None else site_of(obstacle)
+            remarks.add(NotPipelined(span_of(loop), "the loop", why, because))
+        return True
+    stored, room = stored_roots(loop), machine.shared_bytes - SPARE_BYTES
+    chosen: list[CopiedLoad] = []
+    for op in loads:
+        ahead = _ahead(loop, op, machine)
+        if isinstance(ahead, CopiedLoad):
+            if depends_on_stores(loop, op, stored, set(loads)):
+                ahead = "it may see what the loop stores, or is looked up in a tile that is loaded"
+            elif ahead.bytes > room:
+                ahead = f"shared memory has no room for a buffer of {ahead.bytes} bytes"
+            else:
+                room -= ahead.bytes
+                chosen.append(ahead)
+                continue
+        remarks.add(NotPipelined(span_of(op), tile_text(op.result.type), ahead))
+    if chosen:
+        copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), 1, c.bytes) for c in chosen)
+        fewer = "registers hold one iteration's loads" if stages > 2 else ""
+        remarks.add(Pipelined(span_of(loop), 2, stages, copies, sum(c.bytes for c in chosen), fewer))
+        LoopAhead(loop, chosen, machine).rewrite()
+    return True
+
+
+def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str:
+    """How a loaded tile lies in shared memory, or why it is not loaded ahead."""
+    if not is_multiplied(op.result):
+        return "it is no operand of a product, and only those are loaded ahead"
+    if slice_of(loop, op.operands) is None:
+        return "its addresses cannot be computed iterations ahead"
+    wanted = next(_wanted(op.result), None)
+    if wanted is None:
+        return "no product takes it from shared memory as it is"
+    shape, bits = shape_of(op.result.type), bit_width(element_of(op.result.type))
+    layout = memory_for(shape, max(8, bits), [layout_of(op.result.type)], wanted, machine)
+    return "shared memory cannot have it as the product takes it" if layout is None else CopiedLoad(op, layout)
+
+
+def _wanted(value: SSAValue) -> Iterator[LinearLayout]:
+    """The layouts that a tile is converted to, as it is or transposed."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ttg.ConvertLayoutOp):
+            yield layout_of(op.result.type)
+        elif _is_transposed(op):
+            yield from (infer.trans_result(layout, (1, 0)) for layout in _wanted(op.results[0]))
+
+
+def _is_transposed(op: Operation) -> bool:
+    return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
+
+
+class LoopAhead(PipelinedLoop):
+    """A loop whose loads are begun one iteration ahead, each with one buffer."""
+
+    def __init__(self, loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> None:
+        super().__init__(loop, copied, 2, (), machine, by_twos=False)
+        part = slice_of(loop, [x for c in copied for x in c.load.operands])  # with what masks have behind them
+        assert part is not None
+        self.slice = part
+
+    def rewrite(self) -> str:
+        b = Builder.before(self.loop)
+        for c in self.copied:
+            self.buffers.append(b.create(ttg.LocalAllocOp, (), (c.memory(),)).result)
+        states = {i: self.loop.operands[3 + i] for i in self.slice.carried}
+        tiles, states = self.loads(b, self.loop.operands[0], states, 0)
+        self.store(b, tiles)
+        _, _, ahead = self.carry(b, states, by_twos=False)
+        body = self.loop.body.block
+        first, end = body.first_op, body.last_op
+        assert first is not None and end is not None
+        near = Builder.before(first)
+        index = near.binary(arith.AddiOp, body.args[0], self.loop.operands[2])
+        tiles, after = self.loads(near, index, ahead, 1)
+        for c, buffer in zip(self.copied, self.buffers, strict=True):
+            read_buffer(c.load.result, buffer)
+            remove(c.load)
+        self.store(Builder.before(end), tiles)
+        end.operands = [*end.operands, *after.values()]
+        return ""
+
+    def loads(
+        self, b: Builder, index: SSAValue, states: Mapping[int, SSAValue], iteration: int
+    ) -> tuple[list[SSAValue], dict[int, SSAValue]]:
+        """The tiles of an iteration that may not be there; what is carried into the one after it."""
+        exists = self.is_there(b, iteration)
+        values, after = self.slice.clone(b, index, states, exists)
+        tiles: list[SSAValue] = []
+        for c in self.copied:
+            load = masked_load(b, c.load, [values.get(x, x) for x in c.load.operands], exists)
+            load.location = c.load.location
+            tiles.append(load.results[0])
+        return tiles, after
+
+    def store(self, b: Builder, tiles: Sequence[SSAValue]) -> None:
+        """Tiles to their buffers."""
+        for c, tile, buffer in zip(self.copied, tiles, self.buffers, strict=True):
+            b.create(ttg.LocalStoreOp, (tile, buffer)).location = c.load.location
+
+
+def read_buffer(value: SSAValue, buffer: SSAValue) -> None:
+    """Let those that use a tile read the buffer that it is in, in the layout that they want."""
+    for op in list(dict.fromkeys(use.operation for use in value.uses)):
+        near = Builder.before(op)
+        if isinstance(op, ttg.ConvertLayoutOp):
+            op.result.replace_all_uses_with(near.create(ttg.LocalLoadOp, (buffer,), (op.result.type,)).result)
+            remove(op)
+        elif _is_transposed(op):
+            memory = _transposed(buffer.type)
+            view = near.create(ttg.MemDescTransOp, (buffer,), (memory,), {"order": op.properties["order"]}).result
+            read_buffer(op.results[0], view)
+            remove(op)
+    if value.first_use is not None:
+        maker = value.owner
+        assert isinstance(maker, Operation)
+        tile = Builder.before(maker).create(ttg.LocalLoadOp, (buffer,), (value.type,)).result
+        value.replace_all_uses_with(tile)
+
+
+def _transposed(memory: object) -> MemDescType:
+    """The type of the same memory with rows and columns changed."""
+    assert isinstance(memory, MemDescType)
+    layout = memory.data.layout.named
+    assert isinstance(layout, SwizzledSharedLayout)
+    turned = SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, list(reversed(layout.order)))
+    return memdesc(memory.shape[::-1], memory.element_type, turned)

@@ -346,6 +346,12 @@ class NoDevice(LaunchError, RuntimeError):
     """A launch is for a GPU, and there is none, or what it takes to reach it is missing."""
 
 
+LOST_HINT = (
+    "run the kernel with target='sim:cuda:90', which names the line and the address; "
+    "or with CUDA_LAUNCH_BLOCKING=1 to learn which launch it is"
+)
+
+
 class DeviceLost(WeftError, RuntimeError):
     """A kernel went wrong on a GPU: `what` the driver says; `recent` the last launches (kernel, grid), newest first.
 
@@ -353,7 +359,13 @@ class DeviceLost(WeftError, RuntimeError):
     """
 
     def __init__(
-        self, message: str, what: str, recent: Sequence[tuple[str, tuple[int, int, int]]] = (), kernel: str = ""
+        self,
+        message: str,
+        what: str,
+        recent: Sequence[tuple[str, tuple[int, int, int]]] = (),
+        kernel: str = "",
+        *,
+        hint: str = LOST_HINT,
     ) -> None:
         suspects = [f"  {name} over {grid}" for name, grid in recent]
         lines = [f"the GPU is lost: {message}", f"the driver says: {what}"]
@@ -363,8 +375,7 @@ class DeviceLost(WeftError, RuntimeError):
             lines.append(f"found when {kernel} was launched")
         lines += [
             "Arrays on the GPU are gone, and every further call fails: this process has to end.",
-            "hint: run the kernel with target='sim:cuda:90', which names the line and the address; "
-            "or with CUDA_LAUNCH_BLOCKING=1 to learn which launch it is",
+            f"hint: {hint}",
         ]
         super().__init__("\n".join(lines))
         self.what = what

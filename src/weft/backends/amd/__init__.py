@@ -1,0 +1,1 @@
+"""AMD GPUs: code objects, and the HIP library that loads and launches them."""

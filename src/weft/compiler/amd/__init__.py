@@ -1,0 +1,1 @@
+"""AMD's back end (see `compiler/backends.py`)."""

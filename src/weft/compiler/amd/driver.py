@@ -1,0 +1,44 @@
+"""AMD's `Driver` (see `compiler/backends.py`): what the back end's driver layer says of the GPUs of this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from weft.backends.amd.driver import *  # noqa: F403
+from weft.backends.amd.driver import device, device_count, library_version
+from weft.backends.amd.events import Event, copy as copy, fill as fill, in_use as in_use
+from weft.backends.amd.loaded_kernel import LoadedKernel
+from weft.base import NoDevice, Unsupported
+
+event = Event
+
+
+def __getattr__(name: str) -> Any:
+    """`memory_kinds`: PyTorch for ROCm calls its devices cuda; those of a PyTorch for another vendor are not AMD's."""
+    if name != "memory_kinds":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    torch = sys.modules.get("torch")
+    return ("rocm",) if torch is not None and not torch.version.hip else ("cuda", "rocm")
+
+
+def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
+    """A code object in the memory of the current GPU."""
+    return LoadedKernel(image, metadata)
+
+
+def map_maker(*facts: Any) -> Any:
+    """Unsupported: there are no descriptors for a copy engine."""
+    raise Unsupported("a tensor map for the copy engine", "hip")
+
+
+def found() -> dict[str, str]:
+    """What there is for launches on AMD GPUs, in words: GPUs, the library."""
+    try:
+        gpus = [device(i) for i in range(device_count())]
+        names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, hip:{gpu.full_processor}" for gpu in gpus]
+        text = library_version()
+    except NoDevice as error:
+        names, text = [], f"none: {error.message}"
+    return {"AMD GPUs": "; ".join(names) or "none", "HIP": text}

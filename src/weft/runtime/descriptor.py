@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from weft.base import LaunchError
 
-from .arrays import ArrayFacts, array_facts, dtype_name, element_bytes
+from .arrays import ArrayFacts, address_of, array_facts, dtype_name, element_bytes
 
 
 def handed_on(name: str, value: TensorDescriptor) -> str:
@@ -121,11 +123,13 @@ class TensorDescriptor:
         return TensorDescriptor(tensor, shape, strides, list(block_shape), padding)
 
     def _array(self) -> tuple[str, int]:
-        """(type of the elements, address): of PyTorch's tensors on a GPU, which are described anew for each launch,
-        without looking at all that arrays may be.
+        """(type of the elements, address): of arrays of NumPy and tensors of PyTorch, which may be described anew for each
+        launch, without looking at all that arrays may be.
         """
         base = self.base
-        if type(base).__module__ == "torch" and type(base).__name__ == "Tensor" and (base.is_cuda or base.is_xpu):
+        if type(base) is np.ndarray:
+            return dtype_name(base.dtype), address_of(base)
+        if type(base).__module__ == "torch" and type(base).__name__ == "Tensor":
             with suppress(RuntimeError):  # one without memory, such as a sparse one: what it is is said below
                 address = base.data_ptr()
                 if address and not (base.is_neg() or base.is_nested):

@@ -129,7 +129,7 @@ def leave_hooks(told: Any) -> None:
 
 def limits_of(kernel: Any, leaves: Sequence[Leaf], args: Sequence[Any]) -> list[int]:
     """For each array that a kernel checks its accesses to, the addresses between which its elements lie."""
-    by_slot = _positions(leaves)[1]
+    by_slot = positions(leaves)[1]
     limits: list[int] = []
     for checked in kernel.metadata.checked:
         path, _ = by_slot[checked["slot"]]
@@ -156,7 +156,7 @@ def _label(names: Sequence[str], path: Sequence[int]) -> str:
 
 def refuse_read_only(kernel: Any, leaves: Sequence[Leaf], names: Sequence[str], args: Sequence[Any]) -> None:
     """LaunchError where an array that the kernel stores to is read-only; `args` are those of the leaves."""
-    by_argument = _positions(leaves)[0]
+    by_argument = positions(leaves)[0]
     for argument in kernel.metadata.stored_params:
         path = by_argument[argument][0]
         array: Any = args
@@ -171,7 +171,12 @@ def _writeable(array: Any) -> bool:
     return facts is None or facts.writeable
 
 
-def _positions(leaves: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]:
+def slots_of(type_name: str) -> int:
+    """How many slots of a launch an argument of a type takes."""
+    return 2 + 2 * descriptor_rank(type_name) if type_name.startswith("tensordesc") else 1
+
+
+def positions(leaves: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]:
     """The leaves by their position among the arguments of the tile IR, and among the slots of a launch.
 
     A descriptor is followed by its shape and strides in the IR, and takes an address, a padding, shape and strides.
@@ -180,9 +185,9 @@ def _positions(leaves: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]
     argument = slot = 0
     for leaf in leaves:
         by_argument[argument], by_slot[slot] = leaf, leaf
-        rank = descriptor_rank(leaf[1]) if leaf[1].startswith("tensordesc") else 0
-        argument += 1 + 2 * rank
-        slot += 2 + 2 * rank if rank else 1
+        slots = slots_of(leaf[1])
+        argument += max(1, slots - 1)
+        slot += slots
     return by_argument, by_slot
 
 
@@ -193,7 +198,7 @@ class _GuardWriter:
         self.lines: list[str] = []
         self.spaces: dict[str, Any] = {}
         self._params, self._args = params, args
-        self._by_argument, self._by_slot = _positions(leaves)
+        self._by_argument, self._by_slot = positions(leaves)
         self._sizes: dict[str, str] = {}
 
     def _place(self, leaf: Leaf) -> tuple[str, str, Any]:

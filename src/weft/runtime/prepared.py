@@ -6,8 +6,8 @@
 
 After some launches a plan is written of the last one: everything that the key of the general way holds of each
 argument, everything that is asked at each launch (hooks, settings, what the kernel captures), what its guard looks at,
-and where addresses and numbers go. What no plan says is left to the general way: descriptors, subclasses of tensors,
-kernels that print or check.
+and where addresses and numbers go. What no plan says is left to the general way: subclasses of tensors, kernels that print
+or check.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from weft.backends.cpu.calls import MOST_ARRAYS, MOST_PARTS, MOST_SLOTS, WRITEAB
 from weft.base.locks import renewed
 from weft.compiler import CompiledKernel
 from weft.language.callable import MISSING, KernelParam
+from weft.language.constants import constexpr
 
 from . import knobs
 from .arrays import address_of
 from .binder import asked_grid, grid_of
-from .launch import descriptor_rank, enter_hooks, leave_hooks, runtime_leaves
+from .descriptor import TensorDescriptor
+from .launch import enter_hooks, leave_hooks, positions, runtime_leaves, slots_of
 from .specialize import COARSE, INT32, INT64, INT_RANGES
 
 AFTER = 3
@@ -148,12 +150,14 @@ class _Writer:
         signature = getattr(compiled.src, "signature", None)
         self._types = list(compiled.metadata.params if signature is None else signature.values())
         leaves = runtime_leaves(self._types)
-        if len(leaves) > MOST_SLOTS or any(descriptor_rank(kind) for _, kind in leaves):
+        by_argument, by_slot = positions(leaves)
+        self._slots = {leaf[0]: (slot, leaf[1]) for slot, leaf in by_slot.items()}
+        self._count = sum(slots_of(kind) for _, kind in leaves)
+        if self._count > MOST_SLOTS:
             raise _NoPlan
-        self._slots = {path: (slot, kind) for slot, (path, kind) in enumerate(leaves)}
-        self._stored = {leaves[k][0] for k in compiled.metadata.stored_params}
         facts = compiled.metadata
-        self._pairs = [(leaves[i][0], leaves[j][0], *rest) for i, j, *rest in facts.alias_pairs]
+        self._stored = {by_argument[k][0] for k in facts.stored_params}
+        self._pairs = [(by_slot[i][0], by_slot[j][0], *rest) for i, j, *rest in facts.alias_pairs]
         self._arrays = {path: k for k, path in enumerate({p for i, j, *_ in self._pairs for p in (i, j)})}
         if len(self._arrays) > MOST_ARRAYS:
             raise _NoPlan
@@ -166,14 +170,14 @@ class _Writer:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
         pairs = [word for i, j, *facts in self._pairs for word in (self._arrays[i], self._arrays[j], *facts)]
         rows = [self._checks, pairs, *rest]
-        if {*range(len(self._slots))} - {*self._checks[Check.SLOT :: Check.SIZE]}:
+        if {*range(self._count)} - {*self._checks[Check.SLOT :: Check.SIZE]}:
             raise _NoPlan
         words = (ctypes.c_int64 * (Plan.SIZE + sum(map(len, rows))))(*[0] * Plan.SIZE, *chain(*rows))
         begin = ctypes.addressof(words) + 8 * Plan.SIZE
         ends = accumulate((8 * len(some) for some in rows), initial=begin)
         common = {
             **dict(zip(range(Plan.CHECKS, Plan.SLOTS), ends, strict=True)),
-            Plan.SLOTS: len(self._slots),
+            Plan.SLOTS: self._count,
             Plan.SCRATCH: self._loaded.scratch_bytes,
             Plan.TABLE: self._loaded.table,
             Plan.RECORD: self._record.address,
@@ -332,8 +336,33 @@ class _Function(_Writer):
             self._add(self._integer(value, slot, INT64, specialise, align), place, value)
         elif leaf.startswith("*"):
             self._add(self._array(path, value, slot, align=align), place, value)
+        elif leaf.startswith("tensordesc"):
+            self._descriptor(path, value, place)
         else:
             self._number(value, slot, leaf, place)
+
+    def _descriptor(self, path: tuple[int, ...], value: Any, place: int) -> None:
+        """A descriptor, whose array takes a slot, and after it its padding, shape and strides.
+
+        Of these a key holds whether rows are multiples of 16 bytes: so the length of a row stays a multiple of 16
+        elements, or it and what says otherwise stay what they are.
+        """
+        if type(value) is not TensorDescriptor:
+            raise _NoPlan
+        slot, last = self._slots[path][0], len(value.shape) - 1
+        base, *others, padding = self._fields(value, ("base", "shape", "strides", "block_shape", "padding"), place)
+        self._add(self._array(path, base[0], slot, align=True), base[1], base[0])
+        self._constant(*padding)
+        self._add(self._integer(int(padding[0] == "nan"), slot + 1, INT64, False, False), -1, int(padding[0] == "nan"))
+        whole = value.shape[-1] % 16 == 0
+        for first, (numbers, where) in zip((slot + 2, slot + 3 + last), others, strict=False):
+            for k, (number, at) in enumerate(self._unpacked(numbers, where)):
+                if not whole and k == (last if first == slot + 2 else last - 1):
+                    self._constant(number, at)
+                    at = -1
+                aligned = whole and first == slot + 2 and k == last
+                self._add(self._integer(number, first + k, INT64, False, aligned), at, number)
+        self._constant(*others[2])
 
     def _number(self, value: Any, slot: int, leaf: str, place: int) -> None:
         """A bool, or a float."""
@@ -347,21 +376,33 @@ class _Function(_Writer):
 
     def _constant(self, value: Any, place: int) -> None:
         """A constant, or a tuple of constants. What may change in its place is none that can be told by identity."""
-        if _is_tuple(value):
+        if _is_tuple(value) or type(value) is list:
             for item, where in self._unpacked(value, place):
                 self._constant(item, where)
+        elif type(value) is constexpr:
+            self._constant(*self._fields(value, ("value",), place)[0])
         elif type(value) in _FIXED or (type(value).__name__ == "dtype" and type(value).__module__.startswith("weft.")):
             self._add(_row(Kind.SAME, -1, want=self._keep(value)), place, value)
         else:
             raise _NoPlan
 
-    def _unpacked(self, value: tuple[Any, ...], place: int) -> list[tuple[Any, int]]:
-        """The parts of a tuple with their places, its own check added."""
-        first, self._parts = self._parts, self._parts + len(value)
+    def _unpacked(self, value: Sequence[Any], place: int) -> list[tuple[Any, int]]:
+        """The parts of a tuple or a list with their places, its own check added."""
+        return self._divided(Kind.LIST if type(value) is list else Kind.TUPLE, value, value, place)
+
+    def _fields(self, value: Any, names: tuple[str, ...], place: int) -> list[tuple[Any, int]]:
+        """The same of attributes of an object, whose class has no ways of its own."""
+        return self._divided(Kind.FIELDS, value, [getattr(value, name) for name in names], place, self._keep(names))
+
+    def _divided(
+        self, kind: int, value: Any, parts: Sequence[Any], place: int, names: int = 0
+    ) -> list[tuple[Any, int]]:
+        first, self._parts = self._parts, self._parts + len(parts)
         if self._parts > MOST_PARTS:
             raise _NoPlan
-        self._add(_row(Kind.TUPLE, -1, want=self._keep(type(value)), low=len(value), high=first), place, value)
-        return [(item, part(first + k)) for k, item in enumerate(value)]
+        row = _row(kind, -1, want=self._keep(type(value)), low=len(parts), high=first, element=names)
+        self._add(row, place, value)
+        return [(item, part(first + k)) for k, item in enumerate(parts)]
 
 
 def _is_integer(value: Any) -> bool:

@@ -185,9 +185,9 @@ no:
   ret i1 false
 }
 
-@checks = private constant [7 x ptr] [ ; by `Kind`
+@checks = private constant [9 x ptr] [ ; by `Kind`
   ptr @check.same, ptr @check.bool, ptr @check.int, ptr @check.float, ptr @check.array, ptr @check.tensor,
-  ptr @check.tuple
+  ptr @check.tuple, ptr @check.list, ptr @check.fields
 ]
 
 ; The object that a check is of: an argument, a part of a tuple (from -2 down), or what stands in the row.
@@ -305,11 +305,50 @@ define internal i1 @check.float(ptr %row, ptr %frame, ptr %x) {
   ret i1 true
 }
 
-; A tuple of so many parts, which have checks of their own.
 define internal i1 @check.tuple(ptr %row, ptr %frame, ptr %x) {
+  %count = call i64 @"at python PyTuple_Size"(ptr %x)
+  %fine = call i1 @check.parts(ptr %row, ptr %frame, ptr %x, i64 %count, ptr @"at python PyTuple_GetItem")
+  ret i1 %fine
+}
+
+define internal i1 @check.list(ptr %row, ptr %frame, ptr %x) {
+  %count = call i64 @"at python PyList_Size"(ptr %x)
+  %fine = call i1 @check.parts(ptr %row, ptr %frame, ptr %x, i64 %count, ptr @"at python PyList_GetItem")
+  ret i1 %fine
+}
+
+define internal i1 @check.fields(ptr %row, ptr %frame, ptr %x) {
+  %names = call ptr @word.ptr(ptr %row, i64 $check.ELEMENT)
+  %count = call i64 @word(ptr %row, i64 $check.LOW)
+  %pair = alloca [2 x ptr], align 8
+  call void @set.ptr(ptr %pair, i64 0, ptr %x)
+  call void @set.ptr(ptr %pair, i64 8, ptr %names)
+  %fine = call i1 @check.parts(ptr %row, ptr %frame, ptr %pair, i64 %count, ptr @field)
+  ret i1 %fine
+}
+
+; An attribute of an object, by the number of its name; the object keeps it, its class having no ways of its own. None
+; where there is none.
+define internal ptr @field(ptr %pair, i64 %k) {
+entry:
+  %x = call ptr @word.ptr(ptr %pair, i64 0)
+  %names = call ptr @word.ptr(ptr %pair, i64 1)
+  %name = call ptr @"at python PyTuple_GetItem"(ptr %names, i64 %k)
+  %value = call ptr @"at python PyObject_GetAttr"(ptr %x, ptr %name)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %clear, label %found
+clear:
+  call void @"at python PyErr_Clear"()
+  ret ptr @"at object None"
+found:
+  call void @"at python Py_DecRef"(ptr %value)
+  ret ptr %value
+}
+
+; So many parts, which %get gives by their number, and which have checks of their own.
+define internal i1 @check.parts(ptr %row, ptr %frame, ptr %x, i64 %count, ptr %get) {
 entry:
   %wanted = call i64 @word(ptr %row, i64 $check.LOW)
-  %count = call i64 @"at python PyTuple_Size"(ptr %x)
   %fine = icmp eq i64 %count, %wanted
   %parts = call ptr @get.ptr(ptr %frame, i64 $frame.PARTS)
   %first = call i64 @word(ptr %row, i64 $check.HIGH)
@@ -321,7 +360,7 @@ next:
   %more = and i1 %fine, %left
   br i1 %more, label %note, label %done
 note:
-  %part = call ptr @"at python PyTuple_GetItem"(ptr %x, i64 %k)
+  %part = call ptr %get(ptr %x, i64 %k)
   %place = getelementptr ptr, ptr %own, i64 %k
   store ptr %part, ptr %place
   %k1 = add i64 %k, 1

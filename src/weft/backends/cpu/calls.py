@@ -75,10 +75,11 @@ class Kind:
     """What an argument has to be: the object WANT or its equal; WANT, which is true, or LOW, which is false; an
     integer from LOW to HIGH that is not ELEMENT; a number for a float of ELEMENT bits; an array of NumPy; a tensor,
     which the function LOW describes, and which the method HIGH does not call the negative of what its memory has; a
-    tuple of LOW parts, which are then the parts from HIGH on.
+    tuple or a list of LOW parts, which are then the parts from HIGH on; an object with LOW attributes, which are such
+    parts, named in the tuple ELEMENT.
     """
 
-    SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE = range(7)  # as in @checks
+    SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE, LIST, FIELDS = range(9)  # as in @checks
     OF_CLASS = INT
     """From here on, WANT is the class."""
 

@@ -23,7 +23,6 @@ def copies() -> Any:
     def copied(source, target, n, BLOCK: tl.constexpr):
         tile = source.load([0, 0])
         target.store([0, 0], tile + n)
-        rows = tl.arange(0, BLOCK)
         tl.static_assert(source.block_shape[1] == BLOCK)
 
     return copied
@@ -136,7 +135,7 @@ def test_something_else_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not watched.is_native(other, target, 3, BLOCK=32)
     del other.padding
     for wrong in (source.base, None, 5):
-        with pytest.raises(Exception):  # noqa: B017
+        with pytest.raises(Exception):
             watched.kernel[(1,)](wrong, target, 3, BLOCK=32)
 
 

@@ -123,8 +123,8 @@ class TensorDescriptor:
         return TensorDescriptor(tensor, shape, strides, list(block_shape), padding)
 
     def _array(self) -> tuple[str, int]:
-        """(type of the elements, address): of arrays of NumPy and tensors of PyTorch, which may be described anew for each
-        launch, without looking at all that arrays may be.
+        """(type of the elements, address): of arrays of NumPy and tensors of PyTorch, which may be described anew for
+        each launch, without looking at all that arrays may be.
         """
         base = self.base
         if type(base) is np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 from sim.kit import Kit
 from weft.ir.lane import LaneProgram, Value
 from weft.targets.instruction import BITS, Array
+from weft.targets.meaning import DTYPES
 from weft.targets.nvidia import Instruction
-from weft.targets.nvidia.meaning import DTYPES
 
 STORED = {"tf32": "f32"}
 BYTES = 160 << 10

@@ -15,7 +15,7 @@ from weft.compiler import devices
 from weft.ir.lane import LaneProgram, Parameter
 from weft.runtime import gpu_arrays as cuda
 from weft.sim import Report
-from weft.targets.nvidia.meaning import DTYPES
+from weft.targets.meaning import DTYPES
 
 from .arrays import View
 

@@ -14,7 +14,7 @@ from weft.ops.row import FLOATS as OF_FLOATS, FUNCTION, INTEGERS as OF_INTEGERS
 from weft.ops.table import ROWS
 from weft.sim import run
 from weft.targets.instruction import Array
-from weft.targets.nvidia.meaning import DTYPES
+from weft.targets.meaning import DTYPES
 
 from .isa import equal_bits, load, patterns, save
 from .run import run_on_gpu

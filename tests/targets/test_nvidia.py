@@ -12,8 +12,8 @@ import pytest
 
 from weft.layouts import DotOperandLayout, LinearLayout, NVMMADistributedLayout
 from weft.targets.instruction import BITS, WORD
+from weft.targets.meaning import DTYPES, round_odd, round_to
 from weft.targets.nvidia import INSTRUCTIONS, Instruction, MBarrier, MBarrierError, instruction, to_matrix
-from weft.targets.nvidia.meaning import DTYPES, round_odd, round_to
 
 PRODUCTS = [i for i in INSTRUCTIONS.values() if i.name.startswith("mma.sync")]
 MOVES = [i for i in INSTRUCTIONS.values() if "matrix" in i.name]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from weft.layouts import DotOperandLayout, NVMMADistributedLayout, NVMMASharedLayout
+from weft.targets.meaning import DTYPES
 from weft.targets.nvidia import INSTRUCTIONS, Instruction, from_matrix, instruction, to_matrix
-from weft.targets.nvidia.meaning import DTYPES
 from weft.targets.nvidia.wgmma import _chunks, canonical, descriptor
 
 from .test_nvidia import Bytes, _random

@@ -4,9 +4,13 @@
 """
 
 from xdsl import irdl
+from xdsl.dialects.builtin import f32
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
+from .attrs import int_value
 from .effects import PureOp
+from .enums import InputPrecision
+from .types import element_of
 
 __all__ = [
     "DotOp",
@@ -38,6 +42,12 @@ class DotOp(PureOp):
     inputPrecision = irdl.opt_prop_def()
     maxNumImpreciseAcc = irdl.opt_prop_def()
     d = irdl.result_def()
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether all bits of f32 are multiplied; so it is where nothing is said."""
+        precision = None if self.inputPrecision is None else int_value(self.inputPrecision)
+        return element_of(self.a.type) == f32 and precision != InputPrecision.TF32
 
 
 @irdl.irdl_op_definition

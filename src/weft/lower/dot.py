@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from weft.base import CompilationError
-from weft.ir import int_value, tt
+from weft.ir import tt
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.instruction import Instruction
@@ -38,8 +38,10 @@ Point = tuple[int, ...]
 
 @lowering("tt.dot")
 def _dot(c: Context, op: Operation) -> None:
+    assert isinstance(op, tt.DotOp)
     shape, depth = tile_shape(op.results[0]), tile_shape(op.operands[0])[-1]
     product = _Product(c, [c.layout(x) for x in op.operands], [c.whole(x) for x in op.operands], shape, depth)
+    product.precise = op.is_precise
     if not product.agrees() or not product.agrees("block"):
         raise other_warps(product.elsewhere(), [*op.operands], product.layouts, c.build.span)
     if product.holds_rows():
@@ -61,8 +63,7 @@ def _dot(c: Context, op: Operation) -> None:
 def _why_multiplied(c: Context, op: Operation, product: _Product) -> str:
     """Why lanes multiply element by element."""
     left, right, total = (v.elem for v in product.values)
-    precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
-    if left == "f32" and precision != tt.InputPrecision.TF32:
+    if product.precise and not products(c.machine, left, right, total, precise=True):
         return "f32 is multiplied in full precision, as input_precision asks"
     entries = product.candidates()
     if not entries:
@@ -98,7 +99,7 @@ def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     side = product.misfit(entry)
     if side is None:
         return other_sums(entry, list(op.operands[:2]), product.layouts, c.build.span)
-    wanted = "NVMMADistributedLayout([2, 0], warps_per_cta, [16, 8])"
+    wanted = entry.params.get("described", "")
     if side < 2:
         wanted = f"DotOperandLayout({side}, {named(op.results[0])}, k_width)"
     return other_lanes(entry, side, op.operands[side], product.layouts[side], c.build.span, wanted)
@@ -126,6 +127,8 @@ class _Product:
     ) -> None:
         self.c, self.layouts, self.values, self.shape, self.depth = c, layouts, values, shape, depth
         self.batch = len(shape) - 2
+        self.precise = False
+        """Whether all bits of f32 are to be multiplied, where an instruction does so."""
 
     def agrees(self, dim: str = "warp") -> bool:
         """Whether warps, or lanes, hold the rows and columns of the operands that they hold of the result."""
@@ -174,7 +177,9 @@ class _Product:
 
     def candidates(self) -> tuple[Instruction, ...]:
         """The matrix instructions of the machine for these types."""
-        return products(self.c.program.machine, *(v.elem for v in self.values))
+        machine, elements = self.c.program.machine, [v.elem for v in self.values]
+        exact = products(machine, *elements, precise=True) if self.precise else ()
+        return exact or products(machine, *elements)
 
     def summed_order(self, entry: Instruction) -> list[int] | None:
         """Where the bits of the instruction's k lie in the layouts; None where lanes do not hold what it wants."""

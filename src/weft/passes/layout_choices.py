@@ -415,11 +415,12 @@ class Choices(TileGroups):
         cga = self.clusters.products.get(op, ())
         shape, a = own_shape(ir.shape_of(result.type), cga), op.operands[0]
         elements = [str(ir.element_of(x.type)) for x in op.operands]
-        precision = ir.int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
-        precise = elements[0] == "f32" and precision != ir.tt.InputPrecision.TF32  # without the attribute: ieee
-        group = "" if precise else self.adds.product_layout(op, shape, self.machine, self.warps, self.accesses.get)
-        entries = () if precise or not isinstance(group, str) else products(self.machine, *elements)
-        laid = matrix_layouts(entries, shape, ir.shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
+        assert isinstance(op, ir.tt.DotOp)
+        precise, access = op.is_precise, self.accesses.get
+        group = "" if precise else self.adds.product_layout(op, shape, self.machine, self.warps, access)
+        entries = products(self.machine, *elements, precise=precise) if isinstance(group, str) else ()
+        depth, chained = ir.shape_of(a.type)[-1], _is_chained(op)
+        laid = matrix_layouts(entries, shape, depth, self.machine, self.warps, chained, cga)
         if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
         elif laid is not None:

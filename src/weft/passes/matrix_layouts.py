@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from math import prod
 
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout
+from weft.machines import Machine
 from weft.targets.instruction import Instruction
 
 from .blocks_of_clusters import Bases, divided
@@ -24,7 +25,13 @@ Layout = DistributedLayout | LinearLayout
 
 
 def matrix_layouts(
-    entries: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool, division: Bases
+    entries: Sequence[Instruction],
+    shape: Sequence[int],
+    depth: int,
+    machine: Machine,
+    warps: int,
+    chained: bool,
+    division: Bases,
 ) -> tuple[Layout, Layout, Layout] | None:
     """Those of the left operand, the right one and the result; None where no instruction that was found fits.
 
@@ -32,13 +39,15 @@ def matrix_layouts(
     it need not move. The shape is a block's part of the product, and `division` says how blocks divide the whole.
     """
     rows, columns = shape[-2:]
-    for entry in entries:
-        m, n = entry.params.get("tile", entry.shape[:2])
-        if rows >= m and columns >= n and depth >= min(x.shape[2] for x in entries):
+    for entry in sorted(entries, key=lambda x: _tiles(x, shape) < warps):  # first those that leave no warp idle
+        m, n = _tile(entry)
+        # Of instructions whose layouts are the same, a shorter one does the rest.
+        least = entry.shape[2] if "k_width" in entry.params else min(x.shape[2] for x in entries)
+        if rows >= m and columns >= n and depth >= least:
             parts = _warps_along(shape, m, n, warps, chained)
             if "named" in entry.params:
-                result: DistributedLayout = divided(entry.params["named"](parts), division)
-                width = max(1, 32 // entry.operands[0].bits)
+                result: DistributedLayout = divided(entry.params["named"](parts, machine), division)
+                width = entry.params.get("k_width", max(1, 32 // entry.operands[0].bits))
                 return DotOperandLayout(0, result, width), DotOperandLayout(1, result, width), result
             if len(shape) == 2 and depth >= entry.shape[2] and not division:
                 left, right, total = (x.layout for x in entry.operands[:3])
@@ -48,6 +57,18 @@ def matrix_layouts(
                     _repeated(total, (rows, columns), (parts[0], parts[1])),
                 )
     return None
+
+
+def _tile(entry: Instruction) -> tuple[int, int]:
+    """The rows and columns that a product has at least."""
+    m, n = entry.params.get("tile", entry.shape[:2])
+    return m, n
+
+
+def _tiles(entry: Instruction, shape: Sequence[int]) -> int:
+    """How many of an instruction's tiles a product has."""
+    m, n = _tile(entry)
+    return prod(shape[:-2]) * (shape[-2] // m) * (shape[-1] // n)
 
 
 def _warps_along(shape: Sequence[int], m: int, n: int, warps: int, chained: bool) -> list[int]:

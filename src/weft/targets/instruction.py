@@ -138,6 +138,11 @@ class Instruction:
         """How many products of two elements a matrix product sums; 0 for what is none."""
         return prod(self.shape) if self.shape else 0
 
+    @property
+    def is_coarse(self) -> bool:
+        """Whether a matrix product leaves out bits of its operands: f32 is multiplied as tf32."""
+        return "tf32" in self.params.get("types", ())
+
     def effects(self) -> Effects:
         """What it does if that follows from what it touches: one access, by all lanes of a warp together."""
         if self.touches not in ("shared", "copy"):

@@ -74,10 +74,13 @@ def first_with(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def products(machine: Machine, left: str, right: str, total: str, warps: int = 1) -> tuple[Instruction, ...]:
+def products(
+    machine: Machine, left: str, right: str, total: str, warps: int = 1, *, precise: bool = False
+) -> tuple[Instruction, ...]:
     """The matrix instructions by which so many warps multiply elements of these types: the cheapest first.
 
-    Of those that cost the same for each product, the largest come first. Sums of integers wrap.
+    Of those that cost the same for each product, the largest come first. Sums of integers wrap. With `precise`, they
+    multiply all bits of f32, where others leave some out.
     """
     entries = [
         entry
@@ -85,6 +88,7 @@ def products(machine: Machine, left: str, right: str, total: str, warps: int = 1
         if entry.params.get("multiplies") == (left, right)
         and entry.params["accumulator"] == total
         and entry.params.get("warps", 1) == warps
+        and not (precise and entry.is_coarse)
     ]
     return tuple(sorted(entries, key=lambda e: (e.cost / e.products, -e.products)))
 

@@ -86,7 +86,7 @@ def warpgroup_layout(
     entry = next((x for x in entries if x.shape[1] == n), None)
     if entry is None or rows % m or depth % k:
         return f"its rows are {m}, its columns 8 to {widest} and its depth {k}, the product is {rows}x{columns}x{depth}"
-    layout: DistributedLayout = entry.params["named"]([by_rows, by_columns])
+    layout: DistributedLayout = entry.params["named"]([by_rows, by_columns], machine)
     return layout
 
 

@@ -8,10 +8,10 @@
 from weft.base import publish as _publish
 
 from ..instruction import Instruction as Instruction, Memory as Memory, Operand as Operand
+from ..meaning import *
 from .bulk import *
 from .effects import *
 from .mbarrier import *
-from .meaning import *
 from .table import *
 from .tensormap import *
 from .wgmma import *

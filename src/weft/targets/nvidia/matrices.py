@@ -13,7 +13,7 @@ import numpy as np
 from weft.layouts import LinearLayout
 
 from ..instruction import Array, Instruction, Memory, Operand
-from .meaning import from_matrix, to_matrix
+from ..meaning import from_matrix, to_matrix
 
 
 def matrix_layout(matrices: int, trans: bool) -> LinearLayout:

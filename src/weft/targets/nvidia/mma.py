@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from weft.layouts import LinearLayout, NVMMADistributedLayout
+from weft.machines import Machine
 
 from ..instruction import BITS, Array, Instruction, Operand
-from .meaning import from_matrix, round_to, tf32, to_matrix
+from ..meaning import from_matrix, multiply, tf32, to_matrix
 
 PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 # (m, n, k), accumulator, operand type, since, cycles of a warp on an A100 (H100 for what only it has)
@@ -67,26 +68,6 @@ def fragment(rows: str, row_count: int, along: str, length: int, width: int) -> 
     return LinearLayout.from_bases({"register": registers, "lane": lanes}, {n: sizes[n] for n in names})
 
 
-def multiply(a: Array, b: Array, c: Array, accumulator: str, saturates: bool = False) -> Array:
-    """c + a @ b of stacked matrices, as a tensor core of this accumulator type does it."""
-    if accumulator == "i32":
-        total = c.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64)
-        if saturates:
-            total = total.clip(-(1 << 31), (1 << 31) - 1)
-        return total.astype(np.int32)
-    if accumulator == "f64":
-        return _in_order(a, b, c)
-    return round_to(c.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64), accumulator)
-
-
-def _in_order(a: Array, b: Array, c: Array) -> Array:
-    """f64: one product after the other."""
-    total = c.astype(np.float64)
-    for k in range(a.shape[2]):
-        total = total + a[:, :, k, None] * b[:, k, None, :]
-    return total
-
-
 def _semantics(
     a: LinearLayout,
     b: LinearLayout,
@@ -107,7 +88,7 @@ def _semantics(
     return run
 
 
-def _named(warps: Sequence[int]) -> NVMMADistributedLayout:
+def _named(warps: Sequence[int], machine: Machine) -> NVMMADistributedLayout:
     """The layout of a result that so many warps along each dimension make of these instructions."""
     return NVMMADistributedLayout([2, 0], list(warps), [1] * (len(warps) - 2) + [16, 8])
 
@@ -155,6 +136,7 @@ def _entry(
             "multiplies": None if modifier else tuple("u8" if t == "u8" else stored for t in names),
             "tile": (16, 8),
             "named": _named,
+            "described": "NVMMADistributedLayout([2, 0], warps_per_cta, [16, 8])",
             "saturating": f"{plain}{SATURATING}" if acc == "i32" else "",
         },
     )

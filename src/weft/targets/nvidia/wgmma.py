@@ -27,8 +27,8 @@ import numpy as np
 from weft.layouts import LinearLayout, NVMMADistributedLayout
 
 from ..instruction import BITS, Array, Instruction, Memory, Operand
-from .meaning import DTYPES, from_matrix, tf32, to_matrix
-from .mma import fragment, multiply
+from ..meaning import DTYPES, from_matrix, multiply, tf32, to_matrix
+from .mma import fragment
 
 __all__ = ["canonical", "descriptor", "wgmma_instructions"]
 
@@ -165,7 +165,7 @@ def _entry(
             "types": names,
             "multiplies": elems,
             "warps": 4,
-            "named": lambda warps: NVMMADistributedLayout([3, 0], list(warps), [16, n, k]),
+            "named": lambda warps, machine: NVMMADistributedLayout([3, 0], list(warps), [16, n, k]),
             "registers": registers,
             "trans": trans,
         },

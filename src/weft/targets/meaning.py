@@ -16,9 +16,9 @@ from weft.layouts import LinearLayout
 from weft.ops.dtypes import DTYPES
 from weft.ops.rounding import round_odd, round_to
 
-from ..instruction import Array
+from .instruction import Array
 
-__all__ = ["DTYPES", "from_matrix", "round_odd", "round_to", "shape_of", "tf32", "to_matrix"]
+__all__ = ["DTYPES", "from_matrix", "multiply", "round_odd", "round_to", "shape_of", "tf32", "to_matrix"]
 
 
 def shape_of(layout: LinearLayout) -> tuple[int, ...]:
@@ -64,3 +64,23 @@ def from_matrix(matrix: Array, layout: LinearLayout) -> Array:
 def tf32(x: Array) -> Array:
     """f32 as a tensor core reads it in tf32: the lowest 13 bits are ignored."""
     return (np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def multiply(a: Array, b: Array, c: Array, accumulator: str, saturates: bool = False) -> Array:
+    """c + a @ b of stacked matrices, as a matrix unit with this type of sums is taken to do it: exact, rounded once."""
+    if accumulator == "i32":
+        total = c.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64)
+        if saturates:
+            total = total.clip(-(1 << 31), (1 << 31) - 1)
+        return total.astype(np.int32)
+    if accumulator == "f64":
+        return _in_order(a, b, c)
+    return round_to(c.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64), accumulator)
+
+
+def _in_order(a: Array, b: Array, c: Array) -> Array:
+    """f64: one product after the other."""
+    total = c.astype(np.float64)
+    for k in range(a.shape[2]):
+        total = total + a[:, :, k, None] * b[:, k, None, :]
+    return total

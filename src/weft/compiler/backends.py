@@ -17,6 +17,8 @@ registry does for Weft's own.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weft import machines as known
 from weft.base import CompileOptions, Unsupported, load
 from weft.machines import Machine
-from weft.machines.vendors import part, part_of, vendors_with
+from weft.machines.vendors import SIGNS, part, part_of, vendors_with
 
 if TYPE_CHECKING:
     from weft.ir.lane import LaneProgram
@@ -215,10 +217,22 @@ def backend_of(machine: Machine) -> Backend:
     return backend
 
 
+def _signs(vendor: str) -> int:
+    """How much speaks for a vendor's GPUs being here; nothing of it is loaded to find out, but of one that joined."""
+    if vendor not in SIGNS:
+        return 2 * bool(part_of("compiler", vendor).BACKEND.driver.available())
+    built_for, file = SIGNS[vendor]
+    torch = sys.modules.get("torch")
+    return 2 * os.path.exists(file) + (getattr(getattr(torch, "version", None), built_for, None) is not None)
+
+
 def first_backend() -> Backend:
-    """That of the first vendor whose GPUs are here, else of the first; one that is alone is not asked."""
-    backends: list[Backend] = [part_of("compiler", vendor).BACKEND for vendor in vendors_with("compiler")]
-    return next((b for b in backends if len(backends) > 1 and b.driver.available()), backends[0])
+    """That of the first vendor whose GPUs are here, the one that PyTorch is for before others; else of the first
+    vendor. One that is alone is not asked."""
+    vendors = [*vendors_with("compiler")]
+    chosen = max(vendors, key=_signs) if len(vendors) > 1 else vendors[0]
+    backend: Backend = part_of("compiler", chosen).BACKEND
+    return backend
 
 
 @lru_cache(maxsize=1)

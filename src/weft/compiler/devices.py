@@ -8,8 +8,10 @@ The runtime says (`chosen`) which target launches are for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
+
+from weft.machines.vendors import part_of, vendors_with
 
 from .backends import Device, Driver, Event, Loaded, backend_of, first_backend
 from .target import as_target, is_gpu
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
         _driver.current_device,
     )
     device, device_count, entered, event = _driver.device, _driver.device_count, _driver.entered, _driver.event
-    fill, found, free, gpu_of_address = _driver.fill, _driver.found, _driver.free, _driver.gpu_of_address
+    fill, free, gpu_of_address = _driver.fill, _driver.free, _driver.gpu_of_address
     in_use, installed, load, map_maker = _driver.in_use, _driver.installed, _driver.load, _driver.map_maker
     on, to_device, to_host = _driver.on, _driver.to_device, _driver.to_host
     memory_kinds = _driver.memory_kinds
@@ -41,6 +43,26 @@ def driver() -> Driver:
         if asked is not None and is_gpu(asked):
             return backend_of(as_target(asked).machine).driver
     return first_backend().driver
+
+
+def _drivers() -> Iterator[tuple[str, Driver]]:
+    """Those of all vendors."""
+    return ((vendor, part_of("compiler", vendor).BACKEND.driver) for vendor in vendors_with("compiler"))
+
+
+def vendor_of(its: Driver) -> str:
+    """Whose driver it is."""
+    return next(vendor for vendor, other in _drivers() if other is its)
+
+
+def vendor_with(memory: str) -> str:
+    """The vendor whose GPUs have memory of this kind; "" where nobody's have."""
+    return next((vendor for vendor, its in _drivers() if memory in its.memory_kinds), "")
+
+
+def found() -> dict[str, str]:
+    """What there is for launches on GPUs, of all vendors, in words."""
+    return {what: text for _, its in _drivers() for what, text in its.found().items()}
 
 
 def __getattr__(name: str) -> Any:

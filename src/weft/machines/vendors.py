@@ -34,6 +34,8 @@ VENDORS: dict[str, Mapping[str, str]] = {
         "intel": "machines",
     }.items()
 }
+SIGNS = {"nvidia": ("cuda", "/dev/nvidiactl"), "amd": ("hip", "/dev/kfd"), "intel": ("xpu", "")}
+"""What `torch.version` calls a vendor's software, and the file that its kernel driver has where one of its GPUs is."""
 _parts: dict[tuple[str, str], Any] = {}
 after_joining: list[Callable[[str], None]] = []
 """Called with the name of a vendor that has joined."""

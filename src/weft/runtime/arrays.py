@@ -266,9 +266,21 @@ def refuse_place(name: str, place: str) -> LaunchError:
     """The error for an array that is not in host memory."""
     if place == "meta":
         return LaunchError(f"{name} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
+    devices = load("weft.compiler.devices")
+    whose, launched = devices.vendor_with(place), devices.vendor_of(devices.driver())
+    if whose not in ("", launched):
+        return other_vendor(name, whose, launched)
     return LaunchError(
         f"{name} lives in {place} memory; kernels run on arrays in host memory, or on a GPU that is a target",
         hint=TO_THE_HOST,
+    )
+
+
+def other_vendor(name: str, whose: str, launched: str) -> LaunchError:
+    """The error for an array on a GPU of another vendor than that of the launch."""
+    return LaunchError(
+        f"{name} is in the memory of a GPU of {whose.upper()}'s, but this launch is for one of {launched.upper()}'s",
+        hint=f"{TO_THE_HOST}; or launch for that GPU, with weft.target(...)",
     )
 
 

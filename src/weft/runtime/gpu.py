@@ -17,10 +17,11 @@ import numpy as np
 from weft import compiler
 from weft.base import LaunchError, NoDevice
 from weft.base.locks import renewed
+from weft.compiler.devices import vendor_of
 
 from . import gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
-from .arrays import ArrayFacts, array_facts, reader_of
+from .arrays import ArrayFacts, array_facts, other_vendor, reader_of
 from .binder import (
     MAX_GRID,
     NO_OPTIONS,
@@ -38,6 +39,7 @@ from .device import devices
 from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves
+from .protocols import named
 from .quick import Last, chain, make_quick
 from .specialize import FINE, check_annotated, specialize_param
 from .streams import stream_of
@@ -62,7 +64,11 @@ def _gpu_of(array: Any) -> int | None:
         if array.device.type in devices.memory_kinds:
             return int(array.get_device())
     facts = array_facts(array)
-    return facts.device if facts is not None else None
+    if facts is None or facts.device is None:
+        return None
+    if isinstance(array, gpu_arrays.DeviceArray) and array.driver is not devices.driver():
+        raise other_vendor(named(array), *map(vendor_of, (array.driver, devices.driver())))
+    return facts.device
 
 
 def on_gpu(value: Any) -> bool:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes  # noqa: F401  (its element types get names)
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
+from weft.compiler.backends import Driver
 
 from .arrays import array_facts, dtype_name
 from .device import devices
@@ -79,15 +81,23 @@ class DeviceArray:
     a pickled one too, has memory of its own; `numpy.asarray(x)` is `x.numpy()`.
     """
 
+    driver: Driver
+    """That of its GPU's vendor."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> DeviceArray:
+        """Arrays of a vendor have a class of their own, because launches are kept by the classes of their arguments."""
+        driver: Any = devices.driver()
+        return object.__new__(_of(driver) if cls is DeviceArray else cls)
+
     def __init__(self, shape: int | Sequence[int], dtype: Any, device: int | None = None) -> None:
         self.shape = _shape(shape)
         self.dtype = _dtype(dtype)
         self.size = math.prod(self.shape)
         self.nbytes = self.size * self.dtype.itemsize
-        self._gpu = devices.current_device() if device is None else devices.device(device)
+        self._gpu = self.driver.current_device() if device is None else self.driver.device(device)
         self.device = self._gpu.index
         self.address = 0
-        self.address = devices.allocate(self.nbytes, self._gpu)
+        self.address = self.driver.allocate(self.nbytes, self._gpu)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -117,7 +127,7 @@ class DeviceArray:
         host = np.empty(self.shape, self.dtype)
         if self.nbytes:
             self._gpu.synchronize()
-            devices.to_host(host.ctypes.data, self.address, self.nbytes, self._gpu)
+            self.driver.to_host(host.ctypes.data, self.address, self.nbytes, self._gpu)
         return host
 
     def copy_from(self, array: Any) -> DeviceArray:
@@ -129,12 +139,12 @@ class DeviceArray:
             )
         if self.nbytes:
             self._gpu.synchronize()
-            devices.to_device(self.address, host.ctypes.data, self.nbytes, self._gpu)
+            self.driver.to_device(self.address, host.ctypes.data, self.nbytes, self._gpu)
         return self
 
     def zero_(self) -> DeviceArray:
         """Fill it with zeros, in the order of Weft's own stream; gives itself."""
-        devices.fill(self.address, self.nbytes, self._gpu, own_stream())
+        self.driver.fill(self.address, self.nbytes, self._gpu, own_stream())
         return self
 
     def copy_(self, other: DeviceArray) -> DeviceArray:
@@ -143,14 +153,15 @@ class DeviceArray:
             raise LaunchTypeError(
                 f"a {type(other).__name__} cannot be copied into {self!r}", hint="x.copy_from takes arrays of the host"
             )
-        if (other.shape, other.dtype, other.device) != (self.shape, self.dtype, self.device):
+        same = type(other) is type(self) and other.device == self.device
+        if not same or (other.shape, other.dtype) != (self.shape, self.dtype):
             raise LaunchTypeError(f"{other!r} cannot be copied into {self!r}")
-        devices.copy(self.address, other.address, self.nbytes, self._gpu, own_stream())
+        self.driver.copy(self.address, other.address, self.nbytes, self._gpu, own_stream())
         return self
 
     def clone(self) -> DeviceArray:
         """A copy on the same GPU."""
-        return DeviceArray(self.shape, self.dtype, self.device).copy_(self)
+        return type(self)(self.shape, self.dtype, self.device).copy_(self)
 
     def __copy__(self) -> DeviceArray:
         return self.clone()
@@ -178,9 +189,15 @@ class DeviceArray:
         address = getattr(self, "address", 0)
         if address:
             try:
-                devices.free(address, self._gpu)
+                self.driver.free(address, self._gpu)
             except Exception:  # the process ends, or the GPU is lost: there is nothing to give back
                 self.address = 0
+
+
+@lru_cache(maxsize=8)
+def _of(driver: Any) -> type[DeviceArray]:
+    """The class of arrays of a vendor."""
+    return type("DeviceArray", (DeviceArray,), {"driver": driver, "__module__": __name__})
 
 
 def is_available() -> bool:

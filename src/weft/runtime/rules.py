@@ -1,8 +1,8 @@
 """Parameters of a kernel that follow from its other arguments: `heuristics`.
 
-    @heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
-    @jit
-    def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
+@heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@jit
+def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import weft
 import weft.language as tl
 from weft.backends.nvidia import driver as backend, events
 from weft.compiler import GPUTarget, devices
+from weft.compiler.nvidia import driver as vendor
 from weft.runtime import autotuner, clock, driver as found, gpu_driver, streams
 from weft.runtime.testing import do_bench
 
@@ -74,12 +75,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake = FakeDriver()
     for module in (backend, events):
         monkeypatch.setattr(module, "api", lambda: fake)
-    for module in (backend, events, devices):
+    for module in (backend, events, devices, vendor):
         monkeypatch.setattr(module, "available", lambda: True)
     monkeypatch.setattr(backend, "bindings", lambda: SimpleNamespace())
     monkeypatch.setattr(backend, "device_count", lambda: 1)
     monkeypatch.setattr(backend, "device", lambda index: DEVICE)
-    monkeypatch.setattr(devices, "device", lambda index: DEVICE)
+    for module in (devices, vendor):
+        monkeypatch.setattr(module, "device", lambda index: DEVICE)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", SimpleNamespace())
     for name in ("torch", "cupy"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,14 @@ from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.base import NoDevice, load as load_module
 
 event = Event
-memory_kinds = ("cuda",)
+
+
+def __getattr__(name: str) -> Any:
+    """`memory_kinds`: what PyTorch calls cuda is not NVIDIA's where it is built for another vendor's GPUs."""
+    if name != "memory_kinds":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    version = getattr(sys.modules.get("torch"), "version", None)
+    return () if getattr(version, "hip", None) else ("cuda",)
 
 
 def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:

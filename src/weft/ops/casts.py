@@ -131,8 +131,7 @@ def _same_bits(operands: _Operands, elem: str, attrs: _Attrs) -> Array:
 
 CAST_ROWS = (
     Row("arith.extsi", Kind("int", "int", "wider"), 1, _sign_extended, keeps_zero=True, bounds=same),
-    Row("arith.extui", Kind("int", "int", "wider"), 1, _zero_extended, keeps_zero=True, is_unsigned=True,
-        bounds=same),
+    Row("arith.extui", Kind("int", "int", "wider"), 1, _zero_extended, keeps_zero=True, is_unsigned=True, bounds=same),
     Row("arith.trunci", Kind("int", "int", "narrower"), 1, _cut, keeps_zero=True, bounds=same),
     Row("arith.index_cast", Kind("int", "int"), 1, _sign_extended, keeps_zero=True, bounds=same),
     Row("arith.extf", Kind("float", "float", "wider"), 1, _widen_float, keeps_zero=True),

@@ -42,9 +42,7 @@ def compute(name: str, operands: Sequence[np.ndarray[Any, Any]], elem: str, attr
 _OF_ADDRESSES = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 
 
-def bounds_of(
-    name: str, operands: Sequence[Bounds], bits: int, source_bits: int = 0, wrapping: bool = True
-) -> Bounds:
+def bounds_of(name: str, operands: Sequence[Bounds], bits: int, source_bits: int = 0, wrapping: bool = True) -> Bounds:
     """What is known of an integer of so many bits that an operation gives; `source_bits` are those of its operands.
 
     With `wrapping=False` sums and products, which addresses are made of, are taken not to wrap.

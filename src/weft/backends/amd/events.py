@@ -17,7 +17,8 @@ def in_use() -> bool:
     The library has no contexts that a thread could be without.
     """
     torch = sys.modules.get("torch")
-    by_torch = torch is not None and bool(torch.version.hip) and torch.cuda.is_initialized()
+    built_for = getattr(getattr(torch, "version", None), "hip", None)
+    by_torch = torch is not None and built_for is not None and torch.cuda.is_initialized()
     return (started() or by_torch) and available()
 
 

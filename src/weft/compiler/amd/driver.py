@@ -19,8 +19,8 @@ def __getattr__(name: str) -> Any:
     """`memory_kinds`: PyTorch for ROCm calls its devices cuda; those of a PyTorch for another vendor are not AMD's."""
     if name != "memory_kinds":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    torch = sys.modules.get("torch")
-    return ("rocm",) if torch is not None and not torch.version.hip else ("cuda", "rocm")
+    version = getattr(sys.modules.get("torch"), "version", None)
+    return ("cuda", "rocm") if version is None or getattr(version, "hip", None) else ("rocm",)
 
 
 def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:

@@ -1,8 +1,8 @@
 """Products that read operands in shared memory, as passes see them: a vendor's operations are made from these classes.
 
-    for op in shared_products(loop.body.block):
-        op.begin()                                  it goes on by itself
-        op.wait(builder, [op.d], 1)                 what waits for it, and may leave one more under way
+for op in shared_products(loop.body.block):
+    op.begin()                                  it goes on by itself
+    op.wait(builder, [op.d], 1)                 what waits for it, and may leave one more under way
 """
 
 from __future__ import annotations

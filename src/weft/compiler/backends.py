@@ -181,6 +181,10 @@ class Backend(Protocol):
     """The modules, by room, that have what is the vendor's own (see `machines/vendors.py`); none for one without."""
     texts: tuple[str, ...]
     """What `make` gives beside facts, in order: keys of `asm`, such as llir and ptx."""
+    binary: str
+    """The key of `asm` of the machine code that `make` gives too; "" where it is made later."""
+    in_worker: bool
+    """Whether code is made in a compile worker, because what makes it may end its process."""
     driver: Driver
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,7 +199,7 @@ class Backend(Protocol):
         language: CompileOptions,
         options: Mapping[str, Any],
         timings: dict[str, float],
-    ) -> tuple[dict[str, Any], dict[str, str]]:
+    ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
         """(facts, texts) of a program: `name`, `shared`, `threads` ... as `backends.gpu.Emitted.metadata` has them."""
 
     def kernel(self, *args: Any, **kwargs: Any) -> Any:

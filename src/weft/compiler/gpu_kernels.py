@@ -52,7 +52,8 @@ class ForGPU(Making):
         super().__init__(src, target, given_for_gpu(options))
         self.backend, self.store = backend_of(target.machine), store
         self.facts = self.backend.options(self.options)
-        self.stages = ("source", "ttir", *self.backend.texts)
+        self.stages = ("source", "ttir", *self.backend.texts, *filter(None, (self.backend.binary,)))
+        self.in_worker = self.backend.in_worker
 
     def trace_unfollowed(self) -> None:
         """See `sources`; a Gluon kernel is traced with the options that it is made with."""
@@ -77,13 +78,14 @@ class ForGPU(Making):
         self, facts: Mapping[str, Any], blobs: Mapping[str, bytes], key: str, from_cache: bool, dump: Dump | None
     ) -> GPUKernel:
         src, target, language = self.src, self.target, self.opts.language
-        stages = {name: blobs[name].decode("utf-8", "surrogatepass") for name in self.stages}
+        binary = self.backend.binary
+        stages: dict[str, Any] = {n: blobs[n].decode("utf-8", "surrogatepass") for n in self.stages if n != binary}
         ttir = stages["ttir"]
         later: dict[str, Callable[[], Any]] = {
             "ttgir": lambda: _stages().layout_text(ttir, target, language),
             "lane": lambda: _stages().lane_text(ttir, target, language),
         }
-        asm = AsmDict(stages, None, later)
+        asm = AsmDict({**stages, **({binary: blobs[binary]} if binary else {})}, None, later)
         metadata = {**TRITON_FACTS, **facts, "cluster_dims": (facts["num_ctas"], 1, 1)}
         kernel: GPUKernel = self.backend.kernel(
             src, target, asm, metadata, key, self.timings, from_cache, blobs=blobs, store=self.store

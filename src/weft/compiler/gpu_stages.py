@@ -48,7 +48,8 @@ def make(
     }
     facts = {**facts, **module_facts, **metadata}
     texts |= {"source": src.text(), "ttir": ttir, REMARKS: remarks.collected().stored()}
-    return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    blobs = {n: t if isinstance(t, bytes) else t.encode("utf-8", "surrogatepass") for n, t in texts.items()}
+    return facts, blobs
 
 
 def layout_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:

@@ -147,12 +147,14 @@ def compile(
     environment: Mapping[str, str] | None = None,
     instead: IRSource | None = None,
     elsewhere: Callable[[Work], Artefact] | None = None,
+    worker: Callable[[Work], Artefact] | None = None,
 ) -> CompiledKernel:
     """Compile a kernel, or the text of tile IR.
 
     `environment` holds further things the artefact may depend on, for the key; `instead` is tile IR to take in the
     place of the kernel's own. The option `arch` says for which GPU in the place of a target that is one. `elsewhere`
-    makes code of what was traced, in the place of this process (`WorkerPool.compile`, say).
+    makes code of what was traced, in the place of this process (`WorkerPool.compile`, say); without it `worker` does
+    so for machines whose code is made in one.
     """
     if isinstance(src, str):
         src = IRSource(src)
@@ -166,6 +168,8 @@ def compile(
             making: Making = _CPU(src, chosen, options or {})
         else:  # whose stages are not imported for the CPU
             making = load("weft.compiler.gpu_kernels").ForGPU(src, chosen, options or {}, store)
+        if elsewhere is None and making.in_worker:
+            elsewhere = worker
         return _compile(making, store, dump, environment or {}, elsewhere)
 
 
@@ -209,6 +213,8 @@ class Making:
     """The blobs that an artefact has, remarks apart."""
     facts: Mapping[str, Any] = {}
     """What a kernel has besides the facts that its making gives."""
+    in_worker = False
+    """Whether making it may end the process, so that a worker does it."""
 
     def __init__(self, src: Source, target: GPUTarget, options: Mapping[str, Any]) -> None:
         self.src, self.target, self.options = src, target, options

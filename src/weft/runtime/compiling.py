@@ -256,10 +256,15 @@ def _elsewhere(executor: Executor | None) -> Any:
     """What makes code in the place of this process: an executor that was given, or the pool, if a setting says so."""
     mode = active_mode.get()
     executor = executor or (mode.workers if mode is not None else None)
-    if executor is None and not knobs.compilation.isolate:
-        return None
+    if executor is None:
+        return _by_worker if knobs.compilation.isolate else None
+    return base.load("weft.runtime.workers").elsewhere(executor)
+
+
+def _by_worker(work: Any) -> Any:
+    """Have the pool of this process make code."""
     workers = base.load("weft.runtime.workers")
-    return workers.elsewhere(executor if executor is not None else workers.default_pool())
+    return workers.elsewhere(workers.default_pool())(work)
 
 
 def compile(
@@ -325,6 +330,7 @@ def compile(
                 environment={"compiler": compiler_key(), **(_env_vars or {})},
                 instead=None if replacement is None else _tile_ir(replacement),
                 elsewhere=_elsewhere(executor),
+                worker=_by_worker,
             )
     except base.CompilationError as error:
         _shorten(error)

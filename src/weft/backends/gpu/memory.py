@@ -42,14 +42,14 @@ def address_text(e: Emitter, register: Register, wide: bool) -> tuple[str, str, 
     return type, e.name(register), 0
 
 
-def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:
-    """The address as a pointer of LLVM's."""
+def pointer_to(e: Emitter, register: Register, space: str, more: int = 0) -> str:
+    """The address as a pointer of LLVM's, with its type."""
     type, base, offset = address_text(e, register, space == "global")
     pointer = f"ptr addrspace({SPACES[space]})"
     name = e.early(f"inttoptr {type}", base, to=pointer)
     if offset + more:
         name = e.early(f"getelementptr i8, {pointer}", name, f"{type} {offset + more}")
-    return name
+    return f"{pointer} {name}"
 
 
 def instead_of(e: Emitter, access: Access, other: Sequence[Register] | None) -> list[str]:
@@ -119,7 +119,7 @@ def _elements(e: Emitter, elem: str, word: Register, shape: Shape) -> list[Regis
 
 
 def _plain_load(e: Emitter, address: Register, space: str, more: int, shape: Shape, size: int) -> list[str]:
-    pointer = f"ptr addrspace({SPACES[space]}) {_pointer(e, address, space, more)}"
+    pointer = pointer_to(e, address, space, more)
     if shape.words == 1:
         return [e.ins(f"load {shape.word}, {pointer}, align {size}")]
     type = f"<{shape.words} x {shape.word}>"
@@ -168,7 +168,7 @@ def _store(e: Emitter, op: LaneOp) -> None:
 
 
 def _plain_store(e: Emitter, address: Register, space: str, more: int, shape: Shape, words: list[str]) -> None:
-    pointer = f"ptr addrspace({SPACES[space]}) {_pointer(e, address, space, more)}"
+    pointer = pointer_to(e, address, space, more)
     size = shape.words * shape.bits // 8
     if shape.words == 1:
         e.do(f"store {shape.word} {words[0]}, {pointer}, align {size}")
@@ -224,7 +224,7 @@ def _by_swapping(
     e.program.remarks.add(InstructionDeclined(op.span, "an atomic instruction", why))
     type, f = LLVM[elem], e.f
     zero = e.name(e.constant(elem, 0))
-    pointer = f"ptr addrspace({SPACES[op.attrs['space']]}) {_pointer(e, address, op.attrs['space'], 0)}"
+    pointer = pointer_to(e, address, op.attrs["space"])
     operand = e.name(new)
     scope = e.dialect.scopes.get(op.attrs.get("scope", "gpu"), "")
     scope = f'syncscope("{scope}") ' if scope else ""

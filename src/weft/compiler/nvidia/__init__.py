@@ -29,6 +29,7 @@ before the kernel that is in front in the stream has ended."""
 class _Nvidia:
     parts: Mapping[str, str] = {}
     texts: tuple[str, ...] = ("llir", "ptx")
+    binary, in_worker = "", False
     driver = driver
     kernel = CudaKernel
 
@@ -49,8 +50,8 @@ class _Nvidia:
 
     def make(
         self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        result: tuple[dict[str, Any], dict[str, str]] = load("weft.compiler.nvidia.make").make(
+    ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
+        result: tuple[dict[str, Any], dict[str, str | bytes]] = load("weft.compiler.nvidia.make").make(
             program, language, options.get("maxnreg"), timings
         )
         return result

@@ -25,7 +25,7 @@ class Backend:
     """See `weft.compiler.backends.Backend`."""
 
     machines: tuple[Machine, ...] = ROWS
-    texts = ("llir",)
+    texts, binary, in_worker = ("llir",), "", False
     parts: Mapping[str, str] = {"targets": "acme_weft.instructions"}
     driver, kernel = Driver(), GPUKernel
 

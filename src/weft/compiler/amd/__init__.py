@@ -1,1 +1,60 @@
-"""AMD's back end (see `compiler/backends.py`)."""
+"""AMD's back end (see `compiler/backends.py`): LLVM IR to a code object, ROCm's driver.
+
+What makes code is imported when the first kernel has to be compiled, and is at work in another process: where LLVM
+finds no instruction, it ends the one that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.base import CompileOptions, load
+from weft.machines import Machine, part_of
+
+from . import driver
+from .kernel import HipKernel
+
+if TYPE_CHECKING:
+    from weft.ir.lane import LaneProgram
+
+__all__ = ["BACKEND"]
+
+
+class _AMD:
+    parts: Mapping[str, str] = {}
+    texts: tuple[str, ...] = ("llir",)
+    binary = "hsaco"
+    in_worker = True
+    driver = driver
+    kernel = HipKernel
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        rows: tuple[Machine, ...] = part_of("machines", "amd").ROWS
+        return rows
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """None yet."""
+        return {}
+
+    def begin(self, machine: Machine) -> None:
+        amd = load("weft.backends.amd")
+        amd.begin(amd.processor_of(machine))
+
+    def make(
+        self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
+    ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
+        result: tuple[dict[str, Any], dict[str, str | bytes]] = load("weft.compiler.amd.make").make(
+            program, language, options.get("maxnreg"), timings
+        )
+        return result
+
+    def tool(self, name: str) -> Any:
+        return None
+
+    def load(self, kernel: Any) -> Any:
+        return driver.load(kernel.asm["hsaco"], kernel.metadata._asdict())
+
+
+BACKEND = _AMD()

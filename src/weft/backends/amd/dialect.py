@@ -1,0 +1,51 @@
+"""LLVM IR for AMD's GPUs, as the common back end of GPUs asks for it: their `Dialect`.
+
+dialect = AMDGPU(program.machine)
+text = emit_llvm(program, dialect)
+image = linked(object_code(text, dialect.target))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp
+from weft.targets.instruction import Instruction
+
+from ..gpu.emitter import Emitter, Register
+from .arithmetic import Arithmetic
+from .instructions import write_instruction
+from .memory import Memory
+
+
+class AMDGPU(Memory, Arithmetic):
+    """The dialect of one program."""
+
+    def instruction(
+        self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
+    ) -> list[list[Register]]:
+        """An entry of `targets.amd`."""
+        return write_instruction(e, op, entry, chunks)
+
+    def wait(self, e: Emitter, op: LaneOp) -> None:
+        """Products are done when the next instruction wants them."""
+        raise e.fail(op, f"waiting for a {op.attrs['kind']}")
+
+    def assembly(self, e: Emitter, op: LaneOp) -> None:
+        """Inline assembly."""
+        raise e.fail(op, "inline assembly")
+
+    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
+        """There is nothing that prints in a kernel but calls of the host, which need ROCm's device libraries."""
+        raise Unsupported(
+            "printing in a kernel", e.program.target, hint=f"in the simulator it prints: sim:{e.program.target}"
+        )
+
+    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+        """The launch ends with an error; which assertion it was is not told."""
+        self.trap(e)
+
+    def trap(self, e: Emitter) -> None:
+        """`s_trap 2`."""
+        e.do(e.call("llvm.trap", "void", ()))

@@ -1,0 +1,95 @@
+"""LLVM's AMDGPU back end as a library: LLVM IR as text in, assembly or an object file out.
+
+The IR is verified before any pass runs, because what LLVM does with broken IR is end the process. Where it finds no
+instruction for something it ends it too: kernels for AMD's GPUs are compiled in workers (`Backend.in_worker`), where
+that is a CompilerCrash. Emission changes a module, so that each output is made from the text anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+from weft.backends.llvm import early
+from weft.backends.llvm.aborts import told
+from weft.backends.llvm.names import further_names
+from weft.base import CompilerCrash
+from weft.base.locks import renewed
+
+from .processor import Processor
+
+TRIPLE = "amdgcn-amd-amdhsa"
+STAGE = "amdgcn"
+
+
+@lru_cache(maxsize=1)
+def _initialize() -> llvm.Target:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(TRIPLE)
+
+
+_one_at_a_time = renewed(threading.Lock())
+
+
+@lru_cache(maxsize=16)
+def _machine(processor: Processor, level: int = 3) -> llvm.TargetMachine:
+    with _one_at_a_time:
+        target = _initialize()
+        return target.create_target_machine(cpu=processor.name, features=processor.features, opt=level, reloc="pic")
+
+
+NOTHING = "define amdgpu_kernel void @nothing() {\n  ret void\n}\n"
+
+
+def begin(processor: Processor) -> None:
+    """Have what LLVM does once in a process done in another thread; who compiles waits for it."""
+    early.begin(processor, lambda: _machine(processor).emit_object(_optimized(NOTHING, _machine(processor))))
+
+
+def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompilerCrash(f"LLVM refuses the code generated for this kernel: {error}", STAGE, ir=text) from error
+    return module
+
+
+def _optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """The module, ready for instructions to be selected.
+
+    As for other GPUs the emitter writes nothing twice that dominates, and LLVM's own pipeline costs more than it gains.
+    """
+    module = _parsed(text, machine)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.run(module, builder)
+    if (named := further_names(str(module))) is not None:
+        module = _parsed(named, machine)
+    return module
+
+
+def object_code(text: str, processor: Processor) -> bytes:
+    """The relocatable object of a module of LLVM IR."""
+    early.wait(processor)
+    machine = _machine(processor)
+    with told(text, STAGE):
+        code: bytes = machine.emit_object(_optimized(text, machine))
+        return code
+
+
+def assembly(text: str, processor: Processor) -> str:
+    """The same as text."""
+    early.wait(processor)
+    machine = _machine(processor)
+    with told(text, STAGE):
+        return str(machine.emit_assembly(_optimized(text, machine)))

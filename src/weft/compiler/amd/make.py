@@ -1,0 +1,30 @@
+"""A lane program to a code object, with what a launch needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from weft.backends.amd import AMDGPU, facts_of, linked, object_code
+from weft.backends.gpu import emit_llvm, emitted_of
+from weft.base import CompileOptions
+from weft.ir.lane import LaneProgram, text_of
+
+from ..stages import stage
+
+
+def make(
+    program: LaneProgram, language: CompileOptions, maxnreg: int | None, timings: dict[str, float]
+) -> tuple[dict[str, Any], dict[str, str | bytes]]:
+    """(facts, texts)."""
+    with stage("llir", timings, lambda: text_of(program)):
+        dialect = AMDGPU(program.machine)
+        llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
+    with stage("amdgcn", timings, lambda: llir):
+        code = object_code(llir, dialect.target)
+    with stage("hsaco", timings, lambda: llir):
+        image = linked(code)
+        taken = asdict(facts_of(image))
+    emitted = emitted_of(program, dialect, llir, "", maxnreg)
+    facts = {**emitted.metadata, "maxnreg": emitted.maxnreg, "taken": taken}
+    return facts, {"llir": llir, "hsaco": image}

@@ -703,11 +703,11 @@ def test_ttir_files(tmp_path: Any) -> None:
 def test_targets() -> None:
     with weft.target("cpu"):
         assert (run_scale(np.ones(4, np.float32)) == 2).all()
-    with pytest.raises(weft.Unsupported, match="hip:gfx942"), weft.target("hip:gfx942"):
+    with pytest.raises(weft.Unsupported, match="hip:gfx1030"), weft.target("hip:gfx1030"):
         pass
-    knobs.weft.target = "hip:gfx942"
+    knobs.weft.target = "hip:gfx1030"
     try:
-        with pytest.raises(weft.Unsupported, match="hip:gfx942"):
+        with pytest.raises(weft.Unsupported, match="hip:gfx1030"):
             fresh(scale)[(1,)](np.ones(4, np.float32), np.ones(4, np.float32), 4, 1.0)
     finally:
         knobs.weft.target = knobs.env

@@ -503,6 +503,37 @@ def test_failing_assertions_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         check[(4,)](x[:2], BLOCK=16)
 
 
+def test_kernels_as_inductor_compiles_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With assertions that are checks: a check says at which element it failed, in words behind the arguments."""
+
+    @weft.jit
+    def gathered(x, index, out, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        i = tl.load(index + offsets)
+        tl.device_assert((0 <= i) & (i < n), "index out of bounds")
+        tl.store(out + offsets, tl.load(x + i))
+
+    x, out = arrays(64)
+    index, wrong = np.arange(64, dtype=np.int32)[::-1].copy(), np.arange(-60, 4, dtype=np.int32)
+    options = {"BLOCK": 16, "debug": True, "sanitize_overflow": False}
+    with pytest.raises(DeviceAssertionError) as first:
+        gathered[(4,)](x, wrong, out, 64, **options)
+    kernel = Watched(gathered, monkeypatch)
+    kernel.prepare(x, index, out, 64, grid=(4,), **options)
+    assert (out == x[::-1]).all()
+    for _ in range(2):  # the report of the first is not seen by the second
+        with pytest.raises(DeviceAssertionError) as again:
+            kernel.is_native(x, wrong, out, 64, grid=(4,), **options)
+        assert kernel.general == 0 and str(again.value) == str(first.value)
+        assert kernel.is_native(x, index, out, 64, grid=(4,), **options)
+    compiled = gathered.warmup(x, index, out, 64, grid=(4,), **options)
+    for _ in range(3):
+        compiled.run(4, 1, 1, None, None, None, None, None, None, x, index, out, 64, 16)
+    with pytest.raises(DeviceAssertionError) as run:
+        compiled.run(4, 1, 1, None, None, None, None, None, None, x, wrong, out, 64, 16)
+    assert str(run.value) == str(first.value)
+
+
 def test_tensors(watched: Watched) -> None:
     torch = pytest.importorskip("torch")
     if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):

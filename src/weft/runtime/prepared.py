@@ -7,7 +7,7 @@
 After some launches a plan is written of the last one: everything that the key of the general way holds of each
 argument, everything that is asked at each launch (hooks, settings, what the kernel captures), what its guard looks at,
 and where addresses and numbers go. What no plan says is left to the general way: subclasses of tensors, kernels that
-print or check.
+print or check their accesses.
 """
 
 from __future__ import annotations

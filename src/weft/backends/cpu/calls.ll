@@ -778,6 +778,9 @@ entry:
 begin:
   call void @set(ptr %state, i64 $state.TOTAL, i64 %total)
   call void @set(ptr %state, i64 $state.CHUNK, i64 %total)
+  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
+  %report = getelementptr i64, ptr %slots, i64 %count ; of a kernel with checks
+  store [$state.REPORT_WORDS x i64] zeroinitializer, ptr %report
   %taken = call i1 @take(ptr %plan, ptr %mine)
   br i1 %taken, label %run, label %raised
 run:
@@ -790,8 +793,8 @@ look:
   br i1 %failed, label %fail, label %done
 fail: ; Python raises what the state says
   %fail.fn = call ptr @word.ptr(ptr %plan, i64 $plan.FAIL)
-  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
-  %bytes.slots = mul i64 %count, 8
+  %words = add i64 %count, $state.REPORT_WORDS
+  %bytes.slots = mul i64 %words, 8
   %bytes = add i64 %bytes.slots, $state.STATE_BYTES
   %told = call ptr @"at python PyBytes_FromStringAndSize"(ptr %state, i64 %bytes)
   %fine = call i1 @hand(ptr %fail.fn, ptr %told)

@@ -37,12 +37,12 @@ from weft.base import load
 
 from .native import native
 from .places import kept, load_native, made
-from .state import STATE_BYTES
+from .state import REPORT_WORDS, STATE_BYTES
 
 MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 64, 16, 64
 STATE_WORDS = STATE_BYTES // 8
-FRAME_BYTES = STATE_BYTES + 8 * (MOST_SLOTS + 1)
-"""Of a launch: its state, its slots, and one for what needs none."""
+FRAME_BYTES = STATE_BYTES + 8 * (MOST_SLOTS + 1 + REPORT_WORDS)
+"""Of a launch: its state, its slots, one for what needs none; the report of a failed check follows the last slot."""
 SPAN_WORDS = 3 * (MOST_ARRAYS + 1)
 """Where arrays are; those of no pair share the last."""
 

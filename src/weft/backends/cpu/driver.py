@@ -37,11 +37,9 @@ from .pool import (
     set_scratch_limit as set_scratch_limit,
 )
 from .pool_layout import ALL
-from .state import STATE_BYTES, STATE_FORMAT
+from .state import REPORT_WORDS, STATE_BYTES, STATE_FORMAT
 
 _NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # in the state, as i64 indices
-# struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks
-REPORT_FORMAT = "40x"
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
@@ -81,14 +79,14 @@ class LoadedKernel:
         self._waits = bool(metadata.get("waits"))
         self.record = Record(self.address, self.scratch_bytes)
         """What native code knows of it."""
-        self.plain = self._printer is None and not self._checks and not self._waits
+        self.plain = self._printer is None and not self._arrays and not self._waits
         """Whether a grid of it is run by `weft_grid` alone."""
         self.table = ctypes.addressof(native().signals.tables[self._waits]) if self._asks else 0
         self.room = scratch.make
 
     def launcher(self, args_format: str) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that runs a grid; `args_format` has a struct code for every value."""
-        whole = struct.Struct("<" + STATE_FORMAT + args_format + (REPORT_FORMAT if self._checks else ""))
+        whole = struct.Struct("<" + STATE_FORMAT + args_format + (f"{8 * REPORT_WORDS}x" if self._checks else ""))
         pack = whole.pack_into
         free: list[tuple[Any, Any, int, int]] = []
         call, scratch_bytes, printer = self._call, self.scratch_bytes, self._printer
@@ -174,12 +172,12 @@ class LoadedKernel:
         """Raise what a signal's handler raised, or what the error slot or the report behind the arguments says."""
         if words[_ERROR] < 0:
             native().signals.raise_kept()
-        error, pid, report = words[_ERROR], words[_ERROR_PID], words[-5:] if self._checks else [0]
+        error, pid, report = words[_ERROR], words[_ERROR_PID], words[-REPORT_WORDS:] if self._checks else [0]
         place, values = 0, list[int]()
         if report[0]:
             error, pid, place, *values = report
         arrays = []
-        count = len(words) - STATE_BYTES // 8 - 5  # slots, the limits of the arrays last
+        count = len(words) - STATE_BYTES // 8 - REPORT_WORDS  # slots, the limits of the arrays last
         slots = words[STATE_BYTES // 8 :]
         for k, array in enumerate(self._arrays):
             low, high = slots[count - 2 * (len(self._arrays) - k) :][:2]

@@ -13,3 +13,5 @@ STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
 NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS = 0, 8, 16, 24, 28, 32, 36
 ERROR, ERROR_PID, PRINTER, TABLE, WHOLE = range(40, STATE_BYTES, 8)
 """Offsets in bytes."""
+REPORT_WORDS = 5
+"""struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks."""

@@ -131,6 +131,7 @@ def finish(program: LaneProgram) -> None:
     order_globals(program)
     hold_less(program)
     depth_first(program)
+    lowering_of(program.machine).finished(program)
     verify(program)
     tell_buffers(program)
 

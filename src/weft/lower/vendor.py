@@ -35,6 +35,9 @@ class VendorLowering:
     def before_barriers(self, program: LaneProgram) -> None:
         """Change a program whose buffers have been placed, before barriers are put into it."""
 
+    def finished(self, program: LaneProgram) -> None:
+        """Change a program that is done: write its operations as the machine has them."""
+
 
 def lowering_of(machine: Machine) -> VendorLowering:
     """What the vendor of a machine adds."""

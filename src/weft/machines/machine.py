@@ -17,7 +17,7 @@ tile is chosen by their sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 KIB = 1024
@@ -85,6 +85,9 @@ class Machine:
     permute: float = 0.75
     """A byte permutation: what packs elements in words, and takes them out."""
     shuffle: float = 2.0
+    exchanges: tuple[float, ...] = ()
+    """What a shuffle costs by which each lane reads the lane whose number differs by a constant, for each such mask;
+    empty where all shuffles cost the same."""
     wavefront: float = 2.0
     access: float = 1.0
     """Issuing one load or store, beside its wavefronts."""
@@ -126,12 +129,18 @@ class Machine:
         """What it takes to put what one access moves into its place in a word, where that is less than a word."""
         return self.permute * (4 - bytes) / 4 if bytes < 4 else 0.0
 
-    def instructions(self, counted: Mapping[str, int], packed: int) -> float:
+    def exchange(self, *masks: int) -> float:
+        """What a shuffle costs where lanes read those at one of these distances, each as often; at any without them."""
+        return sum(self.exchanges[m] for m in masks) / len(masks) if masks and self.exchanges else self.shuffle
+
+    def instructions(self, counted: Mapping[str, int], packed: int, masks: Sequence[int] = ()) -> float:
         """What instructions by kind cost; 2 ** packed elements are put in each word, and taken out again.
 
         To put four bytes that lie in four words in one takes two permutations, where the four words are made so.
+        Shuffles are at the distances `masks`, or at any.
         """
-        price = {"shuffle": self.shuffle, "permute": self.permute, "pack": self.permute * packed}
+        shuffle = self.exchange(*masks) if self.exchanges else self.shuffle
+        price = {"shuffle": shuffle, "permute": self.permute, "pack": self.permute * packed}
         price["unpack"] = self.permute * packed / (1 << packed)
         return sum(n * price.get(kind, self.select) for kind, n in counted.items())
 

@@ -353,17 +353,19 @@ def _by_shuffles(
 def _packed(shears: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
     """With as many elements in a word as is cheapest, and what it costs."""
     words = words_of(shears)
-    packed, cost = _cheapest(words, words.shuffles(shears), bits, machine)
+    packed, cost = _cheapest(words, words.shuffles(shears), bits, machine, shears.masks if machine.exchanges else ())
     return replace(shears, packed=packed) if packed else shears, cost
 
 
-def _cheapest(words: Words, share: int | None, bits: int, machine: Machine) -> tuple[int, Cost]:
+def _cheapest(
+    words: Words, share: int | None, bits: int, machine: Machine, masks: Sequence[int]
+) -> tuple[int, Cost]:
     """(elements in a word, as a logarithm; the cost): the cheapest, which need not be the fullest word."""
     most = min(len(words.together), max(0, 6 - max(8, bits).bit_length()))
     best: tuple[float, int, dict[str, int]] | None = None
     for packed in range(most + 1):
         instructions = words.instructions(share, packed, max(1, bits // 32))
-        cycles = machine.instructions(instructions, packed)
+        cycles = machine.instructions(instructions, packed, masks)
         if best is None or cycles < best[0]:
             best = cycles, packed, instructions
     assert best is not None
@@ -422,7 +424,7 @@ def _once_exchanged(
         if lane is None or register is None:
             continue
         others = tuple(1 << i for i in range(len(nonzero) - 1))
-        packed, exchange = _cheapest(Words(len(nonzero), len(nonzero), (), others, 1, 1), 1, bits, machine)
+        packed, exchange = _cheapest(Words(len(nonzero), len(nonzero), (), others, 1, 1), 1, bits, machine, [1 << lane])
         left = best - exchange.cycles
         if least >= left:
             continue
@@ -457,7 +459,9 @@ def _swapped(
     for side, mine, other in (("before", src, dst), ("after", dst, src)):
         swaps = _swaps(mine, other, bits)
         if swaps is not None:
-            cycles = machine.instructions(swaps.instructions, 0 if swaps.is_natural else len(swaps.within))
+            packed = 0 if swaps.is_natural else len(swaps.within)
+            masks = [1 << swap.lane for swap in swaps.swaps] if machine.exchanges else ()
+            cycles = machine.instructions(swaps.instructions, packed, masks)
             open_ways.append((cycles, side, mine, swaps))
     for cycles, side, mine, swaps in sorted(open_ways, key=lambda way: way[0]):
         exchanged = [(swaps.within[swap.bit].bit_length() - 1, swap.lane) for swap in swaps.swaps]

@@ -131,7 +131,7 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
         instructions["st.shared"] += stored * words
         instructions["ld.shared"] += ways * words
     moved = instructions["st.shared"] + instructions["ld.shared"]
-    cycles = instructions["combine"] * 1.0 + instructions["shuffle"] * machine.shuffle
+    cycles = instructions["combine"] * 1.0 + left * words * sum(machine.exchange(lane) for _, lane, _, _ in lanes)
     barriers = {scope: 1 for scope, copies_told in (("block", warps), ("cluster", blocks)) if copies_told}
     cycles += moved * (machine.access + machine.wavefront)
     cycles += sum(machine.waiting(scope) for scope in barriers)

@@ -45,6 +45,12 @@ class Shears:
             return "idx"
         return "xor" if any(self.lanes_by_register) else "none"
 
+    @property
+    def masks(self) -> list[int]:
+        """The distances at which lanes are read, of kind "xor"; none where they are computed."""
+        distances = list({*self.lanes_by_register} - {0}) if self.shuffle_kind == "xor" else []
+        return [mask for mask in f2.span(distances) if mask]
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data: for every bit of a lane, register or warp index what it adds."""
         return {

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from .machine import KIB, Machine
 
+GFX950, GFX10 = 0x950, 0x1000
 _NAME = re.compile(r"(?:sim:)?(?:hip:)?gfx([0-9a-f]{3,4})(?::|$)")
 
 
@@ -36,6 +37,41 @@ def nearest(generation: int) -> str:
     above = [row.name for row in ROWS if row.generation > generation][:1]
     are = "the nearest that are compiled for are" if below and above else "the nearest that is compiled for is"
     return f"code of AMD is for one processor alone; {are} {' and '.join(below + above)}; "
+
+
+_QUADS = {0: (), 1: ("dpp.quad_perm.1032",), 2: ("dpp.quad_perm.2301",), 3: ("dpp.quad_perm.3210",)}
+_FARTHER = {4: "dpp.row_half_mirror", 8: "dpp.row_ror.8", 12: "dpp.row_mirror"}
+"""What crosses quads, beside 3 where it is a mirror, on processors without `row_xmask`."""
+
+
+def exchange(generation: int, mask: int) -> tuple[str, ...]:
+    """The instructions, one after the other, by which each lane reads the lane whose number differs by `mask`: entries
+    of `targets/amd/lanes.py`, a swap with all that belongs to it, or a permutation through the crossbar.
+
+    >>> exchange(0x942, 4), exchange(0x1100, 4), exchange(0x942, 32), exchange(0x950, 32), exchange(0x1201, 17)
+    (('dpp.row_half_mirror', 'dpp.quad_perm.3210'), ('dpp.row_xmask.4',), ('ds_bpermute',), ('permlane32.swap',), \
+('permlanex16',))
+    """
+    row, lane = mask >> 4, mask & 15
+    if generation >= GFX10:
+        return ("permlanex16",) if row else (f"dpp.row_xmask.{lane}",) if lane else ()
+    far = lane & 12
+    quad = _QUADS[lane & 3 ^ (3 if far in (4, 12) else 0)]
+    within = ((_FARTHER[far],) if far else ()) + quad
+    if not row:
+        return within
+    crossbar = (f"ds_swizzle.xor.{mask}",) if row == 1 else ("ds_bpermute",)
+    if generation < GFX950:
+        return crossbar
+    swaps = tuple(f"permlane{width}.swap" for width in (16, 32) if mask & width)
+    return min((*swaps, *within), crossbar, key=lambda names: _cycles(names, 64))
+
+
+def _cycles(names: Sequence[str], lanes: int) -> float:
+    """What such instructions cost a compute unit: a swap is followed by a choice, and the crossbar moves 128 bytes."""
+    issue = 1.0 if lanes == 64 else 0.5
+    crossbar = 2.0 * lanes * 4 / 128
+    return sum(crossbar if n.startswith("ds_") else 2 * issue if n.endswith("swap") else issue for n in names)
 
 
 _HALVES, _BOTH = (("f16", 2),), (("f16", 2), ("bf16", 2))
@@ -54,12 +90,12 @@ def _row(
 ) -> Machine:
     """`units` compute units, `shared` KiB of local memory for a block, `registers` of 32 bits for a lane of a SIMD,
     which waves share."""
-    cdna = lanes == 64
+    cdna, generation = lanes == 64, generation_of(name)
     issue = 1.0 if cdna else 0.5
     return Machine(
         f"hip:{name}",
         "amd",
-        generation_of(name),
+        generation,
         portable=False,
         lanes=lanes,
         banks=banks,
@@ -72,7 +108,8 @@ def _row(
         atomic_adds=adds,
         select=issue,
         permute=issue,
-        shuffle=2.0 * lanes * 4 / 128,
+        shuffle=_cycles(["ds_bpermute"], lanes),
+        exchanges=tuple(_cycles(exchange(generation, mask), lanes) for mask in range(lanes)),
         wavefront=1.0,
         access=issue,
         wait=issue / 2,

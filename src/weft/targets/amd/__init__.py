@@ -6,7 +6,8 @@
 
 LLVM makes assembly of an intrinsic: an entry's `text` is the whole name of the intrinsic, its `params` say how it is
 called: `arguments`, of which each is LLVM's type and what it is, an operand's name or a constant number; and `returns`,
-LLVM's type of the result. The elements of an operand lie in such an argument in order, lowest bits first.
+LLVM's type of the result, or those of several. The elements of an operand lie in such an argument
+in order, lowest bits first.
 """
 
 from .table import INSTRUCTIONS as INSTRUCTIONS

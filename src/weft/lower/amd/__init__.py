@@ -1,0 +1,20 @@
+"""What a lane program becomes for AMD's GPUs: exchanges between lanes by the instructions that there are for them."""
+
+from __future__ import annotations
+
+from weft.ir.lane import LaneProgram
+
+from ..vendor import VendorLowering
+from .exchanges import write_exchanges
+
+__all__ = ["LOWERING"]
+
+
+class _Lowering(VendorLowering):
+    """See `lower/vendor.py`."""
+
+    def finished(self, program: LaneProgram) -> None:
+        write_exchanges(program)
+
+
+LOWERING = _Lowering()

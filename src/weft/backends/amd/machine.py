@@ -26,6 +26,7 @@ STAGE = "amdgcn"
 
 @lru_cache(maxsize=1)
 def _initialize() -> llvm.Target:
+    llvm.set_option("weft", "--amdgpu-mfma-vgpr-form")  # results of products are in common registers
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm.Target.from_triple(TRIPLE)

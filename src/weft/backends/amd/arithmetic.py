@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import Value
+from weft.backends.llvm.values import Value, literal, vec
+from weft.ops import ELEMENTS
 
+from ..gpu.conversions import convert
 from ..gpu.dialect import Pair, Scalar
-from ..gpu.emitter import CONVERGENT, LLVM, PURE, Emitter
+from ..gpu.emitter import CONVERGENT, LLVM, PURE, Emitter, Part, Register
 from .lanes import Lanes
+from .processor import GFX12
 
 APPROXIMATE = {
     "exp2": "amdgcn.exp2",
@@ -24,13 +27,14 @@ PLAIN = {"exp2 of denormals": "exp2", "sin": "sin", "cos": "cos"}
 """What LLVM writes a few instructions for."""
 TICK = 10
 """Nanoseconds of a step of the clock of all multiprocessors, which has 100 MHz."""
-LETTERS = {"half": "v", "bfloat": "v"}
+WIDE = ("f32", "f16", "bf16")
+NAN = "0x7FF8000000000000"
 
 
 class Arithmetic(Lanes):
     """Floats and integers."""
 
-    adds_bf16 = False
+    adds_bf16 = True  # by way of f32, two at a time or not
     scalars: Mapping[str, Scalar[Emitter]] = {}
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
@@ -50,8 +54,21 @@ class Arithmetic(Lanes):
         return f"{name} i64 {a}, {b}"
 
     def pair_conversion(self, source: str, target: str) -> Pair[Emitter] | None:
-        """None."""
+        """`v_cvt_pk_fp8_f32` and its like, for the formats that the processor has."""
+        small = self.small_floats()
+        if target in small and source in WIDE:
+            return lambda e, pair: _to_small(e, pair, source, target, small[target])
+        if source in small and target in WIDE:
+            return lambda e, pair: _from_small(e, pair, target, small[source])
         return None
+
+    def small_floats(self) -> Mapping[str, str]:
+        """The floats of 8 bits that instructions convert, and what those call them."""
+        if self.number == 0x942:
+            return {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
+        if self.number == 0x950 or self.number >= GFX12:
+            return {"f8E4M3FN": "fp8", "f8E5M2": "bf8"}
+        return {}
 
     def toward_zero(self, e: Emitter, source: str, target: str, name: str) -> str | None:
         """`v_cvt_pkrtz_f16_f32`, of which one half is taken."""
@@ -71,9 +88,39 @@ class Arithmetic(Lanes):
         return e.ins(f"mul i64 {ticks}, {TICK}")
 
     def zero(self, e: Emitter) -> str:
-        """A move that LLVM does not see into."""
-        return e.asm("v_mov_b32 $0, 0", "=v", ["i32"], ())[0]
+        """No instruction but a move; LLVM does not see what comes out of it."""
+        return e.asm("", "=v,0", ["i32"], [("i32", "0")])[0]
 
     def keep(self, e: Emitter, registers: list[tuple[str, str]]) -> None:
         """No instruction, but LLVM takes it for one that reads them."""
         e.asm("", ",".join("v" for _ in registers), (), registers)
+
+
+def _to_small(e: Emitter, pair: list[Register], source: str, target: str, kind: str) -> list[Register]:
+    """Saturated before: the instruction makes NaN of what is too large, and the median of NaN and numbers is none."""
+    largest = ELEMENTS[target].largest
+    bounds = [("float", literal(vec("float", 0), x)) for x in (-largest, largest)]
+    inside = []
+    for register in pair:
+        x = convert(e, source, "f32", e.name(register))
+        median = e.pure(e.call("llvm.amdgcn.fmed3.f32", "float", [("float", x), *bounds], PURE))
+        number = e.pure(f"fcmp ord float {x}, 0.0")
+        inside.append(("float", e.pure(f"select i1 {number}, float {median}, float {NAN}")))
+    arguments = [*inside, ("i32", "0"), ("i1", "false")]
+    word = e.pure(e.call(f"llvm.amdgcn.cvt.pk.{kind}.f32", "i32", arguments, PURE))
+    return e.parts(e.early("trunc i32", word, to="i16"), "i8", 2)
+
+
+def _from_small(e: Emitter, pair: list[Register], target: str, kind: str) -> list[Register]:
+    """Two bytes of a word as they lie there, the lower or the upper ones."""
+    first, second = pair
+    upper = "false"
+    if isinstance(first, Part) and isinstance(second, Part) and first.word == second.word and first.count == 4 and (
+        first.index in (0, 2) and second.index == first.index + 1
+    ):  # fmt: skip
+        word, upper = first.word, "true" if first.index else "false"
+    else:
+        word = e.early("zext i16", e.word(pair, "i8"), to="i32")
+    floats = e.pure(e.call(f"llvm.amdgcn.cvt.pk.f32.{kind}", "<2 x float>", [("i32", word), ("i1", upper)], PURE))
+    names = [e.pure(f"extractelement <2 x float> {floats}, i32 {i}") for i in (0, 1)]
+    return [n if target == "f32" else convert(e, "f32", target, n) for n in names]

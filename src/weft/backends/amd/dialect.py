@@ -18,6 +18,8 @@ from .arithmetic import Arithmetic
 from .instructions import write_instruction
 from .memory import Memory
 
+NO_ASSEMBLER = "operations of the language do the same; llvmlite, which makes the code, has no assembler for AMD's GPUs"
+
 
 class AMDGPU(Memory, Arithmetic):
     """The dialect of one program."""
@@ -33,8 +35,8 @@ class AMDGPU(Memory, Arithmetic):
         raise e.fail(op, f"waiting for a {op.attrs['kind']}")
 
     def assembly(self, e: Emitter, op: LaneOp) -> None:
-        """Inline assembly."""
-        raise e.fail(op, "inline assembly")
+        """None: LLVM's library, as it is installed with Weft, has no assembler for AMD's GPUs (no texts to objects)."""
+        raise Unsupported("inline assembly", e.program.target, op.span, hint=NO_ASSEMBLER)
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
         """There is nothing that prints in a kernel but calls of the host, which need ROCm's device libraries."""

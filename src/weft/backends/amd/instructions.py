@@ -13,7 +13,6 @@ an i64, sixteen a <4 x i32>.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -22,7 +21,6 @@ from weft.targets.instruction import Instruction
 
 from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
 
-VECTOR = re.compile(r"<(\d+) x (\w+)>")
 IMMEDIATE = "n"
 """The constraint of an operand that is a number in the instruction."""
 
@@ -34,8 +32,10 @@ def members(type: str) -> tuple[int, str]:
     >>> members("<4 x half>"), members("i64")
     ((4, 'half'), (1, 'i64'))
     """
-    vector = VECTOR.fullmatch(type)
-    return (int(vector[1]), vector[2]) if vector else (1, type)
+    if type[0] != "<":
+        return 1, type
+    count, _, member = type[1:-1].partition(" x ")
+    return int(count), member
 
 
 def write_instruction(

@@ -17,7 +17,7 @@ from ..gpu.operands import Access
 from .branches import Branches
 from .counted import counted
 from .lanes import Lanes
-from .processor import GFX12
+from .processor import GFX11, GFX12
 
 NONTEMPORAL = 1_000_010
 """Numbers of metadata; see `lanes.LOCAL`."""
@@ -73,23 +73,28 @@ class Memory(Lanes):
     def masked_load(
         self, e: Emitter, access: Access, hints: Hints, other: Sequence[Register] | None
     ) -> Sequence[Register]:
-        """A branch around a load; of single bytes the lowest parts of words of 32 bits."""
+        """A branch around a load; of single bytes the lowest parts of words of 32 bits.
+
+        What comes out of the branch is the vector that was loaded: words would be moved, and waited for, inside of it.
+        """
         pointer, shape = pointer_to(e, access.address, access.space, access.more), access.shape
         size = shape.words * shape.bits // 8
         whole = shape.word if shape.words == 1 else f"<{shape.words} x {shape.word}>"
         text = f"load {hints.before}{whole}, {pointer}, align {size}{hints.behind}"
-        instead = instead_of(e, access, other) if access.mask is not None else []
+        instead = []
+        if access.mask is not None:
+            words = instead_of(e, access, other)
+            instead = words if shape.words == 1 else [vector_of(e, words, shape.word)]
 
         def loaded() -> list[str]:
             name = e.ins(text)
-            if shape.bits == 8:
-                return [e.ins(f"zext i8 {name} to i32")]
-            if shape.words == 1:
-                return [name]
-            return [e.ins(f"extractelement {whole} {name}, i32 {i}") for i in range(shape.words)]
+            return [e.ins(f"zext i8 {name} to i32") if shape.bits == 8 else name]
 
-        words = self.branches.where(access.op, access.mask, loaded, access.word, instead)
-        return [Part(w, 0, 4, "i8") for w in words] if shape.bits == 8 else words
+        type = access.word if shape.words == 1 else whole
+        (made,) = self.branches.where(access.op, access.mask, loaded, type, instead)
+        if shape.words > 1:
+            return [e.ins(f"extractelement {whole} {made}, i32 {i}") for i in range(shape.words)]
+        return [Part(made, 0, 4, "i8")] if shape.bits == 8 else [made]
 
     def masked_store(self, e: Emitter, access: Access, hints: Hints, words: Sequence[str]) -> None:
         """A branch around a store."""
@@ -101,9 +106,7 @@ class Memory(Lanes):
             if shape.bits == 8:
                 whole = e.ins(f"trunc i32 {whole} to i8")
             elif shape.words > 1:
-                type, whole = f"<{shape.words} x {shape.word}>", "poison"
-                for i, word in enumerate(words):
-                    whole = e.ins(f"insertelement {type} {whole}, {shape.word} {word}, i32 {i}")
+                type, whole = f"<{shape.words} x {shape.word}>", vector_of(e, words, shape.word)
             e.do(f"store {hints.before}{type} {whole}, {pointer}, align {size}{hints.behind}")
             return []
 
@@ -215,13 +218,34 @@ class Memory(Lanes):
     def await_copies(self, e: Emitter, op: LaneOp) -> None:
         """By the number of single copies that may be pending."""
         if op.name == "wait_async":
-            e.asm(self.waiting(self.pending[id(op)]), "~{memory}", (), (), CONVERGENT)
+            name, type, number = awaiting(self.number, self.pending[id(op)])
+            e.do(e.call(name, "void", [(type, str(number))], CONVERGENT))
 
-    def waiting(self, pending: int) -> str:
-        """The instruction that waits until so many accesses of memory, at most, are on their way."""
-        if self.number >= GFX12:
-            return f"s_wait_loadcnt {min(pending, 63)}"
-        return f"s_waitcnt vmcnt({min(pending, 63)})"
+
+def awaiting(processor: int, pending: int) -> tuple[str, str, int]:
+    """What waits until at most so many accesses of memory are on their way: an intrinsic, and its number.
+
+    `s_waitcnt` counts others too, in other bits, which say that it does not wait for those.
+
+    >>> [hex(awaiting(p, 5)[2]) for p in (0x942, 0x1100, 0x1200)], hex(awaiting(0x942, 17)[2])
+    (['0xf75', '0x17f7', '0x5'], '0x4f71')
+    """
+    pending = min(pending, 63)
+    if processor >= GFX12:
+        return "llvm.amdgcn.s.wait.loadcnt", "i16", pending
+    if processor >= GFX11:
+        return "llvm.amdgcn.s.waitcnt", "i32", pending << 10 | 0x3F7
+    return "llvm.amdgcn.s.waitcnt", "i32", pending & 15 | 0xF70 | pending >> 4 << 14
+
+
+def vector_of(e: Emitter, words: Sequence[str], type: str) -> str:
+    """Words as one vector."""
+    if all(word in ("0", "0.0") for word in words):
+        return "zeroinitializer"
+    vector, whole = f"<{len(words)} x {type}>", "poison"
+    for i, word in enumerate(words):
+        whole = e.pure(f"insertelement {vector} {whole}, {type} {word}, i32 {i}")
+    return whole
 
 
 def _bits(e: Emitter, register: Register, elem: str) -> str:

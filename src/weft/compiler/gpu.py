@@ -27,7 +27,7 @@ from weft.passes.recoalesce import relay
 from weft.passes.resolve_layouts import resolve_layouts
 from weft.passes.vendor import passes_of
 
-from .options import given_for_gpu, make_options
+from .options import check_warps, given_for_gpu, make_options
 from .sources import Source
 from .target import SIMULATED, GPUTarget, as_target
 
@@ -44,7 +44,8 @@ def lane_program(
     """
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
-    chosen, gpu_options = as_target(target.removeprefix("sim:")), given_for_gpu(options)
+    chosen = as_target(target.removeprefix("sim:"))
+    gpu_options = given_for_gpu(options, chosen.machine)
     remarks = RemarkCollector()
     module = tile_ir(src, chosen, gpu_options, remarks)
     if told is not None:
@@ -82,6 +83,7 @@ def laid_out(
     debug, values = language.debug, language.debug and language.sanitize_overflow
     if _has_layouts(module):
         _check_cluster(_blocks_of(module), machine)
+        check_warps(int_value(module.attributes["ttg.num-warps"]), machine)
         return layout_pipeline(module, remarks, relayout=language.relayout, debug=debug, values=values)
     _check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas

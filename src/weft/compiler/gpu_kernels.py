@@ -9,10 +9,10 @@ What the cache keeps is source, tile IR, and the texts of the back end.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from weft.base import Unsupported, load
+from weft.base import OutOfResources, Unsupported, load
 
 from .backends import backend_of
 from .kernel import AsmDict, CompiledKernel
@@ -32,6 +32,17 @@ class GPUKernel(CompiledKernel):
     def _into_memory(self) -> Any:
         return backend_of(self.metadata.target.machine).load(self)
 
+    @contextlib.contextmanager
+    def itemising(self) -> Iterator[None]:
+        """Where there is too little shared memory for it, say by which of its buffers."""
+        try:
+            yield
+        except OutOfResources as error:
+            if error.name != "shared memory":
+                raise
+            buffers = [line for line in self.asm["lane"].splitlines() if line.startswith("  shared ")]
+            raise OutOfResources(error.required, error.limit, error.name, error.hint, details=buffers) from None
+
     def _launch_into(self, stream: Any, grid: tuple[Any, ...], args: tuple[Any, ...]) -> None:
         """A launch into a stream (its handle); None is the one in which the library of the arrays launches now."""
         self.launcher()(*grid, *args, stream=stream)
@@ -49,7 +60,7 @@ class ForGPU(Making):
     """A kernel for a GPU."""
 
     def __init__(self, src: Source, target: GPUTarget, options: Mapping[str, Any], store: Store | None) -> None:
-        super().__init__(src, target, given_for_gpu(options))
+        super().__init__(src, target, given_for_gpu(options, target.machine))
         self.backend, self.store = backend_of(target.machine), store
         self.facts = self.backend.options(self.options)
         self.stages = ("source", "ttir", *self.backend.texts, *filter(None, (self.backend.binary,)))

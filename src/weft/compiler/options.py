@@ -13,6 +13,7 @@ import numpy as np
 from weft.backends.cpu import CPUOptions
 from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
 from weft.language.keys import key_text
+from weft.machines import Machine
 
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
@@ -55,7 +56,7 @@ def gpu_options() -> frozenset[str]:
     return frozenset(("num_warps", "num_ctas", "num_stages", "relayout")) | _FOREIGN
 
 
-def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
+def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any]:
     """The options of a launch with what they are where nothing is said: what mma.sync and wgmma do with float32; and
     `maxnreg` as the number of registers that it limits a thread to, or None.
 
@@ -63,7 +64,7 @@ def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
     number of registers, and OptionError where a GPU has not so many warps.
     """
     if options.get("num_warps") is not None:
-        _check("num_warps", options["num_warps"], MOST_WARPS, "a power of 2 from 1 to 32")
+        check_warps(options["num_warps"], machine)
     limit = options.get("maxnreg")
     if limit is not None:
         whole = hasattr(limit, "__index__") and not isinstance(limit, bool)
@@ -73,8 +74,15 @@ def given_for_gpu(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"default_dot_input_precision": "tf32", **options, "maxnreg": limit}
 
 
-MOST_WARPS = (1, 2, 4, 8, 16, 32)
-"""What a GPU has."""
+def check_warps(warps: Any, machine: Machine) -> None:
+    """OptionError for a number of warps that a block of a GPU cannot have."""
+    allowed = tuple(n for n in GPU_WARPS if machine.threads(n) <= BLOCK_THREADS)
+    why = f" on {machine.name}, whose warps have {machine.lanes} lanes" if allowed != GPU_WARPS else ""
+    _check("num_warps", warps, allowed, f"a power of 2 from 1 to {allowed[-1]}{why}")
+
+
+GPU_WARPS, BLOCK_THREADS = (1, 2, 4, 8, 16, 32), 1024
+"""Warps that a block may have, and threads that no block has more of."""
 ANY_WARPS = tuple(1 << i for i in range(11))
 """What is taken where warps mean nothing, as programs give it that have one thread for each element."""
 

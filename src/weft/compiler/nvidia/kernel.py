@@ -14,7 +14,7 @@ from typing import Any
 from weft.backends.nvidia.driver import current_device
 from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble, source_of
-from weft.base import CompilationError, OutOfResources, PTXASError, load
+from weft.base import CompilationError, PTXASError, load
 
 from ..gpu_kernels import GPUKernel
 
@@ -73,17 +73,8 @@ class CudaKernel(GPUKernel):
         gpu = current_device()  # says what is missing before anything is assembled
         newer = f"sm_{gpu.capability}" if gpu.capability > int(self.metadata.target.arch) else ""
         image = self.assemble(newer).image
-        try:
+        with self.itemising():
             return LoadedKernel(image, self.metadata._asdict())
-        except OutOfResources as error:
-            raise self._itemised(error) from None
-
-    def _itemised(self, error: OutOfResources) -> OutOfResources:
-        """With the buffers of shared memory, where that is what there is too little of."""
-        if error.name != "shared memory":
-            return error
-        buffers = [line for line in self.asm["lane"].splitlines() if line.startswith("  shared ")]
-        return OutOfResources(error.required, error.limit, error.name, error.hint, details=buffers)
 
     @property
     def n_regs(self) -> int:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint32, c_void_p
 from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,12 @@ import pytest
 
 from weft import sim
 from weft.backends.amd import driver, faults, hip as hip_functions, library
-from weft.compiler import gpu_kernels
+from weft.compiler import backends, gpu_kernels
 from weft.compiler.gpu import lowered
 from weft.compiler.options import make_options
 from weft.compiler.sources import IRSource
 from weft.ir.lane import LaneProgram
-from weft.runtime import gpu as launching
+from weft.runtime import clock, gpu as launching
 
 from .containers import Kernel, bytes_at, kernels_of, target_of
 
@@ -147,6 +148,12 @@ class Launched:
     cooperative: bool
 
 
+LEFT: set[int] = set()
+"""Memory and events that were alive when their library ended, in the traceback of an error, say."""
+_handles = count(0x5_0000_1000, 0x100)
+"""More than 32 bits, as real ones; those of one library are never those of the next."""
+
+
 class _Refused(Exception):
     """A call that is answered by a status."""
 
@@ -181,7 +188,6 @@ class FakeHip:
         self.modules: dict[int, tuple[int, dict[str, Kernel], str]] = {}
         self.functions: dict[int, Function] = {}
         self.events: dict[int, Any] = {}
-        self._handles = count(0x5_0000_1000, 0x100)  # more than 32 bits, as real ones
         self._clock = count(1)
         self._thread = threading.local()
         self._ready = False
@@ -253,7 +259,7 @@ class FakeHip:
 
     def stream(self, gpu: int = 0) -> int:
         """A new stream, as PyTorch would make it."""
-        handle = next(self._handles)
+        handle = next(_handles)
         self.streams[handle] = gpu
         return handle
 
@@ -345,7 +351,7 @@ class FakeHip:
         own, *has = self.gpus[self.current].processor.split(":")
         if processor != own or any(s not in has for s in settings):
             raise _Refused(209)
-        handle = next(self._handles)
+        handle = next(_handles)
         self.modules[handle] = self.current, kernels_of(data), hashlib.sha256(data).hexdigest()
         _put(c_void_p, module, handle)
 
@@ -356,7 +362,7 @@ class FakeHip:
         wanted = ctypes.string_at(name).decode()
         if wanted not in kernels:
             raise _Refused(500)
-        handle = next(self._handles)
+        handle = next(_handles)
         self.functions[handle] = Function(gpu, kernels[wanted], digest)
         _put(c_void_p, function, handle)
 
@@ -450,7 +456,7 @@ class FakeHip:
     def _hipEventCreateWithFlags(self, event: int, flags: int) -> None:
         if flags & ~3:
             raise _Refused(1, f"flags {flags} of an event")
-        handle = next(self._handles)
+        handle = next(_handles)
         self.events[handle] = [self.current, not flags & 2, None]
         _put(c_void_p, event, handle)
 
@@ -477,6 +483,8 @@ class FakeHip:
         _put(c_float, ms, float(end[2] - begin[2]))
 
     def _hipEventDestroy(self, event: int) -> None:
+        if event in LEFT:
+            return
         self._event(event)
         del self.events[event]
 
@@ -488,11 +496,14 @@ class FakeHip:
             raise _Refused(2)
         data = (c_ubyte * (size + 512))()
         start = -(-ctypes.addressof(data) // 256) * 256
+        LEFT.discard(start)
         ctypes.memset(start, 0xA5, size)
         self.memory[start] = Memory(start, size, self.current, data)
         _put(c_void_p, address, start)
 
     def _hipFree(self, address: int | None) -> None:
+        if address in LEFT:
+            return
         held = self.memory.get(address or 0)
         if held is None or not held.live:
             raise _Refused(1, f"{address or 0:#x} was not allocated, or has been given back")
@@ -562,23 +573,28 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
     PyTorch is not there, whatever has been imported. Kernels that Weft compiles run in the simulator.
     """
     hip = FakeHip(*(gpus or (MI300X,)), **facts)
-    monkeypatch.setattr(library.ctypes, "CDLL", hip.library)
+    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=hip.library))
     monkeypatch.setattr(library, "folders", list)
     monkeypatch.setattr(library, "loaded", lambda: None)
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(backends, "SIGNS", {"nvidia": ("cuda", ""), "amd": ("hip", "/")})  # there is such a file
+    for name in ("torch", "cupy"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     into_memory = gpu_kernels.GPUKernel._into_memory
 
     def told(kernel: gpu_kernels.GPUKernel) -> Any:
-        hip.programs[hashlib.sha256(kernel.asm["hsaco"]).hexdigest()] = program_of(kernel)
+        if "hsaco" in kernel.asm:
+            hip.programs[hashlib.sha256(kernel.asm["hsaco"]).hexdigest()] = program_of(kernel)
         return into_memory(kernel)
 
     monkeypatch.setattr(gpu_kernels.GPUKernel, "_into_memory", told)
+    monkeypatch.setattr(clock.GPUClock, "_flushed", {})
     faults.launches.clear()
     forget()
     yield hip
     gc.collect()  # events and arrays are given back
+    LEFT.update(hip.events, (address for address, memory in hip.memory.items() if memory.live))
     forget()
-    assert hip.problems == []
+    assert not hip.problems, hip.problems
 
 
 def forget() -> None:

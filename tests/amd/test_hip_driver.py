@@ -256,12 +256,16 @@ def test_statuses_of_a_launch(hip: FakeHip, status: int, kind: type[Exception], 
     assert text in str(error.value) and hip.last == 0
 
 
+def _missing(name: str) -> None:
+    raise OSError(f"{name}: cannot open")
+
+
 def test_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(library, "folders", lambda: [tmp_path / "lib", Path("/opt/rocm/lib")])
     monkeypatch.setattr(library, "loaded", lambda: None)
     monkeypatch.setattr(library, "NAMES", ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"))
     monkeypatch.delenv(library.NAMED, raising=False)
-    monkeypatch.setattr(library.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError(f"{name}: cannot open")))
+    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=_missing))
     forget()
     assert not driver.available() and not driver.installed()
     with pytest.raises(NoDevice) as error:

@@ -29,6 +29,7 @@ from .hip import (
     PROPERTIES_BYTES,
     api,
     ask,
+    started,
 )
 from .library import there
 
@@ -59,8 +60,8 @@ def available() -> bool:
 
 
 def installed() -> bool:
-    """Whether the library is there; it is not loaded to find out."""
-    return there()
+    """Whether the library is there; it is not started to find out."""
+    return started() or there()
 
 
 @lru_cache(maxsize=1)

@@ -71,8 +71,14 @@ def _candidates() -> Iterator[str]:
 
 
 def there() -> bool:
-    """Whether a file of it is where files are looked for; nothing is loaded."""
-    return any(os.sep in candidate for candidate in _candidates())
+    """Whether it is there: a file where files are looked for; where there is none the system's loader is tried."""
+    if any(os.sep in candidate for candidate in _candidates()):
+        return True
+    try:
+        open_library()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def open_library() -> ctypes.CDLL:

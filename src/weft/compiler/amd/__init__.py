@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from weft.base import CompileOptions, load
+from weft.base import CompileOptions, LaunchTypeError, load
 from weft.machines import Machine, part_of
 
 from . import driver
@@ -35,8 +35,13 @@ class _AMD:
         return rows
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """None yet."""
-        return {}
+        """Whether all programs are to run at once, so that they may wait for each other. `launch_pdl`, which lets a
+        kernel begin before the one in front of it has ended, changes nothing here."""
+        together = options.get("launch_cooperative_grid")
+        if together not in (None, False, True):
+            text = f"launch_cooperative_grid must be True or False, got {together!r}"
+            raise LaunchTypeError(text, "launch_cooperative_grid")
+        return {"launch_cooperative_grid": True} if together else {}
 
     def begin(self, machine: Machine) -> None:
         amd = load("weft.backends.amd")
@@ -54,7 +59,9 @@ class _AMD:
         return None
 
     def load(self, kernel: Any) -> Any:
-        return driver.load(kernel.asm["hsaco"], kernel.metadata._asdict())
+        driver.current_device()  # says what is missing, before anything else is
+        with kernel.itemising():
+            return driver.load(kernel.asm["hsaco"], kernel.metadata._asdict())
 
 
 BACKEND = _AMD()

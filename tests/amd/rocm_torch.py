@@ -1,0 +1,96 @@
+"""PyTorch for ROCm, as far as launches look at it: tensors on a pretended GPU, its streams, which vendor it is for.
+
+torch = install(monkeypatch, hip)
+x = torch.of(np.arange(64, dtype=np.float32))          # a tensor whose device says cuda:0
+kernel[(1,)](x, ...); torch.to_numpy(x)
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.compiler.amd import driver
+
+from .fake_hip import FakeHip
+
+
+class Tensor:
+    """One of PyTorch's; its device is called cuda."""
+
+    is_cuda, is_cpu, is_nested, layout = True, False, False, "strided"
+
+    def __init__(self, address: int, dtype: Any, size: int, device: int = 0) -> None:
+        self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
+        self.address, self.size = address, size
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def get_device(self) -> int:
+        return int(self.device.index)
+
+    def is_neg(self) -> bool:
+        return False
+
+    def numel(self) -> int:
+        return self.size
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def is_contiguous(self) -> bool:
+        return True
+
+
+Tensor.__module__ = "torch"
+
+
+class Torch(ModuleType):
+    """The module, with the stream that is the current one of each GPU."""
+
+    def __init__(self, library: FakeHip, **version: str | None) -> None:
+        super().__init__("torch")
+        self.__version__ = "2.13.0"
+        self.version = SimpleNamespace(**{"cuda": None, "hip": None, "xpu": None, **version})
+        self.streams = dict.fromkeys(range(len(library.gpus)), 0)
+        self.cuda = SimpleNamespace(
+            is_available=lambda: True,
+            is_initialized=lambda: True,
+            current_device=lambda: library.current,
+            set_device=library._hipSetDevice,
+            current_stream=lambda device=0: SimpleNamespace(cuda_stream=self.streams[device]),
+        )
+        self._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: self.streams[device])
+        self.Tensor = Tensor
+
+    @staticmethod
+    def device(kind: str, index: int) -> Any:
+        """As text and two fields."""
+        return SimpleNamespace(type=kind, index=index)
+
+    @staticmethod
+    def of(array: Any, device: int = 0) -> Tensor:
+        """A copy of an array on a GPU; its memory is PyTorch's to give back."""
+        gpu, host = driver.device(device), np.ascontiguousarray(array)
+        address = driver.allocate(host.nbytes, gpu)
+        driver.to_device(address, host.ctypes.data, host.nbytes, gpu)
+        return Tensor(address, host.dtype, host.size, device)
+
+    @staticmethod
+    def to_numpy(tensor: Tensor) -> Any:
+        """A copy of it."""
+        host = np.empty(tensor.size, tensor.dtype)
+        driver.to_host(host.ctypes.data, tensor.address, host.nbytes, driver.device(tensor.get_device()))
+        return host
+
+
+def install(monkeypatch: pytest.MonkeyPatch, library: FakeHip, **version: str | None) -> Torch:
+    """It is imported: for ROCm, or what `version` says."""
+    torch = Torch(library, **(version or {"hip": "7.1.25424"}))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return torch

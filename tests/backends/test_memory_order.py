@@ -309,6 +309,27 @@ def test_columns_need_no_variant_for_arrays_that_overlap() -> None:
     assert "may store where these do" not in str(halves.warmup(x, out, 400, WIDTH=40, B=512, grid=(1,)).remarks)
 
 
+@weft.jit
+def columns_of_heads(x, first, second, D: tl.constexpr, N: tl.constexpr, H: tl.constexpr, B: tl.constexpr):
+    """The halves of each head, where a head has all rows before the next head."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    row, head = i // (D * H) % N, i // D % H
+    there = i % D + 2 * D * row + 2 * D * N * head + 2 * D * N * H * (i // (D * H * N))
+    tl.store(first + there, tl.load(x + i))
+    tl.store(second + there, tl.load(x + i) * 2)
+
+
+def test_columns_whose_rows_are_taken_in_another_order() -> None:
+    """Heads come first in memory and last in the index: rows of 64 bytes of which each array has one half."""
+    x, out = np.arange(2 * 3 * 4 * 16, dtype=np.float32), np.zeros((2, 4, 3, 2, 16), np.float32)
+    flat = out.reshape(-1)
+    kernel = columns_of_heads.warmup(x, flat, flat[16:], D=16, N=3, H=4, B=128, grid=(3,))
+    assert [1, 2, 1, 128, -63, 126] in kernel.metadata.alias_pairs
+    columns_of_heads[(3,)](x, flat, flat[16:], D=16, N=3, H=4, B=128)
+    halves = x.reshape(2, 3, 4, 16).transpose(0, 2, 1, 3)
+    np.testing.assert_array_equal(out, np.stack((halves, halves * 2), 3))
+
+
 def test_columns_that_one_parameter_gives() -> None:
     x, out = np.arange(400, dtype=np.float32), np.zeros((10, 80), np.float32)
     halves[(1,)](x, out, 400, WIDTH=40, B=512)

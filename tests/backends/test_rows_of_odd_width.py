@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,48 @@ def test_rows_within_wider_rows(width: int, dtype: type, processor: dict[str, An
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize("sizes", [(3, 5, 30), (2, 7, 7), (4, 3, 28)])
+@pytest.mark.parametrize("sizes", [(3, 5, 30), (2, 7, 7), (4, 3, 28), (3, 5, 64), (2, 3, 96), (1, 4, 32)])
 def test_rows_of_rows(sizes: tuple[int, int, int], processor: dict[str, Any]) -> None:
     c, h, w = sizes
     x = np.arange(5 * c * h * w, dtype=np.float32).reshape(5, c, h, w)
     bias, out = np.arange(c, dtype=np.float32) * 1000, np.zeros_like(x)
-    images[(-(-x.size // 64),)](x, bias, out, x.size, C=c, H=h, W=w, B=64, **processor)
-    np.testing.assert_array_equal(out, x[:, ::-1, ::-1] + bias[None, :, None, None])
+    for block in (64, 256):
+        images[(-(-x.size // block),)](x, bias, out, x.size, C=c, H=h, W=w, B=block, **processor)
+        np.testing.assert_array_equal(out, x[:, ::-1, ::-1] + bias[None, :, None, None])
+
+
+@weft.jit
+def heads(x, out, first, n, N: tl.constexpr, H: tl.constexpr, D: tl.constexpr, B: tl.constexpr):
+    """The heads of each token side by side, from some element on, which need not be the first of a row."""
+    i = first + tl.program_id(0) * B + tl.arange(0, B)
+    place = i % (H * D)
+    there = place % D + D * (i // (H * D) % N) + D * N * (place // D) + H * D * N * (i // (H * D * N))
+    tl.store(out + i, tl.load(x + there, i < n), i < n)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("sizes", [(12, 64), (7, 48)])
+def test_rows_in_rows(sizes: tuple[int, int], processor: dict[str, Any]) -> None:
+    h, d = sizes
+    x = np.arange(2 * h * 5 * d, dtype=np.float32).reshape(2, h, 5, d)
+    for first in (0, 16, 5):
+        out = np.full((2, 5, h, d), -1, np.float32)
+        heads[(-(-x.size // 512),)](x, out, first, x.size, N=5, H=h, D=d, B=512, **processor)
+        expected = x.transpose(0, 2, 1, 3).copy()
+        expected.reshape(-1)[:first] = -1
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_the_row_of_an_index_is_found_once_for_a_row() -> None:
+    """A loop over the vectors of a row is in one over rows: what the innermost one counts is not divided."""
+    x = np.zeros(2 * 12 * 5 * 64, np.float32)
+    for width, loops in ((64, 2), (768, 1)):  # a tile of 256 elements has four rows of 64, and part of one of 768
+        kernel = images.warmup(x, x, x, x.size, C=3, H=5, W=width, B=256, grid=(1,), cpu="x86-64-v4")
+        body = kernel.asm["llir"].split("then", 2)[2].split("store")[0]
+        counters = re.findall(r"(%r\d+) = phi i64", body)
+        assert len(counters) == loops
+        inner = re.findall(rf"(%v\d+) = shl nuw nsw i64 {counters[-1]},", body)
+        assert not any(f"div i32 {name}" in body for name in inner)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

@@ -29,14 +29,6 @@ class Touched(NamedTuple):
     low: int
     high: int
 
-    def __add__(self, other: Touched) -> Touched:  # type: ignore[override]
-        return Touched(gcd(self.step, other.step), self.low + other.low, self.high + other.high)
-
-    def times(self, factor: int) -> Touched:
-        """These numbers times a factor."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return Touched(self.step * abs(factor), low, high)
-
     def union(self, other: Touched) -> Touched:
         """What has both."""
         return Touched(gcd(self.step, other.step), min(self.low, other.low), max(self.high, other.high))
@@ -47,7 +39,38 @@ class Touched(NamedTuple):
         return self.step > self.high - self.low + 1
 
 
-ANYWHERE = Touched(1, 0, 0)
+class Offsets(NamedTuple):
+    """The numbers `low` + i * step + j * another step + ..., where i is at least 0 and less than the step's count. A
+    count of 0: any i, negative ones too.
+    """
+
+    low: int
+    steps: tuple[tuple[int, int], ...] = ()
+
+    def __add__(self, other: Offsets) -> Offsets:  # type: ignore[override]
+        return Offsets(self.low + other.low, self.steps + other.steps)
+
+    def times(self, factor: int) -> Offsets:
+        """These numbers times a factor."""
+        back = sum(step * (count - 1) for step, count in self.steps if count) if factor < 0 else 0
+        return Offsets((self.low + back) * factor, tuple((step * abs(factor), count) for step, count in self.steps))
+
+    def touched(self) -> Touched:
+        """A run of numbers that, with its copies at multiples of one step, has all of these: if it can be, one whose
+        copies leave room.
+        """
+        steps = sorted(self.steps)
+        low = high = self.low
+        for k, (step, count) in enumerate(steps):
+            run = Touched(gcd(*(larger for larger, _ in steps[k:])), low, high)
+            if run.leaves_room or not count:
+                copies = (low + high) // 2 // run.step * run.step if run.step else 0  # the copy next to 0 says as much
+                return Touched(run.step, low - copies, high - copies)
+            high += step * (count - 1)
+        return Touched(0, low, high)
+
+
+ANYWHERE = Offsets(0, ((1, 0),))
 
 
 class Pair(NamedTuple):
@@ -68,7 +91,7 @@ class Aliases:
         self._params = list(params)
         self._assume_no_alias = assume_no_alias
         self._nonnegative = nonnegative
-        self._known: dict[Value, Touched] = {}
+        self._known: dict[Value, Offsets] = {}
         self.pairs: dict[tuple[int, int], Pair] = {}
         """By the numbers of two parameters, the lesser first."""
 
@@ -111,27 +134,27 @@ class Aliases:
 
     def _meeting(self, a: Value, b: Value) -> Touched:
         """The distances from the array of one access to that of another at which they may meet."""
-        return self._bytes(a) + self._bytes(b).times(-1)
+        return (self._bytes(a) + self._bytes(b).times(-1)).touched()
 
-    def _bytes(self, pointer: Value) -> Touched:
+    def _bytes(self, pointer: Value) -> Offsets:
         touched = self._known.get(pointer)
         if touched is None:
             size = max(1, element_bits(pointer.pointee) // 8)
-            self._known[pointer] = touched = self._offset(pointer, 32) + Touched(0, 0, size - 1)
+            self._known[pointer] = touched = self._offset(pointer, 32) + Offsets(0, ((1, size),))
         return touched
 
-    def _offset(self, value: Value, depth: int) -> Touched:
+    def _offset(self, value: Value, depth: int) -> Offsets:
         """Where a pointer is, from its parameter's address on, in bytes; or what an integer is."""
         op = value.op
         if op is None or not depth:
-            return Touched(0, 0, 0) if value in self._params and value.elem == "ptr" else ANYWHERE
+            return Offsets(0) if value in self._params and value.elem == "ptr" else ANYWHERE
         if op.name in SPREAD or op.name in CASTS:
             return self._offset(op.args[0], depth - 1)
         number = constant_int(value) if value.elem != "ptr" else None
         if number is not None:
-            return Touched(0, number, number)
+            return Offsets(number)
         if op.name == "tt.make_range":
-            return Touched(0, op.attrs["start"], op.attrs["end"] - 1)
+            return Offsets(op.attrs["start"], ((1, op.attrs["end"] - op.attrs["start"]),))
         if op.name == "tt.addptr":
             size = max(1, element_bits(value.pointee) // 8)
             return self._offset(op.args[0], depth - 1) + self._offset(op.args[1], depth - 1).times(size)
@@ -142,7 +165,8 @@ class Aliases:
                 if (factor := constant_int(other)) is not None:
                     return self._offset(op.args[k], depth - 1).times(factor)
         if op.name in REMAINDERS and (divisor := constant_int(op.args[1]) or 0) > 0:
-            return Touched(0, 0 if self._nonnegative(op.args[0]) else 1 - divisor, divisor - 1)
+            low = 0 if self._nonnegative(op.args[0]) else 1 - divisor
+            return Offsets(low, ((1, divisor - low),))
         return ANYWHERE
 
 

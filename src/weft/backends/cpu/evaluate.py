@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from weft.backends.cpu import access, forms, row_ends
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import Coords, constant_of, live_bits, pinned, pinned_bit, unpin
+from weft.backends.cpu.coords import ZERO, Coords, constant_of, live_bits, pinned, pinned_bit, unpin
 from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Split, Uniform, Varying, form_of, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
@@ -51,6 +51,7 @@ class Evaluator:
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
+        self.inside_row: Callable[[Op, Coords], dict[int, int]] = lambda op, coords: {}  # bits that stay within a row
         self.row_length: Callable[[Op], int] = lambda op: 0  # of rows at whose ends vectors are split; else 0
         self.loop: Callable[[Op, Coords], None] | None = None  # emits a fused loop, and has its results known
         self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
@@ -222,15 +223,21 @@ class Evaluator:
         length = self.row_length(op) if self.lanes and not aligned else 0
         if not aligned and not length:
             return None
-        x, y = self.eval(op.args[0], coords), self.eval(op.args[1], coords)
+        row = self.inside_row(op, coords) if aligned else {}
+        first = tuple(tuple(ZERO if s in row else s for s in coord) for coord in coords)
+        x, y = self.eval(op.args[0], first), self.eval(op.args[1], coords)
         if not isinstance(x, Affine) or not isinstance(y, Uniform) or x.constant_lanes is None:
             return None
         if max(x.constant_lanes) >= self.lanes or min(x.constant_lanes) < 0:
             return None
         if not aligned:
             return self._at_row_ends(op, x, (op.args[0], coords), length, int_const(y.value) or 0)
-        whole = EMITTERS[op.name](self.f, op, [x.base, y.value])
-        return Affine(whole, x.terms) if "rem" in op.name else Uniform(whole)
+        name = "urem" if "rem" in op.name else "udiv"  # it is not negative
+        whole = self.f.bin(name, x.base, y.value)
+        if name == "udiv":
+            return Uniform(whole)
+        place = forms.cast_int(self.f, "trunc", self.number(tuple(row.items())), whole.type) if row else None
+        return Affine(forms.fold_add(self.f, whole, place.value) if isinstance(place, Uniform) else whole, x.terms)
 
     def _at_row_ends(self, op: Op, x: Affine, where: tuple[Value, Coords], length: int, divisor: int) -> Form:
         """A quotient or remainder of an index by the length of some rows, split where a row ends."""

@@ -75,6 +75,7 @@ from weft.backends.cpu.questions import (
     constant_int,
     operands_at,
 )
+from weft.backends.cpu.row_bits import DIVISIONS, cuts, inside_row
 from weft.backends.cpu.row_ends import row_lengths
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
@@ -173,6 +174,7 @@ class Nest:
             analysis.steps(value, coords)
         self.vector_bits = vector_bits
         self.row_lengths = row_lengths(self.visited)
+        self._rows: dict[tuple[Op, Coords], dict[int, int]] = {}
         self.versions: list[str] = []  # besides the plain one, for remarks
         self.emit_loop = emit_loop
         self._choose()
@@ -307,8 +309,9 @@ class Nest:
             for target, coords, _ in root.accesses():
                 if isinstance(target, Buffer):
                     coordinates |= set(coords)
+        ends = self._row_ends(bits)
         for bit in bits:
-            ok = bit + 1 in bits
+            ok = bit + 1 in bits and bit not in ends
             for coord in coordinates:
                 has_bit, has_next = bit in coord, bit + 1 in coord
                 if has_bit != has_next or (has_bit and coord.index(bit) + 1 != coord.index(bit + 1)):
@@ -323,6 +326,17 @@ class Nest:
                 runs.append(tuple(current))
                 current = []
         return runs
+
+    def _row_ends(self, bits: Sequence[int]) -> set[int]:
+        divided = [(v.op, c) for v, c in self.visited if v.op is not None and v.op.name in DIVISIONS]
+        return cuts((self.inside_row(op, c) for op, c in divided if self.aligned(op, c, self.lane_bits)), bits)
+
+    def inside_row(self, op: Op, coords: Coords) -> dict[int, int]:
+        """The bits along which what a quotient or remainder is taken of stays within a row; see row_bits.py."""
+        row = self._rows.get((op, coords))
+        if row is None:
+            row = self._rows[op, coords] = inside_row(self.analysis, op, coords, self.lane_bits)
+        return row
 
     def _is_leaf(self, value: Value) -> bool:
         return value in self.env or value.op is None or value.op.name == "tt.make_range"
@@ -340,7 +354,7 @@ class Nest:
         """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.transposes, self.zips
-        ev.aligned, ev.row_length = self.aligned, self.row_length
+        ev.aligned, ev.row_length, ev.inside_row = self.aligned, self.row_length, self.inside_row
         ev.loop = lambda op, coords: self.emit_loop(self, ev, op, coords)
         return ev
 

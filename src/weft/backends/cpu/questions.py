@@ -155,6 +155,8 @@ class Analysis:
             return parts[0]
         if name in ("tt.join", "tt.cat") or op.regions:
             return dict.fromkeys(self.deps(value, coords))
+        if name == "tt.load":
+            parts[1:2] = []  # masks hold for most vectors, and say nothing of what is loaded there
         return dict.fromkeys(bit for part in parts for bit in part)  # also of what is loaded: as its address does
 
     def exact_steps(self, value: Value, coords: Coords, needs: list[Widened]) -> Steps | None:

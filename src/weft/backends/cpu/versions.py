@@ -24,7 +24,7 @@ from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import EFFECTS, Nest
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, consecutive_run, constant_int, operands_at
+from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, Steps, consecutive_run, constant_int, operands_at
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
@@ -180,7 +180,7 @@ def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
         order = None if nest.aligned(op, coords, nest.lane_bits) else ordered(nest.analysis, *dividend, "si" in op.name)
         still = not nest.analysis.deps(*divided_by)
         moving = nest.analysis.exact_steps(*dividend, [])
-        if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
+        if order is None or not still or not moving or not _may_lie_below(moving, constant_int(op.args[1])):
             refused.add(value)
             places_of.pop(value, None)
             continue
@@ -201,6 +201,12 @@ def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
                 first = emit.scalar(x, substitute_live(at, -1))
                 emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
     return set(places_of), emit.regs
+
+
+def _may_lie_below(moving: Steps, divisor: int | None) -> bool:
+    """Whether all of a tile of indices that move by these steps may be less than what they are divided by."""
+    steps = [s for s in moving.values() if s is not None and s >= 0]
+    return len(steps) == len(moving) and (divisor is None or sum(steps) < divisor)
 
 
 def _streamed(

@@ -232,9 +232,11 @@ class Evaluator:
             return None
         if not aligned:
             return self._at_row_ends(op, x, (op.args[0], coords), length, int_const(y.value) or 0)
-        name = "urem" if "rem" in op.name else "udiv"  # it is not negative
-        whole = self.f.bin(name, x.base, y.value)
-        if name == "udiv":
+        if (int_const(y.value) or 0) > 0:  # and what is divided is not negative
+            whole = self.f.bin("urem" if "rem" in op.name else "udiv", x.base, y.value)
+        else:
+            whole = EMITTERS[op.name](self.f, op, [x.base, y.value])
+        if "rem" not in op.name:
             return Uniform(whole)
         place = forms.cast_int(self.f, "trunc", self.number(tuple(row.items())), whole.type) if row else None
         return Affine(forms.fold_add(self.f, whole, place.value) if isinstance(place, Uniform) else whole, x.terms)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from weft.backends.cpu.coords import Coords
 from weft.backends.cpu.program import Op, Value
-from weft.backends.cpu.questions import MOVES, QUOTIENTS, REMAINDERS, Analysis, operands_at
+from weft.backends.cpu.questions import MOVES, QUOTIENTS, REMAINDERS, Analysis, constant_int, operands_at
 
 DIVISIONS = (*REMAINDERS, *QUOTIENTS)
 LONGEST_ROW = 1 << 12
@@ -29,7 +29,7 @@ def inside_row(analysis: Analysis, op: Op, coords: Coords, lanes: Sequence[int])
     are zero: how far it moves with each, as a power of two.
     """
     (x, at), (y, there) = operands_at(op, op.result, coords)
-    if not x.is_tile or not analysis.nonnegative(x):
+    if not x.is_tile or not analysis.nonnegative(x) or (constant_int(op.args[1]) or 0) <= 0:
         return {}
     steps = _steps(analysis, x, at, min(analysis.align(y, there, ()), LONGEST_ROW))
     steps = _aligned(analysis, x, at, steps)

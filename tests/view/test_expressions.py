@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from weft.layouts import (
+    AMDMFMALayout,
+    AMDWMMALayout,
     BlockedLayout,
+    DotOperandLayout,
     LayoutError,
     LinearLayout,
     NVMMADistributedLayout,
@@ -52,6 +55,17 @@ SHAPE = (32, 16)
         ("(8,8):(8,1).flatten_ins()", from_cute("(8,8):(8,1)").flatten_ins()),
         ("8:2.flatten_outs()", from_cute("8:2")),
         ("{'lane': [[1], [2]]}", LinearLayout.from_bases({"lane": [(1,), (2,)]}, ["dim0"])),
+        ("gl.amd.AMDMFMALayout(3, [32, 32, 8], True, [2, 2])", AMDMFMALayout(3, [32, 32, 8], True, [2, 2])),
+        ("amd.AMDWMMALayout(version=2, transposed=False, warps_per_cta=[4, 1])", AMDWMMALayout(2, False, [4, 1])),
+        (
+            " #ttg.amd_mfma<{version = 4, warpsPerCTA = [2, 2], instrShape = [16, 16, 32], isTransposed = true}>",
+            AMDMFMALayout(4, [16, 16, 32], True, [2, 2]),
+        ),
+        (
+            "#ttg.dot_op<{opIdx = 1, parent = #ttg.amd_wmma<{version = 2, isTranspose = false, warpsPerCTA = [1, 2]}>,"
+            " kWidth = 8}>",
+            DotOperandLayout(1, AMDWMMALayout(2, False, [1, 2]), 8),
+        ),
     ],
 )
 def test_value(text: str, expected: object) -> None:
@@ -103,6 +117,10 @@ hint: a right one, for comparison: SharedLinearLayout(offset_bases=[[0, 1], [0, 
     1 | LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])
       |                                                                ^^^^^^^^
 hint: the parameters are (ins, outs)""",
+    "#ttg.amd_mfma<{version = 3}>": """\
+<layout>:1:1: error: #ttg.amd_mfma: 'warpsPerCTA' is missing
+    1 | #ttg.amd_mfma<{version = 3}>
+      | ^^^^^^^^^^^^^""",
     "SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])": """\
 <layout>:1:35: error: SwizzledSharedLayout: max_phase must be a power of two, got 3
     1 | SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])

@@ -4,21 +4,22 @@
     >>> as_linear(evaluate("A.invert().compose(A)", names={"A": a}, shape=(4, 4)), (4, 4)).is_trivial_over(["dim0"])
     True
 
-What can be written: the named layouts and their parameters as in Gluon (a prefix `gl.` or `ttgl.` is ignored),
-`LinearLayout` with its constructors, methods and `*`, `{"register": [[0, 1]], "lane": [[1, 0]]}` for bases alone,
-CuTe's `(4, 8):(8, 1)`, and the names that the caller gives. Errors are LayoutErrors with carets under the part that
-they are about.
+What can be written: the named layouts and their parameters as in Gluon (prefixes such as `gl.` are ignored), or alone
+as layout IR has them (`#ttg.blocked<{...}>`), `LinearLayout` with its constructors, methods and `*`,
+`{"register": [[0, 1]], "lane": [[1, 0]]}` for bases alone, CuTe's `(4, 8):(8, 1)`, and the names that the caller gives.
+Errors are LayoutErrors with carets under the part that they are about.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from weft import layouts
-from weft.base import LayoutError
+from weft.base import LayoutError, load
 from weft.layouts import Layout, LinearLayout
 
 from . import grammar
@@ -67,6 +68,8 @@ MAKERS: Mapping[str, Mapping[str, str]] = {
 }
 """The same of what makes one."""
 PREFIXES = ("gl", "ttgl", "weft", "layouts")
+OF_IR = re.compile(r"\s*#\w+\.\w")
+"""How the text of a layout in layout IR begins; in an expression `#` begins a comment."""
 
 
 def _callables() -> dict[str, Callable[..., Value]]:
@@ -155,6 +158,9 @@ def parse_layout(
 
     CuTe's notation goes from coordinates to offsets; what it stands for here is the layout of memory, its inverse.
     """
+    if OF_IR.match(text):
+        layout: Layout = load("weft.ir.gpu.reading").read_layout(text.strip(), grammar.FILE)
+        return layout
     node = grammar.parse(text)
     value = _Evaluator(text, shape, names or {}).value(node)
     if isinstance(value, dict):
@@ -272,6 +278,9 @@ class _Evaluator:
         if path and path[0] in PREFIXES and path[0] not in self.names:
             path = path[1:]
         name = ".".join(path or ())
+        within, _, last = name.rpartition(".")
+        if last in CALLABLES and name not in CALLABLES and within.islower() and path and path[0] not in self.names:
+            name = last  # where a vendor's layouts stand in Gluon
         arguments = [self.value(a) for a in node.arguments]
         named = {k: self.value(v) for k, v in node.named}
         if name in CALLABLES:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute
 
 from weft.base import LayoutError
+from weft.layouts import Layout
 
 from ..text import OpaqueAttr, ParseError
 from ..text.type_reader import EXTENSIONS, TypeReader
@@ -96,6 +97,22 @@ def _read_layout(r: TypeReader, name: str) -> Attribute:
     except (TypeError, ValueError, IndexError, AttributeError):
         r.fail(f"{name}: these are not its fields", start, hint=right)
     return NamedLayoutAttr(named)
+
+
+def read_layout(text: str, filename: str) -> Layout:
+    """The layout that a text stands for, and nothing else; LayoutError with its place where it is none.
+
+    >>> read_layout("#ttg.linear<{register = [], lane = [[0, 1]], warp = [], block = []}>", "a text").lane_bases
+    ((0, 1),)
+    """
+    try:
+        reader = ValueReader(text, filename)
+        attribute = reader.attribute()
+        if not isinstance(attribute, NamedLayoutAttr) or reader.kinds[reader.at] != "e":
+            reader.fail("expected a layout, as #ttg.blocked<{...}>, and nothing else")
+    except ParseError as error:
+        raise LayoutError(error.message, error.span, source_line=error.source_line, hint=error.hint) from None
+    return attribute.data
 
 
 # -- types ---------------------------------------------------------------------------------------------------------

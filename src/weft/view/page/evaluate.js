@@ -169,7 +169,10 @@ class Evaluator {
     if (path && ["gl", "ttgl", "weft", "layouts"].includes(path[0]) && !Object.hasOwn(this.scope, path[0])) path = path.slice(1);
     const args = node.args.map((a) => this.value(a));
     const named = node.named.map(([k, v]) => [k, this.value(v)]);
-    const name = path ? path.join(".") : "";
+    let name = path ? path.join(".") : "";
+    const [last] = path ? path.slice(-1) : [""], within = path ? path.slice(0, -1) : [];
+    // Where a vendor's layouts stand in Gluon.
+    if (within.length && !Object.hasOwn(CALLABLES, name) && Object.hasOwn(CALLABLES, last) && within.every((x) => /^[a-z]/.test(x)) && !Object.hasOwn(this.scope, path[0])) name = last;
     if (Object.hasOwn(CALLABLES, name)) {
       const { parameters, defaults, kinds, make } = CALLABLES[name];
       return this.invoke(node, name, parameters, defaults, kinds, args, named, make);

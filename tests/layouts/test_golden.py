@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import weft.layouts
 from weft.layouts import (
     DistributedLinearLayout,
     DotOperandLayout,
@@ -73,3 +74,26 @@ def test_scales() -> None:
         assert isinstance(operand, DotOperandLayout)
         make = mfma_scale_layout if case["layout"]["parent"]["kind"] == "AMDMFMALayout" else wmma_scale_layout
         assert explicit(make(operand, case["shape"])) == case["bases"], case
+
+
+def test_amd_matrix_layouts() -> None:
+    """Results and operands of MFMA and WMMA: tools/make_amd_layouts.py asked Triton's bindings."""
+    head, *stored = (OWN / "amd.txt").read_text(encoding="utf-8").splitlines()
+    assert len(stored) == 900 and head.startswith("# 900 layouts of Triton")
+    names = {name: getattr(weft.layouts, name) for name in ("AMDMFMALayout", "AMDWMMALayout", "DotOperandLayout")}
+    kinds: Counter[str] = Counter()
+    wrong = []
+    for line in stored:
+        text, shape, *parts = (part.strip() for part in f"{line} ".split(" |"))
+        found = eval(text, names).to_linear([int(size) for size in shape.split("x")])
+        bases = [[tuple(map(int, basis.split(","))) for basis in part.split()] for part in parts]
+        if [list(found.bases[d]) for d in ("register", "lane", "warp", "block")] != bases:
+            wrong.append(line)
+        family = "MFMA" if "MFMA" in text else "WMMA"
+        kinds[f"{family} {'operand' if text.startswith('Dot') else 'result'}"] += 1
+        kinds["transposed"] += ", True" in text
+        kinds["tiles"] += "tiles_per_warp" in text
+        kinds["batch"] += shape.count("x") == 2
+        kinds["double"] += "element_bitwidth" in text
+    assert not wrong, f"{len(wrong)} of {len(stored)}; the first: {wrong[0]}"
+    assert min(kinds.values()) >= 25 and len(kinds) == 8, kinds

@@ -42,8 +42,10 @@ def transposed_load(op: Operation, layout: BlockedLayout, bits: int, machine: Ma
         return layout
     each = prod(shape) // machine.threads(warps)
     run = min(max(2, RUN_BITS // bits), shape[summed], each)
+    if run < 2:  # a thread has one element, or none of its own
+        return layout
     vector = min(layout.size_per_thread[along], max(1, each // run))
-    if run < 2 or vector * bits < 32:  # the block would take narrower loads than a word
+    if vector * bits < 32:  # the block would take narrower loads than a word
         return layout
     box = [0, 0]
     box[along], box[summed] = min(vector, VECTOR_BITS // bits), run

@@ -13,6 +13,8 @@ holds every number of both kinds exactly:
 becomes
     %0 = tt.fp_to_fp %a : tensor<32x32xf8E5M2> -> tensor<32x32xf16>
     ...
+
+Sums in f16, where the target has none, are done in f32 and rounded after each product.
 """
 
 from __future__ import annotations
@@ -47,6 +49,11 @@ def split_products(root: Operation, machine: Machine, remarks: RemarkCollector =
             remarks.add(ProductSplit(ir.span_of(op), ir.tile_text(op.d.type), why))
             _in_parts(op, ir.tt.InputPrecision(precision))
             changed = True
+        elif ir.element_of(op.d.type) == f16 and _has_instruction(op, machine, f32) > _has_instruction(op, machine):
+            why = f"the sums are done in f32, as {machine.name} has no instruction that sums in f16"
+            remarks.add(ProductSplit(ir.span_of(op), ir.tile_text(op.d.type), why))
+            _in_f32(op)
+            changed = True
         elif ir.is_float(op.a.type) and ir.bit_width(element) == 8 and not _has_instruction(op, machine):
             why = f"{ir.type_text(element)} is multiplied as f16, as {machine.name} has no instruction for it"
             remarks.add(ProductSplit(ir.span_of(op), ir.tile_text(op.d.type), why))
@@ -55,15 +62,23 @@ def split_products(root: Operation, machine: Machine, remarks: RemarkCollector =
     return changed
 
 
-def _has_instruction(op: ir.tt.DotOp, machine: Machine) -> bool:
-    """Whether the machine multiplies elements of these types."""
-    return bool(products(machine, *(ir.type_text(ir.element_of(x.type)) for x in (op.a, op.b, op.d))))
+def _has_instruction(op: ir.tt.DotOp, machine: Machine, total: Attribute | None = None) -> bool:
+    """Whether the machine multiplies elements of these types, and sums in that of the result, or in another one."""
+    types = (ir.element_of(op.a.type), ir.element_of(op.b.type), total or ir.element_of(op.d.type))
+    return bool(products(machine, *map(ir.type_text, types)))
 
 
 def _widened(op: ir.tt.DotOp) -> None:
     b = ir.Builder.before(op)
     sides = [b.cast(ir.tt.FpToFpOp, x, f16) for x in (op.a, op.b)]
     _replace(op, b.create(ir.tt.DotOp, (*sides, op.c), (op.d.type,), dict(op.properties)).d)
+
+
+def _in_f32(op: ir.tt.DotOp) -> None:
+    b = ir.Builder.before(op)
+    total = b.cast(arith.ExtFOp, op.c, f32)
+    wide = b.create(ir.tt.DotOp, (op.a, op.b, total), (total.type,), dict(op.properties)).d
+    _replace(op, b.cast(arith.TruncFOp, wide, f16))
 
 
 def _replace(op: ir.tt.DotOp, result: SSAValue) -> None:

@@ -1,10 +1,11 @@
-"""What the operands of a product in registers must be: layouts that belong together, and shapes that do."""
+"""What operands must be: layouts of a product that belong together, shapes that do, numbers that are known."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.base import CompilationError, LayoutError
+from weft.language.constants import unwrap
 from weft.language.dtypes import float32
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
@@ -60,3 +61,11 @@ def check_precision(name: str, a: tensor, precision: str | None) -> None:
             f'{name}: the instruction for fp32 is of precision "tf32", got {precision!r}',
             hint='leave it out, add products of parts of the operands ("tf32x3"), or use gl.dot_fma ("ieee")',
         )
+
+
+def known_number(name: str, value: Any, least: int = 0) -> int:
+    """A number that must be known when compiling."""
+    number = unwrap(value)
+    if type(number) is not int or number < least:
+        raise TypeError(f"{name} must be a number known when compiling, {least} or more, got {number}")
+    return number

@@ -21,7 +21,7 @@ from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.products import SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
-from weft.layouts import BlockedLayout, LinearLayout, NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts import BlockedLayout, LinearLayout, NVMMASharedLayout, SharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 from weft.ops.table import ELEMENTWISE
 
@@ -119,7 +119,7 @@ def _is_transposition(op: Operation) -> bool:
     return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
-def is_converted(op: ConvertLayoutOp, memory: NVMMASharedLayout | SwizzledSharedLayout, machine: Machine) -> bool:
+def is_converted(op: ConvertLayoutOp, memory: SharedLayout, machine: Machine) -> bool:
     """Whether a conversion of a tile stays when the tile is in memory: what it makes costs more to load from there."""
     if is_single(op.result.type):
         return False  # it is read a few elements at a time
@@ -148,7 +148,7 @@ def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
             op.result.replace_all_uses_with(memory)
             remove(op)
         elif isinstance(op, ConvertLayoutOp):
-            if isinstance(named, NVMMASharedLayout | SwizzledSharedLayout) and is_converted(op, named, machine):
+            if isinstance(named, SharedLayout) and is_converted(op, named, machine):
                 continue
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)

@@ -55,7 +55,7 @@ from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, Product
 from weft.ir.gpu import MemDescType, layout_of, name_of
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp
-from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts import SharedLayout
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
 from weft.ops.table import ROWS
@@ -307,7 +307,7 @@ def _others(loop: scf.ForOp, copied: Sequence[CopiedLoad], by_twos: bool) -> int
 def _moved(loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
-    buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in copied}
+    buffers: dict[SSAValue, SharedLayout] = {c.load.result: c.layout for c in copied}
     for op in ir.walk(loop.body.block):
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):

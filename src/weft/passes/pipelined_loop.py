@@ -22,7 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
 from weft.ir.gpu import MemDescType, async_token, memdesc, ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
-from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts import SharedLayout
 from weft.machines import Machine
 
 from . import overlap_products as overlap
@@ -38,7 +38,7 @@ class CopiedLoad:
     """A load that becomes copies: what its buffers are."""
 
     load: tt.LoadOp
-    layout: NVMMASharedLayout | SwizzledSharedLayout
+    layout: SharedLayout
 
     @property
     def bytes(self) -> int:

@@ -113,7 +113,7 @@ class Unrolled(Rewritten):
 
 
 class Prefetched(Rewritten):
-    """What is fetched into the cache ahead of the loads that want it."""
+    """What is fetched ahead of where it is wanted: into a cache, or into registers for the next iteration."""
 
     kind = "prefetched"
 

@@ -12,6 +12,7 @@ from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 
 from ...memory import shared_memory_descriptor
+from ...operands import known_number
 from ...semantic import GluonSemantic
 from ...types import blocks_of
 from ..layouts import MBarrierLayout
@@ -133,11 +134,3 @@ def listed(values: Any) -> list[Any]:
     if not hasattr(values, "__iter__"):
         raise TypeError(f"expected a list, got {values}")
     return list(values)
-
-
-def known_number(name: str, value: Any, least: int = 0) -> int:
-    """A number that must be known when compiling."""
-    number = unwrap(value)
-    if type(number) is not int or number < least:
-        raise TypeError(f"{name} must be a number known when compiling, {least} or more, got {number}")
-    return number

@@ -11,15 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from weft import ir
-from weft.ir.gpu import async_token, ttg
 from weft.ir.nvidia import ttng
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
-from weft.language.semantic import block_shape, shape_text
 
-from ....memory import shared_memory_descriptor
+from ....copies import begin_copy, commit_group, wait_group
 from ....semantic import GluonSemantic
-from ..barriers import known_number
 
 __all__ = ["async_copy_global_to_shared", "async_load", "commit_group", "mbarrier_arrive", "wait_group"]
 
@@ -35,27 +32,7 @@ def async_copy_global_to_shared(
     _semantic: GluonSemantic = GIVEN,
 ) -> None:
     """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
-    if not isinstance(smem, shared_memory_descriptor):
-        raise TypeError(f"expected shared memory to copy to, got {getattr(smem, 'type', smem)}")
-    mask = unwrap(mask)
-    cache = _semantic._str_to_load_cache_modifier(unwrap(cache_modifier))
-    evict = _semantic._str_to_eviction_policy(unwrap(eviction_policy))
-    if mask is not None:
-        pointer, mask = _semantic.broadcast_impl_value(pointer, _semantic._checked_mask(mask))
-    _semantic._pointee(pointer, "async_copy_global_to_shared")
-    if tuple(smem.shape) != block_shape(pointer):
-        raise ValueError(
-            f"expected the shape of the shared memory to match that of the pointers, got {shape_text(smem.shape)} "
-            f"and {shape_text(block_shape(pointer))}"
-        )
-    if pointer.dtype.element_ty != smem.dtype:
-        raise ValueError(f"pointers to {pointer.dtype.element_ty} cannot be copied to shared memory of {smem.dtype}")
-    operands = [pointer.handle, smem.handle, *([] if mask is None else [mask.handle])]
-    properties: dict[str, Any] = {"operandSegmentSizes": ir.segments(1, 1, int(mask is not None), 0)}
-    properties |= ir.access_hints(cache, evict)
-    if unwrap(volatile):
-        properties["isVolatile"] = ir.bool_attr(True)
-    _semantic.builder.create(ttg.AsyncCopyGlobalToLocalOp, operands, (async_token,), properties)
+    begin_copy(smem, pointer, mask, _semantic, cache_modifier, eviction_policy, volatile)
 
 
 async_load = async_copy_global_to_shared
@@ -69,16 +46,3 @@ def mbarrier_arrive(mbarrier: Any, increment_count: Any = True, _semantic: Gluon
     """
     properties = {} if unwrap(increment_count) else {"noIncrement": ir.unit_attr()}
     _semantic.builder.create(ttng.AsyncCopyMbarrierArriveOp, (mbarrier.handle,), (), properties)
-
-
-@builtin
-def commit_group(_semantic: GluonSemantic = GIVEN) -> None:
-    """The copies since the last group are a group."""
-    _semantic.builder.create(ttg.AsyncCommitGroupOp, (), (async_token,))
-
-
-@builtin
-def wait_group(num_outstanding: Any = 0, _semantic: GluonSemantic = GIVEN) -> None:
-    """Wait until at most so many of this thread's groups are under way."""
-    count = known_number("num_outstanding", num_outstanding)
-    _semantic.builder.create(ttg.AsyncWaitOp, (), (async_token,), {"num": ir.i32_attr(count)})

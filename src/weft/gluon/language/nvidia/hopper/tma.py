@@ -29,8 +29,9 @@ from ....descriptors import (
     tensor_descriptor_type,
 )
 from ....memory import shared_memory_descriptor
+from ....operands import known_number
 from ....semantic import GluonSemantic
-from ..barriers import known_number, listed
+from ..barriers import listed
 
 __all__ = [
     "async_atomic_add",

@@ -20,10 +20,10 @@ from weft.language.tuples import tuple as _tuple
 from weft.layouts import DotOperandLayout, NVMMADistributedLayout
 
 from ....memory import shared_memory_descriptor
-from ....operands import check_precision
+from ....operands import check_precision, known_number
 from ....semantic import GluonSemantic
 from ....types import distributed_type, layout_of
-from ..barriers import known_number, listed
+from ..barriers import listed
 
 
 @builtin

@@ -27,6 +27,8 @@ class Carried:
     """For sums: the register that each distinct base is carried in."""
     places: list[tuple[int, int]] | None = None
     """For sums: which base each register has, and the distance to it."""
+    vector: bool = False
+    """Whether elements in a register are those of a vector, not parts of a word."""
 
     @property
     def groups(self) -> list[int]:
@@ -37,6 +39,9 @@ class Carried:
         """The registers that carry a fragment; None if its sums are not what they were."""
         if self.places is not None:
             return _bases(e, self.places, registers, LLVM[self.value.elem])
+        if self.vector:
+            names = [e.name(r) for r in registers]
+            return [e.vector(names[i : i + self.each], self.type) for i in range(0, len(names), self.each)]
         if self.each > 1:
             type = LLVM[self.value.elem]
             return [e.word(registers[i : i + self.each], type) for i in range(0, len(registers), self.each)]
@@ -46,6 +51,8 @@ class Carried:
         """The fragment in the registers that carry it."""
         if self.places is not None:
             return [Sum(names[k], distance, LLVM[self.value.elem]) for k, distance in self.places]
+        if self.vector:
+            return [e.ins(f"extractelement {self.type} {n}, i32 {i}") for n in names for i in range(self.each)]
         if self.each > 1:
             return [r for n in names for r in e.parts(n, LLVM[self.value.elem], self.each)]
         return list(names)
@@ -63,9 +70,12 @@ def _bases(e: Emitter, places: Sequence[tuple[int, int]], registers: Sequence[Re
     return [e.name(sums[k]) for k in range(len(sums))]
 
 
-def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool) -> Carried:
-    """How a value is to be carried; with `apart` every register for itself."""
+def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool, following: Value) -> Carried:
+    """How a value is to be carried, of which `following` is the next; with `apart` no sums are."""
     type = LLVM[value.elem]
+    together = e.dialect.together(following)
+    if together > 1:
+        return Carried(value, f"<{together} x {type}>", together, vector=True)
     each = 32 // BITS[type]
     if each in (2, 4) and value.count % each == 0:
         return Carried(value, "i32", each)
@@ -110,7 +120,8 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
     index, *arguments = body.arguments
     type = LLVM[index.elem]
     lower, upper, step = (e.one(v) for v in op.operands[:3])
-    kinds = [_carried(e, a, e.wide(v, a.count), apart) for a, v in zip(arguments, op.operands[3:], strict=True)]
+    values = zip(arguments, op.operands[3:], body.ops[-1].operands, strict=True)
+    kinds = [_carried(e, a, e.wide(v, a.count), apart, following) for a, v, following in values]
     first = _packed(e, kinds, op.operands[3:])
     head, done, before = f.new_label("body"), f.new_label("done"), f.block
     enters = e.ins(f"icmp slt {type} {lower}, {upper}")
@@ -160,7 +171,7 @@ def _give(
 @emitter("while")
 def _while(e: Emitter, op: LaneOp) -> None:
     f, (before, after) = e.f, op.regions
-    kinds = [_carried(e, a, (), True) for a in before.arguments]
+    kinds = [_carried(e, a, (), True, v) for a, v in zip(before.arguments, after.ops[-1].operands, strict=True)]
     first = _packed(e, kinds, op.operands)
     head, inside, done, entry = f.new_label("again"), f.new_label("body"), f.new_label("done"), f.block
     types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
@@ -195,7 +206,8 @@ def _if(e: Emitter, op: LaneOp) -> None:
     condition = e.one(op.operands[0])
     yes, no, join = f.new_label("then"), f.new_label("else"), f.new_label("join")
     e.do(f"br i1 {condition}, label %{yes}, label %{no}")
-    kinds = [_carried(e, r, (), True) for r in op.results]
+    handed_on = op.regions[0].ops[-1].operands if op.results else ()
+    kinds = [_carried(e, r, (), True, v) for r, v in zip(op.results, handed_on, strict=True)]
     sides: list[tuple[list[list[str] | None], str]] = []
     for label, region in zip((yes, no), (*op.regions, None), strict=False):
         f.start(label)

@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Value
+from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram
 from weft.targets.instruction import Instruction
 
@@ -154,6 +155,10 @@ class Dialect(Protocol[E]):
 
     def to_integer(self, e: E, name: str, source: str, bits: int, *, signed: bool) -> str:
         """f32 or f64 as an integer of 32 or 64 bits, toward zero; out of range saturates, NaN is 0."""
+
+    def together(self, value: lane.Value) -> int:
+        """How many neighbouring registers of a value a loop carries in one vector of LLVM's, where it is what the loop
+        yields; 1 where each is for itself."""
 
     # -- what has no other form ---------------------------------------------------------------------------------------
 

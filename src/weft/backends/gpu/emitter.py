@@ -352,6 +352,13 @@ class Emitter:
             whole = self.pure(f"insertelement {vector} {whole}, {type} {self.name(part)}, i32 {i}")
         return self.pure(f"bitcast {vector} {whole} to i{bits}")
 
+    def vector(self, names: Sequence[str], type: str) -> str:
+        """Registers as the elements of a vector."""
+        whole, element = "poison", type[1:-1].partition(" x ")[2]
+        for i, name in enumerate(names):
+            whole = self.ins(f"insertelement {type} {whole}, {element} {name}, i32 {i}")
+        return whole
+
     def _bytes(self, parts: Sequence[Register]) -> str | None:
         """Bytes that lie in words, as a word, by permutations; None where not all do.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from weft.backends.llvm.elementwise import meaning_of
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Value
+from weft.ir import lane
 from weft.ir.lane import LaneOp
 
 from ..gpu.conversions import convert
@@ -121,6 +122,10 @@ class Arithmetic(Version):
         """The highest bit of the clock, which takes 150 years to set."""
         text = "{ .reg .b32 t; mov.u32 t, %clock_hi; shr.u32 $0, t, 31; }"
         return e.asm(text, "=r", ["i32"], ())[0]
+
+    def together(self, value: lane.Value) -> int:
+        """Each for itself: PTX has no vectors."""
+        return 1
 
     def keep(self, e: Emitter, registers: list[tuple[str, str]]) -> None:
         """No instruction, but LLVM takes it for one that reads them."""

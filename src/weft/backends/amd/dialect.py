@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.base import Unsupported
-from weft.ir.lane import LaneOp
+from weft.ir.lane import LaneOp, Value
 from weft.targets.instruction import Instruction
 
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
+from .groups import together
 from .instructions import write_instruction
 from .memory import Memory
 
@@ -29,6 +30,10 @@ class AMDGPU(Memory, Arithmetic):
     ) -> list[list[Register]]:
         """An entry of `targets.amd`."""
         return write_instruction(e, op, entry, chunks)
+
+    def together(self, value: Value) -> int:
+        """What one matrix instruction gives."""
+        return together(value)
 
     def wait(self, e: Emitter, op: LaneOp) -> None:
         """Products are done when the next instruction wants them."""

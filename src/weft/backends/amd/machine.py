@@ -22,6 +22,8 @@ from .processor import Processor
 
 TRIPLE = "amdgcn-amd-amdhsa"
 STAGE = "amdgcn"
+WHOLE_PHIS = "--amdgpu-codegenprepare-break-large-phis=0"
+"""Vectors that loops carry stay whole: accumulators, to which matrix instructions add in place (`groups`)."""
 
 
 @lru_cache(maxsize=1)
@@ -29,6 +31,7 @@ def _initialize() -> llvm.Target:
     llvm.set_option("weft", "--amdgpu-mfma-vgpr-form")  # results of products are in common registers
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.set_option("weft", WHOLE_PHIS)
     return llvm.Target.from_triple(TRIPLE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from weft.base.remarks import RemarkCollector
@@ -10,6 +11,7 @@ from weft.layouts import BlockedLayout
 from weft.machines import Machine
 
 from ..vendor import VendorPasses
+from .expand_buffers import expand_buffers
 from .load_ahead import load_ahead
 from .transposed_loads import transposed_load
 
@@ -21,6 +23,12 @@ class _Passes(VendorPasses):
         self, op: Operation, layout: BlockedLayout, bits: int, machine: Machine, warps: int
     ) -> BlockedLayout:
         return transposed_load(op, layout, bits, machine, warps)
+
+    def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        expand_buffers(module)
+
+    def of_text(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        expand_buffers(module)
 
     def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
         return load_ahead(loop, stages, machine, remarks)

@@ -24,6 +24,9 @@ instruction beside those that there were: AMD's copies from global to shared mem
 processors, where a load takes 16. There are two barriers an iteration, one between the reads of a buffer and the store,
 and one after it. This is how Triton's `StreamPipeline.cpp` has it with two stages.
 
+A tile that is computed with before a product takes it, such as one that is widened, is carried in registers to the next
+iteration instead, if it is small.
+
 Which loads may be begun ahead is as for asynchronous copies (`pipeline_loads`), except that masks may have any value
 behind them, and elements may be few in a row.
 """
@@ -35,10 +38,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.base.remarks import Copy, NotPipelined, Pipelined, RemarkCollector
+from weft.base.remarks import Copy, NotPipelined, Pipelined, Prefetched, RemarkCollector
 from weft.ir import Builder, bit_width, element_of, ints_of, is_tensor, shape_of, site_of, span_of, tile_text, tt, walk
 from weft.ir.gpu import MemDescType, layout_of, memdesc, ttg
-from weft.layouts import LinearLayout, SwizzledSharedLayout, infer
+from weft.layouts import LinearLayout, SharedLinearLayout, SwizzledSharedLayout, f2, infer
+from weft.layouts.plan import plan_conversion
+from weft.layouts.plan.trip import Trip
 from weft.machines import Machine
 
 from ..buffered_tiles import is_multiplied
@@ -47,6 +52,10 @@ from ..pipeline_loads import SPARE_BYTES, depends_on_stores, has_effects, stored
 from ..pipelined_loop import CopiedLoad, PipelinedLoop
 from ..removal import remove
 from ..store_operands import memory_for
+
+Memory = SharedLinearLayout | SwizzledSharedLayout
+HELD_WORDS = 32
+"""Registers of a thread that a tile may take which is carried to the next iteration."""
 
 
 def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
@@ -63,11 +72,15 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
         return True
     stored, room = stored_roots(loop), machine.shared_bytes - SPARE_BYTES
     chosen: list[CopiedLoad] = []
+    held: list[tt.LoadOp] = []
     for op in loads:
         ahead = _ahead(loop, op, machine)
-        if isinstance(ahead, CopiedLoad):
+        if not isinstance(ahead, str):
             if depends_on_stores(loop, op, stored, set(loads)):
                 ahead = "it may see what the loop stores, or is looked up in a tile that is loaded"
+            elif ahead is None:
+                held.append(op)
+                continue
             elif ahead.bytes > room:
                 ahead = f"shared memory has no room for a buffer of {ahead.bytes} bytes"
             else:
@@ -79,22 +92,44 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
         copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), 1, c.bytes) for c in chosen)
         fewer = "registers hold one iteration's loads" if stages > 2 else ""
         remarks.add(Pipelined(span_of(loop), 2, stages, copies, sum(c.bytes for c in chosen), fewer))
-        LoopAhead(loop, chosen, machine).rewrite()
+    for op in held:
+        why = "threads carry it to the next iteration, as it is computed with before a product takes it"
+        remarks.add(Prefetched(span_of(op), tile_text(op.result.type), why))
+    if chosen or held:
+        LoopAhead(loop, chosen, held, machine).rewrite()
     return True
 
 
-def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str:
-    """How a loaded tile lies in shared memory, or why it is not loaded ahead."""
+def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str | None:
+    """How a loaded tile lies in shared memory, None for one that registers hold; or why it is not loaded ahead."""
     if not is_multiplied(op.result):
         return "it is no operand of a product, and only those are loaded ahead"
     if slice_of(loop, op.operands) is None:
         return "its addresses cannot be computed iterations ahead"
     wanted = next(_wanted(op.result), None)
-    if wanted is None:
-        return "no product takes it from shared memory as it is"
     shape, bits = shape_of(op.result.type), bit_width(element_of(op.result.type))
-    layout = memory_for(shape, max(8, bits), [layout_of(op.result.type)], wanted, machine)
+    if wanted is None:
+        words = layout_of(op.result.type).in_dims["register"] * max(8, bits) // 32
+        return None if words <= HELD_WORDS else f"it is computed with first, and {words} registers would be held"
+    layout = memory_between(layout_of(op.result.type), wanted, shape, max(8, bits), machine)
     return "shared memory cannot have it as the product takes it" if layout is None else CopiedLoad(op, layout)
+
+
+def memory_between(
+    stored: LinearLayout, loaded: LinearLayout, shape: Sequence[int], bits: int, machine: Machine
+) -> Memory | None:
+    """How a tile lies in shared memory that is stored in one layout and loaded in another.
+
+    As a conversion has it, where that goes through memory once: nobody has conflicts that can be avoided.
+    """
+    stages = plan_conversion(stored, loaded, shape, bits, machine).stages
+    trip = stages[0].how if len(stages) == 1 else None
+    if not isinstance(trip, Trip) or trip.repetitions > 1:
+        return memory_for(shape, bits, [stored], loaded, machine)
+    columns = trip.store_map.columns
+    place, elements = f2.Echelon(columns), stored.columns
+    at = [f2.multiply(elements, place.coefficients(1 << i) or 0) for i in range(len(trip.memory))]
+    return SharedLinearLayout([stored._coordinates(x) for x in at])
 
 
 def _wanted(value: SSAValue) -> Iterator[LinearLayout]:
@@ -114,9 +149,13 @@ def _is_transposed(op: Operation) -> bool:
 class LoopAhead(PipelinedLoop):
     """A loop whose loads are begun one iteration ahead, each with one buffer."""
 
-    def __init__(self, loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> None:
+    def __init__(
+        self, loop: scf.ForOp, copied: Sequence[CopiedLoad], held: Sequence[tt.LoadOp], machine: Machine
+    ) -> None:
         super().__init__(loop, copied, 2, (), machine, by_twos=False)
-        part = slice_of(loop, [x for c in copied for x in c.load.operands])  # with what masks have behind them
+        self.held = held
+        self.all = [*(c.load for c in copied), *held]
+        part = slice_of(loop, [x for load in self.all for x in load.operands])  # with what masks have behind them
         assert part is not None
         self.slice = part
 
@@ -127,7 +166,8 @@ class LoopAhead(PipelinedLoop):
         states = {i: self.loop.operands[3 + i] for i in self.slice.carried}
         tiles, states = self.loads(b, self.loop.operands[0], states, 0)
         self.store(b, tiles)
-        _, _, ahead = self.carry(b, states, by_twos=False)
+        carried = dict(zip(range(-len(self.held), 0), tiles[len(self.copied) :], strict=True))
+        _, _, ahead = self.carry(b, {**states, **carried}, by_twos=False)
         body = self.loop.body.block
         first, end = body.first_op, body.last_op
         assert first is not None and end is not None
@@ -137,8 +177,11 @@ class LoopAhead(PipelinedLoop):
         for c, buffer in zip(self.copied, self.buffers, strict=True):
             read_buffer(c.load.result, buffer)
             remove(c.load)
+        for k, load in zip(carried, self.held, strict=True):
+            load.result.replace_all_uses_with(ahead[k])
+            remove(load)
         self.store(Builder.before(end), tiles)
-        end.operands = [*end.operands, *after.values()]
+        end.operands = [*end.operands, *after.values(), *tiles[len(self.copied) :]]
         return ""
 
     def loads(
@@ -148,15 +191,15 @@ class LoopAhead(PipelinedLoop):
         exists = self.is_there(b, iteration)
         values, after = self.slice.clone(b, index, states, exists)
         tiles: list[SSAValue] = []
-        for c in self.copied:
-            load = masked_load(b, c.load, [values.get(x, x) for x in c.load.operands], exists)
-            load.location = c.load.location
+        for op in self.all:
+            load = masked_load(b, op, [values.get(x, x) for x in op.operands], exists)
+            load.location = op.location
             tiles.append(load.results[0])
         return tiles, after
 
     def store(self, b: Builder, tiles: Sequence[SSAValue]) -> None:
         """Tiles to their buffers."""
-        for c, tile, buffer in zip(self.copied, tiles, self.buffers, strict=True):
+        for c, tile, buffer in zip(self.copied, tiles, self.buffers, strict=False):
             b.create(ttg.LocalStoreOp, (tile, buffer)).location = c.load.location
 
 
@@ -183,6 +226,9 @@ def _transposed(memory: object) -> MemDescType:
     """The type of the same memory with rows and columns changed."""
     assert isinstance(memory, MemDescType)
     layout = memory.data.layout.named
-    assert isinstance(layout, SwizzledSharedLayout)
-    turned = SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, list(reversed(layout.order)))
+    if isinstance(layout, SharedLinearLayout):
+        turned: Memory = SharedLinearLayout([list(reversed(basis)) for basis in layout.offset_bases])
+    else:
+        assert isinstance(layout, SwizzledSharedLayout)
+        turned = SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, list(reversed(layout.order)))
     return memdesc(memory.shape[::-1], memory.element_type, turned)

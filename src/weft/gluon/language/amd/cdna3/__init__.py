@@ -1,11 +1,11 @@
-"""`gl.amd.cdna3`: buffer operations and mfma of gfx942; not supported yet."""
+"""`gl.amd.cdna3`: buffer operations and mfma of gfx942."""
+
+from weft.base import publish as _publish
 
 from ....elsewhere import unsupported as _unsupported
+from ..buffers import atomics as _atomics, buffer_load as buffer_load, buffer_store as buffer_store
+from ..products import mfma as mfma
 
-__getattr__ = _unsupported(
-    globals(),
-    "amd.cdna3",
-    "hip:gfx942",
-    "buffer_atomic_add buffer_atomic_and buffer_atomic_max buffer_atomic_min buffer_atomic_or buffer_atomic_xchg "
-    "buffer_atomic_xor buffer_load buffer_store mfma scaled_upcast",
-)
+_atomics(globals(), "amd.cdna3", adds_bf16=False)
+__getattr__ = _unsupported(globals(), "amd.cdna3", "hip:gfx942", "scaled_upcast")
+_publish(globals())

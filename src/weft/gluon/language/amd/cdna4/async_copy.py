@@ -1,10 +1,68 @@
-"""`gl.amd.cdna4.async_copy`: copies from global to shared memory of gfx950; not supported yet."""
+"""`gl.amd.cdna4.async_copy`: copies from global to shared memory that go through no register.
 
-from ....elsewhere import unsupported as _unsupported
+    async_copy.buffer_load_to_shared(memory, pointer, offsets, mask)
+    async_copy.commit_group()
+    ...
+    async_copy.wait_group(0)            # and a barrier, before other threads read
 
-__getattr__ = _unsupported(
-    globals(),
-    "amd.cdna4.async_copy",
-    "hip:gfx950",
-    "buffer_load_to_shared commit_group global_load_to_shared load_shared_relaxed wait_group",
-)
+What the lanes of a warp copy comes to lie side by side in shared memory, in the order of the lanes, 4 or 16 bytes each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.base import Unsupported
+from weft.language.constants import unwrap
+from weft.language.protocol import GIVEN, builtin
+from weft.language.tensors import tensor
+
+from ....copies import begin_copy, commit_group, wait_group
+from ....semantic import GluonSemantic
+from ..buffers import pointers_at
+from ..processors import check_processor
+
+__all__ = ["buffer_load_to_shared", "commit_group", "global_load_to_shared", "load_shared_relaxed", "wait_group"]
+
+
+@builtin
+def global_load_to_shared(
+    dest: Any,
+    ptr: Any,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: Any = "",
+    _semantic: GluonSemantic = GIVEN,
+) -> None:
+    """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
+    check_processor("global_load_to_shared", "hip:gfx950", _semantic)
+    _check_other("global_load_to_shared", other)
+    begin_copy(dest, ptr, mask, _semantic, cache_modifier)
+
+
+@builtin
+def buffer_load_to_shared(
+    dest: Any,
+    ptr: Any,
+    offsets: Any,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: Any = "",
+    _semantic: GluonSemantic = GIVEN,
+) -> None:
+    """The same of elements at offsets from one pointer."""
+    _check_other("buffer_load_to_shared", other)
+    begin_copy(dest, pointers_at("buffer_load_to_shared", ptr, offsets, _semantic), mask, _semantic, cache_modifier)
+
+
+def _check_other(name: str, other: Any) -> None:
+    if unwrap(other) not in (None, 0):
+        raise Unsupported(
+            f"{name} with `other` that is not 0", hint="leave it out, and put the value in its place after the wait"
+        )
+
+
+@builtin
+def load_shared_relaxed(smem: Any, layout: Any, _semantic: GluonSemantic = GIVEN) -> tensor:
+    """`smem.load(layout)` of what a wait has ordered already; all loads here wait for no more than they need."""
+    return _semantic.shared_load(smem, unwrap(layout))

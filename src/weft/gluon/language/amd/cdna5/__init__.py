@@ -1,9 +1,11 @@
-"""`gl.amd.cdna5`: what gfx1250 has; not supported yet, but for the layout of scales."""
+"""`gl.amd.cdna5`: what gfx1250 has: buffer operations, wmma, the layout of scales."""
 
 from weft.layouts import wmma_scale_layout as get_wmma_scale_layout
 
 from ....elsewhere import unsupported as _unsupported
 from ...layouts import takes_plain_values as _takes_plain_values
+from ..buffers import buffer_load as buffer_load, buffer_store as buffer_store
+from ..products import wmma_of as _wmma_of
 from . import async_copy as async_copy, cluster as cluster, mbarrier as mbarrier, tdm as tdm
 from ._layouts import (
     PartitionedSharedLayout as PartitionedSharedLayout,
@@ -12,10 +14,11 @@ from ._layouts import (
 
 _takes_plain_values(get_wmma_scale_layout)
 
+wmma = _wmma_of(3, "gfx1250")
 __getattr__ = _unsupported(
     globals(),
     "amd.cdna5",
     "hip:gfx1250",
-    "buffer_load buffer_store load_shared_fp4_repacked scaled_upcast wmma wmma_scaled",
+    "load_shared_fp4_repacked scaled_upcast wmma_scaled",
     modules="async_copy cluster mbarrier tdm",
 )

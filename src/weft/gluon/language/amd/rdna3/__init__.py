@@ -1,5 +1,7 @@
-"""`gl.amd.rdna3`: wmma of gfx1100; not supported yet."""
+"""`gl.amd.rdna3`: wmma of gfx1100."""
 
-from ....elsewhere import unsupported as _unsupported
+from ..products import wmma_of as _wmma_of
 
-__getattr__ = _unsupported(globals(), "amd.rdna3", "hip:gfx1100", "wmma")
+__all__ = ["wmma"]
+
+wmma = _wmma_of(1, "gfx1100 and its like")

@@ -1,5 +1,7 @@
-"""`gl.amd.rdna4`: wmma of gfx1200; not supported yet."""
+"""`gl.amd.rdna4`: wmma of gfx1200."""
 
-from ....elsewhere import unsupported as _unsupported
+from ..products import wmma_of as _wmma_of
 
-__getattr__ = _unsupported(globals(), "amd.rdna4", "hip:gfx1200", "wmma")
+__all__ = ["wmma"]
+
+wmma = _wmma_of(2, "gfx1200 and gfx1201")

@@ -68,7 +68,8 @@ def test_products(name: str) -> None:
 
 
 def test_other_vendors_are_told() -> None:
-    source = weft.ASTSource(copied, {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"L": gl.BlockedLayout([1], [32], [4], [0]), "B": 128})  # fmt: skip
+    constants = {"L": gl.BlockedLayout([1], [32], [4], [0]), "B": 128}
+    source = weft.ASTSource(copied, {"x": "*fp32", "y": "*fp32", "n": "i32"}, constants)
     with pytest.raises(Unsupported, match=r"amd.buffer_load, which is for hip:gfx942, is not supported on .*cuda:80"):
         weft.compile(source, "cuda:80")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import c_int, c_void_p
+from ctypes import c_int, c_uint, c_void_p
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,10 @@ def launch(nx, ny, nz{values}):
     if nx and ny and nz:
         note((name, nx, ny, nz))
         pack(buffer.memory, 0{values})
-        status = call(function, nx, ny, nz, threads, 1, 1, shared, stream(), buffer.pointers{extra})
+        now = stream()
+        if now != buffer.stream:
+            buffer.go_to(now)
+        status = call(function, nx, ny, nz, *buffer.rest)
         if status:
             fail(status, nx, ny, nz)
     free.append(buffer)
@@ -53,15 +56,25 @@ def launch(nx, ny, nz{values}):
 
 
 class _Buffer:
-    """Memory of one launch: its parameters, 8 bytes each, and their addresses."""
+    """Memory of one launch: its parameters, 8 bytes each, and their addresses.
 
-    __slots__ = ("_addresses", "memory", "pointers")
+    `rest` are the arguments of the launch behind the grid; `stream` is the one that is among them.
+    """
 
-    def __init__(self, count: int) -> None:
+    __slots__ = ("_fixed", "_keep", "_pointers", "memory", "rest", "stream")
+
+    def __init__(self, count: int, threads: int, shared: int, extra: tuple[None, ...]) -> None:
         self.memory = (ctypes.c_uint64 * max(1, count))()
         start = ctypes.addressof(self.memory)
-        self._addresses = (c_void_p * max(1, count))(*(start + 8 * i for i in range(count)))
-        self.pointers = c_void_p(ctypes.addressof(self._addresses))
+        self._keep = (c_void_p * max(1, count))(*(start + 8 * i for i in range(count)))
+        self._fixed = c_uint(threads), c_uint(1), c_uint(1), c_uint(shared)
+        self._pointers = c_void_p(ctypes.addressof(self._keep)), *extra
+        self.go_to(0)
+
+    def go_to(self, stream: int) -> None:
+        """The next launch is for another stream."""
+        self.stream = stream
+        self.rest = *self._fixed, c_void_p(stream), *self._pointers
 
 
 def processor_of(image: bytes) -> str:
@@ -91,6 +104,7 @@ class LoadedKernel:
         self.shared: int = int(metadata["shared"])
         self.threads: int = int(metadata.get("threads") or int(metadata["num_warps"]) * self.gpu.lanes)
         self._cooperative = bool(metadata.get("launch_cooperative_grid"))
+        self._extra = () if self._cooperative else (None,)
         self._image = ctypes.create_string_buffer(image, len(image))
         self._processor = processor_of(image)
         self._functions: dict[int, int] = {}
@@ -178,36 +192,34 @@ class LoadedKernel:
         spaces: dict[str, Any] = {
             "pack": struct.Struct(f"<{codes}").pack_into,
             "free": list[_Buffer](),  # one for each thread that launches at the same time
-            "new": partial(_Buffer, count),
+            "new": partial(_Buffer, count, self.threads, self.dynamic_shared, self._extra),
             "call": self._call(),
             "function": c_void_p(self.function_on(gpu)),
-            "threads": self.threads,
-            "shared": self.dynamic_shared,
             "stream": stream,
             "note": launches.append,
             "name": self.name,
             "fail": self._failed,
         }
         values = "".join(f", v{i}" for i in range(count))
-        source = _LAUNCH.format(values=values, extra="" if self._cooperative else ", None")
-        exec(compile(source, f"<launch of {self.name}>", "exec"), spaces)
+        exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
         return spaces["launch"]  # type: ignore[no-any-return]
 
     def frozen(self, codes: str, stream: Stream, grid: Sequence[int], values: Sequence[Any]) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time; `on_gpu` as that of `launcher` has it."""
-        buffer = _Buffer(parameters(codes))
+        buffer = _Buffer(parameters(codes), self.threads, self.dynamic_shared, self._extra)
         struct.pack_into(f"<{codes}", buffer.memory, 0, *values)
         call, fail = self._call(), self._failed
         noted, note = (self.name, grid[0], grid[1], grid[2]), launches.append
-        extra = () if self._cooperative else (None,)
 
         def on_gpu(gpu: Device) -> Callable[[], None]:
             function = c_void_p(self.function_on(gpu))
 
             def launch() -> None:
                 note(noted)
-                sizes = (*grid, self.threads, 1, 1, self.dynamic_shared)
-                status = call(function, *sizes, stream(), buffer.pointers, *extra)
+                now = stream()
+                if now != buffer.stream:
+                    buffer.go_to(now)
+                status = call(function, *grid, *buffer.rest)
                 if status:
                     fail(status, *grid)
 
@@ -218,7 +230,11 @@ class LoadedKernel:
         return first
 
     def _call(self) -> Any:
-        return api().hipModuleLaunchCooperativeKernel if self._cooperative else api().hipModuleLaunchKernel
+        """The function that launches, without types for its arguments: they are ctypes' own objects, but for the grid's
+        sizes, which have 32 bits. That takes half as long."""
+        hip = api()
+        function = hip.hipModuleLaunchCooperativeKernel if self._cooperative else hip.hipModuleLaunchKernel
+        return ctypes.CFUNCTYPE(c_int)(ctypes.cast(function, c_void_p).value or 0)
 
     def _failed(self, status: int, *grid: int) -> None:
         """A launch was not taken: say why."""

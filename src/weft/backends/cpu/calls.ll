@@ -893,8 +893,11 @@ hold:
   br label %ran
 free:
   %thread = call ptr @"at python PyEval_SaveThread"()
+  call void @"at code leave"(ptr %thread)
   %more.free = call i32 @"at code grid"(ptr %record, ptr %slots, ptr %state, ptr %scratch, i64 %wanted)
+  call void @"at code return"(ptr %thread)
   call void @"at python PyEval_RestoreThread"(ptr %thread)
+  store ptr %thread, ptr getelementptr (i64, ptr @"at words turns", i64 $turns.HOLDER)
   br label %ran
 ran:
   %more = phi i32 [ %more.held, %hold ], [ %more.free, %free ]

@@ -53,8 +53,24 @@ class Engine:
         self.words[self.WAKE], self.words[self.TELL], self.words[self.HOT] = wake, tell, hot
 
 
+class Turns:
+    """Words about who has the interpreter's lock: the thread that came back from a launch with it, until it gives it
+    away in one; how often that was; and on another line how many wait for it, how much more often they did in vain than
+    not, and for how many launches nobody does.
+    """
+
+    HOLDER, COUNT, WAITING, MISSES, PAUSE = 0, 1, 16, 17, 18
+
+    def __init__(self) -> None:
+        self._memory = (ctypes.c_int64 * 48)()  # on lines of their own: see `pool_layout.LINE`
+        self.address = (ctypes.addressof(self._memory) + 127) & -128
+        self.words = (ctypes.c_int64 * 32).from_address(self.address)
+
+
 ENGINE = Engine()
+TURNS = Turns()
 give("words engine", ctypes.addressof(ENGINE.words))
+give("words turns", TURNS.address)
 
 
 class Record:

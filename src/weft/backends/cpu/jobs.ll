@@ -121,9 +121,11 @@ done:
   ret i64 %now
 }
 
-; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. Workers
-; nap until shortly before. Where none was awake when it came, they do not nap after that kernel for one, three, seven
-; times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only delays that.
+; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. After a
+; pause all is slow, so that the first launch of a kernel for a while is no example for those that follow. Workers nap
+; until shortly before. Where none was awake in time again and again, they do not nap after that kernel for one, three,
+; seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only delays
+; that.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
 entry:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
@@ -140,24 +142,32 @@ note:
   %foreseen = icmp ne i64 %napped, 0
   br i1 %foreseen, label %judge, label %look
 judge:
-  %awake = call i64 @awake(ptr %pool)
-  %missed = icmp eq i64 %awake, 0
+  %bits.p = call ptr @awake.word(ptr %pool, i64 0)
+  %bits = load atomic i64, ptr %bits.p monotonic, align 8
+  %missed = icmp eq i64 %bits, 0
   %misses = call i64 @get(ptr %last, i64 $pool.GAP_MISSES)
   %twice = shl i64 %misses, 1
   %more = or i64 %twice, 1
   %most = call i64 @llvm.smin.i64(i64 %more, i64 $limits.MOST_MISSES)
   %fewer = lshr i64 %misses, 1
   %learnt = select i1 %missed, i64 %most, i64 %fewer
-  %pause = select i1 %missed, i64 %most, i64 0
+  %twice.pause = select i1 %missed, i64 %most, i64 0
+  %pause = lshr i64 %twice.pause, 1
   call void @set(ptr %last, i64 $pool.GAP_MISSES, i64 %learnt)
   call void @set(ptr %last, i64 $pool.GAP_PAUSE, i64 %pause)
   br label %look
 look:
   %address = ptrtoint ptr %record to i64
   %high = lshr i64 %address, 6
-  %slot = urem i64 %high, $pool.GAP_COUNT
+  %kernel = urem i64 %high, $pool.GAP_KERNELS
   %gaps = getelementptr i8, ptr %pool, i64 $pool.GAPS
-  %this = getelementptr [$pool.GAP_BYTES x i8], ptr %gaps, i64 %slot
+  %both = getelementptr [2 x [$pool.GAP_BYTES x i8]], ptr %gaps, i64 %kernel
+  %seen = call i64 @get(ptr %both, i64 $pool.GAP_SEEN)
+  call void @set(ptr %both, i64 $pool.GAP_SEEN, i64 %now)
+  %since = sub i64 %now, %seen
+  %late.again = icmp ugt i64 %since, $limits.PAUSE_NS
+  %place = zext i1 %late.again to i64
+  %this = getelementptr [$pool.GAP_BYTES x i8], ptr %both, i64 %place
   call void @set.ptr(ptr %pool, i64 $pool.GAP, ptr %this)
   %once = call i64 @get(ptr %this, i64 $pool.GAP_LAST)
   %again = call i64 @get(ptr %this, i64 $pool.GAP_BEFORE)

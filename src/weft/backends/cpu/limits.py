@@ -5,13 +5,15 @@ from __future__ import annotations
 SPIN_NS = 45_000
 """How long a worker that has nothing to do looks for more before it sleeps, and a caller for the end of its workers:
 long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
-SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 20_000
+SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 15_000
 """Where the next launch is foreseen, but not so soon, a worker looks for a moment, naps, and looks again: no longer in
 all. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
 FORESIGHT_NS = 1_000_000
 """What comes later after a launch is not foreseen."""
+PAUSE_NS = 5_000_000
+"""After this without a launch of a kernel, what its caller does takes longer than the next times."""
 MOST_MISSES = 127
-"""How many launches of a kernel workers do not nap after, at most, when they were not awake in time again and again."""
+"""Twice as many as launches of a kernel that workers do not nap after, at most, when they were not awake in time."""
 SPINS = 16
 """Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 UNKNOWN_NS = 50e6
@@ -41,5 +43,13 @@ LOOK_AGAIN_NS = 100_000_000
 """After this it is asked again which cores there are, where it was one."""
 OUTLIER = 4.0
 """A measurement counts as no more than so many times what was known."""
+TURN_WAITERS = 4
+"""How many threads that are back from a launch wait for the interpreter's lock busily: more are in each other's way."""
+TURN_NAP_NS, TURN_NAPS = 50_000, 40
+"""How long one sleeps that is one too many, or got no turn in SPIN_NS while others did; and how often, until it asks
+for the lock all the same."""
+TURN_MISS, TURN_PAUSE = 8, 64
+"""For how many turns one counts that was waited for in vain; and for how many launches nobody waits, where more than
+that have come together."""
 HOLD_NS = 5e3
 """Work up to this keeps the interpreter's lock: to give it away and get it back from another thread takes longer."""

@@ -15,7 +15,7 @@ _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 
 
-_FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle")
+_FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle", "leave", "return")
 _TABLES = (("look", "print", "time"), ("poll", "print", "time"))
 """What generated code finds in the state's table: see `Signals.tables`."""
 
@@ -28,7 +28,7 @@ class Native:
         names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLES[0], *_TABLES[1])]
         code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text())
         self._keep, addresses = load_native(*code, names)
-        worker, guest, run, wanted, ready, grid, stop, call_one, settle, *table = addresses
+        worker, guest, run, wanted, ready, grid, stop, call_one, settle, leave, back, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr, _i64)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
@@ -38,7 +38,8 @@ class Native:
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
         self.call_one = ctypes.PYFUNCTYPE(_i64, _ptr, _ptr, _ptr)(call_one)
         self.settle = ctypes.CFUNCTYPE(None, _ptr)(settle)
-        for name, address in (("wanted", wanted), ("ready", ready), ("grid", grid)):
+        theirs = {"wanted": wanted, "ready": ready, "grid": grid, "leave": leave, "return": back}
+        for name, address in theirs.items():
             give(f"code {name}", address)
         for k, address in enumerate(table):
             self.signals.tables[k // 3][k % 3] = address

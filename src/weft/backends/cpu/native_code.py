@@ -20,7 +20,7 @@ from typing import Any
 from weft.base import data_lines
 
 from . import calls, limits, pool_layout, signals, state
-from .engine import Engine, Record
+from .engine import Engine, Record, Turns
 from .places import system_function
 from .pool import scratch
 
@@ -36,7 +36,7 @@ def text(machine: str = "") -> str:
         MONOTONIC=getattr(time, "CLOCK_MONOTONIC", 0),
         CORE='call i32 @"at system sched_getcpu"()' if tells_core else "add i32 -1, 0",
     )
-    files = "words", "pool", "workers", "jobs", "engine", "grids", "signals"
+    files = "words", "pool", "workers", "jobs", "engine", "grids", "turns", "signals"
     return filled(*files, "windows" if sys.platform == "win32" else "posix", system=system)
 
 
@@ -52,6 +52,7 @@ SOURCES = {
     "limits": limits,
     "engine": Engine,
     "record": Record,
+    "turns": Turns,
     "scratch": scratch,
     "calls": calls,
     "book": calls.Book,

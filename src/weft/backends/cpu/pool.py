@@ -22,7 +22,7 @@ from weft.base import LaunchError, OutOfResources, load
 from weft.base.locks import renewed
 
 from . import native, pool_layout as at
-from .engine import ENGINE
+from .engine import ENGINE, TURNS
 from .host import host_cpu, usable_cores
 from .places import give
 from .watch import Watch
@@ -330,6 +330,7 @@ def _after_fork() -> None:
     """In the child of a fork there are no workers: begin anew."""
     _retire()
     ENGINE.words[ENGINE.CALLERS] = 0
+    TURNS.words[TURNS.HOLDER] = TURNS.words[TURNS.WAITING] = 0
     native.after_fork()
 
 

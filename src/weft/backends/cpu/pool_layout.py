@@ -39,11 +39,12 @@ SLEEPS, STOP, OPEN, GUESTS, WORKERS = range(896, 936, 8)
 have; how many workers there are."""
 ROOM, ROOM_STRIDE, KEPT_OFF, LOOKED = range(936, 968, 8)
 """The workers' scratch memory, and how much each has; the core that no worker may run on, and when that was decided."""
-GAPS, GAP_COUNT, GAP_BYTES = 1024, 256, 32
-GAP_LAST, GAP_BEFORE, GAP_PAUSE, GAP_MISSES = range(0, GAP_BYTES, 8)
-"""For kernels by their addresses: nanoseconds until the next launch, the last two times that it came soon; after how
-many launches workers nap again, and for how many they do not where they miss one more."""
-LINES = GAPS + GAP_BYTES * GAP_COUNT
+GAPS, GAP_KERNELS, GAP_BYTES = 1024, 128, 40
+GAP_LAST, GAP_BEFORE, GAP_PAUSE, GAP_MISSES, GAP_SEEN = range(0, GAP_BYTES, 8)
+"""For kernels by their addresses: nanoseconds from a launch until the next of any kernel, the last two times that this
+came soon; after how many launches workers nap again, and twice for how many they do not where they miss one more; when
+the kernel was launched. Then the same, but the last, for launches that were the first for a while."""
+LINES = GAPS + GAP_BYTES * GAP_KERNELS * 2
 NEXT, END, HEAD, POST = state.NEXT, state.TOTAL, state.CHUNK, 24
 """In a line: so a whole state is one, too."""
 POSTS = LINES + LINE + POST

@@ -41,6 +41,15 @@ define internal void @nap(ptr %monitor, i64 %ns) {
   ret void
 }
 
+; Sleep for about so long.
+define internal void @doze(i64 %ns) {
+  %time = alloca [2 x i64], align 8 ; struct timespec
+  call void @set(ptr %time, i64 0, i64 0)
+  call void @set(ptr %time, i64 8, i64 %ns)
+  call i32 @"at system nanosleep"(ptr %time, ptr null)
+  ret void
+}
+
 ; Nanoseconds of the clock that never goes back: what kernels take for a GPU's timer.
 define i64 @weft_time() {
   %time = alloca [2 x i64], align 8 ; struct timespec

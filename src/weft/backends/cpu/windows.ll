@@ -31,6 +31,11 @@ define internal void @nap(ptr %monitor, i64 %ns) {
   ret void
 }
 
+define internal void @doze(i64 %ns) {
+  call void @"at system Sleep"(i32 1)
+  ret void
+}
+
 define i64 @weft_time() {
   %count.p = alloca i64, align 8
   %frequency.p = alloca i64, align 8

@@ -439,7 +439,7 @@ def launches() -> Iterator[Row]:
 
 def compiles() -> Iterator[Row]:
     """Cold compiles to machine code, in fresh processes; how the times of Weft and Triton compare on average."""
-    (_, own, other), *found = gpu_cold.rows(devices.current_device().capability)
+    (_, own, other), *found = gpu_cold.rows(devices.current_device().target)
     for name, ours, theirs in found:
         yield Row(f"cold compile, {name}", 1.0, ours, theirs, f"{ours / theirs:.2f} of Triton's time")
     mean, first = gpu_cold.means(own, other, found)

@@ -1,8 +1,11 @@
 """Cold compiles to machine code: each in a fresh process with an empty cache, Weft and Triton in turns.
 
-    python benchmarks/gpu_cold.py --capability 90 --seconds 75
+    python benchmarks/gpu_cold.py --target cuda:90 --seconds 75
+    python benchmarks/gpu_cold.py --target hip:gfx942
 
-Needs the package triton and ptxas, but no GPU. Seconds are those of compiling, from the Python source to the cubin.
+Needs the package triton (of this Python, or of that which TRITON_PYTHON names), and ptxas for NVIDIA's GPUs, but no GPU.
+Seconds are those of compiling, from the Python source to the cubin, or to the code object of AMD's GPUs (in the process
+that compiles: a worker, which a user's first kernel starts beside it, has imported all).
 Imports are not in them: a process imports all, says that it is ready, and compiles one kernel when it is told to. (It
 is not forked from one that has imported all: then up to half of the time of a small kernel went into copying the pages
 of memory that Python counts references in.) What a side does once in a process before its first compile (Triton hashes
@@ -32,15 +35,18 @@ ONCE = "once in a process"
 LONGEST_S = 60
 """What one compile may take."""
 NEEDED = {
-    "weft": ("weft.runtime", "weft.compiler", "weft.frontend", "weft.passes", "weft.lower", "weft.backends.nvidia"),
-    "triton": ("triton.compiler", "triton.backends.nvidia", "triton.experimental.gluon"),
+    "weft": ("weft.runtime", "weft.compiler", "weft.frontend", "weft.passes", "weft.lower", "weft.backends.{vendor}"),
+    "triton": ("triton.compiler", "triton.backends.{vendor}", "triton.experimental.gluon"),
 }
 """The packages all of whose modules a process imports before it is asked to compile."""
+VENDORS = {"cuda": "nvidia", "hip": "amd"}
+CODE = {"cuda": "cubin", "hip": "hsaco"}
 
 
-def prepare(side: str) -> float:
+def prepare(side: str, target: str) -> float:
     """Import all that compiling needs; gives the seconds of what else is done once in a process."""
-    for name in NEEDED[side]:
+    for wanted in NEEDED[side]:
+        name = wanted.format(vendor=VENDORS[target.partition(":")[0]])
         package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
             importlib.import_module(module.name)
@@ -51,44 +57,49 @@ def prepare(side: str) -> float:
     return time.perf_counter() - begin
 
 
-def seconds_here(side: str, name: str, capability: int) -> float:
+def seconds_here(side: str, name: str, target: str) -> float:
     """Compile a kernel in this process, where nothing was compiled before."""
     case = cases(side)[name]
     source = case.source()
+    backend, _, arch = target.partition(":")
+    lanes = 64 if arch in ("gfx90a", "gfx942", "gfx950") else 32
+    processor: int | str = int(arch) if arch.isdigit() else arch
     if side == "weft":
         from weft.compiler import GPUTarget, compile as compile_source
 
         begin = time.perf_counter()
-        cubin = compile_source(source, GPUTarget("cuda", capability, 32), case.options).asm["cubin"]
+        cubin = compile_source(source, GPUTarget(backend, processor, lanes), case.options).asm[CODE[backend]]
     else:
         import triton
         from triton.backends.compiler import GPUTarget as TheirTarget
 
         begin = time.perf_counter()
-        cubin = triton.compile(source, TheirTarget("cuda", capability, 32), dict(case.options)).asm["cubin"]
+        theirs = TheirTarget(backend, processor, lanes)
+        cubin = triton.compile(source, theirs, dict(case.options)).asm[CODE[backend]]
     taken = time.perf_counter() - begin
     if bytes(cubin[:4]) != b"\x7fELF":
         raise SystemExit(f"{side} made no machine code of {name}: is there a ptxas?")
     return taken
 
 
-def serve(side: str, name: str, capability: int) -> None:
+def serve(side: str, name: str, target: str) -> None:
     """Get ready, answer with the seconds of what is done once; when told to, compile, and answer with the seconds."""
-    print(prepare(side), flush=True)
+    print(prepare(side, target), flush=True)
     if not sys.stdin.readline():
         return
     signal.alarm(LONGEST_S)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": f"{folder}/triton", "WEFT_CACHE_DIR": f"{folder}/weft"}
-        print(seconds_here(side, name, capability), flush=True)
+        print(seconds_here(side, name, target), flush=True)
 
 
 class Process:
     """A process that compiles one kernel, for one side, when it is asked for the seconds."""
 
-    def __init__(self, side: str, name: str, capability: int) -> None:
+    def __init__(self, side: str, name: str, target: str) -> None:
         self.side, self.name = side, name
-        command = [sys.executable, str(HERE), "--serve", side, "--only", name, "--capability", str(capability)]
+        python = os.environ.get("TRITON_PYTHON", sys.executable) if side == "triton" else sys.executable
+        command = [python, str(HERE), "--serve", side, "--only", name, "--target", target]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def once(self) -> float:
@@ -113,9 +124,9 @@ class Process:
             raise RuntimeError(f"{self.side}, {self.name}: {answer or 'the process ended'}") from None
 
 
-def pair(name: str, capability: int) -> tuple[list[float], list[float]]:
+def pair(name: str, target: str) -> tuple[list[float], list[float]]:
     """(seconds of what is done once, seconds of compiling a kernel), each of Weft and of Triton."""
-    processes = [Process(side, name, capability) for side in ("weft", "triton")]  # which get ready side by side
+    processes = [Process(side, name, target) for side in ("weft", "triton")]  # which get ready side by side
     try:
         return [p.once() for p in processes], [p.seconds() for p in processes]
     finally:
@@ -123,7 +134,7 @@ def pair(name: str, capability: int) -> tuple[list[float], list[float]]:
             p.process.kill()
 
 
-def rows(capability: int, repeat: int = 3, seconds: float = 75) -> Iterator[tuple[str, float, float]]:
+def rows(target: str, repeat: int = 3, seconds: float = 75) -> Iterator[tuple[str, float, float]]:
     """(kernel, seconds of Weft, seconds of Triton): medians of up to `repeat` compiles, while there is time.
 
     The first is `ONCE`, what is done once in a process.
@@ -134,7 +145,7 @@ def rows(capability: int, repeat: int = 3, seconds: float = 75) -> Iterator[tupl
     for _ in range(repeat):
         for name in cases("weft"):
             if time.monotonic() < until:
-                own, found = pair(name, capability)
+                own, found = pair(name, target)
                 once.append(own)
                 taken.setdefault(name, []).append(found)
     yield ONCE, statistics.median(p[0] for p in once), statistics.median(p[1] for p in once)
@@ -152,17 +163,17 @@ def means(own: float, other: float, found: Iterable[tuple[str, float, float]]) -
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--capability", type=int, default=90)
+    parser.add_argument("--target", default="cuda:90")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=75, help="no compile begins after that")
     parser.add_argument("--serve", choices=sorted(NEEDED), help=argparse.SUPPRESS)
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.only, options.capability)
+        serve(options.serve, options.only, options.target)
         return
     print(f"{'kernel':28} {'Weft ms':>9} {'Triton ms':>10} {'ratio':>6}")
-    (_, own, other), *found = rows(options.capability, options.repeat, options.seconds)
+    (_, own, other), *found = rows(options.target, options.repeat, options.seconds)
     print(f"{ONCE:28} {1e3 * own:9.1f} {1e3 * other:10.1f}")
     for name, ours, theirs in found:
         print(f"{name:28} {1e3 * ours:9.1f} {1e3 * theirs:10.1f} {ours / theirs:6.2f}")

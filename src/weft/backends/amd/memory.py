@@ -22,7 +22,7 @@ from .processor import GFX11, GFX12
 NONTEMPORAL = 1_000_010
 """Numbers of metadata; see `lanes.LOCAL`."""
 PLACED = NONTEMPORAL + 1
-"""Says of memory that it is the GPU's own: additions of floats are then instructions."""
+"""Says of memory that it is the GPU's own: additions of floats, and on gfx90a others too, are then instructions."""
 METADATA = (f"!{NONTEMPORAL} = !{{i32 1}}", f"!{PLACED} = !{{}}")
 STREAMED = ("evict_first", "no_allocate")
 """Hints for what is used once: it leaves the caches first."""
@@ -123,7 +123,8 @@ class Memory(Lanes):
     ) -> list[Register] | None:
         """`atomicrmw`, of which LLVM makes an instruction, or a loop of compare-and-swap where there is none.
 
-        Memory is the GPU's own: what the host or another GPU has at the same time is not added to by instructions.
+        Memory is the GPU's own, but for atomics in scope of the system: what the host or another GPU has at the same
+        time is not reached by all instructions.
         """
         kind = SWAPPED.get(op.attrs["kind"])
         if kind is None:
@@ -140,9 +141,9 @@ class Memory(Lanes):
         order = op.attrs.get("order", "acq_rel")
         text = f"atomicrmw {kind} {pointer_to(e, address, op.attrs['space'])}, {type} {operand} {self._scope(op)}"
         text += ORDERS.get(order, order)
-        if kind == "fadd":
+        if op.attrs.get("scope", "gpu") in self.scopes:
             text += f", !amdgpu.no.fine.grained.memory !{PLACED}, !amdgpu.no.remote.memory !{PLACED}"
-            text += f", !amdgpu.ignore.denormal.mode !{PLACED}" if elem == "f32" else ""
+            text += f", !amdgpu.ignore.denormal.mode !{PLACED}" if (kind, elem) == ("fadd", "f32") else ""
         zero = "zeroinitializer" if len(new) > 1 else e.name(e.constant(elem, 0))
         (old,) = self.branches.where(op, mask, lambda: [e.ins(text)], type, [zero])
         if len(new) == 1:

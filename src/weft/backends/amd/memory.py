@@ -23,7 +23,16 @@ NONTEMPORAL = 1_000_010
 """Numbers of metadata; see `lanes.LOCAL`."""
 PLACED = NONTEMPORAL + 1
 """Says of memory that it is the GPU's own: additions of floats, and on gfx90a others too, are then instructions."""
-METADATA = (f"!{NONTEMPORAL} = !{{i32 1}}", f"!{PLACED} = !{{}}")
+COPIED, DOMAIN, SCOPE = PLACED + 1, PLACED + 2, PLACED + 3
+"""The copies to LDS, as LLVM's alias analysis names them. Other accesses of LDS are told not to meet them: LLVM would
+wait for all copies before each. What orders them are the program's waits and barriers, which nothing is moved across."""
+METADATA = (
+    f"!{NONTEMPORAL} = !{{i32 1}}",
+    f"!{PLACED} = !{{}}",
+    f"!{COPIED} = !{{!{SCOPE}}}",
+    f"!{DOMAIN} = distinct !{{!{DOMAIN}}}",
+    f"!{SCOPE} = distinct !{{!{SCOPE}, !{DOMAIN}}}",
+)
 STREAMED = ("evict_first", "no_allocate")
 """Hints for what is used once: it leaves the caches first."""
 UNCACHED = ("cv", "wt")
@@ -57,6 +66,7 @@ class Memory(Lanes):
         super().begin(e)
         e.module.attributes += METADATA
         self.pending = counted(e.program)
+        self.copies = any(op.name == "copy_async" for op in e.program.body.walk())
         self.branches = Branches(e)
 
     def hints(self, e: Emitter, op: LaneOp) -> Hints:
@@ -66,7 +76,7 @@ class Memory(Lanes):
             return Hints(before="volatile ")
         if attrs["space"] == "global" and (attrs.get("evict") in STREAMED or attrs.get("cache") in ONCE):
             return Hints(behind=f", !nontemporal !{NONTEMPORAL}")
-        return Hints()
+        return Hints(behind=f", !noalias !{COPIED}" if self.copies and attrs["space"] == "shared" else "")
 
     # -- masked accesses ----------------------------------------------------------------------------------------------
 
@@ -214,7 +224,7 @@ class Memory(Lanes):
         arguments = [("ptr addrspace(1)", here), ("ptr addrspace(3)", there), ("i32", str(size)), ("i32", "0")]
         name = "llvm.amdgcn.global.load.lds"
         e.module.declarations.setdefault(name, COPY)
-        e.do(e.call(name, "void", [*arguments, ("i32", "0")], CONVERGENT))
+        e.do(f"{e.call(name, 'void', [*arguments, ('i32', '0')], CONVERGENT)}, !alias.scope !{COPIED}")
 
     def await_copies(self, e: Emitter, op: LaneOp) -> None:
         """By the number of single copies that may be pending."""

@@ -3,7 +3,7 @@
     python benchmarks/gpu_cold.py --target cuda:90 --seconds 75
     python benchmarks/gpu_cold.py --target hip:gfx942
 
-Needs the package triton (of this Python, or of that which TRITON_PYTHON names), and ptxas for NVIDIA's GPUs, but no GPU.
+Needs the package triton (of this Python, or the one that TRITON_PYTHON names), and ptxas for NVIDIA's GPUs; no GPU.
 Seconds are those of compiling, from the Python source to the cubin, or to the code object of AMD's GPUs (in the process
 that compiles: a worker, which a user's first kernel starts beside it, has imported all).
 Imports are not in them: a process imports all, says that it is ready, and compiles one kernel when it is told to. (It

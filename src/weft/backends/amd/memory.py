@@ -25,7 +25,7 @@ PLACED = NONTEMPORAL + 1
 """Says of memory that it is the GPU's own: additions of floats, and on gfx90a others too, are then instructions."""
 COPIED, DOMAIN, SCOPE = PLACED + 1, PLACED + 2, PLACED + 3
 """The copies to LDS, as LLVM's alias analysis names them. Other accesses of LDS are told not to meet them: LLVM would
-wait for all copies before each. What orders them are the program's waits and barriers, which nothing is moved across."""
+wait for all copies before each. What orders them are the program's waits and barriers; nothing is moved across."""
 METADATA = (
     f"!{NONTEMPORAL} = !{{i32 1}}",
     f"!{PLACED} = !{{}}",

@@ -419,8 +419,9 @@ class Choices(TileGroups):
         precise, access = op.is_precise, self.accesses.get
         group = "" if precise else self.adds.product_layout(op, shape, self.machine, self.warps, access)
         entries = products(self.machine, *elements, precise=precise) if isinstance(group, str) else ()
-        depth, chained = ir.shape_of(a.type)[-1], _is_chained(op)
-        laid = matrix_layouts(entries, shape, depth, self.machine, self.warps, chained, cga)
+        depth, fed = ir.shape_of(a.type)[-1], _reaches(a, forward=False)
+        chained = fed or _is_chained(op)
+        laid = matrix_layouts(entries, shape, depth, self.machine, self.warps, chained, cga, fed=fed)
         if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
         elif laid is not None:

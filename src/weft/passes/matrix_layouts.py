@@ -32,14 +32,22 @@ def matrix_layouts(
     warps: int,
     chained: bool,
     division: Bases,
+    *,
+    fed: bool = False,
 ) -> tuple[Layout, Layout, Layout] | None:
     """Those of the left operand, the right one and the result; None where no instruction that was found fits.
 
     With `chained`, the result is an operand of another product: warps lie along rows as far as there are any, so that
-    it need not move. The shape is a block's part of the product, and `division` says how blocks divide the whole.
+    it need not move. With `fed`, the left operand is made of another product's result, which gives each lane some
+    elements in a row. The shape is a block's part of the product, and `division` says how blocks divide the whole.
     """
     rows, columns = shape[-2:]
-    for entry in sorted(entries, key=lambda x: _tiles(x, shape) < warps):  # first those that leave no warp idle
+
+    def order(entry: Instruction) -> tuple[bool, int]:
+        """First those that leave no warp idle; where results are passed on, those whose warps all lie along rows."""
+        return _tiles(entry, shape) < warps, -min(warps, rows // _tile(entry)[0]) if chained else 0
+
+    for entry in sorted(entries, key=order):
         m, n = _tile(entry)
         # Of instructions whose layouts are the same, a shorter one does the rest.
         least = entry.shape[2] if "k_width" in entry.params else min(x.shape[2] for x in entries)
@@ -48,6 +56,7 @@ def matrix_layouts(
             if "named" in entry.params:
                 result: DistributedLayout = divided(entry.params["named"](parts, machine), division)
                 width = entry.params.get("k_width", max(1, 32 // entry.operands[0].bits))
+                width = min(width, entry.params.get("run", width)) if fed else width
                 return DotOperandLayout(0, result, width), DotOperandLayout(1, result, width), result
             if len(shape) == 2 and depth >= entry.shape[2] and not division:
                 left, right, total = (x.layout for x in entry.operands[:3])

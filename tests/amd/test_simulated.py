@@ -84,7 +84,7 @@ def test_programs_have_amd_instructions(name: str, target: str, wanted: str) -> 
     text = lane(name, target)
     assert re.search(rf"isa={wanted}", text)
     assert "shuffle" not in text, "every exchange is one of AMD's instructions"
-    if "mma" in wanted and "attention" not in name:
+    if re.match("mfma|wmma", wanted) and "attention" not in name:
         assert "math.fma" not in text, "no product is multiplied lane by lane"
 
 
@@ -109,3 +109,29 @@ def test_products_of_every_processor(target: str) -> None:
                 _product[(1,)](a, b, c, m, n, k, num_warps=warps)
             wide = np.int64 if elem == np.int8 else np.float64
             np.testing.assert_array_equal(c, (a.astype(wide) @ b.astype(wide)).astype(total))
+
+
+@weft.jit
+def _chained(a, b, c, out, M: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+    i, k = tl.arange(0, M), tl.arange(0, K)
+    at = i[:, None] * K + k[None, :]
+    square = k[:, None] * K + k[None, :]
+    x = tl.dot(tl.load(a + at), tl.load(b + square))
+    tl.store(out + at, tl.dot(x.to(tl.float16), tl.load(c + square)))
+
+
+@pytest.mark.parametrize("target", [row.name for row in ROWS])
+@pytest.mark.parametrize(("rows", "warps"), [(128, 4), (64, 4), (32, 2)])
+def test_a_result_is_the_next_operand(target: str, rows: int, warps: int) -> None:
+    """Not through shared memory: a lane has its elements, but on gfx11, where both halves of a wave have operands."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((rows, 64), (64, 64), (64, 64)))
+    out = np.zeros((rows, 64), np.float32)
+    with weft.target(f"sim:{target}"):
+        made = _chained[(1,)](a, b, c, out, rows, 64, num_warps=warps)
+    wide = [x.astype(np.float64) for x in (a, b, c)]
+    np.testing.assert_array_equal(out, wide[0] @ wide[1] @ wide[2])
+    conversions = [str(remark) for remark in made.remarks if "of arith.truncf" in str(remark)]
+    assert not [text for text in conversions if "by shared" in text]
+    exchanges = {name for name in re.findall(r"isa=([\w.]+)", made.asm["lane"]) if not re.match("mfma|wmma", name)}
+    assert exchanges == ({"permlanex16"} if target in ("hip:gfx1100", "hip:gfx1151") else set())

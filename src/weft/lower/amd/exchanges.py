@@ -5,7 +5,8 @@ becomes
     %c = instruction %a {isa=dpp.row_half_mirror}           lane ^ 7
     %b = instruction %c {isa=dpp.quad_perm.3210}            lane ^ 3
 on gfx942, and dpp.row_xmask.4 from gfx10 on. Where lanes are computed of the lane's number alone, as scans do, they are
-known here: one DPP control, a pattern within rows, ds_swizzle, readlane. What is left is ds_bpermute.
+known here: one DPP control, a pattern within rows, ds_swizzle, readlane. Where all lanes read those with a bit set, or
+those without, half of them read themselves, and the others a lane at a distance. What is left is ds_bpermute.
 
 All of them move words of 32 bits: larger elements are taken apart, smaller ones widened, two at a time where two go the
 same way.
@@ -59,10 +60,13 @@ class _Writer:
         self.machine, self.numbers, self.lanes = program.machine, numbers, program.machine.lanes
         self.build = Builder(Block())
         self.renamed: dict[Value, Value] = {}
+        self.done: dict[tuple[Value, Source, Source], Value] = {}
+        """What registers of a value have become by a way, in this block."""
 
     def block(self, block: Block) -> None:
         """One block and those in it."""
         outer, self.build.block = self.build.block, Block()
+        done, self.done = self.done, {}
         for op in block.ops:
             self.numbers.evaluate(op)
             if self.renamed:
@@ -74,7 +78,7 @@ class _Writer:
             for region in op.regions:
                 self.block(region)
             self.build.block.ops.append(op)
-        block.ops, self.build.block = self.build.block.ops, outer
+        block.ops, self.build.block, self.done = self.build.block.ops, outer, done
 
     # -- one shuffle --------------------------------------------------------------------------------------------------
 
@@ -93,8 +97,7 @@ class _Writer:
             groups.setdefault(way, []).append(register)
         parts, order = [], []
         for way, registers in groups.items():
-            part = self.build.rename(value, registers)
-            parts.append(self.moved(part, way))
+            parts.append(self.moved(value, registers, way))
             order += registers
         joined = parts[0]
         if len(parts) > 1:
@@ -107,16 +110,50 @@ class _Writer:
         if known is not None and (known == known[:1]).all():
             wide = np.broadcast_to(known[0] % self.lanes, (self.lanes, count))
             ways = [tuple(wide[:, r].tolist()) for r in range(count)]
-            if all(self.names(way) != ("ds_bpermute",) for way in ways):
+            if all(self.half(way) or self.names(way) != ("ds_bpermute",) for way in ways):
                 return ways
         if lane.count == 1:
             return [lane] * count
         return [self.build.rename(lane, [r]) for r in range(count)]
 
-    def moved(self, value: Value, way: Source | Value) -> Value:
+    def moved(self, value: Value, registers: Sequence[int], way: Source | Value) -> Value:
         """Registers that all go the same way."""
+        while value.op is not None and value.op.name == "rename":  # whose names may be others in other shuffles
+            registers = [value.op.attrs["table"][r] for r in registers]
+            value = self.renamed.get(value.op.operands[0], value.op.operands[0])
+        if isinstance(way, Value):
+            return self.through_words(self.build.rename(value, registers), way)
         if way == tuple(range(self.lanes)):
-            return value
+            return self.build.rename(value, registers)
+        key = value, tuple(registers), way
+        if key not in self.done:
+            half = self.half(way)
+            if half is None:
+                self.done[key] = self.through_words(self.build.rename(value, registers), way)
+            else:
+                bit, is_set = half
+                other = self.moved(value, registers, tuple(lane ^ bit for lane in range(self.lanes)))
+                both = [other, self.build.rename(value, registers)]
+                self.done[key] = self.build.select(self.has_bit(bit), *(both[::-1] if is_set else both))
+        return self.done[key]
+
+    def half(self, way: Source) -> tuple[int, bool] | None:
+        """(a bit of the lane, whether it is set) where all lanes read those that have it so, and that is cheap."""
+        bits = [1 << i for i in range(self.lanes.bit_length() - 1)]
+        for bit in bits:
+            cheap = self.machine.exchanges[bit] + self.machine.select < self.machine.shuffle
+            for is_set in (True, False) if cheap and self.names(way) == ("ds_bpermute",) else ():
+                if all(source == (lane | bit if is_set else lane & ~bit) for lane, source in enumerate(way)):
+                    return bit, is_set
+        return None
+
+    def has_bit(self, bit: int) -> Value:
+        """Whether a lane's number has a bit."""
+        by_lane = tuple(int(1 << i == bit) for i in range(bit.bit_length()))
+        return self.build.op("arith.trunci", [self.build.linear((0,), by_lane)], "i1")
+
+    def through_words(self, value: Value, way: Source | Value) -> Value:
+        """Registers of any size by words of 32 bits."""
         elem, bits = value.elem, ELEMENT_BITS[value.elem]
         if bits == 32:
             return self.words(value, way)
@@ -190,7 +227,5 @@ class _Writer:
     def swapped(self, name: str, value: Value) -> Value:
         """Of a register with itself: lanes of odd groups want what came to the first, those of even ones the second."""
         op = self.build.instruction(name, [value, value], [(value.elem, value.count)] * 2)
-        width = int(name.removeprefix("permlane").removesuffix(".swap"))
-        by_lane = tuple(int(1 << i == width) for i in range(width.bit_length()))
-        odd = self.build.op("arith.trunci", [self.build.linear((0,), by_lane)], "i1")
+        odd = self.has_bit(int(name.removeprefix("permlane").removesuffix(".swap")))
         return self.build.select(odd, op.results[0], op.results[1])

@@ -46,6 +46,15 @@ def tile_of(layout: DistributedLayout, shape: Sequence[int]) -> LinearLayout:
     return layout.to_linear(list(shape)).sublayout(["register", "lane"], ["dim0", "dim1"])
 
 
+def _run(total: LinearLayout) -> int:
+    """How many elements in a row a lane has of a transposed result, register after register; all where it has none,
+    or every other one."""
+    registers, length = total.bases["register"], 1
+    while length.bit_length() <= len(registers) and registers[length.bit_length() - 1] == (0, length):
+        length *= 2
+    return length if length > 1 else 1 << 30
+
+
 def _semantics(
     layouts: tuple[LinearLayout, LinearLayout, LinearLayout], accumulator: str, types: tuple[str, str]
 ) -> Callable[..., tuple[Array, ...]]:
@@ -111,6 +120,7 @@ def entries(
                 "types": kinds,
                 "multiplies": tuple("u8" if kind == "u8" else elem for kind, elem in zip(kinds, elems, strict=True)),
                 "k_width": k_width,
+                "run": _run(total),
                 "transposed": transposed,
                 "named": named[transposed],
                 "described": described.format(transposed=transposed),

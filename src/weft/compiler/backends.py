@@ -183,6 +183,10 @@ class Backend(Protocol):
     """What `make` gives beside facts, in order: keys of `asm`, such as llir and ptx."""
     binary: str
     """The key of `asm` of the machine code that `make` gives too; "" where it is made later."""
+    shown: tuple[str, ...]
+    """Keys of `asm` that can be dumped beside those of all back ends, such as llir and ptx."""
+    codes: tuple[str, ...]
+    """Keys of `asm` that its kernels have of machine code, such as cubin and sass."""
     in_worker: bool
     """Whether code is made in a compile worker, because what makes it may end its process."""
     driver: Driver

@@ -102,6 +102,6 @@ class ForGPU(Making):
             src, target, asm, metadata, key, self.timings, from_cache, blobs=blobs, store=self.store
         )
         if dump is not None:
-            for name in ("ttir", "ttgir", "lane", *self.backend.texts):
+            for name in ("ttir", "ttgir", "lane", *self.backend.shown):
                 dump(src.name, name, asm[name])
         return kernel

@@ -31,6 +31,15 @@ def generation_of(text: str) -> int:
     return int(named[1], 16) if named else 0
 
 
+def capability_of(generation: int) -> tuple[int, int]:
+    """What PyTorch for ROCm says of it: (9, 4) of gfx942, (11, 0) of gfx1100.
+
+    >>> capability_of(0x942), capability_of(0x1151)
+    ((9, 4), (11, 5))
+    """
+    return int(f"{generation >> 8:x}"), generation >> 4 & 15
+
+
 def nearest(generation: int) -> str:
     """Which processors that are compiled for are the nearest to one that is not, in words."""
     below = [row.name for row in ROWS if row.generation < generation][-1:]

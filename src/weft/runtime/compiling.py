@@ -136,8 +136,8 @@ def on_gpu(value: Any) -> bool:
     return bool(base.load("weft.runtime.gpu").on_gpu(value))
 
 
-_STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "asm")
-"""Stages that can be shown: ttgir, lane and ptx of a kernel for a GPU, asm of one for the CPU."""
+_STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "amdgcn", "asm")
+"""Stages that can be shown: ttgir, lane and ptx or amdgcn of a kernel for a GPU, asm of one for the CPU."""
 
 
 def _dump_stages() -> set[str]:

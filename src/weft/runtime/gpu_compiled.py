@@ -13,6 +13,7 @@ from weft.base import LaunchTypeError
 
 from .arrays import gpu_of_view, is_array, refusal_text
 from .binder import MAX_GRID, REFUSED, grid_of
+from .compiling import target
 from .descriptor import TensorDescriptor, handed_on
 from .device import devices
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
@@ -45,7 +46,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     leaves = runtime_leaves(types)
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     ways: dict[tuple[type, ...], Callable[..., bool] | None] = {}
-    launch_options = _Given()
+    launch_options, made_for = _Given(), str(kernel.metadata.target)
 
     def fire_for(args: Sequence[Any], index: int) -> Callable[..., None]:
         key = (index, *map(_class_of, args))
@@ -63,15 +64,16 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             way: Callable[..., bool] | None = ways.get(classes, _no_way)
             if way is not None and way(gx, gy, gz, *changing):
                 return
-            device = device_of([names[i] for i in dynamic], tuple(changing))
-            index = devices.current_device().index if device is None else device
-            fire = fire_for(changing, index)
-            values = [_value(params[i], types[i], value) for i, value in zip(dynamic, changing, strict=True)]
-            by_place = dict(zip(dynamic, changing, strict=True))
-            refuse_read_only(kernel, leaves, names, [by_place.get(i) for i in range(len(types))])
-            if way is not None:
-                ways[classes] = _way(kinds, changing, index, fire)
-            fire(*grid_of((gx, gy, gz)), *values)
+            with target(made_for):  # whose vendor has the GPU
+                device = device_of([names[i] for i in dynamic], tuple(changing))
+                index = devices.current_device().index if device is None else device
+                fire = fire_for(changing, index)
+                values = [_value(params[i], types[i], value) for i, value in zip(dynamic, changing, strict=True)]
+                by_place = dict(zip(dynamic, changing, strict=True))
+                refuse_read_only(kernel, leaves, names, [by_place.get(i) for i in range(len(types))])
+                if way is not None:
+                    ways[classes] = _way(kinds, changing, index, fire)
+                fire(*grid_of((gx, gy, gz)), *values)
         finally:
             launch_options.stream = None
 

@@ -20,6 +20,7 @@ from typing import Any
 from weft import compiler
 from weft.base import DeviceAssertionError, LaunchTypeError, load
 from weft.base.remarks import Remarks
+from weft.compiler.backends import backend_of
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
@@ -89,7 +90,8 @@ class SimulatedKernel:
         self.program = program
         self.name = program.name
         self._compile = compile
-        stages = ("source", "ttir", "ttgir", "llir", "ptx", "cubin", "sass")
+        backend = backend_of(program.machine)
+        stages = ("source", "ttir", "ttgir", *backend.shown, *backend.codes)
         later: dict[str, Callable[[], Any]] = {name: partial(self._text, name) for name in stages}
         self.asm = compiler.AsmDict({}, later={"lane": lambda: text_of(program), **later})
 

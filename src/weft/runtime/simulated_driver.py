@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import compiler
+from weft.machines import part
 
 from .compiling import current_target
 from .drivers import CPUDriver
@@ -36,9 +37,11 @@ class _Interface:
 
     @staticmethod
     def get_device_capability(device: Any = None) -> tuple[int, int]:
-        """(9, 0) for sim:cuda:90."""
-        generation: int = _target().machine.generation
-        return divmod(generation, 10)
+        """(9, 0) for sim:cuda:90, (9, 4) for sim:hip:gfx942."""
+        machine = _target().machine
+        capability_of = getattr(part("machines", machine), "capability_of", lambda generation: divmod(generation, 10))
+        capability: tuple[int, int] = capability_of(machine.generation)
+        return capability
 
     def __getattr__(self, name: str) -> Any:
         return getattr(CPUDriver.get_device_interface(), name)

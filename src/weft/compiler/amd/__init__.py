@@ -25,6 +25,7 @@ class _AMD:
     parts: Mapping[str, str] = {}
     texts: tuple[str, ...] = ("llir",)
     binary = "hsaco"
+    shown, codes = ("llir", "amdgcn"), ("hsaco",)
     in_worker = True
     driver = driver
     kernel = HipKernel

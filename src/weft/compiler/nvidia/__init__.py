@@ -30,6 +30,7 @@ class _Nvidia:
     parts: Mapping[str, str] = {}
     texts: tuple[str, ...] = ("llir", "ptx")
     binary, in_worker = "", False
+    shown, codes = texts, ("cubin", "sass")
     driver = driver
     kernel = CudaKernel
 

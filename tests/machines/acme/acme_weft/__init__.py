@@ -25,7 +25,9 @@ class Backend:
     """See `weft.compiler.backends.Backend`."""
 
     machines: tuple[Machine, ...] = ROWS
-    texts, binary, in_worker = ("llir",), "", False
+    texts = shown = ("llir",)
+    codes: tuple[str, ...] = ()
+    binary, in_worker = "", False
     parts: Mapping[str, str] = {"targets": "acme_weft.instructions"}
     driver, kernel = Driver(), GPUKernel
 

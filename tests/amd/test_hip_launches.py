@@ -235,6 +235,21 @@ def test_a_cooperative_launch(hip: FakeHip) -> None:
         add[(2,)](x, x, x, 64, 1.0, BLOCK=32, launch_cooperative_grid="yes")
 
 
+def test_the_simulated_gpu_is_asked_as_the_real_one(capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.zeros(64, np.float32)
+    with weft.target("sim:hip:gfx1201"):
+        made = add[(1,)](x, x, x, 64, 1.0, BLOCK=64, num_warps=1)
+        assert driver.active.get_current_target() == GPUTarget("hip", "gfx1201", 32)
+        assert driver.active.get_device_interface().get_device_capability() == (12, 0)
+    assert set(made.asm) == {"source", "ttir", "ttgir", "lane", "llir", "amdgcn", "hsaco"}
+    assert "gfx1201" in made.asm["amdgcn"] and made.asm["hsaco"].startswith(b"\x7fELF")
+    with weft.knobs.compilation.scope():
+        weft.knobs.compilation.dump, weft.knobs.compilation.always_compile = "amdgcn", True
+        weft.compile(weft.ASTSource(counted, SIGNATURE, {"BLOCK": 64}), "hip:gfx942")
+    said = capsys.readouterr().err
+    assert said.startswith("// ---- counted: amdgcn\n") and "global_atomic" in said
+
+
 def test_no_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
     for hip in pretend(monkeypatch):
         hip.gpus = ()

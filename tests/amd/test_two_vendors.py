@@ -76,6 +76,18 @@ def test_arrays_stay_with_their_vendor(both: FakeHip) -> None:
         nvidia.copy_(amd)
 
 
+def test_a_compiled_kernel_runs_on_its_own_vendors_gpu(both: FakeHip) -> None:
+    made = weft.compile(weft.ASTSource(twice, {"x": "*fp32"}, {"BLOCK": 64}), "hip:gfx942", {"num_warps": 1})
+    numbers = np.arange(64, dtype=np.float32)
+    with weft.target("hip:gfx942"):
+        amd = weft.cuda.to_device(numbers)
+    for _ in range(3):
+        made[(1,)](amd, 64)
+    assert (amd.numpy() == 8 * numbers).all() and len(both.launched) == 3
+    with pytest.raises(LaunchError, match="of a GPU of NVIDIA's, but this launch is for one of AMD's"):
+        made[(1,)](weft.cuda.to_device(numbers), 64)
+
+
 def test_tensors_of_a_pytorch_for_the_other_vendor(both: FakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, both)
     x = Tensor(4096, np.float32, 64)

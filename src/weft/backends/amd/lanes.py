@@ -27,6 +27,9 @@ UNUSED = (
     "amdgpu-no-lds-kernel-id", "amdgpu-no-flat-scratch-init", "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z",
 )  # fmt: skip
 """What the hardware or the runtime could hand to a kernel, and none here asks for."""
+ALL_COMMON = 512
+"""From how many threads of a block on all registers are common ones: a thread then has 256 at most, all of which any
+instruction can name; LLVM would set half of them aside for products."""
 AXES = "xyz"
 GRID = 12
 """Where in a dispatch packet the size of the grid is, in threads, 32 bits for each axis."""
@@ -76,6 +79,8 @@ class Lanes:
         text = f'"amdgpu-flat-work-group-size"="{threads},{threads}" "uniform-work-group-size"="true"'
         if registers:
             text += f' "amdgpu-num-vgpr"="{registers}"'
+        if self.target.is_cdna and threads >= ALL_COMMON:
+            text += ' "amdgpu-agpr-alloc"="0"'
         return " ".join([text, *(f'"{name}"' for name in unused)])
 
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:

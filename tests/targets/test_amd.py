@@ -20,15 +20,17 @@ from weft.targets.table import available, products
 
 from .test_nvidia import _random
 
-PRODUCTS = [i for i in INSTRUCTIONS.values() if i.products]
+PRODUCTS = [i for i in INSTRUCTIONS.values() if i.products and "scaled" not in i.params]
+SCALED = [i for i in INSTRUCTIONS.values() if "scaled" in i.params]
 
 
 def place_of_operand(entry: Instruction, lane: np.ndarray, register: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(row of A or column of B, k) by AMD's documents."""
-    size, _, k = entry.shape
-    width = entry.params["k_width"]
+    size, width = entry.shape[0], entry.params["k_width"]
+    if entry.name.startswith("mfma") and "f8f6f4" not in entry.name:
+        assert width == entry.shape[2] * size // 64
     if entry.name.startswith("mfma"):
-        return lane % size, lane // size * (k * size // 64) + register
+        return lane % size, register // width * (width * 64 // size) + lane // size * width + register % width
     if entry.since == 0x1100:
         return lane % 16, register
     return lane % 16, register // width * 2 * width + lane // 16 * width + register % width
@@ -88,6 +90,35 @@ def test_a_product_is_that_of_matrices(entry: Instruction) -> None:
     np.testing.assert_array_equal(
         to_matrix(result, entry.results[0].layout)[0], want.astype(DTYPES[entry.results[0].elem])
     )
+
+
+@pytest.mark.parametrize("entry", SCALED, ids=lambda i: i.name)
+def test_a_scaled_product_is_that_of_scaled_matrices(entry: Instruction) -> None:
+    """Element by element; a scale is that of its row or column and of 32 elements along k."""
+    rng = np.random.default_rng(1)
+    m, n, k = entry.shape
+    table = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
+    sides, values = [], []
+    for kind, size in zip(entry.params["types"], (m, n), strict=True):
+        if kind == "e2m1":
+            codes = rng.integers(0, 16, (size, k))
+            values.append(np.array(table)[codes])
+            sides.append((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8).view(np.int8))
+        else:
+            sides.append(_random(rng, kind, (size, k)))
+            values.append(sides[-1].astype(np.float64))
+    c = rng.integers(-4, 5, (m, n)).astype(np.float32)
+    scales = [rng.integers(124, 131, (size, k // 32)) for size in (m, n)]
+    left, right = (x * 2.0 ** np.repeat(s - 127, 32, axis=1) for x, s in zip(values, scales, strict=True))
+    noise = rng.integers(0, 1 << 23, (2, 1, 1)) << 8  # other bytes of the words say nothing
+    words = [(s | noise[i]).astype(np.int32) for i, s in enumerate(scales)]
+    matrices = (sides[0], sides[1].T, c, words[0], words[1].T)
+    pairs = zip(matrices, entry.operands, strict=True)
+    given = [from_matrix(np.ascontiguousarray(x)[None], o.layout) for x, o in pairs]
+    (result,) = entry.run(*given)
+    assert entry.results[0].layout is not None
+    want = (c + left @ right.T).astype(np.float32)
+    np.testing.assert_array_equal(to_matrix(result, entry.results[0].layout)[0], want)
 
 
 def test_the_two_kinds_of_f32() -> None:

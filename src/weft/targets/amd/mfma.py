@@ -61,7 +61,7 @@ FP8 = {
 """What the two kinds are, by the first generation that takes them for it."""
 
 
-def _layout(bits: int, shape: Shape, transposed: bool, warps: Sequence[int], machine: Machine) -> AMDMFMALayout:
+def layout_of(bits: int, shape: Shape, transposed: bool, warps: Sequence[int], machine: Machine) -> AMDMFMALayout:
     """The layout of a result that so many warps along each dimension make of an instruction."""
     version = max(v for since, v in VERSIONS.items() if since <= machine.generation)
     return AMDMFMALayout(version, list(shape), transposed, list(warps), bits if bits == 64 else None)
@@ -91,7 +91,7 @@ def _made(
     yield from entries(
         f"mfma.{accumulator}.{name}", shape, elems, accumulator, since, until, m * n * k / rate,
         k_width=width,
-        named=by_transposition(partial(_layout, BITS[accumulator], shape)),
+        named=by_transposition(partial(layout_of, BITS[accumulator], shape)),
         machine=next(row for row in ROWS if row.generation == since),
         described=f"AMDMFMALayout(version, [{m}, {n}, {k}], {{transposed}}, warps_per_cta)",
         arguments=arguments,

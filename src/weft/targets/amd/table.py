@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..instruction import Instruction
 from .lanes import lane_instructions
 from .mfma import mfma_instructions
+from .scaled import scaled_instructions
 from .wmma import wmma_instructions
 
 __all__ = ["INSTRUCTIONS"]
@@ -12,7 +13,7 @@ __all__ = ["INSTRUCTIONS"]
 
 def _table() -> dict[str, Instruction]:
     by_name: dict[str, Instruction] = {}
-    for family in (mfma_instructions, wmma_instructions, lane_instructions):
+    for family in (mfma_instructions, wmma_instructions, scaled_instructions, lane_instructions):
         for entry in family():
             assert entry.name not in by_name, entry.name
             by_name[entry.name] = entry

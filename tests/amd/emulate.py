@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from . import meanings
 from .code_object import CodeObject, Kernel
 
 ARCHITECTURES = {"gfx9": "cdna", "gfx11": "rdna3", "gfx12": "rdna4"}
 """The emulator's names, by the beginning of LLVM's."""
 LOCAL_GRANULE = 512
 """Bytes that one step of the descriptor's field of local memory stands for, as the emulator reads it."""
-RSRC2_LOCAL = slice(15, 24)
+LOCAL_FIELD = 15, 0x1FF
+"""Where it is: the first bit, and its bits."""
 PRELOAD_ENTRY = 256
 """How far behind the entry the code begins for firmware that preloads arguments."""
 
@@ -57,6 +59,10 @@ class Emulator:
         os.environ["PATH"] = f"{self.tools.name}:{os.environ['PATH']}"
         sys.path.insert(0, str(folder))
         self.module = self._imported()
+        self.processor = ""
+        self.own: set[str] = set()
+        """The instructions met so far that meanings.py executes."""
+        meanings.install(self.module, lambda: self.processor, self.own)
 
     @staticmethod
     def _imported() -> ModuleType:
@@ -77,7 +83,7 @@ class Emulator:
     ) -> None:
         """Run a kernel over a grid; `preload`: as new firmware does, which puts arguments into registers."""
         loaded = CodeObject(code)
-        kernel = loaded.kernels[name]
+        self.processor, kernel = loaded.processor, loaded.kernels[name]
         buffer, kept = kernarg(kernel, arguments)
         image = np.frombuffer(loaded.image(), np.uint8)
         memory = np.zeros(len(image) + 8192, np.uint8)  # with room behind: instructions are decoded from 16 bytes
@@ -92,7 +98,7 @@ class Emulator:
             entry += PRELOAD_ENTRY
             registers += struct.unpack_from(f"<{words}I", buffer.tobytes(), 4 * first)
         steps = -(-(descriptor.local_bytes + dynamic_local) // LOCAL_GRANULE)
-        rsrc2 = descriptor.rsrc2 & ~(0x1FF << 15) | steps << 15
+        rsrc2 = descriptor.rsrc2 & ~(LOCAL_FIELD[1] << LOCAL_FIELD[0]) | steps << LOCAL_FIELD[0]
         architecture = next(a for start, a in ARCHITECTURES.items() if loaded.processor.startswith(start))
         whole = [*grid, 1, 1][:3]
         self.module.run_asm(

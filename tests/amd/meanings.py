@@ -5,11 +5,11 @@
 What is executed by a function of this file is no evidence of the emulator's: reports say so (`formula only`). Found in
 the emulator of August 2026:
 
-    32x32 MFMA put rows 16 to a half of the wave, int8 MFMA do not build, xf32 and f64 neither; fp8 of gfx942 is taken
-    for OCP; opcodes of gfx90a are read as gfx950's; buffer accesses of 8, 16 and 96 bits move words, buffer atomics are
-    loads; buffer accesses of RDNA are not decoded; ds_swizzle and invalidations of caches do not build; loads of 16
-    bits into the upper half write the lower; permlane swaps and global loads into local memory are absent; DPP that reads other
-    lanes of the register that it writes reads what was written; WMMA take fp8 for f16.
+    32x32 MFMA put rows 16 to a half of the wave; int8, xf32 and f64 MFMA do not build; fp8 of gfx942 is taken for OCP;
+    opcodes of gfx90a are read as gfx950's; WMMA take fp8 for f16; buffer accesses of 8, 16 and 96 bits move words,
+    buffer atomics are loads; buffer accesses of RDNA are not decoded; ds_swizzle and invalidations of caches do not
+    build; loads of 16 bits into the upper half write the lower; permlane swaps and global loads into local memory are
+    absent; DPP that reads other lanes of the register that it writes reads what was written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Wave:
         return [lane for lane in range(self.lanes) if mask >> lane & 1]
 
     def source(self, code: int, count: int, accumulators: bool = False) -> Array:
-        """`count` registers [register, lane] of an operand: vector registers from 256 on, else the same in all lanes."""
+        """`count` registers [register, lane] of an operand: vector registers from 256 on."""
         if code >= 256:
             return (self.a if accumulators else self.v)[code - 256 : code - 256 + count].copy()
         return np.broadcast_to(self.s[code], (count, self.lanes)).copy()  # constants are never more than a word
@@ -125,7 +125,7 @@ def mfma_is_wrong(name: str, processor: str) -> bool:
 
 
 def wmma_of_fp8(wave: Wave, word: int, name: str, processor: str) -> None:
-    """gfx12: lane l has row l mod 16 of A (column of B), k from 8 (l div 16) on; of D column l mod 16, rows likewise."""
+    """gfx12: lane l has row l mod 16 of A (column of B), k from 8 (l div 16) on; of D likewise."""
     kinds = name.removesuffix("_w32").split("_")[-2:]
     a, b = (
         elements(wave.source(bits(word, high, high - 8), 2), kind, processor)
@@ -167,7 +167,10 @@ class Buffer:
             self.data, self.address, resource = bits(word, 47, 40), bits(word, 39, 32), 4 * bits(word, 52, 48)
             self.offset, scalar, self.returns = bits(word, 11, 0), bits(word, 63, 56), bits(word, 14, 14)
             cdna = wave.architecture == "cdna"
-            self.offen, self.idxen = (bits(word, 12 if cdna else 54, 12 if cdna else 54), bits(word, 13 if cdna else 55, 13 if cdna else 55))
+            self.offen, self.idxen = (
+                bits(word, 12 if cdna else 54, 12 if cdna else 54),
+                bits(word, 13 if cdna else 55, 13 if cdna else 55),
+            )
             self.to_local = bits(word, 16, 16) if cdna else 0
             self.accumulators = bits(word, 55, 55) if cdna else 0
         words = [int(w) for w in wave.s[resource : resource + 4]]
@@ -213,7 +216,9 @@ def buffer(wave: Wave, word: int, name: str, processor: str) -> None:
             ctypes.memmove(wave.local_address + base + fields.offset + size * lane, raw, size)
         elif "D16" in name:
             old = int(file[fields.data, lane])
-            file[fields.data, lane] = old & 0xFFFF | (value & 0xFFFF) << 16 if high else old & 0xFFFF0000 | value & 0xFFFF
+            file[fields.data, lane] = (
+                old & 0xFFFF | (value & 0xFFFF) << 16 if high else old & 0xFFFF0000 | value & 0xFFFF
+            )
         else:
             for i in range((size + 3) // 4):
                 file[fields.data + i, lane] = value >> 32 * i & 0xFFFFFFFF
@@ -267,7 +272,9 @@ def swizzle(wave: Wave, word: int, name: str, processor: str) -> None:
 
 def swap(wave: Wave, word: int, name: str, processor: str) -> None:
     """v_permlane16_swap, v_permlane32_swap: odd rows of the first change places with even rows of the second."""
-    first, second = (bits(word, 24, 17), bits(word, 7, 0)) if word >> 25 & 0x7F == 0x3F else (bits(word, 7, 0), bits(word, 39, 32))
+    first, second = (
+        (bits(word, 24, 17), bits(word, 7, 0)) if word >> 25 & 0x7F == 0x3F else (bits(word, 7, 0), bits(word, 39, 32))
+    )
     rows = 16 if "16" in name else 32
     x, y = wave.v[first].reshape(-1, 2, rows).copy(), wave.v[second].reshape(-1, 2, rows).copy()
     x[:, 1], y[:, 0] = y[:, 0].copy(), x[:, 1].copy()
@@ -322,7 +329,7 @@ def is_dpp_in_place(word: int) -> bool:
 
 
 def _apart(found: Any, place: int, word: int, architecture: str) -> Any:
-    """The emulator executes lane by lane, so that a lane would read what the one before it wrote: write another register.
+    """The emulator goes lane by lane, so that a lane would read what one before it wrote: write another register.
 
     The instruction's fields are read from its place in memory whenever it is executed.
     """
@@ -331,7 +338,9 @@ def _apart(found: Any, place: int, word: int, architecture: str) -> Any:
     texts = [(w & 0xFFFFFFFF).to_bytes(4, "little") for w in (word & ~(0xFF << 17) | other << 17, word)]
 
     def execute(*pointers: Any) -> None:
-        vector = Wave((pointers[program.arg.globals.index(0)].value, pointers[program.arg.globals.index(1)].value), architecture).v
+        vector = Wave(
+            (pointers[program.arg.globals.index(0)].value, pointers[program.arg.globals.index(1)].value), architecture
+        ).v
         kept = vector[other].copy()
         vector[other] = vector[out]
         ctypes.memmove(place, texts[0], 4)

@@ -173,5 +173,3 @@ def outcomes(emulator: Emulator, only: str = "") -> Iterator[Outcome]:
                 yield Outcome(name, "", "not executed")
             else:
                 yield Outcome(name, processor, execute(emulator, entry, processor))
-
-

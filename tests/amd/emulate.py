@@ -15,7 +15,7 @@ import shutil
 import struct
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,14 +93,15 @@ class Emulator:
         descriptor = kernel.descriptor
         entry = address + descriptor.entry
         words, first = descriptor.preload
-        registers = user_registers(kernel, buffer.ctypes.data)
+        whole = [*grid, 1, 1][:3]
+        packet = dispatch_packet(whole, threads, buffer.ctypes.data)
+        registers = user_registers(kernel, {"arguments": buffer.ctypes.data, "dispatch": packet.ctypes.data})
         if words and preload:
             entry += PRELOAD_ENTRY
             registers += struct.unpack_from(f"<{words}I", buffer.tobytes(), 4 * first)
         steps = -(-(descriptor.local_bytes + dynamic_local) // LOCAL_GRANULE)
         rsrc2 = descriptor.rsrc2 & ~(LOCAL_FIELD[1] << LOCAL_FIELD[0]) | steps << LOCAL_FIELD[0]
         architecture = next(a for start, a in ARCHITECTURES.items() if loaded.processor.startswith(start))
-        whole = [*grid, 1, 1][:3]
         self.module.run_asm(
             entry, len(image), *whole, threads, 1, 1, buffer.ctypes.data, rsrc2, descriptor.scratch_bytes, architecture,
             registers,
@@ -128,11 +129,19 @@ def kernarg(kernel: Kernel, arguments: Sequence[Any]) -> tuple[np.ndarray[Any, n
     return buffer, list(arguments)
 
 
-def user_registers(kernel: Kernel, arguments: int) -> list[int]:
-    """What the scalar registers begin with: the address of the arguments where the descriptor wants it."""
+def dispatch_packet(grid: Sequence[int], threads: int, arguments: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """What a kernel is launched by (AQL), which it may look at: sizes of the block, and of the grid in threads."""
+    sizes = [grid[0] * threads, *grid[1:]]
+    packet = struct.pack("<6H5I3Q", 0, 0, threads, 1, 1, 0, *sizes, 0, 0, 0, arguments, 0)
+    return np.frombuffer(packet + bytes(64 - len(packet)), np.uint8).copy()
+
+
+def user_registers(kernel: Kernel, addresses: Mapping[str, int]) -> list[int]:
+    """What the scalar registers begin with: the addresses that the descriptor wants."""
     names = kernel.descriptor.user_registers
     values = [0] * len(names)
-    if "arguments" in names:
-        at = names.index("arguments")
-        values[at : at + 2] = arguments & 0xFFFFFFFF, arguments >> 32
+    for name, address in addresses.items():
+        if name in names:
+            at = names.index(name)
+            values[at : at + 2] = address & 0xFFFFFFFF, address >> 32
     return values

@@ -9,14 +9,17 @@ the emulator of August 2026:
     opcodes of gfx90a are read as gfx950's; WMMA take fp8 for f16; buffer accesses of 8, 16 and 96 bits move words,
     buffer atomics are loads; buffer accesses of RDNA are not decoded; ds_swizzle and invalidations of caches do not
     build; loads of 16 bits into the upper half write the lower; permlane swaps and global loads into local memory are
-    absent; DPP that reads other lanes of the register that it writes reads what was written.
+    absent; DPP that reads other lanes of the register that it writes reads what was written; lanes
+    that take no part read and write where their address registers happen to point; atomics
+    return nothing but on gfx11; MFMA and
+    accesses of local memory take accumulators for other registers.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,10 +29,12 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 EXEC, M0, NULL, PC = 126, {"cdna": 124, "rdna3": 125, "rdna4": 125}, {"cdna": None, "rdna3": 124, "rdna4": 124}, 256
 """Where the emulator's scalar registers have what is special."""
-LOCAL_WORDS = 160 * 256
+ALL_BUFFERS = list(range(6))
+"""The emulator's numbers of what an instruction may want: scalars, vectors, memory, local, scratch, accumulators."""
 GFX90A = {0x54: "V_MFMA_I32_32X32X8_I8", 0x55: "V_MFMA_I32_16X16X16_I8",
           0x66: "V_MFMA_F32_32X32X8_BF16", 0x67: "V_MFMA_F32_16X16X16_BF16"}  # fmt: skip
 """MFMA of gfx90a whose opcodes mean something else on gfx950."""
+GFX90A_CACHES = {0x28: "BUFFER_WBL2", 0x29: "BUFFER_INVL2", 0x3E: "BUFFER_WBINVL1", 0x3F: "BUFFER_WBINVL1_VOL"}
 
 
 class Wave:
@@ -44,8 +49,8 @@ class Wave:
         self.architecture, self.lanes = architecture, lanes
         self.s = words(pointers[0], 260)
         self.v = words(pointers[1], 256 * lanes).reshape(256, lanes)
-        self.a = words(pointers[5] if len(pointers) > 5 else pointers[1], 256 * lanes).reshape(256, lanes)
-        self.local_address = pointers[3] if len(pointers) > 3 else 0
+        self.a = words(pointers[5], 256 * lanes).reshape(256, lanes)
+        self.local_address = pointers[3]
 
     @property
     def active(self) -> list[int]:
@@ -58,6 +63,11 @@ class Wave:
         if code >= 256:
             return (self.a if accumulators else self.v)[code - 256 : code - 256 + count].copy()
         return np.broadcast_to(self.s[code], (count, self.lanes)).copy()  # constants are never more than a word
+
+    def skip(self, size: int) -> None:
+        """Go on behind an instruction of so many bytes."""
+        counter = (int(self.s[PC]) | int(self.s[PC + 1]) << 32) + size
+        self.s[PC], self.s[PC + 1] = counter & 0xFFFFFFFF, counter >> 32
 
     def scalar(self, code: int) -> int:
         """A scalar operand."""
@@ -121,7 +131,12 @@ def mfma_is_wrong(name: str, processor: str) -> bool:
     if match is None:
         return False
     kind = match[5]
-    return match[1] == "32" or kind in ("I8", "XF32", "F64") or (kind in OCP and processor == "gfx942")
+    return (
+        match[1] == "32"
+        or kind in ("I8", "XF32", "F64")
+        or (kind in OCP and processor == "gfx942")
+        or (kind == "BF16" and processor == "gfx90a")
+    )
 
 
 def wmma_of_fp8(wave: Wave, word: int, name: str, processor: str) -> None:
@@ -312,7 +327,7 @@ def nothing(wave: Wave, word: int, name: str, processor: str) -> None:
 
 
 OWN: tuple[tuple[str, Callable[[Wave, int, str, str], None]], ...] = (
-    (r"BUFFER_(INV|WBL2|WBINV\w*|GL[01]_INV)$|GLOBAL_(INV|WB|WBINV)$", nothing),
+    (r"BUFFER_(INV|INVL2|WBL2|WBINV\w*|GL[01]_INV)$|GLOBAL_(INV|WB|WBINV)$", nothing),
     (r"BUFFER_(LOAD|STORE|ATOMIC)_(?!FORMAT)", buffer),
     (r"DS_SWIZZLE_B32$", swizzle),
     (r"DS_(READ|LOAD)_[UI](8|16)_D16_HI$", upper_half),
@@ -328,31 +343,90 @@ def is_dpp_in_place(word: int) -> bool:
     return not word >> 31 & 1 and bits(word, 8, 0) == 0xFA and bits(word, 24, 17) == bits(word, 39, 32)
 
 
-def _apart(found: Any, place: int, word: int, architecture: str) -> Any:
-    """The emulator goes lane by lane, so that a lane would read what one before it wrote: write another register.
-
-    The instruction's fields are read from its place in memory whenever it is executed.
-    """
+def _around(found: Any, architecture: str, do: Callable[[Wave, Callable[[], None]], None]) -> Any:
+    """What the emulator made of an instruction, called by `do`."""
     (program, runtime), instruction = found
-    out, other = bits(word, 24, 17), 255 if bits(word, 16, 9) != 255 else 254
-    texts = [(w & 0xFFFFFFFF).to_bytes(4, "little") for w in (word & ~(0xFF << 17) | other << 17, word)]
 
     def execute(*pointers: Any) -> None:
-        vector = Wave(
-            (pointers[program.arg.globals.index(0)].value, pointers[program.arg.globals.index(1)].value), architecture
-        ).v
-        kept = vector[other].copy()
-        vector[other] = vector[out]
-        ctypes.memmove(place, texts[0], 4)
-        runtime.fxn(*pointers)
-        ctypes.memmove(place, texts[1], 4)
-        vector[out], vector[other] = vector[other].copy(), kept
+        chosen = [pointers[kind] for kind in program.arg.globals]
+        do(Wave(tuple(p.value for p in pointers), architecture), lambda: runtime.fxn(*chosen))
 
-    return (program, SimpleNamespace(fxn=execute)), instruction
+    return (SimpleNamespace(arg=SimpleNamespace(globals=ALL_BUFFERS)), SimpleNamespace(fxn=execute)), instruction
+
+
+def _rewritten(place: int, word: int, fields: Sequence[tuple[int, int, int]]) -> Callable[[Callable[[], None]], None]:
+    """A call with other bits in the instruction, whose fields are read from memory whenever it is executed."""
+    other = word
+    for high, low, value in fields:
+        other = other & ~((1 << high - low + 1) - 1 << low) | value << low
+    texts = [w.to_bytes(16, "little")[:8] for w in (other, word)]
+
+    def call(run: Callable[[], None]) -> None:
+        ctypes.memmove(place, texts[0], 8)
+        run()
+        ctypes.memmove(place, texts[1], 8)
+
+    return call
+
+
+def _apart(found: Any, place: int, word: int, architecture: str) -> Any:
+    """DPP in place: the emulator goes lane by lane, so that a lane reads what one before it wrote. Write elsewhere."""
+    out, other = bits(word, 24, 17), 255 if bits(word, 16, 9) != 255 else 254
+    call = _rewritten(place, word, [(24, 17, other)])
+
+    def do(wave: Wave, run: Callable[[], None]) -> None:
+        kept = wave.v[other].copy()
+        wave.v[other] = wave.v[out]
+        call(run)
+        wave.v[out], wave.v[other] = wave.v[other].copy(), kept
+
+    return _around(found, architecture, do)
+
+
+def _from_accumulators(original: Any, place: int, word: int) -> Any:
+    """Accesses of local memory by accumulators, whose bit the emulator does not look at: through other registers."""
+    base = 240 if bits(word, 39, 32) < 240 else 224
+    data, more, out = bits(word, 47, 40), bits(word, 55, 48), bits(word, 63, 56)
+    call = _rewritten(place, word, [(25, 25, 0), (47, 40, base), (55, 48, base + 4), (63, 56, base + 8)])
+    found: list[Any] = []
+    call(lambda: found.append(original(place, "cdna")))
+
+    def do(wave: Wave, run: Callable[[], None]) -> None:
+        kept = wave.v[base : base + 16].copy()
+        for at, register in ((0, data), (4, more), (8, out)):
+            part = wave.a[register : register + 4]
+            wave.v[base + at : base + at + len(part)] = part
+        call(run)
+        wave.a[out : out + 4] = wave.v[base + 8 : base + 8 + len(wave.a[out : out + 4])]
+        wave.v[base : base + 16] = kept
+
+    return _around(found[0], "cdna", do)
+
+
+def _by_active_lanes(found: Any, address: int, architecture: str) -> Any:
+    """The emulator reads at the addresses of lanes that take no part, whatever they are: give them one that does."""
+    size = found[1].size()
+
+    def do(wave: Wave, run: Callable[[], None]) -> None:
+        active = wave.active
+        if not active:
+            wave.skip(size)
+            return
+        idle = [lane for lane in range(wave.lanes) if lane not in active]
+        kept = wave.v[address : address + 2, idle]
+        wave.v[address : address + 2, idle] = wave.v[address : address + 2, active[:1]]
+        run()
+        wave.v[address : address + 2, idle] = kept
+
+    return _around(found, architecture, do)
 
 
 def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> None:
     """Make the emulator execute these by the functions here; `processor()` says what the code is for."""
+    for kind in (module.irc.GLOBAL, module.irc.FLAT):  # it asks for `glc` whether an atomic returns what was there
+        kind.glc = property(lambda instruction: instruction.sc0)
+    for kind in (module.ir4.VGLOBAL, module.ir4.VFLAT):
+        kind.glc = property(lambda instruction: instruction.th & 1)
     original = module._decode_at
     waves: dict[tuple[int, ...], Wave] = {}
 
@@ -366,6 +440,8 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
     def name_of(word: int, data: bytes, architecture: str) -> tuple[str, Any]:
         if processor() == "gfx90a" and bits(word, 31, 23) == 0b110100111 and bits(word, 22, 16) in GFX90A:
             return GFX90A[bits(word, 22, 16)], SimpleNamespace(size=lambda: 8)
+        if processor() == "gfx90a" and data[3] >> 2 == 0b111000 and bits(word, 24, 18) in GFX90A_CACHES:
+            return GFX90A_CACHES[bits(word, 24, 18)], SimpleNamespace(size=lambda: 8)
         instruction = decoded(data, architecture)
         return getattr(getattr(instruction, "op", None), "name", ""), instruction
 
@@ -374,11 +450,21 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
         word = int.from_bytes(data, "little")
         name, instruction = name_of(word, data, architecture)
         run = next((function for pattern, function in OWN if re.match(pattern, name)), None)
-        if mfma_is_wrong(name, processor()) or isinstance(instruction, SimpleNamespace):
+        if mfma_is_wrong(name, processor()) or (MFMA.match(name) and bits(word, 60, 59)):  # A or B an accumulator
             run = mfma
         if run is None:
-            found = original(place, architecture)
-            return _apart(found, place, word, architecture) if is_dpp_in_place(word) else found
+            kind = type(instruction).__name__
+            if kind == "DS" and architecture == "cdna" and word >> 25 & 1:
+                found = _from_accumulators(original, place, word)
+            else:
+                found = original(place, architecture)
+            if is_dpp_in_place(word):
+                return _apart(found, place, word, architecture)
+            if kind in ("DS", "FLAT", "GLOBAL", "VFLAT", "VGLOBAL") and "PERMUTE" not in name:
+                return _by_active_lanes(
+                    found, bits(word, 71, 64) if kind[0] == "V" else bits(word, 39, 32), architecture
+                )
+            return found
         own.add(name.removesuffix("_E32"))
         size = instruction.size()
 
@@ -386,9 +472,8 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
             key = tuple(p.value for p in pointers)
             wave = waves.setdefault(key, Wave(key, architecture))
             run(wave, word, name, processor())
-            counter = (int(wave.s[PC]) | int(wave.s[PC + 1]) << 32) + size
-            wave.s[PC], wave.s[PC + 1] = counter & 0xFFFFFFFF, counter >> 32
+            wave.skip(size)
 
-        return (SimpleNamespace(arg=SimpleNamespace(globals=list(range(6)))), SimpleNamespace(fxn=execute)), instruction
+        return (SimpleNamespace(arg=SimpleNamespace(globals=ALL_BUFFERS)), SimpleNamespace(fxn=execute)), instruction
 
     module._decode_at = decode_at  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Every kernel of tests/kernels as a code object for every processor, each checked (`container`).
+"""Every kernel of tests/kernels as a code object for every processor, checked (`container`), and its waits (`waits`).
 
     cd tests && PYTHONPATH=../src:. python -m amd.suite [--only NAME] [--target gfx942] [--jobs 2]
 
@@ -21,6 +21,7 @@ from weft.ops.elements import BY_LANGUAGE
 from weft.runtime import knobs
 
 from .container import problems
+from .waits import check
 
 CASES = load_cases("weft")
 PROCESSORS = tuple(m.name.partition(":")[2] for m in MACHINES.values() if m.vendor == "amd")
@@ -49,7 +50,7 @@ def wrong(name: str, processor: str) -> list[str]:
     taken = kernel.metadata.taken
     if (taken["shared"], taken["threads"]) != (kernel.metadata.shared, kernel.metadata.threads):
         found.append(f"the code object has {taken}, the kernel {kernel.metadata.shared} bytes of LDS")
-    return found
+    return found + [str(fault) for fault in check(kernel.asm["amdgcn"])]
 
 
 def main(arguments: list[str]) -> int:

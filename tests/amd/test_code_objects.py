@@ -21,6 +21,7 @@ from weft.machines import machine_of
 from .code_object import CodeObject
 from .container import problems
 from .suite import CASES, PROCESSORS, sizes
+from .waits import check
 
 SAMPLE = ("vector_add", "softmax", "matmul_f16")
 LLD, READOBJ = (shutil.which(name) for name in ("ld.lld-19", "llvm-readobj-19"))
@@ -56,6 +57,7 @@ def test_kernels_of_the_suite_are_code_objects(processor: str) -> None:
         assert (taken["shared"], taken["threads"]) == (kernel.metadata.shared, kernel.metadata.threads)
         assert (kernel.n_regs, kernel.n_spills) == (taken["registers"], taken["spills"])
         assert f"amdgcn-amd-amdhsa--{processor}" in kernel.asm["amdgcn"]
+        assert not check(kernel.asm["amdgcn"]), name
 
 
 def test_every_processor_has_its_number_in_the_header() -> None:

@@ -12,6 +12,7 @@ from weft.machines import Machine
 
 from ..gpu.emitter import CONVERGENT, CONVERGENT_PURE, PURE, Emitter
 from .processor import processor_of
+from .waits import awaiting_local
 
 LOCAL = 1_000_000
 """The number of metadata which says of a fence that it orders LDS alone; those of source lines are below."""
@@ -161,7 +162,12 @@ class Lanes:
     # -- order --------------------------------------------------------------------------------------------------------
 
     def barrier(self, e: Emitter, op: LaneOp) -> None:
-        """Of a warp or of the block."""
+        """Of a warp or of the block.
+
+        LLVM takes it that waves see each other's accesses of LDS in the order in which they were issued, and lets a
+        fence of LDS alone wait for none. But the SIMDs of a compute unit have queues of their own: what a wave has
+        stored there must be there before it is at the barrier.
+        """
         scope, warps = op.attrs["scope"], e.program.warps
         if "id" in op.attrs and int(op.attrs.get("warps", warps)) != warps and int(op.attrs.get("warps", 1)) > 1:
             raise Unsupported("a barrier of some warps of a block", e.program.target, op.span)
@@ -169,6 +175,9 @@ class Lanes:
         local = op.attrs.get("of") != "global" and bool(op.attrs.get("inserted"))
         around = "wavefront" if alone else "workgroup"
         fence(e, around, "release", local=local)
+        if local and not alone:
+            name, type, number = awaiting_local(self.number)
+            e.do(e.call(name, "void", [(type, str(number))], CONVERGENT))
         e.do(e.call(f"llvm.amdgcn.{'wave' if alone else 's'}.barrier", "void", (), CONVERGENT))
         fence(e, around, "acquire", local=local)
 

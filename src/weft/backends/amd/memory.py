@@ -17,7 +17,7 @@ from ..gpu.operands import Access
 from .branches import Branches
 from .counted import counted
 from .lanes import Lanes
-from .processor import GFX11, GFX12
+from .waits import awaiting
 
 NONTEMPORAL = 1_000_010
 """Numbers of metadata; see `lanes.LOCAL`."""
@@ -231,22 +231,6 @@ class Memory(Lanes):
         if op.name == "wait_async":
             name, type, number = awaiting(self.number, self.pending[id(op)])
             e.do(e.call(name, "void", [(type, str(number))], CONVERGENT))
-
-
-def awaiting(processor: int, pending: int) -> tuple[str, str, int]:
-    """What waits until at most so many accesses of memory are on their way: an intrinsic, and its number.
-
-    `s_waitcnt` counts others too, in other bits, which say that it does not wait for those.
-
-    >>> [hex(awaiting(p, 5)[2]) for p in (0x942, 0x1100, 0x1200)], hex(awaiting(0x942, 17)[2])
-    (['0xf75', '0x17f7', '0x5'], '0x4f71')
-    """
-    pending = min(pending, 63)
-    if processor >= GFX12:
-        return "llvm.amdgcn.s.wait.loadcnt", "i16", pending
-    if processor >= GFX11:
-        return "llvm.amdgcn.s.waitcnt", "i32", pending << 10 | 0x3F7
-    return "llvm.amdgcn.s.waitcnt", "i32", pending & 15 | 0xF70 | pending >> 4 << 14
 
 
 def vector_of(e: Emitter, words: Sequence[str], type: str) -> str:

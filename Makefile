@@ -21,6 +21,12 @@
 #                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
 #   make aarch64-test   all kernels of tests/kernels compiled for AArch64, run under QEMU (Debian: qemu-user,
 #                gcc-aarch64-linux-gnu) and compared with what they do here, bit for bit
+#   make amd-test   AMD's GPUs without one: code objects and waits of all kernels for eight processors, all kernels and
+#                random ones in sim:hip:gfx942 and sim:hip:gfx1201
+#   make amd-emulate EMULATOR=folder   kernels and each instruction in tinygrad's emulator of AMD GPUs, a clone of its
+#                repository; needs a clang (Debian: clang-19)
+#   make amd-counts   instructions of main loops beside Triton's, by TRITON_PYTHON=an interpreter with Triton 3.6.0
+#   make vendor-lines   the lines that AMD has cost in code that is no vendor's, commit by commit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
@@ -41,9 +47,9 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: aarch64-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
+.PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: malformed test-long test-oracle triton-tests types wheel
+.PHONY: malformed test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -98,6 +104,22 @@ triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
 
 digests: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m digests.run --jobs $(JOBS) $(if $(UPDATE),--update) $(if $(ONLY),--only $(ONLY))
+
+amd-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \
+		tests/machines/amd $(PYTEST_ARGS)
+	PYTHONPATH=tests $(BIN)/python -m amd.suite --jobs $(JOBS)
+	for target in gfx942 gfx1201; do PYTHONPATH=tests $(BIN)/python -m fuzz.run --jobs $(JOBS) \
+		$(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) --variant sim:hip:$$target || exit 1; done
+
+amd-emulate: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m amd.emulated $(EMULATOR) --jobs $(JOBS)
+
+amd-counts: $(VENV)/.test
+	TRITON_PYTHON=$(TRITON_PYTHON) $(BIN)/python benchmarks/amd_counts.py $(if $(ONLY),--only "$(ONLY)")
+
+vendor-lines: $(VENV)/.test
+	$(BIN)/python tools/vendor_lines.py $(if $(AT),--since $(AT))
 
 lines: $(VENV)/.test
 	$(BIN)/python tools/lines_of_code.py $(if $(AT),--at $(AT))

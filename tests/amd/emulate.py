@@ -52,8 +52,7 @@ class Emulator:
     """The emulator of a folder, imported into this process."""
 
     def __init__(self, folder: Path) -> None:
-        if not (folder / "test/mockgpu/amd/emu.py").is_file():
-            raise Missing(f"{folder} has no test/mockgpu/amd/emu.py: EMULATOR=folder is a clone of tinygrad/tinygrad")
+        self.check(folder)
         self.tools = tempfile.TemporaryDirectory(prefix="weft-clang-")
         (Path(self.tools.name) / "clang").symlink_to(find_clang())  # it calls `clang`, by this name
         os.environ["PATH"] = f"{self.tools.name}:{os.environ['PATH']}"
@@ -63,6 +62,12 @@ class Emulator:
         self.own: set[str] = set()
         """The instructions met so far that meanings.py executes."""
         meanings.install(self.module, lambda: self.processor, self.own)
+
+    @staticmethod
+    def check(folder: Path) -> None:
+        """Missing where a folder has no emulator."""
+        if not (folder / "test/mockgpu/amd/emu.py").is_file():
+            raise Missing(f"{folder} has no test/mockgpu/amd/emu.py: EMULATOR=folder is a clone of tinygrad/tinygrad")
 
     @staticmethod
     def _imported() -> ModuleType:

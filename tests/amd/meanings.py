@@ -27,7 +27,9 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-EXEC, M0, NULL, PC = 126, {"cdna": 124, "rdna3": 125, "rdna4": 125}, {"cdna": None, "rdna3": 124, "rdna4": 124}, 256
+EXEC, PC = 126, 256
+M0 = {"cdna": 124, "rdna3": 125, "rdna4": 125}
+NULL = {"cdna": None, "rdna3": 124, "rdna4": 124}
 """Where the emulator's scalar registers have what is special."""
 ALL_BUFFERS = list(range(6))
 """The emulator's numbers of what an instruction may want: scalars, vectors, memory, local, scratch, accumulators."""
@@ -465,7 +467,8 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
                     found, bits(word, 71, 64) if kind[0] == "V" else bits(word, 39, 32), architecture
                 )
             return found
-        own.add(name.removesuffix("_E32"))
+        if run is not nothing:
+            own.add(name.removesuffix("_E32"))
         size = instruction.size()
 
         def execute(*pointers: Any) -> None:

@@ -1,6 +1,6 @@
 """Every instruction of AMD's tables once by itself: one wave loads its operands, executes it, stores the result.
 
-    for outcome in outcomes(emulator): print(outcome)
+    print(outcome(emulator, INSTRUCTIONS["mfma.f32.16x16x16f16"]))
 
 What comes out is compared with the entry's meaning in `targets/amd`, which is what the simulator computes. Outcomes:
 
@@ -12,7 +12,6 @@ What comes out is compared with the entry's meaning in `targets/amd`, which is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,7 @@ import numpy as np
 
 from weft.machines import machine_of
 from weft.ops.dtypes import DTYPES
-from weft.targets.amd import INSTRUCTIONS
-from weft.targets.instruction import Instruction
+from weft.targets.instruction import Instruction, Operand
 
 from .emulate import Emulator
 
@@ -104,72 +102,187 @@ def program(declared: str, pointers: list[str], body: list[str], threads: int) -
 def call(entry: Instruction, threads: int) -> str:
     """The program of one entry: an array for each operand and result, lane after lane."""
     kinds = [kind for kind, _ in entry.params["arguments"]]
-    body, given = [], []
-    for kind, what in entry.params["arguments"]:
-        if isinstance(what, int):
-            given.append(f"{kind} {what}")
-            continue
+    loaded = {what: kind for kind, what in entry.params["arguments"] if isinstance(what, str)}
+    body = []
+    for name, kind in loaded.items():
         body += [
-            f"%{what}.at = getelementptr {kind}, ptr addrspace(1) %{what}, i32 %lane",
-            f"%{what}.in = load {kind}, ptr addrspace(1) %{what}.at, align 4",
+            f"%{name}.at = getelementptr {kind}, ptr addrspace(1) %{name}, i32 %lane",
+            f"%{name}.in = load {kind}, ptr addrspace(1) %{name}.at, align 4",
         ]
-        given.append(f"{kind} %{what}.in")
+    given = [f"{k} %{what}.in" if isinstance(what, str) else f"{k} {what}" for k, what in entry.params["arguments"]]
     returns = entry.params["returns"]
-    body.append(f"%out = call {returns} @{entry.text}({', '.join(given)})")
-    parts = returns.strip("{} ").split(", ") if returns.startswith("{") else [returns]
+    parts = [returns] if isinstance(returns, str) else list(returns)
+    whole = parts[0] if len(parts) == 1 else f"{{ {', '.join(parts)} }}"
+    body.append(f"%out = call {whole} @{entry.text}({', '.join(given)})")
     for i, (part, result) in enumerate(zip(parts, entry.results, strict=True)):
         value = "%out"
         if len(parts) > 1:
             value = f"%out.{i}"
-            body.append(f"{value} = extractvalue {returns} %out, {i}")
+            body.append(f"{value} = extractvalue {whole} %out, {i}")
         body += [
             f"%{result.name}.at = getelementptr {part}, ptr addrspace(1) %{result.name}, i32 %lane",
             f"store {part} {value}, ptr addrspace(1) %{result.name}.at, align 4",
         ]
     names = [o.name for o in (*entry.operands, *entry.results)]
-    return program(f"declare {returns} @{entry.text}({', '.join(kinds)})", names, body, threads)
+    return program(f"declare {whole} @{entry.text}({', '.join(kinds)})", names, body, threads)
 
 
-def drawn(rng: np.random.Generator, entry: Instruction, elem: str, shape: tuple[int, ...]) -> Array:
-    """Operands whose products are exact: small numbers for products, any words for exchanges."""
+def drawn(rng: np.random.Generator, entry: Instruction, operand: Operand, lanes: int) -> Array:
+    """An operand: small numbers for products, so that they are exact; any words for exchanges, and lanes that exist."""
+    shape = (1, lanes, operand.count)
     if entry.products:
-        low = 0 if "u8" in entry.params.get("types", ()) and elem == "i8" else -4
-        return rng.integers(low, 5, shape).astype(np.float32).astype(DTYPES[elem])
-    return rng.integers(-(1 << 31), 1 << 31, shape, np.int64).astype(np.int32).view(DTYPES[elem])
+        low = 0 if "u8" in entry.params.get("types", ()) and operand.elem == "i8" else -4
+        return rng.integers(low, 5, shape).astype(np.float32).astype(DTYPES[operand.elem])
+    if operand.name == "address":
+        return (4 * rng.integers(0, lanes, shape)).astype(np.int32)
+    if operand.name == "lane":
+        return rng.integers(0, lanes, shape).astype(np.int32)
+    return rng.integers(-(1 << 31), 1 << 31, shape, np.int64).astype(np.int32).view(DTYPES[operand.elem])
 
 
-def execute(emulator: Emulator, entry: Instruction, processor: str) -> str:
-    """What becomes of an entry on a processor."""
-    lanes = machine_of(f"hip:{processor}").lanes
-    rng = np.random.default_rng(3)
-    operands = [drawn(rng, entry, o.elem, (1, lanes, o.count)) for o in entry.operands]
-    if "lane" in entry.params.get("addresses", ()):  # an operand that says another lane
-        operands[0] = (rng.permutation(lanes).astype(np.int32) * 4).reshape(1, lanes, 1)
-    expected = entry.run(*operands)
-    given = [x.copy() for x in operands]
-    results = [np.zeros((1, lanes, o.count), DTYPES[o.elem]) for o in entry.results]
-    before = set(emulator.own)
+def stands_alone(entry: Instruction) -> bool:
+    """Whether an entry is a call of an intrinsic on registers."""
+    return entry.semantics is not None and not entry.touches and "arguments" in entry.params
+
+
+def ran(emulator: Emulator, text: str, processor: str, arrays: list[Array]) -> str:
+    """Run a program of one wave; empty, or what went wrong."""
     emulator.own.clear()
+    lanes = machine_of(f"hip:{processor}").lanes
     try:
-        emulator.run(object_code(call(entry, lanes), processor), "f", [*given, *results], (1,), lanes)
+        emulator.run(object_code(text, processor), "f", arrays, (1,), lanes)
     except RuntimeError as error:
         return f"wrong: {str(error).splitlines()[0][:200]}"
-    finally:
-        used = set(emulator.own)
-        emulator.own.update(before)
-    for got, want in zip(results, expected, strict=True):
-        if not np.array_equal(got.view(np.uint8), np.ascontiguousarray(want).view(np.uint8)):
-            where = np.argwhere(got != want)
-            return f"wrong: {len(where)} of {got.size} differ, first at lane, register {where[:1, 1:].tolist()}"
-    return "formula only" if used else "executed"
+    return ""
 
 
-def outcomes(emulator: Emulator, only: str = "") -> Iterator[Outcome]:
-    """Of all entries whose name has this in it."""
-    for name, entry in INSTRUCTIONS.items():
-        if only in name and entry.semantics is not None and not entry.touches:
-            processor = processor_for(entry)
-            if processor is None:
-                yield Outcome(name, "", "not executed")
-            else:
-                yield Outcome(name, processor, execute(emulator, entry, processor))
+def verdict(emulator: Emulator, got: list[Array], expected: list[Array]) -> str:
+    """What a run was that left these results."""
+    for have, want in zip(got, expected, strict=True):
+        if not np.array_equal(have.view(np.uint8), np.ascontiguousarray(want).view(np.uint8)):
+            return f"wrong: {int((have != want.reshape(have.shape)).sum())} of {have.size} differ"
+    return f"formula only ({', '.join(sorted(emulator.own))})" if emulator.own else "executed"
+
+
+def outcome(emulator: Emulator, entry: Instruction) -> Outcome:
+    """What becomes of an entry."""
+    processor = processor_for(entry)
+    if processor is None:
+        return Outcome(entry.name, "", "not executed")
+    lanes = machine_of(f"hip:{processor}").lanes
+    rng = np.random.default_rng(3)
+    operands = [drawn(rng, entry, o, lanes) for o in entry.operands]
+    expected = entry.run(*operands)
+    results = [np.zeros((1, lanes, o.count), DTYPES[o.elem]) for o in entry.results]
+    wrong = ran(emulator, call(entry, lanes), processor, [*(x.copy() for x in operands), *results])
+    return Outcome(entry.name, processor, wrong or verdict(emulator, results, list(expected)))
+
+
+# Accesses of local memory -----------------------------------------------------------------------------------------
+
+SHARED = "@shared = internal unnamed_addr addrspace(3) global [8192 x i8] poison, align 16"
+LOAD_LDS = "llvm.amdgcn.global.load.lds"
+BARRIER = "declare void @llvm.amdgcn.s.barrier()\n"
+MEET = [
+    'fence syncscope("workgroup") release',
+    "call void @llvm.amdgcn.s.barrier()",
+    'fence syncscope("workgroup") acquire',
+]
+ACCESSES = {
+    "local memory by i8": ("i8", 1), "local memory by i16": ("i16", 2), "local memory by i32": ("i32", 4),
+    "local memory by i64": ("i64", 8), "local memory by 3 x i32": ("<3 x i32>", 16),
+    "local memory by 4 x i32": ("<4 x i32>", 16),
+    "atomics of local memory": ("atomic", 4), "halves of local memory": ("halves", 4),
+    "two places of local memory": ("pair", 8), "global into local memory": ("direct", 4),
+}  # fmt: skip
+"""By name: LLVM's type, and how far two lanes are apart."""
+
+
+def _through(kind: str, apart: int) -> list[str]:
+    """What a lane stores, the lane beside the opposite one reads."""
+    return [
+        "%from = getelementptr i8, ptr addrspace(1) %x, i32 %own",
+        f"%in = load {kind}, ptr addrspace(1) %from, align {min(apart, 4)}",
+        f"store {kind} %in, ptr addrspace(3) %mine, align {apart}",
+        *MEET,
+        f"%out = load {kind}, ptr addrspace(3) %theirs, align {apart}",
+        "%to = getelementptr i8, ptr addrspace(1) %y, i32 %own",
+        f"store {kind} %out, ptr addrspace(1) %to, align {min(apart, 4)}",
+    ]
+
+
+def _access_body(kind: str, apart: int) -> tuple[str, list[str]]:
+    at = [
+        f"%own = mul i32 %lane, {apart}",
+        "%across = xor i32 %lane, 21",
+        f"%other = mul i32 %across, {apart}",
+        "%mine = getelementptr i8, ptr addrspace(3) @shared, i32 %own",
+        "%theirs = getelementptr i8, ptr addrspace(3) @shared, i32 %other",
+    ]
+    load = [
+        "%from = getelementptr i8, ptr addrspace(1) %x, i32 %own",
+        "%in = load i32, ptr addrspace(1) %from, align 4",
+    ]
+    store = ["%to = getelementptr i8, ptr addrspace(1) %y, i32 %own", "store i32 %out, ptr addrspace(1) %to, align 4"]
+    if kind == "atomic":
+        body = [
+            "store i32 %lane, ptr addrspace(3) %mine", *MEET,
+            '%old = atomicrmw add ptr addrspace(3) %theirs, i32 %in syncscope("workgroup") monotonic', *MEET,
+            "%now = load i32, ptr addrspace(3) %mine", "%twice = mul i32 %old, 3", "%out = add i32 %now, %twice",
+        ]  # fmt: skip
+        return SHARED, [*at, *load, *body, *store]
+    if kind == "halves":
+        body = [
+            "store i32 %in, ptr addrspace(3) %mine", *MEET,
+            "%upper = getelementptr i8, ptr addrspace(3) %theirs, i32 2",
+            "%low = load half, ptr addrspace(3) %upper", "%high = load half, ptr addrspace(3) %mine",
+            "%one = insertelement <2 x half> poison, half %low, i32 0",
+            "%both = insertelement <2 x half> %one, half %high, i32 1", "%out = bitcast <2 x half> %both to i32",
+        ]  # fmt: skip
+        return SHARED, [*at, *load, *body, *store]
+    if kind == "pair":
+        body = [
+            "store i64 %wide, ptr addrspace(3) %mine", *MEET,
+            "%far = getelementptr i8, ptr addrspace(3) %theirs, i32 1024", "%p = load i64, ptr addrspace(3) %theirs",
+            "store i64 %p, ptr addrspace(3) %far", *MEET, "%again = getelementptr i8, ptr addrspace(3) %mine, i32 1024",
+            "%q = load i64, ptr addrspace(3) %again", "%r = load i64, ptr addrspace(3) %mine", "%s = mul i64 %q, 5",
+            "%out64 = add i64 %r, %s",
+        ]  # fmt: skip
+        wide = ["%from = getelementptr i8, ptr addrspace(1) %x, i32 %own", "%wide = load i64, ptr addrspace(1) %from"]
+        last = ["%to = getelementptr i8, ptr addrspace(1) %y, i32 %own", "store i64 %out64, ptr addrspace(1) %to"]
+        return SHARED, [*at, *wide, *body, *last]
+    if kind == "direct":
+        copy = f"declare void @{LOAD_LDS}(ptr addrspace(1), ptr addrspace(3), i32, i32, i32)"
+        body = [
+            f"call void @{LOAD_LDS}(ptr addrspace(1) %from, ptr addrspace(3) @shared, i32 4, i32 0, i32 0)",
+            "call void @llvm.amdgcn.s.waitcnt(i32 0)", *MEET, "%out = load i32, ptr addrspace(3) %theirs",
+        ]  # fmt: skip
+        declared = f"{copy}\ndeclare void @llvm.amdgcn.s.waitcnt(i32)\n{SHARED}"
+        return declared, [*at, load[0], *body, *store]
+    return SHARED, [*at, *_through(kind, apart)]
+
+
+def access(emulator: Emulator, name: str, processor: str) -> Outcome:
+    """What becomes of an access of local memory."""
+    kind, apart = ACCESSES[name]
+    if kind == "direct" and not processor.startswith("gfx9"):
+        return Outcome(name, processor, "not executed: the processor has none")
+    lanes = machine_of(f"hip:{processor}").lanes
+    declared, body = _access_body(kind, apart)
+    x = np.random.default_rng(4).integers(0, 256, (lanes, apart)).astype(np.uint8)
+    y = np.zeros_like(x)
+    across = np.arange(lanes) ^ 21
+    want = x[across].copy()
+    words = x.view(np.uint32)[:, 0] if apart == 4 else None
+    if kind == "atomic" and words is not None:
+        lane = np.arange(lanes).astype(np.uint32)
+        want = (lane + words[across] + 3 * lane[across]).astype(np.uint32)[:, None].view(np.uint8)
+    elif kind == "halves" and words is not None:
+        want = (words[across] >> 16 | (words & 0xFFFF) << 16)[:, None].astype(np.uint32).view(np.uint8)
+    elif kind == "pair":
+        wide = x.view(np.uint64)[:, 0]
+        want = (wide + 5 * wide).astype(np.uint64)[:, None].view(np.uint8)
+    elif kind == "<3 x i32>":
+        want[:, 12:] = 0
+    wrong = ran(emulator, program(BARRIER + declared, ["x", "y"], body, lanes), processor, [x, y])
+    return Outcome(name, processor, wrong or verdict(emulator, [y], [want]))

@@ -167,18 +167,20 @@ def _axis(op: Operation) -> int:
 
 
 @lowering("tt.addptr")
-def _addptr(c: Context, op: Operation) -> None:
+def add_pointer(c: Context, op: Operation) -> None:
+    """Pointers, moved by numbers of elements."""
     from_type = op.operands[0].type
     offset = c[op.operands[1]]
     if offset.elem != "i64":
         offset = c.build.op("arith.extsi", [offset], "i64")
-    size = _pointee_bytes(from_type)
+    size = pointee_bytes(from_type)
     if size != 1:
         offset = c.build.op("arith.muli", [offset, c.number(size, "i64")], "i64")
     c[op.results[0]] = c.build.op("arith.addi", [c[op.operands[0]], offset], "i64")
 
 
-def _pointee_bytes(type: Attribute) -> int:
+def pointee_bytes(type: Attribute) -> int:
+    """The size of what pointers point to."""
     return max(1, bit_width(pointee_of(element_of(type))) // 8)
 
 

@@ -79,7 +79,8 @@ def gpu_pipeline(
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
-    scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
+    scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
+    adds.before_layouts(module)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)
     adds.after_layouts(module)

@@ -27,6 +27,12 @@ class VendorPasses:
     of_memory = ""
     """What remarks call its instruction for products of operands in shared memory."""
 
+    scalar_pointers = False
+    """Whether loops carry one pointer for a tile of pointers that all move alike."""
+
+    def before_layouts(self, module: ModuleOp) -> None:
+        """Change tile IR that is about to get layouts."""
+
     def product_layout(
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
     ) -> DistributedLayout | str:

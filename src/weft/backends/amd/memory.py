@@ -14,6 +14,7 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp
 from ..gpu.emitter import CONVERGENT, LLVM, Emitter, Part, Register
 from ..gpu.memory import SWAPPED, instead_of, pointer_to
 from ..gpu.operands import Access
+from .addresses import VECTORS, Addresses, Place, flags_of
 from .branches import Branches
 from .counted import counted
 from .lanes import Lanes
@@ -51,9 +52,21 @@ class Hints:
 
     before: str = ""
     behind: str = ""
+    apart: bool = False
+    """Whether its addresses are a pointer and distances (`addresses`)."""
 
     def __bool__(self) -> bool:
-        return bool(self.before or self.behind)
+        return bool(self.before or self.behind or self.apart)
+
+
+def _gives_zero(op: LaneOp) -> bool:
+    """Whether a load gives 0 where its mask does not hold."""
+    if len(op.operands) < 3:
+        return True
+    maker = op.operands[2].op
+    while maker is not None and maker.name in ("rename", "join"):
+        maker = maker.operands[0].op if maker.name == "rename" else None
+    return maker is not None and maker.name == "constant" and str(maker.attrs["value"]) in ("0", "0.0", "False")
 
 
 class Memory(Lanes):
@@ -68,15 +81,18 @@ class Memory(Lanes):
         self.pending = counted(e.program)
         self.copies = any(op.name == "copy_async" for op in e.program.body.walk())
         self.branches = Branches(e)
+        self.addresses = Addresses(flags_of(self.target.number))
 
     def hints(self, e: Emitter, op: LaneOp) -> Hints:
         """`nt` for what is used once; `sc0 sc1` for what must not come out of a cache."""
-        attrs = op.attrs
+        attrs, apart = op.attrs, self.addresses.look(e, op)
         if attrs.get("volatile") or attrs.get("cache") in UNCACHED:
+            self.addresses.places = {}
             return Hints(before="volatile ")
         if attrs["space"] == "global" and (attrs.get("evict") in STREAMED or attrs.get("cache") in ONCE):
-            return Hints(behind=f", !nontemporal !{NONTEMPORAL}")
-        return Hints(behind=f", !noalias !{COPIED}" if self.copies and attrs["space"] == "shared" else "")
+            return Hints(behind=f", !nontemporal !{NONTEMPORAL}", apart=apart)
+        behind = f", !noalias !{COPIED}" if self.copies and attrs["space"] == "shared" else ""
+        return Hints(behind=behind, apart=apart)
 
     # -- masked accesses ----------------------------------------------------------------------------------------------
 
@@ -87,17 +103,20 @@ class Memory(Lanes):
 
         What comes out of the branch is the vector that was loaded: words would be moved, and waited for, inside of it.
         """
-        pointer, shape = pointer_to(e, access.address, access.space, access.more), access.shape
+        shape = access.shape
         size = shape.words * shape.bits // 8
         whole = shape.word if shape.words == 1 else f"<{shape.words} x {shape.word}>"
-        text = f"load {hints.before}{whole}, {pointer}, align {size}{hints.behind}"
+        place = self.addresses.of(access)
+        if place is not None:
+            return self._buffer_load(e, access, place, hints, other)
         instead = []
         if access.mask is not None:
             words = instead_of(e, access, other)
             instead = words if shape.words == 1 else [vector_of(e, words, shape.word)]
 
         def loaded() -> list[str]:
-            name = e.ins(text)
+            pointer = pointer_to(e, access.address, access.space, access.more)
+            name = e.ins(f"load {hints.before}{whole}, {pointer}, align {size}{hints.behind}")
             return [e.ins(f"zext i8 {name} to i32") if shape.bits == 8 else name]
 
         type = access.word if shape.words == 1 else whole
@@ -106,9 +125,35 @@ class Memory(Lanes):
             return [e.ins(f"extractelement {whole} {made}, i32 {i}") for i in range(shape.words)]
         return [Part(made, 0, 4, "i8")] if shape.bits == 8 else [made]
 
+    def _buffer_load(
+        self, e: Emitter, access: Access, place: Place, hints: Hints, other: Sequence[Register] | None
+    ) -> Sequence[Register]:
+        """Words of an access through a descriptor."""
+        shape = access.shape
+        bits = VECTORS[shape.words * shape.bits]
+        name = self.addresses.load(e, access, place, self._policy(hints))
+        if shape.bits == 8:
+            words = [e.ins(f"zext i8 {name} to i32")]
+        elif shape.words == 1:
+            words = [name if shape.word == bits else e.ins(f"bitcast {bits} {name} to {shape.word}")]
+        else:
+            whole = f"<{shape.words} x {shape.word}>"
+            name = name if whole == bits else e.ins(f"bitcast {bits} {name} to {whole}")
+            words = [e.ins(f"extractelement {whole} {name}, i32 {i}") for i in range(shape.words)]
+        if access.mask is not None and not _gives_zero(access.op):
+            instead = instead_of(e, access, other)
+            mask, type = e.name(access.mask), access.word
+            pairs = zip(words, instead, strict=True)
+            words = [e.ins(f"select i1 {mask}, {type} {w}, {type} {x}") for w, x in pairs]
+        return [Part(w, 0, 4, "i8") for w in words] if shape.bits == 8 else words
+
+    def _policy(self, hints: Hints) -> int:
+        """What an intrinsic is told of what is used once: `nt`."""
+        return 0 if not hints.behind else 1 if self.target.number >= GFX12 else 2
+
     def masked_store(self, e: Emitter, access: Access, hints: Hints, words: Sequence[str]) -> None:
         """A branch around a store."""
-        pointer, shape = pointer_to(e, access.address, access.space, access.more), access.shape
+        shape = access.shape
         size = shape.words * shape.bits // 8
 
         def stored() -> list[str]:
@@ -117,9 +162,20 @@ class Memory(Lanes):
                 whole = e.ins(f"trunc i32 {whole} to i8")
             elif shape.words > 1:
                 type, whole = f"<{shape.words} x {shape.word}>", vector_of(e, words, shape.word)
-            e.do(f"store {hints.before}{type} {whole}, {pointer}, align {size}{hints.behind}")
+            pointer = pointer_to(e, access.address, access.space, access.more)
+            place = self.addresses.of(access)
+            if place is not None:
+                bits = VECTORS[8 * size]
+                whole = whole if type == bits else e.pure(f"bitcast {type} {whole} to {bits}")
+                self.addresses.store(e, access, place, self._policy(hints), whole)
+            else:
+                pointer = pointer_to(e, access.address, access.space, access.more)
+                e.do(f"store {hints.before}{type} {whole}, {pointer}, align {size}{hints.behind}")
             return []
 
+        if self.addresses.of(access) is not None:
+            stored()
+            return
         self.branches.where(access.op, access.mask, stored)
 
     # -- atomics ------------------------------------------------------------------------------------------------------

@@ -20,6 +20,12 @@ from ..text.elements import PROPERTIES, Choice, Form, Hints, Rule, words
 from ..text.forms import is_type, same_as
 from ..types import element_of, i1, i32, like, ptr_of
 
+NARROW = "amdg.narrow"
+"""On a `tt.addptr`: its distances in bytes have 32 bits, with a sign."""
+SHIFT = 16
+BIAS = (1 << 31) - (1 << SHIFT)
+"""What is added to such distances, so that they have no sign, and their highest values stay free."""
+
 
 @irdl.irdl_op_definition
 class BufferLoadOp(ReadOp):

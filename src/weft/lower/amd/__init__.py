@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.ir.lane import LaneProgram
 
 from ..vendor import VendorLowering
+from .addresses import LOWERINGS
 from .exchanges import write_exchanges
 
 __all__ = ["LOWERING"]
@@ -12,6 +13,8 @@ __all__ = ["LOWERING"]
 
 class _Lowering(VendorLowering):
     """See `lower/vendor.py`."""
+
+    lowerings = LOWERINGS
 
     def finished(self, program: LaneProgram) -> None:
         write_exchanges(program)

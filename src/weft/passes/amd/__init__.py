@@ -13,12 +13,18 @@ from weft.machines import Machine
 from ..vendor import VendorPasses
 from .expand_buffers import expand_buffers
 from .load_ahead import load_ahead
+from .scalar_bases import scalar_bases
 from .transposed_loads import transposed_load
 
 __all__ = ["PASSES"]
 
 
 class _Passes(VendorPasses):
+    scalar_pointers = True
+
+    def before_layouts(self, module: ModuleOp) -> None:
+        scalar_bases(module)
+
     def access_layout(
         self, op: Operation, layout: BlockedLayout, bits: int, machine: Machine, warps: int
     ) -> BlockedLayout:

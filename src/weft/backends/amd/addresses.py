@@ -1,0 +1,123 @@
+"""Addresses that are a pointer of all lanes and a distance of 32 bits: accesses through buffer descriptors.
+
+    %b = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc...(ptr addrspace(1) %low, i16 0, i64 4294901760, ...)
+    %d = select i1 %mask, i32 %distance, i32 -65536
+    %v = call <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8) %b, i32 %d, i32 0, i32 0)
+
+The lane program has such a sum where `lower/amd/addresses.py` wrote it. The descriptor lies in four scalar registers;
+an access takes one vector register for its address instead of two, and a mask is a distance that is out of range: what
+is loaded from there is 0, and nothing is stored, without a branch.
+
+The fields of a descriptor are those of LLVM's AMDGPUUsage, "Buffer Resource Descriptor", and of the instruction sets'
+manuals: a format that is not 0, and from RDNA on a bit that is reserved, and that distances alone are compared with the
+number of records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.ir.amd.amdg import BIAS
+from weft.ir.lane import LaneOp, Value
+
+from ..gpu.emitter import Emitter, Register, Sum
+from ..gpu.operands import Access
+
+RECORDS = (1 << 32) - (1 << 16)
+"""Distances below it are in range; what is added to one in an instruction leads from none at it to one in range."""
+FORMAT = 7 << 12 | 4 << 15
+OF_DISTANCE = 1 << 24 | 3 << 28
+NEAR = 1 << 11
+"""Distances that every processor takes as a part of the instruction."""
+RSRC = "llvm.amdgcn.make.buffer.rsrc.p8.p1"
+VECTORS = {8: "i8", 16: "i16", 32: "i32", 64: "<2 x i32>", 128: "<4 x i32>"}
+"""The types of accesses, by their bits."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an address of an access is: the pointer, what varies of the distance, and bytes beyond."""
+
+    low: str
+    distance: str
+    more: int
+
+
+class Addresses:
+    """Addresses of the operation that is being written; `flags` are those of descriptors, 0 where there are none."""
+
+    def __init__(self, flags: int) -> None:
+        self.flags = flags
+        self.places: dict[tuple[str, int] | str, Place] = {}
+
+    def look(self, e: Emitter, op: LaneOp) -> bool:
+        """Take the addresses of an access apart; whether there is one of this form."""
+        self.places = {}
+        if self.flags and op.attrs["space"] == "global":
+            value = op.operands[0]
+            for i, register in enumerate(e.env[value]):
+                place = _place(e, value, i)
+                if place is not None:
+                    self.places[_key(register)] = place
+        return bool(self.places)
+
+    def of(self, access: Access) -> Place | None:
+        """Where an access is, if it is through a descriptor."""
+        return self.places.get(_key(access.address)) if access.space == "global" else None
+
+    def arguments(self, e: Emitter, access: Access, place: Place, policy: int) -> list[tuple[str, str]]:
+        """The descriptor, the distance, and what caches are asked for, as arguments of an intrinsic."""
+        base = e.early("inttoptr i64", place.low, to="ptr addrspace(1)")
+        values = [("ptr addrspace(1)", base), ("i16", "0"), ("i64", str(RECORDS)), ("i32", str(self.flags))]
+        buffer = e.pure(e.call(RSRC, "ptr addrspace(8)", values))
+        distance = place.distance
+        if place.more + access.more:
+            distance = e.early("add i32", distance, str(place.more + access.more))
+        if access.mask is not None:
+            distance = e.pure(f"select i1 {e.name(access.mask)}, i32 {distance}, i32 {RECORDS - (1 << 32)}")
+        return [("ptr addrspace(8)", buffer), ("i32", distance), ("i32", "0"), ("i32", str(policy))]
+
+    def load(self, e: Emitter, access: Access, place: Place, policy: int) -> str:
+        """What is there, as one value of the access's bits; 0 where its mask does not hold."""
+        type = VECTORS[access.shape.words * access.shape.bits]
+        name = f"llvm.amdgcn.raw.ptr.buffer.load.{_short(type)}"
+        return e.ins(e.call(name, type, self.arguments(e, access, place, policy)))
+
+    def store(self, e: Emitter, access: Access, place: Place, policy: int, value: str) -> None:
+        """Store a value of the access's bits, where its mask holds."""
+        type = VECTORS[access.shape.words * access.shape.bits]
+        name = f"llvm.amdgcn.raw.ptr.buffer.store.{_short(type)}"
+        e.do(e.call(name, "void", [(type, value), *self.arguments(e, access, place, policy)]))
+
+
+def flags_of(generation: int) -> int:
+    """Of descriptors of a generation; 0 for gfx1250, whose descriptors are others."""
+    if generation >= 0x1250:
+        return 0
+    return FORMAT | OF_DISTANCE if generation >= 0x1000 else FORMAT
+
+
+def _short(type: str) -> str:
+    """A type in the name of an intrinsic: v4i32 of <4 x i32>."""
+    return type.replace("<", "v").replace(" x ", "").replace(">", "")
+
+
+def _key(register: Register) -> tuple[str, int] | str:
+    if isinstance(register, Sum):
+        return register.base, register.offset
+    return register if isinstance(register, str) else ""
+
+
+def _place(e: Emitter, value: Value, register: int) -> Place | None:
+    while value.op is not None and value.op.name == "rename":
+        register, value = value.op.attrs["table"][register], value.op.operands[0]
+    if value.op is None or value.op.name != "arith.addi":
+        return None
+    low, far = value.op.operands
+    if low.count > 1 or low.op is None or low.op.name != "arith.subi" or far.op is None or far.op.name != "arith.extui":
+        return None
+    source = far.op.operands[0]
+    distance: Register = e.env[source][register if source.count > 1 else 0]
+    if isinstance(distance, Sum) and distance.base and abs(distance.offset - BIAS) < NEAR:
+        return Place(e.one(low), e.early("add i32", distance.base, str(BIAS)), distance.offset - BIAS)
+    return Place(e.one(low), e.name(distance), 0)

@@ -18,6 +18,7 @@ from .addresses import VECTORS, Addresses, Place, flags_of
 from .branches import Branches
 from .counted import counted
 from .lanes import Lanes
+from .processor import GFX12
 from .waits import awaiting
 
 NONTEMPORAL = 1_000_010

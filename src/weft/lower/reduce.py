@@ -117,8 +117,9 @@ def _between_warps(
 ) -> list[Value]:
     """One trip through shared memory; every thread combines the results of its row's warps itself, in one order.
 
-    Where combining is more than an instruction or two, and lanes have nothing else to tell apart, each lane reads one
-    result and they are combined by shuffles. Reductions of the same elements, which have the same key, share the trip:
+    Where combining is more than an instruction or two, or lanes exchange for nothing, and they have nothing else to
+    tell apart, each lane reads one result and they are combined by shuffles. Reductions of the same elements, which
+    have the same key, share the trip:
     the two halves of a compare-and-exchange.
     """
     same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
@@ -128,7 +129,7 @@ def _between_warps(
     if ways is None:
         elems = [v.elem for v in values]
         places = [partials.stored(v, alive) for v in values]  # all of them before the barrier
-        lanes = partials.spread() if partials.ways >= MANY_WAYS and _is_dear(body) else None
+        lanes = partials.spread() if _are_shared(c, body, partials.ways) else None
         if lanes is not None and key is None:
             values = [partials.read_apart(e, *p, alive, lanes) for e, p in zip(elems, places, strict=True)]
             for lane in lanes:
@@ -142,6 +143,11 @@ def _between_warps(
 
 def _is_dear(body: Block) -> bool:
     return len(list(body.ops)) > DEAR
+
+
+def _are_shared(c: Context, body: Block, ways: int) -> bool:
+    """Whether lanes share the work of combining: where it is much, or where neighbours exchange for nothing."""
+    return c.machine.exchange(1) <= c.machine.select or (ways >= MANY_WAYS and _is_dear(body))
 
 
 def _in_order(c: Context, body: Block, ways: list[list[Value]]) -> list[Value]:

@@ -101,6 +101,7 @@ SPECIAL = {
 }
 """The same on floats that may be anything; `x * y + z` rounds twice, as it is written."""
 LAYOUTS = {f"layouts:{name}": replace(variant, layouts=True) for name, variant in SIMULATED.items() if variant.gluon}
+LAYOUTS["layouts:gluon:sim:hip:gfx1201"] = replace(SIMULATED["sim:hip:gfx1201"], gluon=80, layouts=True)
 """Gluon kernels that take tiles through random layouts of every family, by registers and by shared memory."""
 EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL, **LAYOUTS}
 

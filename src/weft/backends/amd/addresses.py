@@ -6,7 +6,8 @@
 
 The lane program has such a sum where `lower/amd/addresses.py` wrote it. The descriptor lies in four scalar registers;
 an access takes one vector register for its address instead of two, and a mask is a distance that is out of range: what
-is loaded from there is 0, and nothing is stored, without a branch.
+is loaded from there is 0, and nothing is stored, without a branch. A mask that all lanes have, such as whether a loop
+has another iteration, is a descriptor of no records.
 
 The fields of a descriptor are those of LLVM's AMDGPUUsage, "Buffer Resource Descriptor", and of the instruction sets'
 manuals: a format that is not 0, and from RDNA on a bit that is reserved, and that distances alone are compared with the
@@ -16,9 +17,10 @@ number of records.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from weft.ir.amd.amdg import BIAS
-from weft.ir.lane import LaneOp, Value
+from weft.ir.lane import LaneOp, LaneProgram, Value
 
 from ..gpu.emitter import Emitter, Register, Sum
 from ..gpu.operands import Access
@@ -30,6 +32,8 @@ OF_DISTANCE = 1 << 24 | 3 << 28
 NEAR = 1 << 11
 """Distances that every processor takes as a part of the instruction."""
 RSRC = "llvm.amdgcn.make.buffer.rsrc.p8.p1"
+SAME = ("constant", "program_id", "num_programs", "rename")
+"""Operations whose results all lanes have where all have the operands, beside arithmetic."""
 VECTORS = {8: "i8", 16: "i16", 32: "i32", 64: "<2 x i32>", 128: "<4 x i32>"}
 """The types of accesses, by their bits."""
 
@@ -43,23 +47,58 @@ class Place:
     more: int
 
 
+Mask: TypeAlias = tuple[str, str]
+"""The part of a mask that all lanes have, and the other one; "" for none."""
+
+
 class Addresses:
     """Addresses of the operation that is being written; `flags` are those of descriptors, 0 where there are none."""
 
-    def __init__(self, flags: int) -> None:
+    def __init__(self, flags: int, program: LaneProgram) -> None:
         self.flags = flags
         self.places: dict[tuple[str, int] | str, Place] = {}
+        self.masks: dict[tuple[str, int] | str, Mask] = {}
+        self.alike = dict.fromkeys(program.body.arguments, True)
+        """Whether all lanes of a block have a value."""
+        for op in program.body.walk():
+            if op.name == "for":
+                self.alike[op.regions[0].arguments[0]] = True
 
     def look(self, e: Emitter, op: LaneOp) -> bool:
         """Take the addresses of an access apart; whether there is one of this form."""
-        self.places = {}
+        self.places, self.masks = {}, {}
         if self.flags and op.attrs["space"] == "global":
             value = op.operands[0]
             for i, register in enumerate(e.env[value]):
                 place = _place(e, value, i)
                 if place is not None:
                     self.places[_key(register)] = place
+        if self.places and op.attrs.get("masked"):
+            mask = op.operands[1 if op.name == "load" else 2]
+            for i, register in enumerate(e.env[mask]):
+                self.masks[_key(register)] = self._parts(e, mask, i)
         return bool(self.places)
+
+    def _parts(self, e: Emitter, mask: Value, register: int) -> Mask:
+        while mask.op is not None and mask.op.name == "rename":
+            register, mask = mask.op.attrs["table"][register], mask.op.operands[0]
+        name = e.name(e.env[mask][register])
+        if self._is_alike(mask):
+            return name, ""
+        if mask.op is not None and mask.op.name == "arith.andi":
+            a, b = (e.name(e.env[x][register if x.count > 1 else 0]) for x in mask.op.operands)
+            left, right = map(self._is_alike, mask.op.operands)
+            if left != right:
+                return (a, b) if left else (b, a)
+        return "", name
+
+    def _is_alike(self, value: Value) -> bool:
+        known = self.alike.get(value)
+        if known is None:
+            op = value.op
+            follows = op is not None and (op.name in SAME or op.name.startswith("arith."))
+            known = self.alike[value] = follows and op is not None and all(map(self._is_alike, op.operands))
+        return known
 
     def of(self, access: Access) -> Place | None:
         """Where an access is, if it is through a descriptor."""
@@ -68,13 +107,17 @@ class Addresses:
     def arguments(self, e: Emitter, access: Access, place: Place, policy: int) -> list[tuple[str, str]]:
         """The descriptor, the distance, and what caches are asked for, as arguments of an intrinsic."""
         base = e.early("inttoptr i64", place.low, to="ptr addrspace(1)")
-        values = [("ptr addrspace(1)", base), ("i16", "0"), ("i64", str(RECORDS)), ("i32", str(self.flags))]
+        alike = own = ""
+        if access.mask is not None:
+            alike, own = self.masks.get(_key(access.mask), ("", e.name(access.mask)))
+        records = str(RECORDS) if not alike else e.pure(f"select i1 {alike}, i64 {RECORDS}, i64 0")
+        values = [("ptr addrspace(1)", base), ("i16", "0"), ("i64", records), ("i32", str(self.flags))]
         buffer = e.pure(e.call(RSRC, "ptr addrspace(8)", values))
         distance = place.distance
         if place.more + access.more:
             distance = e.early("add i32", distance, str(place.more + access.more))
-        if access.mask is not None:
-            distance = e.pure(f"select i1 {e.name(access.mask)}, i32 {distance}, i32 {RECORDS - (1 << 32)}")
+        if own:
+            distance = e.pure(f"select i1 {own}, i32 {distance}, i32 {RECORDS - (1 << 32)}")
         return [("ptr addrspace(8)", buffer), ("i32", distance), ("i32", "0"), ("i32", str(policy))]
 
     def load(self, e: Emitter, access: Access, place: Place, policy: int) -> str:

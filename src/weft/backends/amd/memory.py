@@ -82,7 +82,7 @@ class Memory(Lanes):
         self.pending = counted(e.program)
         self.copies = any(op.name == "copy_async" for op in e.program.body.walk())
         self.branches = Branches(e)
-        self.addresses = Addresses(flags_of(self.target.number))
+        self.addresses = Addresses(flags_of(self.target.number), e.program)
 
     def hints(self, e: Emitter, op: LaneOp) -> Hints:
         """`nt` for what is used once; `sc0 sc1` for what must not come out of a cache."""

@@ -20,10 +20,11 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import ints_of, shape_of, tt
+from weft.ir import element_of, ints_of, shape_of, tt
 from weft.layouts import BlockedLayout
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE
+from weft.targets.table import products
 
 from ..blocks_of_threads import VECTOR_BITS, blocked_for
 
@@ -36,12 +37,14 @@ def transposed_load(op: Operation, layout: BlockedLayout, bits: int, machine: Ma
     shape = shape_of(op.results[0].type) if isinstance(op, tt.LoadOp) else ()
     if len(shape) != 2 or bits > 32 or layout.cga_layout:
         return layout
-    summed = summed_dimension(op.results[0])
+    summed, product = summed_dimension(op.results[0])
     along = layout.order[0]
-    if summed is None or summed == along or layout.size_per_thread[along] * bits < 32:
+    if product is None or summed == along or layout.size_per_thread[along] * bits < 32:
         return layout
     each = prod(shape) // machine.threads(warps)
-    run = min(max(2, RUN_BITS // bits), shape[summed], each)
+    room = each // layout.size_per_thread[along]  # beside loads as wide as before
+    run = max(2, RUN_BITS // bits, min(taken_at_once(product, machine), room))
+    run = min(run, shape[summed], each)
     if run < 2:  # a thread has one element, or none of its own
         return layout
     vector = min(layout.size_per_thread[along], max(1, each // run))
@@ -52,9 +55,24 @@ def transposed_load(op: Operation, layout: BlockedLayout, bits: int, machine: Ma
     return blocked_for(shape, layout.order, box, machine.lanes, warps)
 
 
-def summed_dimension(value: SSAValue) -> int | None:
-    """The dimension over which products sum that take a tile, or what is computed of it; None if they do not agree."""
-    found: set[int] = set()
+def taken_at_once(op: tt.DotOp, machine: Machine) -> int:
+    """How many elements in a row along the summed dimension a lane holds of the instruction's right operand."""
+    for entry in products(machine, *(str(element_of(x.type)) for x in op.operands)):
+        layout = entry.operands[1].layout
+        assert layout is not None
+        count = 1
+        for basis in layout.transpose_outs(["dim0", "dim1"]).bases["register"]:
+            if basis != (count, 0):
+                break
+            count *= 2
+        return count
+    return 1
+
+
+def summed_dimension(value: SSAValue) -> tuple[int, tt.DotOp | None]:
+    """The dimension over which products sum that take a tile, or what is computed of it, and one of them; None if they
+    do not agree."""
+    found: dict[int, tt.DotOp] = {}
     todo = [(value, False)]
     seen = {value}
     while todo:
@@ -63,7 +81,7 @@ def summed_dimension(value: SSAValue) -> int | None:
             op, also = use.operation, turned
             if isinstance(op, tt.DotOp):
                 if use.index < 2:
-                    found.add((1 - use.index) ^ turned)
+                    found.setdefault((1 - use.index) ^ turned, op)
                 continue
             if isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0):
                 also = not turned
@@ -73,4 +91,4 @@ def summed_dimension(value: SSAValue) -> int | None:
                 if result not in seen:
                     seen.add(result)
                     todo.append((result, also))
-    return found.pop() if len(found) == 1 else None
+    return next(iter(found.items())) if len(found) == 1 else (0, None)

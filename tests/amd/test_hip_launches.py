@@ -235,6 +235,18 @@ def test_a_cooperative_launch(hip: FakeHip) -> None:
         add[(2,)](x, x, x, 64, 1.0, BLOCK=32, launch_cooperative_grid="yes")
 
 
+def test_products_of_float32_are_exact_where_nobody_says() -> None:
+    """As Triton has it on AMD's GPUs; xf32 is what `input_precision="tf32"` asks for."""
+    source = weft.ASTSource(
+        product, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "K": "i32"}, {"SIZE": 32, "DEPTH": 32}
+    )
+    for options in ({}, {"default_dot_input_precision": "tf32"}):
+        for target in ("hip:gfx942", "sim:hip:gfx942"):
+            lane = weft.compile(source, target, options).asm["lane"]
+            assert "mfma.f32" in lane and (".xf32" in lane) == bool(options), (target, options)
+    assert "tf32" in weft.compile(source, "cuda:80").asm["ttir"]
+
+
 def test_the_simulated_gpu_is_asked_as_the_real_one(capsys: pytest.CaptureFixture[str]) -> None:
     x = np.zeros(64, np.float32)
     with weft.target("sim:hip:gfx1201"):

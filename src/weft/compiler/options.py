@@ -57,7 +57,7 @@ def gpu_options() -> frozenset[str]:
 
 
 def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any]:
-    """The options of a launch with what they are where nothing is said: what mma.sync and wgmma do with float32; and
+    """The options of a launch with what they are where nothing is said: how exact products of float32 are; and
     `maxnreg` as the number of registers that it limits a thread to, or None.
 
     More registers than a thread can have (libraries say 256) are no limit, as for ptxas. LaunchError where it is no
@@ -71,7 +71,7 @@ def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any
         if not whole or operator.index(limit) < 1:
             raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {limit!r}", "maxnreg")
         limit = operator.index(limit) if operator.index(limit) < MOST_REGISTERS else None
-    return {"default_dot_input_precision": "tf32", **options, "maxnreg": limit}
+    return {"default_dot_input_precision": machine.float32_products, **options, "maxnreg": limit}
 
 
 def check_warps(warps: Any, machine: Machine) -> None:

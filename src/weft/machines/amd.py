@@ -114,6 +114,7 @@ def _row(
         registers=registers * (4 if cdna else 2) * lanes,
         multiprocessors=units,
         async_copies=tuple(copies),
+        float32_products="ieee",
         atomic_adds=adds,
         select=issue,
         permute=issue,

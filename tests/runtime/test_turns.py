@@ -14,25 +14,34 @@ import weft
 import weft.language as tl
 from weft.backends.cpu import driver, places
 from weft.backends.cpu.engine import TURNS
-from weft.backends.cpu.limits import SPIN_NS, TURN_MISS, TURN_PAUSE, TURN_WAITERS
+from weft.backends.cpu.limits import (
+    SPIN_NS,
+    TURN_FREE_NS,
+    TURN_MISS,
+    TURN_NAP_NS,
+    TURN_NAPS,
+    TURN_PAUSE,
+    TURN_WAITERS,
+)
 from weft.backends.cpu.native import native
 from weft.runtime import prepared
 
 
 class Native:
-    """The two functions; as built-in code calls them, without the lock."""
+    """The functions of `turns.ll`, called without the lock, as native code calls them."""
 
     def __init__(self) -> None:
         native()
-        self.leave, self.back = (
-            ctypes.CFUNCTYPE(None, ctypes.c_int64)(places._given[f"code {name}"]) for name in ("leave", "return")
-        )
+        word = ctypes.c_int64
+        self.leave = ctypes.CFUNCTYPE(None, word)(places._given["code leave"])
+        self.back = ctypes.CFUNCTYPE(word, word)(places._given["code return"])
+        self.asked = ctypes.CFUNCTYPE(None, word)(places._given["code asked"])
 
-    def timed(self, thread: int) -> int:
-        """Nanoseconds until a thread is back."""
+    def timed(self, thread: int) -> tuple[int, int]:
+        """Nanoseconds until a thread is back, and when it asks for the lock without a turn."""
         begin = time.perf_counter_ns()
-        self.back(thread)
-        return time.perf_counter_ns() - begin
+        then = self.back(thread)
+        return time.perf_counter_ns() - begin, then
 
 
 @pytest.fixture
@@ -44,8 +53,7 @@ def turns() -> Iterator[Native]:
 
 
 def test_who_is_alone_has_the_turn(turns: Native) -> None:
-    turns.back(7)
-    assert TURNS.words[TURNS.HOLDER] == 7
+    assert turns.back(7) == 0 and TURNS.words[TURNS.HOLDER] == 7
     turns.leave(8)
     assert (TURNS.words[TURNS.HOLDER], TURNS.words[TURNS.COUNT]) == (7, 0), "it is not the other's"
     turns.leave(7)
@@ -53,30 +61,45 @@ def test_who_is_alone_has_the_turn(turns: Native) -> None:
 
 
 def test_who_does_something_else_is_not_waited_for_long_nor_often(turns: Native) -> None:
-    TURNS.words[TURNS.HOLDER] = 7
+    """It is a miss where the lock was free, and is not where somebody had it."""
     for k in range(TURN_PAUSE // TURN_MISS):
-        assert turns.timed(8) >= SPIN_NS
+        TURNS.words[TURNS.HOLDER] = 7 + k
+        took, then = turns.timed(99)
+        assert took >= SPIN_NS and 0 < then <= time.monotonic_ns()
+        turns.asked(time.monotonic_ns() - 50 * TURN_FREE_NS)
+        assert (TURNS.words[TURNS.MISSES], TURNS.words[TURNS.PAUSE]) == (TURN_MISS * k, 0)
+        turns.asked(time.monotonic_ns() + TURN_FREE_NS)
         assert (TURNS.words[TURNS.MISSES], TURNS.words[TURNS.PAUSE]) == (TURN_MISS * (k + 1), 0)
-    turns.back(8)
+    turns.asked(time.monotonic_ns() + TURN_FREE_NS)
     assert TURNS.words[TURNS.PAUSE] == TURN_PAUSE
-    assert min(turns.timed(8) for _ in range(TURN_PAUSE)) < SPIN_NS
-    assert (TURNS.words[TURNS.PAUSE], TURNS.words[TURNS.HOLDER], TURNS.words[TURNS.WAITING]) == (0, 7, 0)
-    assert turns.timed(8) >= SPIN_NS, "it is tried again"
+    TURNS.words[TURNS.HOLDER] = 8
+    assert min(turns.timed(99) for _ in range(TURN_PAUSE)) < (SPIN_NS, 0)
+    assert (TURNS.words[TURNS.PAUSE], TURNS.words[TURNS.HOLDER], TURNS.words[TURNS.WAITING]) == (0, 8, 0)
+    assert turns.timed(99)[0] >= SPIN_NS, "it is tried again"
 
 
-def test_who_waits_has_the_next_turn(turns: Native) -> None:
-    """Also one more than may wait busily, and one that has waited long while others had turns."""
+def test_one_asks_in_a_long_turn(turns: Native) -> None:
+    """The others sleep a little, look again, and have the next turn; some time later each asks."""
     TURNS.words[TURNS.HOLDER] = 7
-    TURNS.words[TURNS.WAITING] = TURN_WAITERS
+    assert turns.timed(8)[1]
+    took, then = turns.timed(9)
+    assert then == 0 and took >= TURN_NAP_NS * TURN_NAPS * (TURN_NAPS + 1) // 2
+    TURNS.words[TURNS.COUNT] += 1
+    assert turns.timed(9)[1], "another turn"
+
+
+@pytest.mark.parametrize("waiting", [0, TURN_WAITERS])
+def test_who_waits_has_the_next_turn(turns: Native, waiting: int) -> None:
+    """Also who is one too many to wait busily."""
+    TURNS.words[TURNS.HOLDER], TURNS.words[TURNS.WAITING] = 7, waiting
+    TURNS.words[TURNS.ASKED] = 7  # somebody has in this turn
     thread = threading.Thread(target=turns.back, args=(8,))
     thread.start()
-    time.sleep(0.001)  # it sleeps, and comes back to see whether there are fewer
-    TURNS.words[TURNS.WAITING] -= TURN_WAITERS
-    until = time.monotonic() + 20
-    while thread.is_alive() and time.monotonic() < until:
-        TURNS.words[TURNS.COUNT] += 1  # others have turns
-    assert TURNS.words[TURNS.HOLDER] == 7
+    time.sleep(1e-4)
+    turns.leave(7)
+    TURNS.words[TURNS.WAITING] -= waiting
     thread.join()
+    assert TURNS.words[TURNS.HOLDER] == 8
 
 
 def test_turns_pass_from_thread_to_thread(turns: Native) -> None:

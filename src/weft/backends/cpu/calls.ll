@@ -895,12 +895,16 @@ free:
   %thread = call ptr @"at python PyEval_SaveThread"()
   call void @"at code leave"(ptr %thread)
   %more.free = call i32 @"at code grid"(ptr %record, ptr %slots, ptr %state, ptr %scratch, i64 %wanted)
-  call void @"at code return"(ptr %thread)
+  %then = call i64 @"at code return"(ptr %thread)
   call void @"at python PyEval_RestoreThread"(ptr %thread)
   store ptr %thread, ptr getelementptr (i64, ptr @"at words turns", i64 $turns.HOLDER)
+  %has.turn = icmp eq i64 %then, 0
+  br i1 %has.turn, label %ran, label %told
+told:
+  call void @"at code asked"(i64 %then)
   br label %ran
 ran:
-  %more = phi i32 [ %more.held, %hold ], [ %more.free, %free ]
+  %more = phi i32 [ %more.held, %hold ], [ %more.free, %free ], [ %more.free, %told ]
   %is.more = icmp ne i32 %more, 0
   br i1 %is.more, label %again, label %done
 done:

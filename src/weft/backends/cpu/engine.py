@@ -56,10 +56,10 @@ class Engine:
 class Turns:
     """Words about who has the interpreter's lock: the thread that came back from a launch with it, until it gives it
     away in one; how often that was; and on another line how many wait for it, how much more often they did in vain than
-    not, and for how many launches nobody does.
+    not, for how many launches nobody does, and in which turn (HOLDER + COUNT) somebody asked for the lock.
     """
 
-    HOLDER, COUNT, WAITING, MISSES, PAUSE = 0, 1, 16, 17, 18
+    HOLDER, COUNT, WAITING, MISSES, PAUSE, ASKED = 0, 1, 16, 17, 18, 19
 
     def __init__(self) -> None:
         self._memory = (ctypes.c_int64 * 48)()  # on lines of their own: see `pool_layout.LINE`

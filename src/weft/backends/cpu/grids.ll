@@ -127,8 +127,7 @@ share:
   %hands = add i64 %count, 1
   %parts = call i64 @llvm.smin.i64(i64 %hands, i64 $pool.MOST_PARTS)
   %before = call i64 @weft_time()
-  %wake = call i64 @word(ptr @"at words engine", i64 $engine.WAKE)
-  call void @foresee(ptr %pool, ptr %record, i64 %before, i64 %wake)
+  call void @foresee(ptr %pool, ptr %record, i64 %before)
   %base = getelementptr i8, ptr %pool, i64 $pool.LINES
   %size = call i64 @weft_parts(ptr %base, ptr %state, i64 %parts, i64 %left, double %ns, i64 %cut)
   %fair = sdiv i64 %size, $limits.CHUNKS_PER_THREAD

@@ -126,7 +126,7 @@ done:
 ; until shortly before. Where none was awake in time again and again, they do not nap after that kernel for one, three,
 ; seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only delays
 ; that.
-define internal void @foresee(ptr %pool, ptr %record, i64 %now, i64 %wake) {
+define internal void @foresee(ptr %pool, ptr %record, i64 %now) {
 entry:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
   %last = call ptr @get.ptr(ptr %pool, i64 $pool.GAP)
@@ -179,7 +179,8 @@ look:
   call void @set(ptr %this, i64 $pool.GAP_PAUSE, i64 %left)
   %may = icmp eq i64 %paused, 0
   %does = and i1 %late, %may
-  %early = add i64 %wake, $limits.EARLY_NS
+  %late.usual = call i64 @get(ptr %pool, i64 $pool.LATE)
+  %early = add i64 %late.usual, $limits.EARLY_NS
   %rest = sub i64 %next, %early
   %nap = call i64 @llvm.smax.i64(i64 %rest, i64 0)
   %some = select i1 %does, i64 %nap, i64 0

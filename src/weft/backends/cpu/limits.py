@@ -7,7 +7,9 @@ SPIN_NS = 45_000
 long enough to be awake still when the next launch follows at once, and not so long that others miss the core."""
 SOON_NS, GLANCE_NS, WATCH_NS, EARLY_NS = 35_000, 5_000, 40_000, 15_000
 """Where the next launch is foreseen, but not so soon, a worker looks for a moment, naps, and looks again: no longer in
-all. Its nap ends EARLY_NS before, and WAKE earlier, for to be woken by a timer takes about as long."""
+all. Its nap ends EARLY_NS before, and earlier by as much as naps end late."""
+LATE_NS, MOST_LATE_NS, LATE_STEP_NS = 25_000, 100_000, 1_000
+"""How late that is taken to be at first, and at most; and by how much one that ends later, or sooner, changes it."""
 FORESIGHT_NS = 1_000_000
 """What comes later after a launch is not foreseen."""
 PAUSE_NS = 5_000_000
@@ -43,13 +45,15 @@ LOOK_AGAIN_NS = 100_000_000
 """After this it is asked again which cores there are, where it was one."""
 OUTLIER = 4.0
 """A measurement counts as no more than so many times what was known."""
-TURN_WAITERS = 4
+TURN_WAITERS = 2
 """How many threads that are back from a launch wait for the interpreter's lock busily: more are in each other's way."""
-TURN_NAP_NS, TURN_NAPS = 50_000, 40
-"""How long one sleeps that is one too many, or got no turn in SPIN_NS while others did; and how often, until it asks
-for the lock all the same."""
+TURN_NAP_NS, TURN_NAPS = 50_000, 12
+"""How long one sleeps that is one too many, or got no turn in SPIN_NS, longer by as much each time; and how often,
+until it asks for the lock all the same."""
+TURN_FREE_NS = 3_000
+"""Who is given the lock sooner than this has found it free."""
 TURN_MISS, TURN_PAUSE = 8, 64
-"""For how many turns one counts that was waited for in vain; and for how many launches nobody waits, where more than
-that have come together."""
+"""For how many turns one counts that was waited for while the lock was free; and for how many launches nobody waits,
+where more than that have come together."""
 HOLD_NS = 5e3
 """Work up to this keeps the interpreter's lock: to give it away and get it back from another thread takes longer."""

@@ -15,7 +15,9 @@ _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 
 
-_FUNCTIONS = ("worker", "guest", "run", "wanted", "ready", "grid", "stop", "call_one", "settle", "leave", "return")
+_FUNCTIONS = ("worker", "guest", "run", "stop", "call_one", "settle")
+_CALLED = ("wanted", "ready", "grid", "leave", "return", "asked")
+"""What other native code calls, as `code` and its name."""
 _TABLES = (("look", "print", "time"), ("poll", "print", "time"))
 """What generated code finds in the state's table: see `Signals.tables`."""
 
@@ -25,21 +27,21 @@ class Native:
 
     def __init__(self) -> None:
         self.signals = Signals()
-        names = [f"weft_{name}" for name in (*_FUNCTIONS, *_TABLES[0], *_TABLES[1])]
+        names = [f"weft_{name}" for name in (*_FUNCTIONS, *_CALLED, *_TABLES[0], *_TABLES[1])]
         code = kept("workers") or made("workers", load("weft.backends.cpu.native_code").text())
         self._keep, addresses = load_native(*code, names)
-        worker, guest, run, wanted, ready, grid, stop, call_one, settle, leave, back, *table = addresses
+        worker, guest, run, stop, call_one, settle, *rest = addresses
+        called, table = dict(zip(_CALLED, rest, strict=False)), rest[len(_CALLED) :]
         self.worker = ctypes.CFUNCTYPE(None, _ptr, _i64)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
-        self.wanted = ctypes.PYFUNCTYPE(_i64, _ptr, _i64)(wanted)
-        self.ready = ctypes.PYFUNCTYPE(ctypes.c_int32, _i64)(ready)
-        self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(grid)
+        self.wanted = ctypes.PYFUNCTYPE(_i64, _ptr, _i64)(called["wanted"])
+        self.ready = ctypes.PYFUNCTYPE(ctypes.c_int32, _i64)(called["ready"])
+        self.grid = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(called["grid"])
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
         self.call_one = ctypes.PYFUNCTYPE(_i64, _ptr, _ptr, _ptr)(call_one)
         self.settle = ctypes.CFUNCTYPE(None, _ptr)(settle)
-        theirs = {"wanted": wanted, "ready": ready, "grid": grid, "leave": leave, "return": back}
-        for name, address in theirs.items():
+        for name, address in called.items():
             give(f"code {name}", address)
         for k, address in enumerate(table):
             self.signals.tables[k // 3][k % 3] = address

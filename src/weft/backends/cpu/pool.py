@@ -24,6 +24,7 @@ from weft.base.locks import renewed
 from . import native, pool_layout as at
 from .engine import ENGINE, TURNS
 from .host import host_cpu, usable_cores
+from .limits import LATE_NS
 from .places import give
 from .watch import Watch
 
@@ -117,6 +118,7 @@ class Pool:
         self._allowed: set[int] = set()
         self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
         _i64.from_address(self._address + at.GAP).value = self._address + at.GAPS
+        _i64.from_address(self._address + at.LATE).value = LATE_NS
         self._prepared = 0
         _i64.from_address(self._address + at.WORKERS).value = workers
         if sys.platform != "win32":

@@ -39,6 +39,8 @@ SLEEPS, STOP, OPEN, GUESTS, WORKERS = range(896, 936, 8)
 have; how many workers there are."""
 ROOM, ROOM_STRIDE, KEPT_OFF, LOOKED = range(936, 968, 8)
 """The workers' scratch memory, and how much each has; the core that no worker may run on, and when that was decided."""
+LATE = 968
+"""How much later than asked for a worker's nap usually ends, in nanoseconds: as often more as less."""
 GAPS, GAP_KERNELS, GAP_BYTES = 1024, 128, 40
 GAP_LAST, GAP_BEFORE, GAP_PAUSE, GAP_MISSES, GAP_SEEN = range(0, GAP_BYTES, 8)
 """For kernels by their addresses: nanoseconds from a launch until the next of any kernel, the last two times that this

@@ -23,14 +23,15 @@ done:
   ret void
 }
 
-; Wait until it is the turn of this thread; or nobody has had a turn for some time, since whoever came back last does
-; something else: it may be waiting, without the lock. Where that is so too often, nobody waits here for some launches.
-define void @weft_return(i64 %thread) {
+; Wait until it is the turn of this thread: 0. Where nobody has had a turn for some time, since whoever came back last
+; does something else, one of those who wait asks for the lock all the same: then the time is given, for `weft_asked`.
+define i64 @weft_return(i64 %thread) {
 entry:
   %waiting.p = getelementptr i64, ptr @"at words turns", i64 $turns.WAITING
+  %asked.p = getelementptr i64, ptr @"at words turns", i64 $turns.ASKED
   %first = call i1 @take_turn(i64 %thread)
-  br i1 %first, label %done, label %ask
-ask:
+  br i1 %first, label %done, label %look
+look:
   %pause = call i64 @word(ptr @"at words turns", i64 $turns.PAUSE)
   %paused = icmp sgt i64 %pause, 0
   br i1 %paused, label %skip, label %join
@@ -39,43 +40,65 @@ skip:
   call void @set.word(ptr @"at words turns", i64 $turns.PAUSE, i64 %less)
   br label %done
 join:
-  %round = phi i64 [ 0, %ask ], [ %round1, %nap ]
-  %others = atomicrmw add ptr %waiting.p, i64 1 monotonic
+  %round = phi i64 [ 0, %look ], [ %round1, %nap ]
   %before = call i64 @word(ptr @"at words turns", i64 $turns.COUNT)
+  %others = atomicrmw add ptr %waiting.p, i64 1 monotonic
   %few = icmp slt i64 %others, $limits.TURN_WAITERS
   br i1 %few, label %wait, label %many
-wait:
-  %got = call i1 @await_turn(i64 %thread)
-  atomicrmw sub ptr %waiting.p, i64 1 monotonic
-  %after = call i64 @word(ptr @"at words turns", i64 $turns.COUNT)
-  %idle = icmp eq i64 %before, %after
-  %over = or i1 %got, %idle
-  br i1 %over, label %learn, label %rest
 many:
   atomicrmw sub ptr %waiting.p, i64 1 monotonic
   br label %rest
+wait:
+  %got = call i1 @await_turn(i64 %thread)
+  atomicrmw sub ptr %waiting.p, i64 1 monotonic
+  br i1 %got, label %hit, label %idle
+idle:
+  %after = call i64 @word(ptr @"at words turns", i64 $turns.COUNT)
+  %same = icmp eq i64 %before, %after
+  br i1 %same, label %claim, label %rest
+claim: ; the first to see that this turn of this thread is a long one
+  %holder = call i64 @word(ptr @"at words turns", i64 $turns.HOLDER)
+  %mark = add i64 %holder, %after
+  %marked = atomicrmw xchg ptr %asked.p, i64 %mark monotonic
+  %known = icmp eq i64 %marked, %mark
+  br i1 %known, label %rest, label %ask
+ask:
+  %now = call i64 @weft_time()
+  ret i64 %now
 rest:
   %round1 = add i64 %round, 1
   %long = icmp ugt i64 %round1, $limits.TURN_NAPS
   br i1 %long, label %done, label %nap
 nap:
-  call void @doze(i64 $limits.TURN_NAP_NS)
+  %ns = mul i64 %round1, $limits.TURN_NAP_NS
+  call void @doze(i64 %ns)
   br label %join
-learn:
-  %misses = call i64 @word(ptr @"at words turns", i64 $turns.MISSES)
-  br i1 %got, label %hit, label %miss
 hit:
+  %misses = call i64 @word(ptr @"at words turns", i64 $turns.MISSES)
   %none = icmp eq i64 %misses, 0
   br i1 %none, label %done, label %fewer
 fewer:
   %misses.less = sub i64 %misses, 1
   call void @set.word(ptr @"at words turns", i64 $turns.MISSES, i64 %misses.less)
   br label %done
+done:
+  ret i64 0
+}
+
+; The lock that was asked for then has been given. If that was at once, it was free, and whoever came back last may be
+; waiting for something without it: where that is so too often, nobody waits here for some launches.
+define void @weft_asked(i64 %then) {
+entry:
+  %now = call i64 @weft_time()
+  %took = sub i64 %now, %then
+  %blocked = icmp sgt i64 %took, $limits.TURN_FREE_NS
+  br i1 %blocked, label %done, label %miss
 miss:
-  %misses.more = add i64 %misses, $limits.TURN_MISS
-  %often = icmp ugt i64 %misses.more, $limits.TURN_PAUSE
-  %half = lshr i64 %misses.more, 1
-  %kept = select i1 %often, i64 %half, i64 %misses.more
+  %misses = call i64 @word(ptr @"at words turns", i64 $turns.MISSES)
+  %more = add i64 %misses, $limits.TURN_MISS
+  %often = icmp ugt i64 %more, $limits.TURN_PAUSE
+  %half = lshr i64 %more, 1
+  %kept = select i1 %often, i64 %half, i64 %more
   call void @set.word(ptr @"at words turns", i64 $turns.MISSES, i64 %kept)
   br i1 %often, label %stop, label %done
 stop:

@@ -44,7 +44,22 @@ rest:
   call void @wait(ptr %monitor)
   br label %sleep
 doze:
+  %dozed = call i64 @weft_time()
   call void @nap(ptr %monitor, i64 %nap)
+  %woke = call i64 @weft_time()
+  %slept = sub i64 %woke, %dozed
+  %late = sub i64 %slept, %nap
+  %in.time = icmp slt i64 %late, 0 ; it was called
+  br i1 %in.time, label %dawn, label %learn
+learn:
+  %usual.p = getelementptr i8, ptr %pool, i64 $pool.LATE
+  %usual = load atomic i64, ptr %usual.p monotonic, align 8
+  %more = icmp sgt i64 %late, %usual
+  %step = select i1 %more, i64 $limits.LATE_STEP_NS, i64 -$limits.LATE_STEP_NS
+  %next = add i64 %usual, %step
+  %most = call i64 @llvm.smin.i64(i64 %next, i64 $limits.MOST_LATE_NS)
+  %learnt = call i64 @llvm.smax.i64(i64 %most, i64 0)
+  store atomic i64 %learnt, ptr %usual.p monotonic, align 8
   br label %dawn
 dawn:
   atomicrmw or ptr %word, i64 %bit seq_cst

@@ -7,12 +7,12 @@ the emulator of August 2026:
 
     32x32 MFMA put rows 16 to a half of the wave; int8, xf32 and f64 MFMA do not build; fp8 of gfx942 is taken for OCP;
     opcodes of gfx90a are read as gfx950's; WMMA take fp8 for f16; buffer accesses of 8, 16 and 96 bits move words,
-    buffer atomics are loads; buffer accesses of RDNA are not decoded; ds_swizzle and invalidations of caches do not
-    build; loads of 16 bits into the upper half write the lower; permlane swaps and global loads into local memory are
-    absent; DPP that reads other lanes of the register that it writes reads what was written; lanes
-    that take no part read and write where their address registers happen to point; atomics
-    return nothing but on gfx11; MFMA and
-    accesses of local memory take accumulators for other registers.
+    buffer atomics are loads; buffer accesses of RDNA are not decoded; ds_swizzle, invalidations of caches, DPP by
+    row_share and row_xmask do not build; loads of 16 bits into the upper half write the lower; permlane swaps and
+    global loads into local memory are absent; v_permlane16 takes no literals; permutations that write the register
+    that they read go by what was written before; lanes that take no part read and write where their address registers
+    happen to point; atomics return nothing but on gfx11; MFMA and accesses of local memory take accumulators for
+    other registers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-EXEC, PC = 126, 256
+EXEC, PC, LITERAL = 126, 256, 255
 M0 = {"cdna": 124, "rdna3": 125, "rdna4": 125}
 NULL = {"cdna": None, "rdna3": 124, "rdna4": 124}
 """Where the emulator's scalar registers have what is special."""
@@ -298,6 +298,18 @@ def swap(wave: Wave, word: int, name: str, processor: str) -> None:
     wave.v[first], wave.v[second] = x.reshape(-1), y.reshape(-1)
 
 
+def permlane(wave: Wave, word: int, name: str, processor: str) -> None:
+    """v_permlane16, v_permlanex16: any lane of the own row, or of the other of two, by half bytes of two scalars."""
+    codes = bits(word, 49, 41), bits(word, 58, 50)
+    low, high = (bits(word, 95, 64) if code == LITERAL else int(wave.s[code]) for code in codes)
+    values, active = wave.v[bits(word, 40, 32) - 256].copy(), wave.active
+    for lane in active:
+        row = lane & ~15 ^ (16 if "X16" in name else 0)
+        other = row | (high << 32 | low) >> 4 * (lane & 15) & 15
+        assert other in active or bits(word, 12, 11), "a lane reads one that takes no part"
+        wave.v[bits(word, 7, 0), lane] = values[other] if other in active or bits(word, 11, 11) else 0
+
+
 def upper_half(wave: Wave, word: int, name: str, processor: str) -> None:
     """ds_read_u16_d16_hi and its like: the upper half of a register; the lower stays."""
     size = 1 if "8" in name.split("D16")[0] else 2
@@ -333,6 +345,7 @@ OWN: tuple[tuple[str, Callable[[Wave, int, str, str], None]], ...] = (
     (r"BUFFER_(LOAD|STORE|ATOMIC)_(?!FORMAT)", buffer),
     (r"DS_SWIZZLE_B32$", swizzle),
     (r"DS_(READ|LOAD)_[UI](8|16)_D16_HI$", upper_half),
+    (r"V_PERMLANEX?16_B32(_E64)?$", permlane),
     (r"V_WMMA_F32_16X16X16_(FP8|BF8)_(FP8|BF8)", wmma_of_fp8),
     (r"V_PERMLANE(16|32)_SWAP_B32", swap),
     (r"GLOBAL_LOAD_LDS_\w+$", global_to_local),
@@ -383,6 +396,52 @@ def _apart(found: Any, place: int, word: int, architecture: str) -> Any:
         wave.v[out], wave.v[other] = wave.v[other].copy(), kept
 
     return _around(found, architecture, do)
+
+
+def _other_source(found: Any, place: int, word: int, high: int, low: int, architecture: str) -> Any:
+    """A permutation in place: read a copy of the register that is written, for the same reason."""
+    source = bits(word, high, low)
+    others = {bits(word, 7, 0), bits(word, 63, 56), bits(word, 39, 32), source & 0xFF}
+    other = next(r for r in range(255, 240, -1) if r not in others)
+    call = _rewritten(place, word, [(high, low, source & 0x100 | other)])
+
+    def do(wave: Wave, run: Callable[[], None]) -> None:
+        kept = wave.v[other].copy()
+        wave.v[other] = wave.v[source & 0xFF]
+        call(run)
+        wave.v[other] = kept
+
+    return _around(found, architecture, do)
+
+
+def rows_of_dpp(control: int, lanes: int) -> Array | None:
+    """The lane that each lane reads by a control that the emulator does not know: row_share and row_xmask."""
+    lane = np.arange(lanes)
+    if control >> 4 == 0x15:
+        return lane & ~15 | control & 15
+    return lane ^ control & 15 if control >> 4 == 0x16 else None
+
+
+def _through_rows(original: Any, place: int, word: int, architecture: str) -> Any:
+    """DPP by such a control: the instruction without DPP, of a register that has what the lanes read."""
+    assert bits(word, 63, 56) == 0xFF and not bits(word, 55, 52), "part of the rows, or a sign, is not looked at here"
+    other = next(r for r in (255, 254, 253) if r not in (bits(word, 24, 17), bits(word, 16, 9)))
+    call = _rewritten(place, word, [(8, 0, 256 + other)])
+    found: list[Any] = []
+    call(lambda: found.append(original(place, architecture)))
+
+    def do(wave: Wave, run: Callable[[], None]) -> None:
+        source = rows_of_dpp(bits(word, 48, 40), wave.lanes)
+        assert source is not None
+        active = set(wave.active)
+        kept, values = wave.v[other].copy(), wave.v[bits(word, 39, 32)][source]
+        assert bits(word, 51, 51) or active >= set(source[list(active)].tolist()), "a lane reads one that takes no part"
+        wave.v[other] = np.where(np.isin(source, list(active)), values, 0)
+        call(run)
+        wave.v[other] = kept
+        wave.skip(4)  # of the instruction the emulator saw the first half
+
+    return _around(found[0], architecture, do)
 
 
 def _from_accumulators(original: Any, place: int, word: int) -> Any:
@@ -456,10 +515,16 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
             run = mfma
         if run is None:
             kind = type(instruction).__name__
+            is_dpp = not word >> 31 & 1 and bits(word, 8, 0) == 0xFA
+            if is_dpp and rows_of_dpp(bits(word, 48, 40), 16) is not None:
+                own.add("DPP by row_share, row_xmask")
+                return _through_rows(original, place, word, architecture)
             if kind == "DS" and architecture == "cdna" and word >> 25 & 1:
                 found = _from_accumulators(original, place, word)
             else:
                 found = original(place, architecture)
+            if kind == "DS" and "PERMUTE" in name and bits(word, 47, 40) == bits(word, 63, 56):
+                return _other_source(found, place, word, 47, 40, architecture)
             if is_dpp_in_place(word):
                 return _apart(found, place, word, architecture)
             if kind in ("DS", "FLAT", "GLOBAL", "VFLAT", "VGLOBAL") and "PERMUTE" not in name:
@@ -470,6 +535,8 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
         if run is not nothing:
             own.add(name.removesuffix("_E32"))
         size = instruction.size()
+        if run is permlane:
+            size = 12 if LITERAL in (bits(word, 49, 41), bits(word, 58, 50)) else 8
 
         def execute(*pointers: Any) -> None:
             key = tuple(p.value for p in pointers)

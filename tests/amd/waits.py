@@ -228,11 +228,11 @@ def states(kernel: Kernel) -> dict[int, State]:
 
 def faults(kernel: Kernel) -> list[Fault]:
     """The uses of registers that are pending on some path; an empty list says that there is none."""
-    found = {
-        (place, pending.place): pending
-        for place, state in states(kernel).items()
-        for pending in _used(state, kernel.instructions[place], kernel.processor)
-    }
+    found: dict[tuple[int, int], Pending] = {}
+    for place, state in states(kernel).items():
+        used = _used(state, kernel.instructions[place], kernel.processor)
+        for pending in sorted(used, key=lambda p: (len(p.register), p.register), reverse=True):
+            found[place, pending.place] = pending  # of several registers of one access the first
     return [
         Fault(kernel.name, kernel.instructions[place], kernel.instructions[p.place], p.register, p.counter)
         for (place, _), p in sorted(found.items())

@@ -178,7 +178,7 @@ def compiled(side: str, python: str, target: str, names: list[str]) -> dict[str,
     """The assembly of kernels by one side; what ended its process (LLVM aborts) costs one kernel."""
     texts: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"TRITON_CACHE_DIR": f"{folder}/triton", "WEFT_CACHE_DIR": f"{folder}/weft"}
+        environment = {"TRITON_CACHE_DIR": f"{folder}/triton"} | os.environ | {"WEFT_CACHE_DIR": f"{folder}/weft"}
         while left := [name for name in names if name not in texts]:
             command = [python, str(Path(__file__).resolve()), "--serve", side, "--targets", target, "--kernels", *left]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -534,6 +534,21 @@ def test_kernels_as_inductor_compiles_them(monkeypatch: pytest.MonkeyPatch) -> N
     assert str(run.value) == str(first.value)
 
 
+def test_launches_of_many_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an optimizer has them: each array that is written must not overlap those that are read later."""
+
+    @weft.jit
+    def steps(xs, outs, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        for k in tl.static_range(12):
+            tl.store(outs[k] + i, tl.load(xs[k] + i) + k)
+
+    xs, outs = (tuple(np.full(16, k, np.float32) for k in range(12)) for _ in range(2))
+    watched = Watched(steps, monkeypatch)
+    watched.prepare(xs, outs, BLOCK=16)
+    assert all((out == 2 * k).all() for k, out in enumerate(outs))
+
+
 def test_tensors(watched: Watched) -> None:
     torch = pytest.importorskip("torch")
     if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):

@@ -39,7 +39,7 @@ from .native import native
 from .places import kept, load_native, made
 from .state import REPORT_WORDS, STATE_BYTES
 
-MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 64, 16, 64
+MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 256, 256, 64
 STATE_WORDS = STATE_BYTES // 8
 FRAME_BYTES = STATE_BYTES + 8 * (MOST_SLOTS + 1 + REPORT_WORDS)
 """Of a launch: its state, its slots, one for what needs none; the report of a failed check follows the last slot."""

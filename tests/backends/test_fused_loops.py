@@ -217,8 +217,19 @@ def test_carried_tiles_lie_as_what_is_loaded(shape: tuple[int, int], processor: 
     np.testing.assert_array_equal(out, (x * scale[:, None]).sum(0))
     kernel = columns.warmup(x, scale, out, 37, 100, grid=(1,), **constants)
     assert "masked.gather" not in kernel.asm["llir"] and "masked.scatter" not in kernel.asm["llir"]
-    tile, sums_of_rows = 4 * shape[0] * shape[1], max(64, 4 * shape[0])
-    assert kernel.metadata.scratch_bytes == tile + sums_of_rows  # one copy of each
+    tile, sums_of_columns = 4 * shape[0] * shape[1], max(64, 4 * shape[0])
+    fused = shape[0] >= 16  # the lanes of a vector
+    assert kernel.metadata.scratch_bytes == sums_of_columns + (0 if fused else tile)  # one copy of each
+    assert ("stay in registers" in str(kernel.remarks)) == fused
+
+
+def test_a_fused_loop_reads_vectors_side_by_side() -> None:
+    """Four vectors of a row, 256 bytes, are read one after the other, and not four rows 400 bytes apart."""
+    x = np.zeros((37, 100), np.float32)
+    kernel = columns.warmup(x, x, x, 37, 100, X=64, R=4, grid=(1,), cpu="x86-64-v4")
+    whole = kernel.asm["llir"].split("\nthen")[1].split("br label")[0]
+    assert whole.count("load <16 x float>") == 4
+    assert whole.count("mul i32") == 1, "all four are in one row"
 
 
 @weft.jit

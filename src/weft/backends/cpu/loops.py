@@ -12,8 +12,8 @@ what is loaded, so the loop can just as well run for each vector of them by itse
 reads what it gives, as an operation on tiles would be. It does the same operations in the same order for each element.
 
 `fuse_loops` finds such loops: all that they carry are tiles of one shape, their bodies have no effects, memory is read
-along the last dimension, and all that reads what they give are reductions along it that follow before anything is
-written. A branch in the body (`if first iteration`) whose sides load nothing computes both of them.
+along the last dimension or along the one before, and all that reads what they give are reductions along the last that
+follow before anything is written. A branch in the body (`if first iteration`) whose sides load nothing computes both of them.
 
 `LoopEmitter` emits one at a point of a nest, for all copies of an unrolled body at once. Masks hold for most vectors:
 each iteration finds out by a comparison or two whether they hold for all of the lanes, and if not, whether for none,
@@ -23,7 +23,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from weft.backends.cpu.affine_ops import AFFINE_OPS
@@ -35,7 +35,7 @@ from weft.backends.cpu.evaluate import DIVISIONS, Evaluator
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
-from weft.backends.cpu.questions import Analysis, consecutive_run
+from weft.backends.cpu.questions import Analysis, Steps, consecutive_run
 from weft.backends.llvm.values import I1, I64, PTR, Value as Reg, const
 from weft.base import each_once
 from weft.base.remarks import LoopFused, RemarkCollector
@@ -49,6 +49,7 @@ MOST_INSIDE = 64  # operations in the body of a fused loop, which is emitted sev
 DEAR = 12  # the cost of an operation that is not to be done again for each element it is spread over
 NOWHERE = Buffer(Reg(PTR, "null"), "", ())  # where a tile lies that is not computed where it is read
 RUN = 6  # bits along which loads are consecutive: the lanes of a vector and four copies of it
+LEAST_RUN = 4  # and where the copies lie in another dimension
 
 Lazy = Callable[[Op], bool]
 Weights = tuple[tuple[int, ...], ...]
@@ -228,21 +229,29 @@ def _only_reduced(op: Op, lazy: Lazy) -> bool:
 
 
 def _place_by_place(op: Op, analysis: Analysis) -> bool:
-    """Whether an element that is carried depends on that element alone, and loads go along the last dimension."""
+    """Whether an element that is carried depends on that element alone, and all loads go along the last dimension, or
+    all along the one before, which reductions keep.
+    """
     block = op.regions[0][0]
     shape = op.results[0].shape
     start = row_major(shape)
-    row = tuple(range(log2(shape[-1])))
-    if len(row) < 4:
-        return False
+    loads: list[Steps] = []
     for value, coords in analysis.walk([(v, start) for v in block.ops[-1].args]):
         if value in block.args and coords != start:
             return False
         if value.is_inside and value.op is not None and value.op.name == "tt.load":
-            steps = analysis.steps(value.op.args[0], coords)
-            if any(steps.get(b, 0) != 0 for b in row) and consecutive_run(steps)[:RUN] != row[:RUN]:
-                return False
-    return True
+            loads.append(analysis.steps(value.op.args[0], coords))
+    reduced = start[-1]
+    kept = start[-2] if len(shape) > 1 else ()
+    along_kept = [steps for steps in loads if any(steps.get(b, 0) != 0 for b in kept[:LEAST_RUN])]
+    if along_kept and _go_along(along_kept, kept, LEAST_RUN):
+        return True
+    return _go_along([steps for steps in loads if any(steps.get(b, 0) != 0 for b in reduced)], reduced, RUN)
+
+
+def _go_along(loads: Iterable[Steps], bits: Sequence[int], run: int) -> bool:
+    """Whether a dimension has the lanes of a vector, and loads are consecutive along the first bits of it."""
+    return len(bits) >= LEAST_RUN and all(consecutive_run(steps)[:run] == tuple(bits[:run]) for steps in loads)
 
 
 def scalars_from_outside(op: Op) -> list[Value]:

@@ -271,8 +271,11 @@ class Nest:
         outer = [b for b in rest if b not in self.reduce_bits]
         if self.reduce_bits and not unroll:  # four accumulators hide the latency of the combining operation
             short = len(inner) <= 2 <= min(width, len(outer)) and set(self.lane_bits) <= set(self.reduce_bits)
-            if short and not any(v.op is not None and v.op.fused for v, _ in self.visited):
+            fused = any(v.op is not None and v.op.fused for v, _ in self.visited)
+            if short and not fused:
                 unroll = tuple(outer[:2])  # of four rows, whose lanes are combined together
+            elif fused and not set(self.lane_bits) & set(self.reduce_bits) and len(outer) > 1:
+                unroll = tuple(outer[:2])  # the loop reads four vectors side by side in each row
             else:
                 unroll = tuple(inner[:2])
         self.unroll = unroll

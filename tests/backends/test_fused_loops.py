@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,35 @@ def test_two_loops_in_one_nest(n: int) -> None:
     out = np.zeros(2, np.float32)
     two_loops[(1,)](x, y, out, n, R=64)
     np.testing.assert_array_equal(out, [x.sum(), y.sum()])
+
+
+@weft.jit
+def parts(x, out, total: tl.constexpr, part: tl.constexpr, R: tl.constexpr):
+    """As PyTorch's Inductor takes a reduction apart whose length is no multiple of the parts: an index is wrapped."""
+    acc = tl.full([1, R], -1, tl.float32)
+    for start in range(0, part, R):
+        r = start + tl.arange(0, R)[None, :]
+        at = r + part * tl.program_id(0)
+        inside = (r < part) & (at < total)
+        value = tl.load(x + at % total, inside, other=0.0)
+        acc = tl.where(inside, tl.maximum(acc, tl.where(at < total, tl.abs(value), -1)), acc)
+    tl.store(out + tl.program_id(0) + tl.arange(0, 1), tl.max(acc, 1))
+
+
+@pytest.mark.parametrize("processor", [{}, {"vector_bits": 256}, {"vector_bits": 128}])
+@pytest.mark.parametrize("total", [100, 1000, 1003])
+def test_indices_that_are_wrapped(total: int, processor: dict[str, Any]) -> None:
+    x = np.random.default_rng(total).integers(-9, 9, total).astype(np.float32)
+    part, out = -(-total // 4), np.zeros(4, np.float32)
+    parts[(4,)](x, out, total=total, part=part, R=64, **processor)
+    np.testing.assert_array_equal(out, [np.abs(x[k * part : (k + 1) * part]).max() for k in range(4)])
+
+
+def test_most_indices_that_are_wrapped_are_read_as_they_are() -> None:
+    x = np.zeros(1003, np.float32)
+    kernel = parts.warmup(x, x, total=1003, part=251, R=64, grid=(4,), cpu="x86-64-v4")
+    blocks = re.split(r"\n(?=\w+:\n)", kernel.asm["llir"])
+    assert any(block.count("load <16 x float>") == 4 and "rem i32" not in block for block in blocks)
 
 
 # -- where carried tiles lie ------------------------------------------------------------------------------------------

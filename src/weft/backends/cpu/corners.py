@@ -10,15 +10,15 @@ the other bits are those of the loops around it.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import reduce
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import int_const, vector_of
-from weft.backends.cpu.program import Value, element_bits
-from weft.backends.cpu.questions import Analysis, Widened, operands_at
+from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.cpu.questions import Analysis, Steps, Widened, constant_int, operands_at
 from weft.backends.llvm.values import I1, Value as Reg, const
 
 Condition = tuple[str, Value, Coords, Coords]
@@ -121,3 +121,45 @@ class Conditions:
     def all(self) -> Reg:
         """Whether all that was asked for holds."""
         return reduce(self.f.and_, self.regs) if self.regs else const(I1, 1)
+
+
+def unwrapped(
+    analysis: Analysis, emit: Conditions, remainders: Sequence[tuple[Value, Coords]], moving: Set[int] = ALL
+) -> set[Value]:
+    """The remainders that change nothing where all points lie below the divisor; the conditions for that are added."""
+    places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
+    refused: set[Value] = set()
+    orders: list[Condition] = []
+    for value, coords in remainders:
+        op = value.op
+        if op is None or value in refused:
+            continue
+        dividend, divided_by = operands_at(op, value, coords)
+        order = ordered(analysis, *dividend, "si" in op.name, moving)
+        steps = analysis.exact_steps(*dividend, [])
+        there = {b: s for b, s in (steps or {}).items() if b in moving}
+        if order is None or not there or analysis.deps(*divided_by) or not _may_lie_below(there, op):
+            refused.add(value)
+            places_of.pop(value, None)
+            continue
+        orders += order
+        places_of.setdefault(value, []).append((*dividend, *divided_by))
+    for condition in dict.fromkeys(orders) if places_of else ():
+        emit.add(condition)
+    for value, places in places_of.items():
+        assert value.op is not None
+        signed = value.op.name == "arith.remsi"
+        for x, at, y, where in places:
+            last, divisor = emit.scalar(x, substitute_live(at, -2, moving)), emit.scalar(y, where)
+            emit.regs.append(emit.f.icmp("slt" if signed else "ult", last, divisor))
+            if signed and not analysis.nonnegative(x):
+                first = emit.scalar(x, substitute_live(at, -1, moving))
+                emit.regs.append(emit.f.icmp("sge", first, const(first.type, 0)))
+    return set(places_of)
+
+
+def _may_lie_below(steps: Steps, op: Op) -> bool:
+    """Whether an index that moves by these steps may be less than what it is divided by at all points."""
+    divisor = constant_int(op.args[1])
+    forward = [s for s in steps.values() if s is not None and s >= 0]
+    return len(forward) == len(steps) and (divisor is None or sum(forward) < divisor)

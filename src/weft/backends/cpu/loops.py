@@ -13,12 +13,13 @@ reads what it gives, as an operation on tiles would be. It does the same operati
 
 `fuse_loops` finds such loops: all that they carry are tiles of one shape, their bodies have no effects, memory is read
 along the last dimension or along the one before, and all that reads what they give are reductions along the last that
-follow before anything is written. A branch in the body (`if first iteration`) whose sides load nothing computes both of them.
+follow before anything is written. A branch in the body (`if first iteration`) whose sides load nothing computes both of
+them.
 
 `LoopEmitter` emits one at a point of a nest, for all copies of an unrolled body at once. Masks hold for most vectors:
-each iteration finds out by a comparison or two whether they hold for all of the lanes, and if not, whether for none,
-where the carried values stay as they are. If the body asks whether this is the first iteration, that one is emitted by
-itself.
+each iteration finds out by a comparison or two whether they hold for all of the lanes (and whether indices lie below
+what remainders of them are taken by), and if not, whether for none, where the carried values stay as they are. If the
+body asks whether this is the first iteration, that one is emitted by itself.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import Coords, log2, row_major, substitute, unpin
-from weft.backends.cpu.corners import Condition, Conditions, conjuncts
+from weft.backends.cpu.coords import Coords, row_major, substitute, unpin
+from weft.backends.cpu.corners import Condition, Conditions, conjuncts, unwrapped
 from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import DIVISIONS, Evaluator
 from weft.backends.cpu.forms import form_of, vector_of
@@ -294,6 +295,7 @@ class _Loop:
         self.lower, self.upper, self.step = (ev.scalar(a) for a in op.args[:3])
         moving = frozenset(nest.lane_bits) | frozenset(nest.unroll)
         self.masks = self._masks(moving)
+        self.moving, self.remainders = moving, nest.wrapping(self._makes)
 
     def carried(self, values: Sequence[Value]) -> list[tuple[Value, Coords]]:
         """Carried values, in the order of the registers that hold them."""
@@ -365,14 +367,15 @@ class _Loop:
 
     def _versions(self, regs: list[Reg]) -> list[Reg]:
         f = self.f
-        if not self.masks:
-            return self._results()
         conditions = Conditions(self._points())
         for condition in dict.fromkeys(c for parts in self.masks.values() for c in parts):
             conditions.add(condition)
+        identities = unwrapped(self.nest.analysis, conditions, self.remainders, self.moving)
+        if not self.masks and not identities:
+            return self._results()
         everywhere = conditions.all()
         if everywhere.name == "true":
-            return self._full()
+            return self._full(identities)
         guard = self._guard()
 
         def otherwise() -> list[Reg]:
@@ -380,7 +383,7 @@ class _Loop:
                 return self._results()
             return f.if_else(self._nowhere(self.masks[guard]), lambda: regs, self._results)
 
-        return f.if_else(everywhere, self._full, otherwise)
+        return f.if_else(everywhere, lambda: self._full(identities), otherwise)
 
     def _results(self) -> list[Reg]:
         self.ev.enter()
@@ -388,10 +391,12 @@ class _Loop:
         self.ev.leave()
         return result
 
-    def _full(self) -> list[Reg]:
-        outer, self.ev.full = self.ev.full, self.ev.full | set(self.masks)
+    def _full(self, identities: set[Value]) -> list[Reg]:
+        """Where masks hold for all lanes, and all indices lie below what these remainders are taken by."""
+        full, others = self.ev.full, self.ev.identities
+        self.ev.full, self.ev.identities = full | set(self.masks), others | identities
         result = self._results()
-        self.ev.full = outer
+        self.ev.full, self.ev.identities = full, others
         return result
 
     def _points(self) -> Evaluator:

@@ -68,6 +68,7 @@ from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
+    REMAINDERS,
     Analysis,
     Steps,
     buffer_steps,
@@ -371,6 +372,16 @@ class Nest:
             and analysis.align(x, at, lanes) >= count
             and analysis.align(y, there, lanes) >= count
         )
+
+    def wrapping(self, wanted: Callable[[Value], bool]) -> list[tuple[Value, Coords]]:
+        """Remainders whose vectors may go on in the next row."""
+        found = [
+            (v, c)
+            for v, c in self.visited
+            if v.op is not None and v.op.name in REMAINDERS and v not in self.env and wanted(v)
+        ]
+        rows = {v for v, c in found if v.op is not None and self.aligned(v.op, c, self.lane_bits)}
+        return [(v, c) for v, c in found if v not in rows]
 
     def row_length(self, op: Op) -> int:
         """The length of the rows at whose ends vectors of an index that is divided are split; 0 where they are not."""

@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence, Set
 from functools import reduce
 
 from weft.backends.cpu.coords import Coords, row_major
-from weft.backends.cpu.corners import Condition, Conditions, conjuncts, ordered, substitute_live
+from weft.backends.cpu.corners import Condition, Conditions, conjuncts, substitute_live, unwrapped
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import EFFECTS, Nest
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, Steps, consecutive_run, constant_int, operands_at
+from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, consecutive_run, constant_int, operands_at
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
@@ -168,45 +168,8 @@ def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
 
 def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
     """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
-    places_of: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
-    refused: set[Value] = set()
     emit = Conditions(Evaluator(nest.f, nest.env, ()))
-    orders: list[Condition] = []
-    for value, coords in nest.visited:
-        op = value.op
-        if op is None or value in nest.env or op.name not in REMAINDERS or value in refused or value.is_inside:
-            continue
-        dividend, divided_by = operands_at(op, value, coords)
-        order = None if nest.aligned(op, coords, nest.lane_bits) else ordered(nest.analysis, *dividend, "si" in op.name)
-        still = not nest.analysis.deps(*divided_by)
-        moving = nest.analysis.exact_steps(*dividend, [])
-        if order is None or not still or not moving or not _may_lie_below(moving, constant_int(op.args[1])):
-            refused.add(value)
-            places_of.pop(value, None)
-            continue
-        orders += order
-        places_of.setdefault(value, []).append((*dividend, *divided_by))
-    if not places_of:
-        return set(), []
-    for condition in dict.fromkeys(orders):
-        emit.add(condition)
-    f = nest.f
-    for value, places in places_of.items():
-        assert value.op is not None
-        signed = value.op.name == "arith.remsi"
-        for x, at, y, there in places:
-            last, divisor = emit.scalar(x, substitute_live(at, -2)), emit.scalar(y, there)
-            emit.regs.append(f.icmp("slt" if signed else "ult", last, divisor))
-            if signed and not nest.analysis.nonnegative(x):
-                first = emit.scalar(x, substitute_live(at, -1))
-                emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
-    return set(places_of), emit.regs
-
-
-def _may_lie_below(moving: Steps, divisor: int | None) -> bool:
-    """Whether all of a tile of indices that move by these steps may be less than what they are divided by."""
-    steps = [s for s in moving.values() if s is not None and s >= 0]
-    return len(steps) == len(moving) and (divisor is None or sum(steps) < divisor)
+    return unwrapped(nest.analysis, emit, nest.wrapping(lambda value: not value.is_inside)), emit.regs
 
 
 def _streamed(

@@ -13,8 +13,9 @@ import weft
 import weft.language as tl
 from runtime import pretended_gpu
 from weft.base import LaunchError, LaunchTypeError
+from weft.compat.shim import backends as shim
 from weft.compiler import backends, devices
-from weft.runtime import driver
+from weft.runtime import clock, driver
 
 from .fake_hip import FakeHip, pretend
 from .rocm_torch import Tensor, install
@@ -51,6 +52,24 @@ def test_the_vendor_is_that_of_pytorch_else_the_first(both: FakeHip, monkeypatch
     assert target() == "cuda:90"
     install(monkeypatch, both)
     assert target() == "hip:gfx942"  # Windows, where there are no such files
+
+
+def test_triton_has_a_driver_for_each_vendor(both: FakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.compiler.nvidia.driver.installed", lambda: True)
+    drivers = {vendor: shim.backends[vendor].driver for vendor in ("nvidia", "amd")}
+    for version, active in (({}, "amd"), ({"cuda": "13.0"}, "nvidia")):
+        install(monkeypatch, both, **version)
+        assert [vendor for vendor, its in drivers.items() if its.is_active()] == [active]
+
+
+def test_time_is_measured_on_both(both: FakeHip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.compiler.nvidia.driver.fill", lambda *_: None)
+    for target in ("hip:gfx942", "cuda:90"):
+        with weft.target(target):
+            clock.GPUClock().clear_cache()
+    assert {str(array.driver).partition(" from")[0] for array in clock.GPUClock._flushed.values()} == {
+        f"<module 'weft.compiler.{vendor}.driver'" for vendor in ("amd", "nvidia")
+    }
 
 
 def test_arrays_stay_with_their_vendor(both: FakeHip) -> None:

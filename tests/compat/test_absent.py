@@ -55,7 +55,7 @@ def test_every_name_can_be_imported(tmp_path: Path) -> None:
 
 
 def test_use_is_refused_by_name_and_looking_is_not() -> None:
-    backend = absent.make_module("triton.backends.amd.compiler").HIPBackend
+    backend = absent.make_module("triton.backends.amd.compiler").HIPOptions
 
     class Own(backend):
         pass
@@ -63,7 +63,7 @@ def test_use_is_refused_by_name_and_looking_is_not() -> None:
     assert not isinstance(1, backend) and issubclass(Own, backend) and not hasattr(backend, "min_dot_size")
     uses = (backend, Own, lambda: backend.hash, lambda: backend[0], lambda: list(backend))
     for use in uses:
-        with pytest.raises(Unsupported, match=r"^error: triton\.backends\.amd\.compiler\.HIPBackend, which belongs"):
+        with pytest.raises(Unsupported, match=r"^error: triton\.backends\.amd\.compiler\.HIPOptions, which belongs"):
             use()
 
 

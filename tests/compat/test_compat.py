@@ -100,6 +100,10 @@ assert nvidia.driver.is_active() in (True, False) and nvidia.compiler.supports_t
 made = triton.compiler.compiler.make_backend(GPUTarget("cuda", 90, 32))
 assert made.binary_ext == "cubin" and len(made.hash()) == 64 and made.parse_options({{"num_warps": 8}}).num_warps == 8
 assert make_backend(driver.active.get_current_target()).parse_options({{"num_warps": 8}}).num_warps == 8
+made = make_backend(GPUTarget("hip", "gfx942", 64))
+options = made.parse_options({{"num_warps": 8}})
+assert made.binary_ext == "hsaco" and (options.arch, options.warp_size, options.kpack) == ("gfx942", 64, 1)
+assert options.default_dot_input_precision == "ieee" and triton.backends.backends["amd"].driver.is_active() is False
 missing = [name for name in {NAMES.split()!r} if not hasattr(triton, name)]
 assert not missing, missing
 assert len(triton.language.__all__) >= 140

@@ -218,6 +218,8 @@ class Scratch:
 
     def __init__(self, size: int, index: int, stream: Callable[[], int]) -> None:
         self._size, self._index, self._stream = size, index, stream
+        driver: Any = devices.driver()
+        self._array = gpu_arrays.array_of(driver)
         self._pieces: dict[int, Any] = {}
         self._outgrown: list[Any] = []
 
@@ -231,7 +233,7 @@ class Scratch:
         if piece is None or piece.nbytes < wanted:
             if piece is not None:  # a graph may have captured launches that use it
                 self._outgrown.append(piece)
-            piece = self._pieces[stream] = gpu_arrays.empty(1 << max(0, wanted - 1).bit_length(), "u1", self._index)
+            piece = self._pieces[stream] = self._array(1 << max(0, wanted - 1).bit_length(), "u1", self._index)
         return int(piece.address)
 
 

@@ -87,7 +87,7 @@ class DeviceArray:
     def __new__(cls, *args: Any, **kwargs: Any) -> DeviceArray:
         """Arrays of a vendor have a class of their own, because launches are kept by the classes of their arguments."""
         driver: Any = devices.driver()
-        return object.__new__(_of(driver) if cls is DeviceArray else cls)
+        return object.__new__(array_of(driver) if cls is DeviceArray else cls)
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, device: int | None = None) -> None:
         self.shape = _shape(shape)
@@ -195,7 +195,7 @@ class DeviceArray:
 
 
 @lru_cache(maxsize=8)
-def _of(driver: Any) -> type[DeviceArray]:
+def array_of(driver: Any) -> type[DeviceArray]:
     """The class of arrays of a vendor."""
     return type("DeviceArray", (DeviceArray,), {"driver": driver, "__module__": __name__})
 

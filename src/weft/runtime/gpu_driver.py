@@ -6,11 +6,13 @@ What differs between vendors is asked of their `Driver` (`compiler/backends.py`)
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 from weft import compiler
 from weft.base import LaunchError
 from weft.compiler import GPUTarget
+from weft.compiler.devices import vendor_of
 
 from . import gpu_arrays
 from .clock import GPUClock, current_stream
@@ -159,3 +161,13 @@ class GPUDriver(CPUDriver):
 
     def __repr__(self) -> str:
         return f"GPUDriver({devices.current_device().name})"
+
+
+@lru_cache(maxsize=8)
+def of_vendor(vendor: str) -> type[GPUDriver]:
+    """The driver of one vendor's GPUs alone: Triton has one for each."""
+
+    def is_active() -> bool:
+        return GPUDriver.is_active() and vendor_of(devices.driver()) == vendor
+
+    return type("GPUDriver", (GPUDriver,), {"is_active": staticmethod(is_active)})

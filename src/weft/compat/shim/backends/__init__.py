@@ -1,4 +1,4 @@
-"""triton.backends: the CPU and NVIDIA GPUs."""
+"""triton.backends: the CPU and GPUs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from weft.base import load
 from weft.runtime.drivers import CPUDriver
 
 from . import compiler, driver
+from .amd.compiler import HIPBackend
 from .compiler import BaseBackend, CPUBackend, CUDABackend
 from .driver import DriverBase
 
@@ -23,16 +24,21 @@ class Backend:
     driver: Any
 
 
-class _NVIDIA(Backend):
-    """That of NVIDIA GPUs; its driver is imported when it is asked for."""
+class _GPUs(Backend):
+    """That of a vendor's GPUs; its driver is imported when it is asked for."""
 
-    def __init__(self) -> None:
-        object.__setattr__(self, "compiler", CUDABackend)
+    def __init__(self, vendor: str, compiler: Any) -> None:
+        object.__setattr__(self, "compiler", compiler)
+        object.__setattr__(self, "vendor", vendor)
 
     def __getattr__(self, name: str) -> Any:
         if name != "driver":
             raise AttributeError(name)
-        return load("weft.runtime.gpu_driver").GPUDriver
+        return load("weft.runtime.gpu_driver").of_vendor(self.vendor)
 
 
-backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver), "nvidia": _NVIDIA()}
+backends: dict[str, Backend] = {
+    "cpu": Backend(CPUBackend, CPUDriver),
+    "nvidia": _GPUs("nvidia", CUDABackend),
+    "amd": _GPUs("amd", HIPBackend),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.compiler import GPUTarget as GPUTarget, as_target, host_cpu, make_options
 from weft.runtime import compiler_key
@@ -106,7 +106,6 @@ class CPUBackend(_OwnBackend):
 
 
 _OF_LAUNCHES: dict[str, Any] = {
-    "warp_size": 32,
     "maxnreg": None,
     "launch_cooperative_grid": False,
     "launch_pdl": False,
@@ -119,20 +118,35 @@ _OF_LAUNCHES: dict[str, Any] = {
 """Options that Triton has for NVIDIA GPUs besides the language's: tools tell them from parameters by these names."""
 
 
-class CUDABackend(_OwnBackend):
+class GPUBackend(_OwnBackend):
+    """What the back ends for GPUs have in common."""
+
+    launch_options: ClassVar[dict[str, Any]] = {}
+
+    def arch(self) -> str:
+        """What the option `arch` is where nobody says it."""
+        raise NotImplementedError
+
+    def parse_options(self, opts: dict[str, Any]) -> Any:
+        """Options, checked, as attributes; products of float32 are as exact as the GPU's are where nobody says it."""
+        options = super().parse_options({"default_dot_input_precision": self.target.machine.float32_products, **opts})
+        for name, default in {"warp_size": self.target.warp_size, **self.launch_options, "arch": self.arch()}.items():
+            setattr(options, name, opts.get(name, default))
+        return options
+
+
+class CUDABackend(GPUBackend):
     """NVIDIA GPUs, as tools written for Triton ask for them."""
 
     binary_ext = "cubin"
     name = "cuda"
+    launch_options = _OF_LAUNCHES
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
         """Is it an NVIDIA GPU?"""
         return target.backend == "cuda"
 
-    def parse_options(self, opts: dict[str, Any]) -> Any:
-        """Options, checked, as attributes; products of float32 are of TF32 unless they say otherwise."""
-        options = super().parse_options({"default_dot_input_precision": "tf32", **opts})
-        for name, default in {**_OF_LAUNCHES, "arch": f"sm{self.target.arch}"}.items():
-            setattr(options, name, opts.get(name, default))
-        return options
+    def arch(self) -> str:
+        """What the option `arch` is: sm90."""
+        return f"sm{self.target.arch}"

@@ -8,14 +8,17 @@ from weft.compiler import AsmDict as AsmDict, CompiledKernel as CompiledKernel, 
 from weft.runtime import compiler_key, driver
 from weft.runtime.errors import OutOfResources as OutOfResources
 
-from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget as GPUTarget
+from ..backends import backends
+from ..backends.compiler import BaseBackend, GPUTarget as GPUTarget
 from .files import compile as compile
 from .sources import ASTSource as ASTSource, IRSource as IRSource
 
 
 def make_backend(target: Any) -> BaseBackend:
     """The back end for a target."""
-    return (CUDABackend if as_target(target).backend == "cuda" else CPUBackend)(target)
+    chosen = as_target(target)
+    made: BaseBackend = next(b.compiler for b in backends.values() if b.compiler.supports_target(chosen))(chosen)
+    return made
 
 
 def max_shared_mem(device: Any = None) -> int:

@@ -200,7 +200,7 @@ def test_what_follows_a_pause_is_foreseen_by_what_followed_the_pause_before() ->
 
 
 @pytest.mark.usefixtures("costs")
-def test_workers_that_were_not_awake_in_time_twice_do_not_nap_the_next_time() -> None:
+def test_workers_that_were_not_awake_in_time_three_times_do_not_nap_the_next_time() -> None:
     kernel = build()
     kernel.record.ns = 1e5
     launch, out = kernel.launcher("Qqq"), np.zeros(30, np.int32)
@@ -219,8 +219,9 @@ def test_workers_that_were_not_awake_in_time_twice_do_not_nap_the_next_time() ->
 
     until, naps = time.monotonic() + 20, [0]
     while time.monotonic() < until:  # on a busy machine they come as they may
-        naps = naps_after(0, 500_000, 500_000, 500_000, 150_000, 60_000, 60_000)  # two come in the middle of a nap
-        if naps[3] > 200_000 > naps[4] > 0 == naps[5] < naps[6] < 60_000:
+        gaps = (0, 500_000, 500_000, 500_000, 300_000, 200_000, 120_000, 120_000)  # three come in the middle of a nap
+        naps = naps_after(*gaps)
+        if naps[3] > 320_000 > naps[4] > 220_000 > naps[5] > 130_000 and naps[6] == 0 < naps[7] < 120_000:
             return
     pytest.fail(str(naps))
 

@@ -123,9 +123,9 @@ done:
 
 ; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. After a
 ; pause all is slow, so that the first launch of a kernel for a while is no example for those that follow. Workers nap
-; until shortly before. Where none was awake in time again and again, they do not nap after that kernel for one, three,
-; seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only delays
-; that.
+; until shortly before. Where none was awake in time for a third time in a row, they do not nap after that kernel for one,
+; three, seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only
+; delays that.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now) {
 entry:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP
@@ -149,10 +149,8 @@ judge:
   %twice = shl i64 %misses, 1
   %more = or i64 %twice, 1
   %most = call i64 @llvm.smin.i64(i64 %more, i64 $limits.MOST_MISSES)
-  %fewer = lshr i64 %misses, 1
-  %learnt = select i1 %missed, i64 %most, i64 %fewer
-  %twice.pause = select i1 %missed, i64 %most, i64 0
-  %pause = lshr i64 %twice.pause, 1
+  %learnt = select i1 %missed, i64 %most, i64 0
+  %pause = lshr i64 %learnt, 2 ; none for the first two
   call void @set(ptr %last, i64 $pool.GAP_MISSES, i64 %learnt)
   call void @set(ptr %last, i64 $pool.GAP_PAUSE, i64 %pause)
   br label %look

@@ -15,7 +15,7 @@ FORESIGHT_NS = 1_000_000
 PAUSE_NS = 5_000_000
 """After this without a launch of a kernel, what its caller does takes longer than the next times."""
 MOST_MISSES = 127
-"""Twice as many as launches of a kernel that workers do not nap after, at most, when they were not awake in time."""
+"""Four times as many as launches of a kernel that workers do not nap after, at most, if they were not awake in time."""
 SPINS = 16
 """Looks between two looks at the clock, each with a pause instruction (15 to 140 cycles)."""
 UNKNOWN_NS = 50e6

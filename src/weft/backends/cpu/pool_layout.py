@@ -44,8 +44,8 @@ LATE = 968
 GAPS, GAP_KERNELS, GAP_BYTES = 1024, 128, 40
 GAP_LAST, GAP_BEFORE, GAP_PAUSE, GAP_MISSES, GAP_SEEN = range(0, GAP_BYTES, 8)
 """For kernels by their addresses: nanoseconds from a launch until the next of any kernel, the last two times that this
-came soon; after how many launches workers nap again, and twice for how many they do not where they miss one more; when
-the kernel was launched. Then the same, but the last, for launches that were the first for a while."""
+came soon; after how many launches workers nap again, and four times for how many they do not where they miss one more;
+when the kernel was launched. Then the same, but the last, for launches that were the first for a while."""
 LINES = GAPS + GAP_BYTES * GAP_KERNELS * 2
 NEXT, END, HEAD, POST = state.NEXT, state.TOTAL, state.CHUNK, 24
 """In a line: so a whole state is one, too."""

@@ -44,7 +44,8 @@ def program(name: str, target: str) -> Any:
     if name not in CASES and int(target.partition(":")[2]) < GLUON[name.removeprefix("gluon/")].capability:
         return None
     source, options = source_of(name)
-    chosen, given, remarks = as_target(target), given_for_gpu(options), RemarkCollector()
+    chosen, remarks = as_target(target), RemarkCollector()
+    given = given_for_gpu(options, chosen.machine)
     try:
         module = gpu.tile_ir(source, chosen, given, remarks)
         module = gpu.laid_out(module, chosen.machine, make_options(given).language, remarks)

@@ -17,6 +17,8 @@ from functools import cached_property
 REGISTERS = re.compile(
     r"(?<![\w.$])(?:([vsa])(\d+)|([vsa])\[(\d+):(\d+)\]|(vcc|exec)(_lo|_hi)?|(m0|ttmp\d+))(?![\w$(])"
 )
+BEYOND = re.compile(r"v(?:\d+|\[[\d:]+\]) /\*(v(?:\d+|\[[\d:]+\]))\*/")
+"""A register above v255, of which an instruction has the low 8 bits: `v4 /*v260*/`."""
 TARGET = re.compile(r'\.amdgcn_target\s+"[\w-]*?--(gfx\w+)')
 FUNCTION = re.compile(r"\.type\s+(\S+),@function")
 LABEL = re.compile(r"([.\w$]+):")
@@ -175,6 +177,7 @@ def parse(text: str) -> dict[str, Kernel]:
         elif code.startswith(".section"):
             current = None
         elif not code.startswith("."):
+            code = BEYOND.sub(r"\1", code)
             current.instructions.append(Instruction(number, re.sub(r"\s+", " ", code)))
     for row in re.split(r"^  - (?=\.)", metadata.partition(".end_amdgpu_metadata")[0], flags=re.MULTILINE)[1:]:
         name = re.search(r"^    \.name: +'?([^'\n]+)", row, re.MULTILINE)

@@ -245,3 +245,11 @@ def test_loops_and_figures_are_read() -> None:
 def test_a_barrier_waits_for_what_was_stored(processor: str) -> None:
     """Of LDS alone, in a loop whose stores are at its end and whose barrier is at its head: LLVM waits for nothing."""
     assert not check(compiled("matmul_fp8_e5m2", processor).asm["amdgcn"])
+
+
+def test_registers_beyond_255_are_read() -> None:
+    """gfx1250 writes their low 8 bits, and which they are in a comment."""
+    function = kernel(
+        "gfx1250", "ds_load_b64 v[4:5] /*v[260:261]*/, v0\nv_mov_b32_e32 v6, v4\nv_mov_b32_e32 v7, v5 /*v261*/"
+    )
+    assert [(f.use.line, f.register) for f in faults(function)] == [(6, "v261")]

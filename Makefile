@@ -109,6 +109,7 @@ amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \
 		tests/machines/amd $(PYTEST_ARGS)
 	PYTHONPATH=tests $(BIN)/python -m amd.suite --jobs $(JOBS)
+	PYTHONPATH=tests $(BIN)/python -m amd.meetings
 	for target in gfx942 gfx1201; do PYTHONPATH=tests $(BIN)/python -m fuzz.run --jobs $(JOBS) \
 		$(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) --variant sim:hip:$$target || exit 1; done
 

@@ -39,15 +39,9 @@ class Arithmetic(Lanes):
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
         """The instruction where it is that exactly; LLVM scales around it, or turns angles to parts of the circle."""
-        type = operands[0].type
         if name in PLAIN:
-            fast, f.fast = f.fast, "afn " + f.fast
-            try:
-                return f.intrinsic(PLAIN[name], type, operands)
-            finally:
-                f.fast = fast
-        suffix = {"quotient": ""}.get(name)
-        return f.intrinsic(APPROXIMATE[name], type, operands, **({} if suffix is None else {"suffix": suffix}))
+            return f.intrinsic(PLAIN[name], operands[0].type, operands)
+        return f.intrinsic(APPROXIMATE[name], operands[0].type, operands, "" if name == "quotient" else None)
 
     def hidden(self, name: str, a: str, b: str) -> str:
         """The plain instruction: what LLVM makes of it is right here."""

@@ -2,7 +2,8 @@
 
     python benchmarks/inductor.py                    # 30 graphs; PyTorch and a C++ compiler must be installed
     python benchmarks/inductor.py --only norm --threads 2 --json
-    python benchmarks/inductor.py --more             # 42 others (inductor_more.py); --wide: 67 more (inductor_wide.py)
+    python benchmarks/inductor.py --more             # 42 others (inductor_more.py)
+    python benchmarks/inductor.py --wide             # 136 more (inductor_wide.py, inductor_neighbours.py)
     python benchmarks/inductor.py --show --only norm # the kernels that Inductor wrote
 
 Each graph (inductor_graphs.py) is compiled anew by either, which is timed, the results are compared, and both are run
@@ -41,6 +42,7 @@ import torch  # noqa: E402
 
 from inductor_graphs import GRAPHS, Work  # noqa: E402
 from inductor_more import MORE  # noqa: E402
+from inductor_neighbours import NEIGHBOURS  # noqa: E402
 from inductor_wide import WIDE  # noqa: E402
 from measure import interleaved  # noqa: E402
 from weft.backends.cpu.driver import set_num_threads  # noqa: E402
@@ -113,7 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="graphs whose names contain one of some words, with commas between")
     parser.add_argument("--more", action="store_true", help="the graphs of inductor_more.py instead")
-    parser.add_argument("--wide", action="store_true", help="those of inductor_wide.py: odd sizes, narrow types")
+    parser.add_argument("--wide", action="store_true", help="those of inductor_wide.py and inductor_neighbours.py")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of measuring for each graph")
     parser.add_argument("--show", action="store_true", help="print what Inductor writes, and measure nothing")
@@ -121,7 +123,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     set_num_threads(options.threads)
-    graphs = WIDE if options.wide else MORE if options.more else GRAPHS
+    graphs = [*WIDE, *NEIGHBOURS] if options.wide else MORE if options.more else GRAPHS
     chosen = [(n, make) for n, make in graphs if any(word in n for word in options.only.split(","))]
     if options.show:
         for _, make in chosen:

@@ -23,6 +23,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from inductor_graphs import GRAPHS
 from inductor_more import MORE
+from inductor_neighbours import NEIGHBOURS
 from inductor_wide import WIDE
 from weft.backends.cpu.driver import set_num_threads
 
@@ -96,7 +97,7 @@ def main() -> None:
     torch.set_num_threads(1)
     set_num_threads(1)
     ratios = []
-    for name, make in [*GRAPHS, *MORE, *WIDE]:
+    for name, make in [*GRAPHS, *MORE, *WIDE, *NEIGHBOURS]:
         if not any(word in name for word in options.only.split(",")):
             continue
         torch._dynamo.reset()

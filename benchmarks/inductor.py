@@ -3,7 +3,7 @@
     python benchmarks/inductor.py                    # 30 graphs; PyTorch and a C++ compiler must be installed
     python benchmarks/inductor.py --only norm --threads 2 --json
     python benchmarks/inductor.py --more             # 42 others (inductor_more.py)
-    python benchmarks/inductor.py --wide             # 136 more (inductor_wide.py, inductor_neighbours.py)
+    python benchmarks/inductor.py --wide             # 135 more (inductor_wide.py, inductor_neighbours.py)
     python benchmarks/inductor.py --show --only norm # the kernels that Inductor wrote
 
 Each graph (inductor_graphs.py) is compiled anew by either, which is timed, the results are compared, and both are run

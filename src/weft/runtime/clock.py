@@ -29,7 +29,8 @@ def current_stream(device: int) -> int:
 class GPUClock:
     """Measures functions on the current GPU: `times` in milliseconds, with a cold cache or with a warm one."""
 
-    _flushed: dict[devices.Device, gpu_arrays.DeviceArray] = {}
+    _flushed: dict[tuple[type, int], gpu_arrays.DeviceArray] = {}
+    """By the class of a vendor's devices, and the number."""
 
     def __init__(self) -> None:
         self.device = devices.current_device()
@@ -42,10 +43,11 @@ class GPUClock:
     def clear_cache(self) -> None:
         """Queue that more memory is written than the L2 cache holds."""
         index = self.device.index
-        memory = self._flushed.get(self.device)
+        place = type(self.device), index
+        memory = self._flushed.get(place)
         if memory is None:
             size = max(FLUSHED_BYTES, 2 * self.device.l2_bytes)
-            memory = self._flushed[self.device] = gpu_arrays.empty(size, "u1", index)
+            memory = self._flushed[place] = gpu_arrays.empty(size, "u1", index)
         devices.fill(memory.address, memory.nbytes, self.device, current_stream(index))
 
     def _run(self, fn: Callable[[], Any], runs: int, prepare: Callable[[], None]) -> list[float]:

@@ -123,9 +123,9 @@ done:
 
 ; Foresee when the launch after this one comes: as long after it as the last two times, or the sooner of them. After a
 ; pause all is slow, so that the first launch of a kernel for a while is no example for those that follow. Workers nap
-; until shortly before. Where none was awake in time for a third time in a row, they do not nap after that kernel for one,
-; three, seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out only
-; delays that.
+; until shortly before. Where none was awake in time for a third time in a row, they do not nap after that kernel for
+; one, three, seven times: what the caller did in between had their cores, as OpenMP's threads have, and who looks out
+; only delays that.
 define internal void @foresee(ptr %pool, ptr %record, i64 %now) {
 entry:
   %nap.p = getelementptr i8, ptr %pool, i64 $pool.NAP

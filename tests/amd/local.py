@@ -58,6 +58,16 @@ def _signed(x: Value) -> Value:
     return (x + 0x80000000 & WORD) - 0x80000000
 
 
+def _bitwise(given: Sequence[Any], table: int) -> Value:
+    """Any function of three bits, by its table."""
+    total = 0
+    for row in range(8):
+        if table >> row & 1:
+            bits = [x if row >> 2 - i & 1 else ~x for i, x in enumerate(given)]
+            total = total | bits[0] & bits[1] & bits[2]
+    return total
+
+
 TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
     "xor": operator.xor, "lshl": lambda a, b: a << (b & 31), "lshr": lambda a, b: a >> (b & 31),
@@ -356,13 +366,15 @@ class Block:
             return value
         if kind.startswith("s_cselect"):
             return None if wave.condition is None else given[0 if wave.condition else 1]
-        if kind.startswith("v_cndmask") and None not in given:
+        if kind.startswith("v_cndmask") and all(value is not None for value in given):
             mask = given[2] if len(given) > 2 else self.value(wave, "vcc_lo")
             full = self.value(wave, operands[3] if len(given) > 2 else ("vcc" if self.lanes == 64 else "vcc_lo"), True)
             if mask is None or full is None:
                 return None
             chosen = np.array([int(full) >> lane & 1 for lane in range(self.lanes)], bool)
             return np.where(chosen, given[1], given[0])
+        if kind == "v_bitop3_b32" and all(value is not None for value in given):
+            return _bitwise(given, int(operands[-1].partition("bitop3:")[2] or "0", 0))
         if kind in ("s_addk_i32", "s_addk_co_i32"):
             given = [self.value(wave, operands[0]), given[0]]
             kind = "s_add_i32"

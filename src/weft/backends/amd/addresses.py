@@ -29,6 +29,8 @@ RECORDS = (1 << 32) - (1 << 16)
 """Distances below it are in range; what is added to one in an instruction leads from none at it to one in range."""
 FORMAT = 7 << 12 | 4 << 15
 OF_DISTANCE = 1 << 24 | 3 << 28
+MOST_POINTERS = 16
+"""Descriptors of an access: each takes four scalar registers."""
 NEAR = 1 << 11
 """Distances that every processor takes as a part of the instruction."""
 RSRC = "llvm.amdgcn.make.buffer.rsrc.p8.p1"
@@ -69,15 +71,66 @@ class Addresses:
         self.places, self.masks = {}, {}
         if self.flags and op.attrs["space"] == "global":
             value = op.operands[0]
+            firsts: dict[Value, tuple[Value, int, Place]] = {}
             for i, register in enumerate(e.env[value]):
-                place = _place(e, value, i)
-                if place is not None:
-                    self.places[_key(register)] = place
+                found = _sum(e, value, i)
+                if found is not None and _key(register) not in self.places:
+                    self.places[_key(register)] = self._place(e, *found, firsts)
         if self.places and op.attrs.get("masked"):
             mask = op.operands[1 if op.name == "load" else 2]
             for i, register in enumerate(e.env[mask]):
                 self.masks[_key(register)] = self._parts(e, mask, i)
         return bool(self.places)
+
+    def _place(
+        self, e: Emitter, low: Value, distances: Value, register: int, firsts: dict[Value, tuple[Value, int, Place]]
+    ) -> Place:
+        """Where an address is. Rows of a tile lie some times a stride apart, which all lanes have: such a distance from
+        the first row moves the pointer, and all rows share the register of the first."""
+        first = firsts.get(low)
+        apart = None if first is None else self._apart(e, distances, register, *first[:2])
+        if first is None or apart is None or not apart.keys() - {""} or len(self.places) >= MOST_POINTERS:
+            place = _place(e, low, distances, register)
+            firsts.setdefault(low, (distances, register, place))
+            return place
+        moved = first[2].low
+        for name, times in apart.items():
+            if name:
+                wide = e.early("mul i64", e.early("sext i32", name, to="i64"), str(times))
+                moved = e.early("add i64", moved, wide)
+        if apart.get("", 0):
+            moved = e.early("add i64", moved, str(apart[""]))
+        return Place(moved, first[2].distance, first[2].more)
+
+    def _apart(self, e: Emitter, value: Value, register: int, other: Value, first: int) -> dict[str, int] | None:
+        """By how much a register is more than another one: so many times each of some registers that all lanes have,
+        and a number, whose name is ""; None where that is not known."""
+        (value, register), (other, first) = _source(value, register), _source(other, first)
+        if value is not other:
+            return None
+        a, b = e.env[value][register], e.env[value][first]
+        if _key(a) == _key(b):
+            return {}
+        if isinstance(a, Sum) and isinstance(b, Sum) and a.base == b.base:
+            return {"": a.offset - b.offset}
+        if value.op is None or value.op.name not in ("arith.addi", "arith.muli"):
+            return None
+        parts = [self._apart(e, x, *((register, x, first) if x.count > 1 else (0, x, 0))) for x in value.op.operands]
+        left, right = parts
+        if left is None or right is None:
+            return None
+        if value.op.name == "arith.addi":
+            return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
+        for moved, still, factor in ((left, right, value.op.operands[1]), (right, left, value.op.operands[0])):
+            factor, at = _source(factor, register if factor.count > 1 else 0)
+            if still or not self._is_alike(factor):
+                continue
+            times = e.env[factor][at]
+            if isinstance(times, Sum) and not times.base:
+                return {name: n * times.offset for name, n in moved.items()}
+            if not moved.keys() - {""}:
+                return {e.name(times): moved.get("", 0)}
+        return None
 
     def _parts(self, e: Emitter, mask: Value, register: int) -> Mask:
         while mask.op is not None and mask.op.name == "rename":
@@ -151,16 +204,26 @@ def _key(register: Register) -> tuple[str, int] | str:
     return register if isinstance(register, str) else ""
 
 
-def _place(e: Emitter, value: Value, register: int) -> Place | None:
+def _source(value: Value, register: int) -> tuple[Value, int]:
+    """Where a register comes from that has only been renamed."""
     while value.op is not None and value.op.name == "rename":
         register, value = value.op.attrs["table"][register], value.op.operands[0]
+    return value, register if value.count > 1 else 0
+
+
+def _sum(e: Emitter, value: Value, register: int) -> tuple[Value, Value, int] | None:
+    """The pointer, and which register of distances is added to it, where an address is such a sum."""
+    value, register = _source(value, register)
     if value.op is None or value.op.name != "arith.addi":
         return None
     low, far = value.op.operands
     if low.count > 1 or low.op is None or low.op.name != "arith.subi" or far.op is None or far.op.name != "arith.extui":
         return None
-    source = far.op.operands[0]
-    distance: Register = e.env[source][register if source.count > 1 else 0]
+    return low, far.op.operands[0], register
+
+
+def _place(e: Emitter, low: Value, distances: Value, register: int) -> Place:
+    distance: Register = e.env[distances][register if distances.count > 1 else 0]
     if isinstance(distance, Sum) and distance.base and abs(distance.offset - BIAS) < NEAR:
         return Place(e.one(low), e.early("add i32", distance.base, str(BIAS)), distance.offset - BIAS)
     return Place(e.one(low), e.name(distance), 0)

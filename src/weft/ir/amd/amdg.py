@@ -22,9 +22,9 @@ from ..types import element_of, i1, i32, like, ptr_of
 
 NARROW = "amdg.narrow"
 """On a `tt.addptr`: its distances in bytes have 32 bits, with a sign."""
-SHIFT = 16
-BIAS = (1 << 31) - (1 << SHIFT)
-"""What is added to such distances, so that they have no sign, and their highest values stay free."""
+BIAS = 1 << 30
+"""What is added to such distances, so that they have no sign: those from -2^30 up to 3 * 2^30 fit, and the highest ones
+stay free. An array has less than 2^31 bytes; rows that a mask leaves out may lie as far in front of it or behind it."""
 
 
 @irdl.irdl_op_definition

@@ -15,7 +15,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from weft.ir import tt
-from weft.ir.amd.amdg import BIAS, NARROW, SHIFT
+from weft.ir.amd.amdg import BIAS, NARROW
 from weft.ir.lane import Value
 
 from ..context import Context, Lowering
@@ -34,7 +34,7 @@ def lower_addptr(c: Context, op: Operation) -> None:
     if size != 1:
         distance = c.build.op("arith.muli", [distance, c.number(size, "i32")], "i32")
     moved = c.build.op("arith.addi", [distance, c.number(BIAS, "i32")], "i32")
-    bias = c.build.op("arith.shli", [c.number(BIAS >> SHIFT, "i64"), c.number(SHIFT, "i64")], "i64")
+    bias = c.build.op("arith.shli", [c.number(1, "i64"), c.number(BIAS.bit_length() - 1, "i64")], "i64")
     low = c.build.op("arith.subi", [base, bias], "i64")  # no constant, which would be added to the whole address
     c[op.results[0]] = c.build.op("arith.addi", [low, c.build.op("arith.extui", [moved], "i64")], "i64")
 

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 
 KIB = 1024
 
@@ -47,6 +49,9 @@ class Machine:
     """The width of a bank."""
     vector_bytes: int = 16
     """The most that one lane loads or stores at once."""
+    load_phase: tuple[int, ...] = ()
+    """Distances of lanes that shared memory serves together where each loads 16 bytes, before those of others; empty
+    where lanes that follow each other are."""
     matrix_loads: str = ""
     """What its instructions are called by which a warp loads 1, 2 or 4 matrices of 8 rows by 16 bytes from shared
     memory, as operands of products lie in lanes: "load" where they are load.x4, load.trans.x4 ...; "" without them."""
@@ -126,6 +131,10 @@ class Machine:
         if registers:
             blocks = min(blocks, self.registers // (-(-registers // 8) * 8 * threads))
         return blocks
+
+    def served(self, lanes: Sequence[int]) -> list[int]:
+        """Of what the bits of a lane's number add to an offset: what `load_phase` adds."""
+        return [reduce(xor, (x for i, x in enumerate(lanes) if way >> i & 1)) for way in self.load_phase]
 
     def narrow(self, bytes: int) -> float:
         """What it takes to put what one access moves into its place in a word, where that is less than a word."""

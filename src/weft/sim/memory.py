@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError
+from weft.layouts import f2
 from weft.machines import DEFAULT, Machine
 
 from .values import Array
@@ -168,6 +169,9 @@ def count_wavefronts(
     lanes load were measured to take two passes on an H200, not four.
     """
     words = max(1, width // machine.bank_bytes)
+    if load and width == 16 and machine.load_phase and address.shape[1] == machine.lanes:
+        order = f2.span(machine.load_phase)
+        address, active = address[:, order], active[:, order]
     inside = max(1, min(address.shape[1], machine.banks // words))
     passes, ideal = _passes(address, active, inside, words, machine)
     if words == 1 or not load or 2 * inside > address.shape[1]:

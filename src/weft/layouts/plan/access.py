@@ -169,7 +169,9 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine, store:
         first = first[:-1]
     vector = len(first)
     registers = _completed(first, columns, (1 << vector) - 1)
-    wavefronts, ideal = place.passes(place.lanes, bytes_log + 3, vector, machine)
+    is_phased = machine.load_phase and not store and 1 << vector + bytes_log == 16
+    lanes = machine.served(place.lanes) if is_phased else place.lanes
+    wavefronts, ideal = place.passes(lanes, bytes_log + 3, vector, machine)
     count = 1 << len(columns) - vector
     mixed = _addresses(columns, registers[vector:], moving)
     more = rearranged(first, f2.identity(vector), len(columns), bytes_log, store)

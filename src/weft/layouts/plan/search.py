@@ -253,7 +253,10 @@ class Planner:
                     break
             width += 1
         words = width + self.bytes_log - self.bank_log
-        lanes = side.lanes[: max(0, self.banks_log - words) if words > 0 else self.banks_log]
+        lanes = side.lanes
+        if self.machine.load_phase and side is self.reader and width + self.bytes_log == 4:
+            lanes = tuple(self.machine.served(lanes))
+        lanes = lanes[: max(0, self.banks_log - words) if words > 0 else self.banks_log]
         price = self._moved(side, width) + self._rearranging(side, low[:width])
         return price, lanes if all(lanes) else tuple([x for x in lanes if x])
 

@@ -83,6 +83,10 @@ def _cycles(names: Sequence[str], lanes: int) -> float:
     return sum(crossbar if n.startswith("ds_") else 2 * issue if n.endswith("swap") else issue for n in names)
 
 
+_CDNA_PHASE = (1, 2, 20, 4, 8, 32)
+"""By two public sources, and no counter of a GPU: 16 bytes of lanes 0 to 3 and 20 to 23 are loaded together, then of 4
+to 7 and 16 to 19 ... Stores take 8 lanes in a row; for the 64 banks of gfx950, and for RDNA, nothing is known that can
+be trusted, and loads are taken to do the same."""
 _HALVES, _BOTH = (("f16", 2),), (("f16", 2), ("bf16", 2))
 
 
@@ -94,6 +98,7 @@ def _row(
     *,
     registers: int,
     banks: int = 32,
+    load_phase: tuple[int, ...] = (),
     copies: Sequence[int] = (),
     adds: tuple[tuple[str, int], ...] = (),
 ) -> Machine:
@@ -108,6 +113,7 @@ def _row(
         portable=False,
         lanes=lanes,
         banks=banks,
+        load_phase=load_phase,
         shared_bytes=shared * KIB,
         most_threads=2048 if cdna else 1024,
         most_blocks=16 if cdna else 32,
@@ -133,8 +139,8 @@ def _row(
 # gfx1250 is not sold: its compute units, banks, and whether a lane has more registers are not known; its row has those
 # of gfx950 and gfx12 instead.
 ROWS = (
-    _row("gfx90a", 104, 64, 64, registers=512, adds=_HALVES),  # MI210; MI250 is two with 104 each
-    _row("gfx942", 304, 64, 64, registers=512, adds=_BOTH),  # MI300X
+    _row("gfx90a", 104, 64, 64, registers=512, load_phase=_CDNA_PHASE, adds=_HALVES),  # MI210; an MI250 is two
+    _row("gfx942", 304, 64, 64, registers=512, load_phase=_CDNA_PHASE, adds=_BOTH),  # MI300X
     _row("gfx950", 256, 64, 160, registers=512, banks=64, adds=_BOTH),  # MI355X
     _row("gfx1100", 96, 32, 64, registers=1536),  # RX 7900 XTX
     _row("gfx1151", 40, 32, 64, registers=1536),  # Ryzen AI Max

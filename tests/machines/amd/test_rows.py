@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from weft.base import LayoutError
+from weft.layouts import banks, f2
 from weft.machines import MACHINES, closest, machine_of
 from weft.machines.amd import ROWS, generation_of, nearest
 from weft.machines.rows import meant, target_named
+from weft.sim.memory import count_wavefronts
 
 NAMES = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1200", "gfx1201", "gfx1250"]
 
@@ -57,3 +60,30 @@ def test_what_a_block_may_have() -> None:
     assert [row.banks for row in ROWS] == [32, 32, 64, 32, 32, 32, 32, 64]
     with pytest.raises(LayoutError, match="the planner knows no machine 'hip:gfx906'"):
         machine_of("hip:gfx906")
+
+
+def test_the_lanes_whose_16_bytes_are_loaded_together() -> None:
+    """The published table; a column of rows of 128 bytes, and 16 bytes of each lane in a row."""
+    first = [[*range(4), *range(20, 24)], [*range(4, 8), *range(16, 20)]]
+    first += [[*range(8, 12), *range(28, 32)], [*range(12, 16), *range(24, 28)]]
+    table = first + [[lane + 32 for lane in phase] for phase in first]
+    machine = machine_of("hip:gfx942")
+    order = f2.span(machine.load_phase)
+    assert [sorted(order[at : at + 8]) for at in range(0, 64, 8)] == table
+    rng = np.random.default_rng(0)
+    active = np.ones((1, 64), np.bool_)
+    for _ in range(50):
+        address = rng.integers(0, 256, 64) * 16
+        words = address[:, None] // 4 + np.arange(4)
+        wanted = sum(np.bincount(np.unique(words[phase]) % 32).max() for phase in table)
+        taken, _ = count_wavefronts(address[None], active, 16, True, machine)
+        assert taken <= wanted  # two phases that want the same are one
+        if len(set(address.tolist())) == 64:
+            assert taken == wanted
+    lanes = np.arange(64)
+    for rotated in (lanes & 7, lanes >> 2 & 7):  # which of 8 chunks of its row a lane has
+        address = (lanes * 128 + rotated * 16)[None]
+        columns = [128 * (1 << i) + 16 * int(rotated[1 << i]) for i in range(6)]
+        for load, by_lane in ((True, machine.served(columns)), (False, columns)):
+            counted, _ = count_wavefronts(address, active, 16, load, machine)
+            assert counted == banks.passes(by_lane, 3, 4, machine)[0]

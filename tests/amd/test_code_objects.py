@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import weft
+import weft.language as tl
 from weft.backends.amd import facts_of, linked, object_code, processor_of
 from weft.backends.amd.elf import ObjectFile
-from weft.base import CompilerCrash
+from weft.base import CompilerCrash, LaunchTypeError
 from weft.compiler import compile as compile_here
 from weft.machines import machine_of
 
@@ -37,6 +38,12 @@ define amdgpu_kernel void @look_up(ptr addrspace(1) %out, i32 %i) {
 }
 """
 FLAGS = '!llvm.module.flags = !{!0}\n!0 = !{i32 1, !"amdhsa_code_object_version", i32 500}\n'
+
+
+@weft.jit
+def summed(x, y, out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i))
 
 
 def made(name: str, processor: str) -> Any:
@@ -151,3 +158,14 @@ def test_facts_are_those_of_the_note() -> None:
     assert facts.shared == kernel.metadata.shared > 0 and facts.threads == kernel.metadata.threads
     assert [kind for _, _, kind in facts.arguments] == ["global_buffer"] * 3 + ["by_value"] * 6
     assert facts.argument_bytes == 48
+
+
+def test_as_many_warps_fit_as_are_asked_for() -> None:
+    """Of a kernel with little shared memory: LLVM takes no notice where something else lets no more of them fit."""
+    known = {(i,): [["tt.divisibility", 16]] for i in range(3)}
+    source = weft.ASTSource(summed, dict.fromkeys(("x", "y", "out"), "*fp32"), {"BLOCK": 32768}, known)
+    given: tuple[dict[str, Any], ...] = ({}, {"waves_per_eu": 4}, {"maxnreg": 64})
+    found = [compile_here(source, "hip:gfx942", options).n_regs for options in given]
+    assert found[0] > 128 >= max(found[1:])
+    with pytest.raises(LaunchTypeError, match="waves_per_eu must be a number of warps from 0"):
+        compile_here(source, "hip:gfx942", {"waves_per_eu": 99})

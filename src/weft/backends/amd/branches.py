@@ -98,9 +98,9 @@ class Branches:
         waiting, free = [], []
         behind = set(branch.made)
         for line in e.lines[branch.end :]:
-            result, _, text = line.partition(" = ")
-            if not behind.isdisjoint(NAME.findall(text)):
-                behind.add(result.strip())
+            names = NAME.findall(line)  # what is defined is not used before
+            if not behind.isdisjoint(names):
+                behind.update(names[:1] if " = " in line else ())
                 waiting.append(line)
             else:
                 free.append(line)

@@ -62,8 +62,9 @@ class Lanes:
     convention = "amdgpu_kernel"
     tensor_map = ""
 
-    def __init__(self, machine: Machine) -> None:
-        self.target = processor_of(machine)
+    def __init__(self, machine: Machine, warps: int = 0) -> None:
+        """`warps` of them are to fit on a SIMD, by the registers that a thread has; 0 is any number."""
+        self.target, self.warps = processor_of(machine), warps
         self.processor, self.number, self.lanes = self.target.name, self.target.number, self.target.lanes
         self.word = f"i{self.lanes}"
         """The type of a bit for each lane."""
@@ -80,6 +81,8 @@ class Lanes:
         text = f'"amdgpu-flat-work-group-size"="{threads},{threads}" "uniform-work-group-size"="true"'
         if registers:
             text += f' "amdgpu-num-vgpr"="{registers}"'
+        if self.warps:
+            text += f' "amdgpu-waves-per-eu"="{self.warps}"'
         if self.target.is_cdna and threads >= ALL_COMMON:
             text += ' "amdgpu-agpr-alloc"="0"'
         return " ".join([text, *(f'"{name}"' for name in unused)])

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKEND"]
 
+MOST_WARPS = 20
+"""That fit on a SIMD of any processor."""
+
 
 class _AMD:
     parts: Mapping[str, str] = {}
@@ -36,13 +39,21 @@ class _AMD:
         return rows
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether all programs are to run at once, so that they may wait for each other. `launch_pdl`, which lets a
-        kernel begin before the one in front of it has ended, changes nothing here."""
+        """Whether all programs are to run at once, so that they may wait for each other, and how many warps are to fit
+        on a SIMD. `launch_pdl`, which lets a kernel begin before the one in front of it has ended, changes nothing
+        here."""
         together = options.get("launch_cooperative_grid")
         if together not in (None, False, True):
             text = f"launch_cooperative_grid must be True or False, got {together!r}"
             raise LaunchTypeError(text, "launch_cooperative_grid")
-        return {"launch_cooperative_grid": True} if together else {}
+        warps = options.get("waves_per_eu") or 0
+        if type(warps) is not int or not 0 <= warps <= MOST_WARPS:
+            text = f"waves_per_eu must be a number of warps from 0 (any) to {MOST_WARPS}, got {warps!r}"
+            raise LaunchTypeError(text, "waves_per_eu")
+        return {
+            **({"launch_cooperative_grid": True} if together else {}),
+            **({"waves_per_eu": warps} if warps else {}),
+        }
 
     def begin(self, machine: Machine) -> None:
         amd = load("weft.backends.amd")
@@ -52,7 +63,7 @@ class _AMD:
         self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
     ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
         result: tuple[dict[str, Any], dict[str, str | bytes]] = load("weft.compiler.amd.make").make(
-            program, language, options.get("maxnreg"), timings
+            program, language, options.get("maxnreg"), options.get("waves_per_eu") or 0, timings
         )
         return result
 

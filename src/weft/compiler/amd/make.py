@@ -14,11 +14,11 @@ from ..stages import stage
 
 
 def make(
-    program: LaneProgram, language: CompileOptions, maxnreg: int | None, timings: dict[str, float]
+    program: LaneProgram, language: CompileOptions, maxnreg: int | None, warps: int, timings: dict[str, float]
 ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
-    """(facts, texts)."""
+    """(facts, texts). `warps` of them are to fit on a SIMD; 0 is any number."""
     with stage("llir", timings, lambda: text_of(program)):
-        dialect = AMDGPU(program.machine)
+        dialect = AMDGPU(program.machine, warps)
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
     with stage("amdgcn", timings, lambda: llir):
         code = object_code(llir, dialect.target)

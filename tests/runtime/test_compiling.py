@@ -165,7 +165,8 @@ def test_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weft.compile(source())
     assert sorted(p.name for p in (tmp_path / "dump").iterdir()) == ["kernel.asm", "kernel.llir", "kernel.ttir"]
     knobs.compilation.dump = "spirv"
-    with pytest.raises(LaunchError, match="WEFT_DUMP names 'spirv'; stages are ttir, ttgir, lane, llir, ptx, asm, all"):
+    stages = "ttir, ttgir, lane, llir, ptx, amdgcn, asm, all"
+    with pytest.raises(LaunchError, match=f"WEFT_DUMP names 'spirv'; stages are {stages}"):
         weft.compile(source())
 
 

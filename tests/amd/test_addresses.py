@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -70,3 +71,25 @@ def test_simulated(target: str) -> None:
     with weft.target(target):
         shifted[(2,)](x, y, out, 490, BLOCK=256)
     assert (out[:490] == 2 * x[:490] + y[:490][::-1]).all() and (out[490:] == -1).all()
+
+
+@weft.jit
+def multiplied(a, b, c, K, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    pa, pb = a + i[:, None] * 256 + i[None, :], b + i[:, None] * 256 + i[None, :]
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for _ in range(0, K, BLOCK):
+        total = tl.dot(tl.load(pa), tl.load(pb), total)
+        pa += BLOCK
+        pb += BLOCK * 256
+    tl.store(c + i[:, None] * 256 + i[None, :], total)
+
+
+@pytest.mark.parametrize("processor", ["gfx942", "gfx1201"])
+def test_what_is_loaded_ahead_is_waited_for_behind_the_products(processor: str) -> None:
+    facts = {(i,): SMALL for i in range(3)}
+    source = weft.ASTSource(multiplied, {"a": "*fp16", "b": "*fp16", "c": "*fp32", "K": "i32"}, {"BLOCK": 64}, facts)
+    text = weft.compile(source, f"hip:{processor}").asm["amdgcn"]
+    first = text.index("mfma" if processor == "gfx942" else "v_wmma")
+    begun = text.rindex("buffer_load", 0, first)
+    assert not re.search(r"s_wait_loadcnt|vmcnt", text[begun:first].partition("\n")[2])

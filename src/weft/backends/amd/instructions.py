@@ -62,6 +62,8 @@ def write_instruction(
     returns: str | tuple[str, ...] = entry.params.get("returns", ())
     kinds = (returns,) if isinstance(returns, str) else tuple(returns)
     result = "void" if not kinds else kinds[0] if len(kinds) == 1 else f"{{ {', '.join(kinds)} }}"
+    if not entry.text:  # no instruction, but LLVM sees one in its place
+        return [[e.asm("", "=v,0", [result], arguments)[0]]]
     text = e.call(entry.text, result, arguments, CONVERGENT if entry.touches else CONVERGENT_PURE)
     if not kinds:
         e.do(text)

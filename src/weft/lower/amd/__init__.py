@@ -6,6 +6,7 @@ from weft.ir.lane import LaneProgram
 
 from ..vendor import VendorLowering
 from .addresses import LOWERINGS
+from .ahead import take_up_behind_barriers
 from .exchanges import write_exchanges
 
 __all__ = ["LOWERING"]
@@ -18,6 +19,7 @@ class _Lowering(VendorLowering):
 
     def finished(self, program: LaneProgram) -> None:
         write_exchanges(program)
+        take_up_behind_barriers(program)
 
 
 LOWERING = _Lowering()

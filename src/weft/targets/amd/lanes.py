@@ -165,6 +165,10 @@ def lane_instructions() -> Iterator[Instruction]:
     yield _swap(16)
     yield _swap(32)
     yield Instruction(
+        "held", GFX9A, "", (_word("a"),), (_word("d"),), lambda a: (a,), 0,
+        params={"arguments": (("i32", "a"),), "returns": "i32"},
+    )  # fmt: skip
+    yield Instruction(
         "ds_bpermute", GFX9A, "llvm.amdgcn.ds.bpermute", (_word("address"), _word("a")), (_word("d"),), _bpermute, 4,
         params={"arguments": (("i32", "address"), ("i32", "a")), "returns": "i32"},
     )  # fmt: skip

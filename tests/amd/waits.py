@@ -15,14 +15,16 @@ inserts these waits, and this checks what it made; nothing of its algorithm is u
 AMD publishes. What a wave writes to local memory, direct-to-LDS copies among it, and what others read there, local.py
 checks by running the text.
 
-    python -m amd.waits matmul.s              # prints the faults of a file; PYTHONPATH=tests
+    python -m amd.waits matmul.s              # prints the faults of a file (PYTHONPATH=tests); --weaken: seeds faults
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -299,12 +301,38 @@ def check(text: str) -> list[Fault]:
     return [fault for kernel in parse(text).values() for fault in faults(kernel)]
 
 
-def main(paths: Iterable[str]) -> int:
+def seeded(text: str) -> Counter[str]:
+    """What becomes of each wait of a text that is left out or weakened by one, in words."""
+    found: Counter[str] = Counter()
+    for kernel in parse(text).values():
+        for weak in weakened(kernel):
+            if faults(weak.kernel):
+                found["found"] += 1
+            elif weak.left <= {STORES}:
+                found["nothing was waited for but stores"] += 1
+            else:
+                found["another wait follows before the use"] += 1
+    return found
+
+
+def main(arguments: list[str]) -> int:
     """Print the faults of files; 1 where there is one."""
-    found = [(path, fault) for path in paths for fault in check(Path(path).read_text(encoding="utf-8"))]
-    for path, fault in found:
-        print(f"{path}: {fault}")
-    return bool(found)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--weaken", action="store_true", help="weaken each wait, and say how often that is found")
+    options = parser.parse_args(arguments)
+    total: Counter[str] = Counter()
+    faulty = False
+    for path in options.files:
+        text = path.read_text(encoding="utf-8")
+        for fault in check(text):
+            faulty = True
+            print(f"{path}: {fault}")
+        if options.weaken:
+            total += seeded(text)
+    for words, count in total.items():
+        print(f"{count} weakened waits: {words}")
+    return faulty
 
 
 if __name__ == "__main__":

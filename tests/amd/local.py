@@ -88,6 +88,11 @@ THREE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "mad_u24": lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
     "bfi": lambda a, b, c: a & b | ~a & c,
 }  # fmt: skip
+CARRIES = {
+    "s_add_u32": (1, False), "s_add_co_u32": (1, False), "s_addc_u32": (1, True), "s_add_co_ci_u32": (1, True),
+    "s_sub_u32": (-1, False), "s_sub_co_u32": (-1, False), "s_subb_u32": (-1, True), "s_sub_co_ci_u32": (-1, True),
+}  # fmt: skip
+"""Whether it adds, and whether it takes the carry of the one before."""
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "lg": operator.ne,
@@ -108,6 +113,7 @@ class Wave:
     barriers: int = 0
     done: bool = False
     under_way: list[tuple[str, str, Event | None]] = field(default_factory=list)
+    spilled: dict[int, Value] = field(default_factory=dict)
 
 
 class Block:
@@ -340,7 +346,9 @@ class Block:
             self._compare_scalars(wave, name, operands)
         elif name.startswith("v_cmp"):
             self._compare_vectors(wave, name, operands)
-        elif name.startswith(("ds_", "global_", "buffer_", "scratch_", "flat_")):
+        elif name.startswith("scratch_"):
+            self._spill(wave, instruction)
+        elif name.startswith(("ds_", "global_", "buffer_", "flat_")):
             if not is_copy_to_local(instruction) and any(
                 w in name for w in ("read", "load", "permute", "swizzle", "rtn")
             ):
@@ -375,6 +383,13 @@ class Block:
             return np.where(chosen, given[1], given[0])
         if kind == "v_bitop3_b32" and all(value is not None for value in given):
             return _bitwise(given, int(operands[-1].partition("bitop3:")[2] or "0", 0))
+        if kind in CARRIES and all(value is not None for value in given):
+            sign, takes = CARRIES[kind]
+            if takes and wave.condition is None:
+                return None
+            value = given[0] + sign * (given[1] + (int(wave.condition or 0) if takes else 0))
+            wave.condition = not 0 <= value <= WORD
+            return value & WORD
         if kind in ("s_addk_i32", "s_addk_co_i32"):
             given = [self.value(wave, operands[0]), given[0]]
             kind = "s_add_i32"
@@ -403,6 +418,18 @@ class Block:
             place = None if base is None or offset is None else base + offset + 4 * i - ARGUMENTS
             known = place is not None and 0 <= place < len(self.arguments)
             wave.scalars[register] = int.from_bytes(self.arguments[place : place + 4], "little") if known else None
+
+    def _spill(self, wave: Wave, instruction: Instruction) -> None:
+        """A lane's own memory, for registers that there are too few of: at constant places they are known again."""
+        stores = "store" in instruction.name
+        registers = list(named(instruction.operands[1 if stores else 0]))
+        place, constant = instruction.modifier("offset"), "off" in instruction.operands[0 if stores else 1].split()
+        constant = constant and instruction.operands[2].split()[0] == "off"
+        for i, register in enumerate(registers):
+            if stores and constant:
+                wave.spilled[place + 4 * i] = wave.vectors.get(register)
+            elif not stores:
+                wave.vectors[register] = wave.spilled.get(place + 4 * i) if constant else None
 
     def _save_active(self, wave: Wave, name: str, operands: Sequence[str]) -> None:
         both = "exec" if self.lanes == 64 else "exec_lo"

@@ -6,7 +6,8 @@ What is executed by a function of this file is no evidence of the emulator's: re
 the emulator of August 2026:
 
     32x32 MFMA put rows 16 to a half of the wave; int8, xf32 and f64 MFMA do not build; fp8 of gfx942 is taken for OCP;
-    opcodes of gfx90a are read as gfx950's; WMMA take fp8 for f16; buffer accesses of 8, 16 and 96 bits move words,
+    opcodes of gfx90a are read as gfx950's; WMMA take fp8 for f16; scaled MFMA have one
+    scale for a sum, and no fp4; buffer accesses of 8, 16 and 96 bits move words,
     buffer atomics are loads; buffer accesses of RDNA are not decoded; ds_swizzle, invalidations of caches, DPP by
     row_share and row_xmask do not build; loads of 16 bits into the upper half write the lower; permlane swaps and
     global loads into local memory are absent; v_permlane16 takes no literals; permutations that write the register
@@ -115,8 +116,13 @@ def mfma(wave: Wave, word: int, name: str, processor: str) -> None:
     rows = np.concatenate([a[group * m : group * m + m] for group in range(groups)], axis=1)
     columns = np.concatenate([b[group * m : group * m + m] for group in range(groups)], axis=1)
     product = rows @ columns.T
-    per_lane, in_accumulators = m * m // 64, bool(bits(word, 15, 15))
-    kind = "F64" if f64 else "I32" if right == "I8" else "F32"
+    _accumulate(wave, word, product, m, "F64" if f64 else "I32" if right == "I8" else "F32")
+
+
+def _accumulate(wave: Wave, word: int, product: Array, m: int, kind: str) -> None:
+    """D = C + the product, by the fields of an MFMA and the places of its result."""
+    f64 = kind == "F64"
+    per_lane, in_accumulators, groups = m * m // 64, bool(bits(word, 15, 15)), 64 // m
     c = wave.source(bits(word, 58, 50), per_lane * (2 if f64 else 1), in_accumulators)
     total = np.ascontiguousarray(c.T).view({"F64": np.float64, "I32": np.int32, "F32": np.float32}[kind]).copy()
     for lane in range(64):
@@ -125,6 +131,38 @@ def mfma(wave: Wave, word: int, name: str, processor: str) -> None:
             total[lane, r] += product[row, lane % m].astype(total.dtype)
     out = np.ascontiguousarray(total.view(np.uint32).T)
     (wave.a if in_accumulators else wave.v)[bits(word, 7, 0) : bits(word, 7, 0) + len(out)] = out
+
+
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def mfma_f8f6f4(wave: Wave, word: int, name: str, processor: str) -> None:
+    """gfx950: a lane has 32 elements along k of the kinds of cbsz and blgp: of 4 bits one after the other, of 8 bits 16
+    and, half of k further, 16. Scales, 2^(byte - 127), are of 32 along k: lanes have those of block (lane div M).
+    """
+    scaled = "SCALE" in name
+    main, m = word >> 64 if scaled else word, 32 if "32X32" in name else 16
+    lane, element = np.indices((64, 32))
+    matrices = []
+    for i, (kind, field) in enumerate(((bits(main, 10, 8), 40), (bits(main, 63, 61), 49))):
+        assert kind in (0, 1, 4), "fp6 is not looked at here"
+        registers = wave.source(bits(main, field, field - 8), 4 if kind == 4 else 8)
+        if kind == 4:
+            raw = np.ascontiguousarray(registers.T).view(np.uint8)
+            values = FP4[np.stack([raw & 15, raw >> 4], axis=-1).reshape(64, 32)]
+            along = 32 * (lane // m) + element
+        else:
+            values = elements(registers, ("FP8", "BF8")[kind], processor)
+            along = element // 16 * (1024 // m) + 16 * (lane // m) + element % 16
+        matrix = np.zeros((m, 2048 // m))
+        matrix[lane % m, along] = values
+        if scaled:
+            byte = bits(word, 11 + i, 11 + i) | bits(word, 59 + i, 59 + i) << 1
+            scale = wave.source(bits(word, field, field - 8), 1)[0] >> 8 * byte & 255
+            factors = 2.0 ** (scale.astype(np.float64) - 127).reshape(64 // m, m)
+            matrix *= np.repeat(factors.T, 32, axis=1)
+        matrices.append(matrix)
+    _accumulate(wave, main, matrices[0] @ matrices[1].T, m, "F32")
 
 
 def mfma_is_wrong(name: str, processor: str) -> bool:
@@ -511,7 +549,11 @@ def install(module: ModuleType, processor: Callable[[], str], own: set[str]) -> 
         word = int.from_bytes(data, "little")
         name, instruction = name_of(word, data, architecture)
         run = next((function for pattern, function in OWN if re.match(pattern, name)), None)
-        if mfma_is_wrong(name, processor()) or (MFMA.match(name) and bits(word, 60, 59)):  # A or B an accumulator
+        if "F8F6F4" in name:
+            main = word >> 64 if "SCALE" in name else word
+            plain = "16X16" in name and "SCALE" not in name and max(bits(main, 10, 8), bits(main, 63, 61)) < 2
+            run = None if plain else mfma_f8f6f4
+        elif mfma_is_wrong(name, processor()) or (MFMA.match(name) and bits(word, 60, 59)):  # A or B an accumulator
             run = mfma
         if run is None:
             kind = type(instruction).__name__

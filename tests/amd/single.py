@@ -130,6 +130,10 @@ def call(entry: Instruction, threads: int) -> str:
 def drawn(rng: np.random.Generator, entry: Instruction, operand: Operand, lanes: int) -> Array:
     """An operand: small numbers for products, so that they are exact; any words for exchanges, and lanes that exist."""
     shape = (1, lanes, operand.count)
+    if operand.name.startswith("scale"):  # the low byte is an exponent, with 127 for 1
+        return (rng.integers(125, 130, shape) | rng.integers(0, 256, shape) << 8).astype(np.int32)
+    if entry.products and "e2m1" in entry.params.get("types", ()) and operand.elem == "i8":
+        return rng.integers(-128, 128, shape).astype(np.int8)
     if entry.products:
         low = 0 if "u8" in entry.params.get("types", ()) and operand.elem == "i8" else -4
         return rng.integers(low, 5, shape).astype(np.float32).astype(DTYPES[operand.elem])

@@ -135,3 +135,16 @@ def test_a_result_is_the_next_operand(target: str, rows: int, warps: int) -> Non
     assert not [text for text in conversions if "by shared" in text]
     exchanges = {name for name in re.findall(r"isa=([\w.]+)", made.asm["lane"]) if not re.match("mfma|wmma", name)}
     assert exchanges == ({"permlanex16"} if target in ("hip:gfx1100", "hip:gfx1151") else set())
+
+
+@weft.jit
+def _total(x, out, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(out, tl.sum(tl.load(x + tl.arange(0, N))))
+
+
+@pytest.mark.parametrize(("target", "exchanges"), [("gfx942", 7), ("gfx950", 7), ("gfx1201", 5)])
+def test_a_report_counts_exchanges(target: str, exchanges: int) -> None:
+    """A sum over all lanes of a wave: one for each bit of the lane's number, two for 4 without row_xmask."""
+    x, out = np.ones(64, np.float32), np.zeros(1, np.float32)
+    made = _total[(1,)](x, out, 64, num_warps=1, target=f"sim:hip:{target}")
+    assert out[0] == 64 and made.report.to_dict()["total"]["shuffles"] == exchanges

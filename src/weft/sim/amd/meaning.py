@@ -34,7 +34,8 @@ def _exchange(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait
     run_instruction(context, op, entry)
     fragments = [context.env[v] for v in op.operands]
     moves = [f for f, o in zip(fragments, entry.operands, strict=True) if o.name in ("a", "b")]
-    context.batch.report.add(op.span, shuffles=op.results[0].count * context.count)
+    if entry.cost:  # one that only says where a value is taken up is no exchange
+        context.batch.report.add(op.span, shuffles=op.results[0].count * context.count)
     whole = [f for f in moves if f.undefined is not None]
     results: list[Array | None] = [None] * len(op.results)
     if whole:

@@ -106,7 +106,7 @@ def call(entry: Instruction, threads: int) -> str:
     body = []
     for name, kind in loaded.items():
         body += [
-            f"%{name}.at = getelementptr {kind}, ptr addrspace(1) %{name}, i32 %lane",
+            f"%{name}.at = getelementptr {kind}, ptr addrspace(1) %of.{name}, i32 %lane",
             f"%{name}.in = load {kind}, ptr addrspace(1) %{name}.at, align 4",
         ]
     given = [f"{k} %{what}.in" if isinstance(what, str) else f"{k} {what}" for k, what in entry.params["arguments"]]
@@ -120,10 +120,10 @@ def call(entry: Instruction, threads: int) -> str:
             value = f"%out.{i}"
             body.append(f"{value} = extractvalue {whole} %out, {i}")
         body += [
-            f"%{result.name}.at = getelementptr {part}, ptr addrspace(1) %{result.name}, i32 %lane",
+            f"%{result.name}.at = getelementptr {part}, ptr addrspace(1) %of.{result.name}, i32 %lane",
             f"store {part} {value}, ptr addrspace(1) %{result.name}.at, align 4",
         ]
-    names = [o.name for o in (*entry.operands, *entry.results)]
+    names = [f"of.{o.name}" for o in (*entry.operands, *entry.results)]
     return program(f"declare {whole} @{entry.text}({', '.join(kinds)})", names, body, threads)
 
 

@@ -51,6 +51,20 @@ def test_indices_below_zero_and_beyond_the_largest(processor: dict[str, Any]) ->
         np.testing.assert_array_equal(out, table[77 + np.fmod(i, 77)] + table[0], err_msg=f"from {start}")
 
 
+@weft.jit
+def from_the_largest(out, B: tl.constexpr):
+    """All but the first wrap around, and the compiler knows where they begin."""
+    tl.store(out + tl.arange(0, B), ((tl.arange(0, B) + 2147483647) % 100) & 7)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_numbers_that_wrap_are_no_indices(processor: dict[str, Any]) -> None:
+    out = np.zeros(64, np.int32)
+    from_the_largest[(1,)](out, B=64, **processor)
+    numbers = (np.arange(64) + 2147483647).astype(np.int32).astype(np.int64)
+    np.testing.assert_array_equal(out, np.fmod(numbers, 100) & 7)
+
+
 def test_another_body_is_told_of() -> None:
     index, table = np.zeros(40, np.int32), np.zeros((20, 100), np.float32)
     bias, out = np.zeros(100, np.float32), np.zeros((40, 100), np.float32)

@@ -308,6 +308,8 @@ class Analysis:
             return Bounds(0, any_of(bits).high)
         if op.name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
             return any_of(bits)  # a hash rather than an index: it wraps
+        if op.name in ("arith.addi", "arith.subi") and any(abs(constant_int(a) or 0) >= 1 << bits - 2 for a in op.args):
+            return any_of(bits)  # nor is this one
         return _made(op, [self._bounds[a] for a in op.args] if _is_computed(op) else [], bits)
 
 

@@ -178,8 +178,10 @@ class CompiledKernel:
     def _loading(self) -> Iterator[None]:
         """One thread at a time loads this kernel. The lock is no part of it, so that the rest can be pickled."""
         with _locks.setdefault(id(self), renewed(threading.Lock())):
-            yield
-            _locks.pop(id(self), None)  # it is loaded: who comes now asks for no lock, who waits has this one
+            try:
+                yield
+            finally:  # it is loaded, or cannot be: who comes now needs no lock, who waits has this one
+                _locks.pop(id(self), None)
 
     def load(self) -> Any:
         """The kernel in memory. For a GPU: NoDevice where there is none, or no driver."""

@@ -83,7 +83,7 @@ def processor_of(image: bytes) -> str:
     It stands in the metadata, in MessagePack: behind `amdhsa.target` a text, whose length is in its first byte or in
     the one behind that.
 
-    >>> processor_of(b"...amdhsa.target" + bytes([0xd9, 33]) + b"amdgcn-amd-amdhsa--gfx90a:sramecc+amdhsa.version")
+    >>> processor_of(b"...amdhsa.target" + bytes([0xd9, 34]) + b"amdgcn-amd-amdhsa--gfx90a:sramecc+amdhsa.version")
     'gfx90a:sramecc+'
     """
     behind = image.partition(b"amdhsa.target")[2]

@@ -51,7 +51,7 @@ def _in_block(block: Block) -> None:
 
 
 def _first_use(block: Block, at: int, value: Value) -> int:
-    """Where a value is used first, after where it is made; but for what only gives its registers other names."""
+    """Where a value is used first, after where it is made."""
     for i in range(at + 1, len(block.ops)):
         op = block.ops[i]
         if value in op.operands:

@@ -14,40 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.pretended_torch import Tensor
 from weft.compiler.amd import driver
 
 from .fake_hip import FakeHip
-
-
-class Tensor:
-    """One of PyTorch's; its device is called cuda."""
-
-    is_cuda, is_cpu, is_nested, layout = True, False, False, "strided"
-
-    def __init__(self, address: int, dtype: Any, size: int, device: int = 0) -> None:
-        self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
-        self.address, self.size = address, size
-
-    def data_ptr(self) -> int:
-        return self.address
-
-    def get_device(self) -> int:
-        return int(self.device.index)
-
-    def is_neg(self) -> bool:
-        return False
-
-    def numel(self) -> int:
-        return self.size
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def is_contiguous(self) -> bool:
-        return True
-
-
-Tensor.__module__ = "torch"
 
 
 class Torch(ModuleType):

@@ -13,7 +13,6 @@ import ctypes
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,8 @@ from weft.backends.nvidia import driver as backend, events, faults, loaded_kerne
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.runtime import gpu as launching, gpu_compiled
 from weft.runtime.streams import own_stream
+
+from .pretended_torch import Tensor
 
 __all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]
 
@@ -215,37 +216,6 @@ class Array:
         self.__cuda_array_interface__ = {
             "shape": (size,), "typestr": self.dtype.str, "data": (address, False), "version": 3, "strides": None,
         }  # fmt: skip
-
-
-class Tensor:
-    """One of PyTorch's on a GPU, as far as launches look at it; the quickest way in is for its class alone."""
-
-    is_cuda, is_cpu, is_nested = True, False, False
-
-    def __init__(self, address: int = 1 << 40, dtype: Any = np.float32, size: int = 64, device: int = 0) -> None:
-        self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
-        self.address, self.size = address, size
-
-    def data_ptr(self) -> int:
-        return self.address
-
-    def get_device(self) -> int:
-        return int(self.device.index)
-
-    def is_neg(self) -> bool:
-        return False
-
-    def numel(self) -> int:
-        return self.size
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def is_contiguous(self) -> bool:
-        return True
-
-
-Tensor.__module__ = "torch"
 
 
 def forget() -> None:

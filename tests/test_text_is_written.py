@@ -18,7 +18,7 @@ READERS = {
     "nvidia/occupancy.py": "PTX, for options of ptxas",
     "nvidia/ptxas.py": "what ptxas says",
     "nvidia/loaded_kernel.py": "the version of PTX that a driver refuses",
-    "amd/branches.py": "what was written behind a branch, so that more can be put into it",
+    "gpu/branches.py": "what was written behind a branch, so that more can be put into it",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",
 }
 

@@ -13,10 +13,10 @@ from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 from weft.targets.instruction import Instruction
 
+from ..gpu.calls import write_instruction
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
 from .groups import together
-from .instructions import write_instruction
 from .memory import Memory
 
 NO_ASSEMBLER = "operations of the language do the same; llvmlite, which makes the code, has no assembler for AMD's GPUs"
@@ -29,6 +29,8 @@ class AMDGPU(Memory, Arithmetic):
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.amd`."""
+        if not entry.text:  # no instruction, but LLVM sees one in its place
+            return [[e.asm("", "=v,0", ["i32"], [("i32", e.name(chunks[0][0]))])[0]]]
         return write_instruction(e, op, entry, chunks)
 
     def together(self, value: Value) -> int:

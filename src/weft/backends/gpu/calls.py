@@ -1,6 +1,6 @@
-"""Entries of the target's instruction table as calls of LLVM's intrinsics.
+"""Entries of a vendor's instruction table as calls of LLVM's intrinsics, or of functions that stand for instructions.
 
-`Instruction.text` is the name of the intrinsic; `params["arguments"]` has what it is called with, in order: a type of
+`Instruction.text` is the name of what is called; `params["arguments"]` has what it is called with, in order: a type of
 LLVM's, and the name of an operand or a number. `params["returns"]` is the type of what it gives; of several results it
 has one each, and the intrinsic gives a structure.
 
@@ -19,7 +19,7 @@ from functools import lru_cache
 from weft.ir.lane import LaneOp
 from weft.targets.instruction import Instruction
 
-from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
+from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
 
 IMMEDIATE = "n"
 """The constraint of an operand that is a number in the instruction."""
@@ -62,8 +62,6 @@ def write_instruction(
     returns: str | tuple[str, ...] = entry.params.get("returns", ())
     kinds = (returns,) if isinstance(returns, str) else tuple(returns)
     result = "void" if not kinds else kinds[0] if len(kinds) == 1 else f"{{ {', '.join(kinds)} }}"
-    if not entry.text:  # no instruction, but LLVM sees one in its place
-        return [[e.asm("", "=v,0", [result], arguments)[0]]]
     text = e.call(entry.text, result, arguments, CONVERGENT if entry.touches else CONVERGENT_PURE)
     if not kinds:
         e.do(text)

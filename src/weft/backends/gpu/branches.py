@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp
 
-from ..gpu.emitter import Emitter, Register
+from .emitter import Emitter, Register
 
 NAME = re.compile(r"%[\w.]+")
 

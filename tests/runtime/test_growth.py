@@ -20,6 +20,8 @@ from weft.backends.llvm import parts
 from weft.frontend import chains
 
 LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "compile_ladder.py"
+TARGETS = ("cpu:x86-64-v4", "cuda:90")
+"""The widths of vectors decide how long a function is: those of one processor, wherever the test runs."""
 STEP = 4
 MOST = 8
 """How many times as often a function may be called: 4^1.5, as short kernels do not fill the last round of all."""
@@ -66,7 +68,7 @@ def calls(name: str, target: str, size: int, folder: Path) -> Counter[str]:
     return counted
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda:90"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -90,7 +92,7 @@ def test_no_function_is_called_quadratically(
     assert_growth(name, target, size, tmp_path, MOST)
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda:90"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_no_function_is_called_exponentially_in_nests(target: str, tmp_path: Path) -> None:
     """Python takes 20 loops in each other: each may look at all within it, but not twice at each that does so too."""
     assert_growth("nested_accesses", target, 5, tmp_path, MOST_IN_NESTS)

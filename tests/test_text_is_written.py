@@ -19,6 +19,7 @@ READERS = {
     "nvidia/ptxas.py": "what ptxas says",
     "nvidia/loaded_kernel.py": "the version of PTX that a driver refuses",
     "gpu/branches.py": "what was written behind a branch, so that more can be put into it",
+    "gpu/inline.py": "inline assembly, which the kernel's author wrote",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",
 }
 

@@ -14,7 +14,7 @@ from weft.targets.instruction import Instruction
 
 from ..gpu.emitter import CONVERGENT, Emitter, Register
 from .arithmetic import Arithmetic
-from .inline import write_assembly
+from .inline import write_ptx
 from .instructions import write_instruction, write_wait
 from .lanes import Lanes
 from .machine import assembly
@@ -68,7 +68,7 @@ class PTX(Lanes, Memory, Arithmetic):
 
     def assembly(self, e: Emitter, op: LaneOp) -> None:
         """Inline assembly, as it was written."""
-        self.version = max(self.version, write_assembly(e, op))
+        self.version = max(self.version, write_ptx(e, op))
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
         """CUDA's `vprintf`, which takes the address of a structure of the values."""

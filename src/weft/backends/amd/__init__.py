@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 if TYPE_CHECKING:
+    from .assembler import assembled
     from .dialect import AMDGPU
     from .hsaco import linked
     from .machine import assembly, begin, object_code
@@ -19,6 +20,7 @@ __all__ = [
     "AMDGPU",
     "Facts",
     "Processor",
+    "assembled",
     "assembly",
     "begin",
     "facts_of",
@@ -30,6 +32,7 @@ __all__ = [
 __getattr__ = lazy_face(
     __name__,
     {
+        "assembler": "assembled",
         "dialect": "AMDGPU",
         "hsaco": "linked",
         "machine": "assembly begin object_code",

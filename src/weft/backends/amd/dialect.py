@@ -15,11 +15,11 @@ from weft.targets.instruction import Instruction
 
 from ..gpu.calls import write_instruction
 from ..gpu.emitter import Emitter, Register
+from ..gpu.inline import write_assembly
 from .arithmetic import Arithmetic
 from .groups import together
+from .inline import AMDRegisters
 from .memory import Memory
-
-NO_ASSEMBLER = "operations of the language do the same; llvmlite, which makes the code, has no assembler for AMD's GPUs"
 
 
 class AMDGPU(Memory, Arithmetic):
@@ -42,8 +42,9 @@ class AMDGPU(Memory, Arithmetic):
         raise e.fail(op, f"waiting for a {op.attrs['kind']}")
 
     def assembly(self, e: Emitter, op: LaneOp) -> None:
-        """None: LLVM's library, as it is installed with Weft, has no assembler for AMD's GPUs (no texts to objects)."""
-        raise Unsupported("inline assembly", e.program.target, op.span, hint=NO_ASSEMBLER)
+        """As it was written; who makes the object has an assembler to ask (`assembler`)."""
+        self.inlined.append(op)
+        write_assembly(e, op, AMDRegisters(self.target.is_cdna))
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
         """There is nothing that prints in a kernel but calls of the host, which need ROCm's device libraries."""

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.base import CompilerCrash
 
@@ -115,6 +115,30 @@ class ObjectFile:
                     made = Relocation(file.sections[target].name, target, offset, which & 0xFFFFFFFF, symbol, addend)
                     file.relocations.append(made)
         return file
+
+    def take_code(self, other: ObjectFile) -> None:
+        """Have the code of another object file, which is of the same kernel but for what its code is."""
+        mine, its = (next(i for i, s in enumerate(file.sections) if s.name == ".text") for file in (self, other))
+        code, sizes = other.sections[its], {s.name: s for s in other.symbols if s.section == its}
+        self.sections[mine].data, self.sections[mine].size = code.data, code.size
+
+        def moved(symbol: Symbol) -> Symbol:
+            of = sizes.get(symbol.name) if symbol.section == mine else None
+            return replace(symbol, value=of.value, size=of.size) if of else symbol
+
+        self.symbols = [moved(s) for s in self.symbols]
+        kept = [replace(r, symbol=moved(r.symbol)) for r in self.relocations if r.index != mine]
+        theirs = [r for r in other.relocations if r.index == its]
+        self.relocations = kept + [replace(r, index=mine, symbol=self._like(other, r.symbol)) for r in theirs]
+
+    def _like(self, other: ObjectFile, symbol: Symbol) -> Symbol:
+        """The symbol here that one of another file is: by its name, or as the beginning of a section of that name."""
+        if symbol.name:
+            found = next((s for s in self.symbols if s.name == symbol.name), None)
+            return found or replace(symbol, section=UNDEFINED)
+        name = other.sections[symbol.section].name
+        section = next((i for i, s in enumerate(self.sections) if s.name == name), UNDEFINED)
+        return replace(symbol, section=section)
 
 
 def _text(strings: bytes, at: int) -> str:

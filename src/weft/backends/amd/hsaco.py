@@ -55,9 +55,12 @@ class _Strings:
         return at
 
 
-def linked(data: bytes) -> bytes:
-    """The code object of an object file. CompilerCrash where that is not one that stands for itself."""
+def linked(data: bytes, code: bytes | None = None) -> bytes:
+    """The code object of an object file; with `code` its instructions are those of another, from an assembler.
+    CompilerCrash where it is not one that stands for itself."""
     file = ObjectFile.read(data)
+    if code is not None:
+        file.take_code(ObjectFile.read(code))
     groups = _groups(file)
     exported = [s for s in file.symbols if s.is_global]
     strings = _Strings()

@@ -68,6 +68,8 @@ class Lanes:
         self.processor, self.number, self.lanes = self.target.name, self.target.number, self.target.lanes
         self.word = f"i{self.lanes}"
         """The type of a bit for each lane."""
+        self.inlined: list[LaneOp] = []
+        """Inline assembly that was written."""
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 

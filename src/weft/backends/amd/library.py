@@ -17,11 +17,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_WINDOWS = sys.platform == "win32"
-NAMES = ("amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll") if _WINDOWS else tuple(
+WINDOWS = sys.platform == "win32"
+NAMES = ("amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll") if WINDOWS else tuple(
     f"libamdhip64.so{version}" for version in ("", ".7", ".6")
 )  # fmt: skip
-_LIBRARIES = "bin" if _WINDOWS else "lib"
+_LIBRARIES = "bin" if WINDOWS else "lib"
 """The folder of an installation that has them."""
 NAMED = "TRITON_LIBHIP_PATH"
 """The variable that names the file."""
@@ -53,7 +53,7 @@ def folders() -> list[Path]:
     """Where it is looked for, in order, before the system's loader is asked."""
     places = [*_packages()]
     places += [Path(root) / _LIBRARIES for name in ("HIP_PATH", "ROCM_PATH") if (root := os.environ.get(name))]
-    if not _WINDOWS:
+    if not WINDOWS:
         newest_first = sorted(glob.glob("/opt/rocm-*"), reverse=True)
         places += [Path(root) / "lib" for root in ("/opt/rocm", *newest_first)]
     return list(dict.fromkeys(places))

@@ -71,7 +71,7 @@ def _taken(e: Emitter, kinds: Registers, names: list[str], type: str, pack: int)
 
 
 def _constraints(op: LaneOp, kinds: Registers, results: list[str], operands: list[str]) -> list[str]:
-    """Those of all registers, of which the types are given; CompilationError for what LLVM would end the process for."""
+    """Those of all registers, whose types are given. CompilationError for what LLVM would end the process for."""
     outputs, inputs = len(results), len(operands)
     constraints = [c.strip() for c in op.attrs["constraints"].split(",")]
     names = [c for c in constraints if not kinds.clobbers.fullmatch(c)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from weft.backends.amd import AMDGPU, facts_of, linked, object_code
+from weft.backends.amd import AMDGPU, assembled, facts_of, linked, object_code
 from weft.backends.gpu import emit_llvm, emitted_of
 from weft.base import CompileOptions
 from weft.ir.lane import LaneProgram, text_of
@@ -21,9 +21,10 @@ def make(
         dialect = AMDGPU(program.machine, warps)
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
     with stage("amdgcn", timings, lambda: llir):
-        code = object_code(llir, dialect.target)
+        inlined = dialect.inlined
+        parts = assembled(llir, dialect.target, inlined) if inlined else (object_code(llir, dialect.target),)
     with stage("hsaco", timings, lambda: llir):
-        image = linked(code)
+        image = linked(*parts)
         taken = asdict(facts_of(image))
     emitted = emitted_of(program, dialect, llir, "", maxnreg)
     facts = {**emitted.metadata, "maxnreg": emitted.maxnreg, "taken": taken}

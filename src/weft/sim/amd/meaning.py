@@ -18,6 +18,7 @@ from ..machine import Context, Wait
 from ..special import run_instruction
 from ..values import Array, Fragment
 from ..vendor import Meaning
+from .assembly import assembly
 
 EXCHANGES = frozenset(n for n, entry in INSTRUCTIONS.items() if not entry.products and not entry.touches)
 
@@ -27,6 +28,13 @@ class Amd(Meaning):
 
     def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
         return _exchange(context, op, entry) if entry.name in EXCHANGES else None
+
+    def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+        assembly(context, op)
+        yield from ()
+
+    def touches_memory(self, op: LaneOp) -> bool:
+        return False
 
 
 def _exchange(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait]:

@@ -2,11 +2,12 @@
 
     python benchmarks/compile_against.py 436639b [--target cuda:90] [--rounds 5] [--only softmax] [--every 2]
 
-The other commit is unpacked into a temporary folder. One process of each tree has everything imported, and the two
-compile the kernels of tests/kernels in turns, kernel by kernel, with nothing read from a cache or written to one:
-from the call of `weft.compile` to PTX or the object (ptxas is not called). A kernel counts if both trees have it in the
-same words and compile it. For start-up, new processes of both trees are started in turns. What is counted is time of
-the processor, on which other work on the machine has less influence, and of each figure the least of all rounds.
+The other commit is unpacked into a temporary folder; or it is the name of a folder with `src` and `tests` in it. One
+process of each tree has everything imported, and the two compile the kernels of tests/kernels in turns, kernel by
+kernel, with nothing read from a cache or written to one: from the call of `weft.compile` to PTX or the object (ptxas is
+not called). A kernel counts if both trees have it in the same words and compile it. For start-up, new processes of both
+trees are started in turns. What is counted is time of the processor, on which other work on the machine has less
+influence, and of each figure the least of all rounds.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Worker:
 
 def environment(tree: Path, cache: Path) -> dict[str, str]:
     """The variables of a process that runs a tree, which keeps the bytecode of its modules as an installed one does."""
-    own = {"PYTHONPATH": f"{tree / 'src'}:{tree / 'tests'}", "WEFT_CACHE_DIR": str(cache)}
+    path = [str(tree / "src"), str(tree / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {"PYTHONPATH": os.pathsep.join(path), "WEFT_CACHE_DIR": str(cache)}
     own |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{cache}-bytecode"}
     return {**os.environ, **own}
 
@@ -119,6 +121,13 @@ def line(what: str, old: float, new: float) -> str:
     return f"{what:44} {old * 1e3:10.4g} ms {new * 1e3:10.4g} ms {new / old:8.3f}"
 
 
+def unpack(commit: str, folder: Path) -> None:
+    """What a commit has in src and tests, into a folder."""
+    packed = subprocess.run(["git", "-C", ROOT, "archive", commit, "src", "tests"], check=True, capture_output=True)
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -135,11 +144,10 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         other, caches = Path(folder) / "other", [Path(folder) / "old", Path(folder) / "new"]
-        packed = subprocess.run(
-            ["git", "-C", ROOT, "archive", asked.commit, "src", "tests"], check=True, capture_output=True
-        )
-        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(other, filter="data")
+        if Path(asked.commit, "src").is_dir():
+            other = Path(asked.commit).resolve()
+        else:
+            unpack(asked.commit, other)
         print(f"{'':44} {asked.commit[:10]:>13} {'this tree':>13} {'ratio':>8}")
         compare(asked, (other, ROOT), caches)
 

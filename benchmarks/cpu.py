@@ -460,10 +460,10 @@ def _gelu(x: torch.Tensor, out: torch.Tensor) -> None:
     kernels.gelu_kernel[(weft.cdiv(len(x), 1024),)](x, out, len(x), BLOCK=1024)
 
 
-def small() -> Iterator[Row]:
-    """Twenty small problems, each a line, and what they come to together."""
+def small(problems: Callable[[], Iterator[small_problems.Problem]], title: str) -> Iterator[Row]:
+    """Small problems, each a line, and what they come to together."""
     ratios, ours, theirs = [], [], []
-    for problem in small_problems.problems():
+    for problem in problems():
         problem.check()
         mine, other = small_problems.in_turns([problem.ours, problem.theirs])
         ratios.append(other / mine)
@@ -472,7 +472,7 @@ def small() -> Iterator[Row]:
         yield Row(problem.name, 0.7, "1.5x", other / mine, "x", mine, other)
     middle = statistics.geometric_mean
     note = f"geometric mean of {len(ratios)}; least {min(ratios):.2f}x"
-    yield Row("small problems", 1.0, "1.5x", middle(ratios), "x", middle(ours), middle(theirs), note=note)
+    yield Row(title, 1.0, "1.5x", middle(ratios), "x", middle(ours), middle(theirs), note=note)
 
 
 def torch_compile() -> Iterator[Row]:
@@ -506,7 +506,8 @@ GROUPS = {
     "import": importing,
     "first launch": first_launch,
     "warm call": warm_call,
-    "small problems": small,
+    "small problems": partial(small, small_problems.problems, "small problems"),
+    "other small": partial(small, small_problems.more_problems, "other small problems"),
     "torch.compile": torch_compile,
     "scaling": scaling,
     "Python threads": python_threads,

@@ -1,4 +1,4 @@
-"""The kernels of the row "small problems", as people write them for a GPU.
+"""The kernels of the rows "small problems" and "other small problems", as people write them for a GPU.
 
 Those for gelu and softmax are in table_kernels.py.
 """
@@ -138,3 +138,17 @@ def matmul(a_ptr, b_ptr, c_ptr, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constex
         b = tl.load(b_ptr + (start + k)[:, None] * N + n[None, :])
         acc = tl.dot(a, b, acc, input_precision="ieee")
     tl.store(c_ptr + m[:, None] * N + n[None, :], acc)
+
+
+@weft.jit
+def matmul_any(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    """Of sizes that blocks do not divide."""
+    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        k = start + tl.arange(0, BLOCK_K)
+        a = tl.load(a_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m[:, None] < M) & (n[None, :] < N))

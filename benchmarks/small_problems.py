@@ -1,6 +1,8 @@
-"""Twenty small problems, Weft beside PyTorch eager: whole calls, outputs allocated beforehand, tensors on both sides.
+"""Small problems, Weft beside PyTorch eager: whole calls, outputs allocated beforehand, tensors on both sides.
 
-    for problem in problems(): problem.name, problem.ours(), problem.theirs(), problem.error()
+    for problem in problems(): problem.name, problem.ours(), problem.theirs(), problem.check()
+
+There are twenty, and `more_problems` has others, of sizes that nothing was tuned for: odd ones, primes, other types.
 
 Weft is launched with what its user has: a grid and tensors. Where PyTorch has a form with outputs that computes into
 them, that is taken; where it has none (norms), or one that computes and copies, the form without.
@@ -70,8 +72,34 @@ def problems() -> Iterator[Problem]:
     yield _matmul(128, 128, 256)
 
 
+def more_problems() -> Iterator[Problem]:
+    """Twenty-four others."""
+    torch.manual_seed(1)
+    for n in (4_097, 50_257, 65_536, 150_000, 200_000):
+        yield _pointwise(f"add {n:,} f32", kernels.add, torch.add, n, 2)
+    yield _pointwise("add 30,011 bf16", kernels.add, torch.add, 30_011, 2, BF16)
+    yield _pointwise("add 99,991 int64", kernels.add, torch.add, 99_991, 2, torch.int64)
+    yield _pointwise("gelu 10,007 f32", table_kernels.gelu_kernel, torch._C._nn.gelu, 10_007, 1)
+    yield _addcmul(131_072)
+    yield _layer_norm(37, 768, BF16)
+    yield _layer_norm(200, 333, F32)
+    yield _rms_norm(17, 4096)
+    yield _softmax(100, 1000)
+    yield _softmax(1000, 100)
+    yield _by_row("sums of 300x300 f32", kernels.row_sums, torch.sum, 300, 300)
+    yield _by_row("argmax of 100x999 f32", kernels.argmax, torch.argmax, 100, 999, torch.int64)
+    yield _total(150_000)
+    yield _cumsum(300, 129)
+    yield _topk(64, 300, 4)
+    yield _gather_rows(50_257, 64, 512)
+    yield _gather(50, 777)
+    yield _matmul(100, 100, 100)
+    yield _matmul(65, 257, 129)
+    yield _matmul(200, 64, 300)
+
+
 def _pointwise(name: str, kernel: Any, function: Any, n: int, count: int, dtype: torch.dtype = F32) -> Problem:
-    inputs = [torch.randn(n).to(dtype) for _ in range(count)]
+    inputs = [(100 * torch.randn(n) if dtype == torch.int64 else torch.randn(n)).to(dtype) for _ in range(count)]
     out, theirs = torch.empty(n, dtype=dtype), torch.empty(n, dtype=dtype)
     grid = (weft.cdiv(n, 1024),)
     return Problem(
@@ -212,10 +240,12 @@ def _gather(rows: int, columns: int) -> Problem:
 
 def _matmul(m: int, n: int, k: int) -> Problem:
     a, b, out, theirs = torch.randn(m, k), torch.randn(k, n), torch.empty(m, n), torch.empty(m, n)
-    grid = (m // 32, n // 32)
+    grid = (weft.cdiv(m, 32), weft.cdiv(n, 32))
+    whole = m % 32 == n % 32 == k % 64 == 0
+    kernel, sizes = (kernels.matmul, (n, k)) if whole else (kernels.matmul_any, (m, n, k))
     return Problem(
         f"matmul {m}x{k}x{n} f32",
-        lambda: kernels.matmul[grid](a, b, out, n, k, BLOCK_M=32, BLOCK_N=32, BLOCK_K=64),
+        lambda: kernel[grid](a, b, out, *sizes, BLOCK_M=32, BLOCK_N=32, BLOCK_K=64),
         lambda: torch.mm(a, b, out=theirs),
         out,
         lambda: torch.mm(a, b),

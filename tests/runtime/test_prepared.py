@@ -19,7 +19,7 @@ import weft.language as tl
 from weft import knobs
 from weft.backends.cpu import driver
 from weft.base import CapturedGlobalError, DeviceAssertionError, LaunchError
-from weft.runtime import prepared
+from weft.runtime import negatives, prepared
 
 WIDTH = tl.constexpr(3)
 
@@ -570,9 +570,16 @@ def test_tensors(watched: Watched) -> None:
     assert torch.equal(copy, torch.arange(64.0) + 4) and torch.equal(x, torch.arange(64.0)), "a copy is made in time"
 
 
-def test_negatives_of_tensors_are_refused_at_every_launch() -> None:
-    """The views that conjugates have imaginary parts by: the bit is asked before the launch is native, and after it."""
+@pytest.mark.parametrize("read", [True, False])
+def test_negatives_of_tensors_are_refused_at_every_launch(monkeypatch: pytest.MonkeyPatch, read: bool) -> None:
+    """The views that conjugates have imaginary parts by: the bit is asked before the launch is native, and after it,
+    when it is read where PyTorch has it, or asked still where that is not known."""
     torch = pytest.importorskip("torch")
+    if read and hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        assert negatives.can_be_read(torch.Tensor) and negatives.can_be_read(torch.nn.Parameter)
+        assert not negatives.can_be_read(type("Tensor", (torch.Tensor,), {}))
+    elif not read:
+        monkeypatch.setattr(prepared, "can_be_read", lambda cls: False)
     x, out = torch.arange(64.0), torch.zeros(64)
     negative = torch.complex(torch.zeros(64), x).conj().imag
     assert negative.is_neg()

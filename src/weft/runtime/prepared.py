@@ -32,6 +32,7 @@ from .arrays import address_of
 from .binder import asked_grid, grid_of
 from .descriptor import TensorDescriptor
 from .launch import enter_hooks, leave_hooks, positions, runtime_leaves, slots_of
+from .negatives import can_be_read
 from .specialize import COARSE, INT32, INT64, INT_RANGES
 
 AFTER = 3
@@ -209,7 +210,8 @@ class _Writer:
             row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if path in self._stored else 0)
         elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
             describe, size = _describer(cls), value.element_size()
-            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe, high=self._keep(cls.is_neg))
+            ask = 0 if can_be_read(cls) else self._keep(cls.is_neg)
+            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe, high=ask)
         else:
             raise _NoPlan
         row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size

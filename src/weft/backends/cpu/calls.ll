@@ -393,15 +393,30 @@ entry:
   %tell = call ptr @word.ptr(ptr %row, i64 $check.LOW)
   %failed = call i32 %tell(ptr %x, ptr %told)
   %known = icmp eq i32 %failed, 0
-  br i1 %known, label %ask, label %raised
-ask:
+  br i1 %known, label %which, label %raised
+which:
   %is.negative = call ptr @word.ptr(ptr %row, i64 $check.HIGH)
+  %is.told = icmp eq ptr %is.negative, null
+  br i1 %is.told, label %read, label %ask
+read:
+  %within = call i64 @word(ptr @"at words tensors", i64 $tensors.WITHIN)
+  %tensor = call ptr @get.ptr(ptr %x, i64 %within)
+  %keys.at = call i64 @word(ptr @"at words tensors", i64 $tensors.KEYS)
+  %keys = call i64 @get(ptr %tensor, i64 %keys.at)
+  %bit = call i64 @word(ptr @"at words tensors", i64 $tensors.NEGATIVE)
+  %bits = and i64 %keys, %bit
+  %read.positive = icmp eq i64 %bits, 0
+  br label %look
+ask:
   %negative = call ptr @"at python PyObject_CallOneArg"(ptr %is.negative, ptr %x)
   %unknown = icmp eq ptr %negative, null
-  br i1 %unknown, label %raised, label %look
-look: ; is it in the memory of the host, and not the negative of what is there?
+  br i1 %unknown, label %raised, label %answered
+answered:
   call void @"at python Py_DecRef"(ptr %negative)
-  %as.it.is = icmp eq ptr %negative, @"at object False"
+  %asked.positive = icmp eq ptr %negative, @"at object False"
+  br label %look
+look: ; is it in the memory of the host, and not the negative of what is there?
+  %as.it.is = phi i1 [ %read.positive, %read ], [ %asked.positive, %answered ]
   %device = call i64 @get.i32(ptr %told, i64 8)
   %here = icmp eq i64 %device, 1
   %type = call i64 @get.i32(ptr %told, i64 20)

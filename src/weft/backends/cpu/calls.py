@@ -36,7 +36,7 @@ import numpy as np
 from weft.base import load
 
 from .native import native
-from .places import kept, load_native, made
+from .places import give, kept, load_native, made
 from .state import REPORT_WORDS, STATE_BYTES
 
 MOST_SLOTS, MOST_ARRAYS, MOST_PARTS = 256, 256, 64
@@ -74,9 +74,9 @@ class Check:
 class Kind:
     """What an argument has to be: the object WANT or its equal; WANT, which is true, or LOW, which is false; an
     integer from LOW to HIGH that is not ELEMENT; a number for a float of ELEMENT bits; an array of NumPy; a tensor,
-    which the function LOW describes, and which the method HIGH does not call the negative of what its memory has; a
-    tuple or a list of LOW parts, which are then the parts from HIGH on; an object with LOW attributes, which are such
-    parts, named in the tuple ELEMENT.
+    which the function LOW describes, and which the method HIGH does not call the negative of what its memory has, or
+    if that is 0 the bit that `Tensors` says; a tuple or a list of LOW parts, which are then the parts from HIGH on; an
+    object with LOW attributes, which are such parts, named in the tuple ELEMENT.
     """
 
     SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE, LIST, FIELDS = range(9)  # as in @checks
@@ -100,6 +100,21 @@ class NDArray:
     """Where an ndarray has its fields, by NumPy's C interface."""
 
     DATA, ND, DIMS, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
+
+
+class Tensors:
+    """Words about PyTorch's tensors: where an object says where its tensor is, where that has its keys, and the bit of
+    these that says that it is the negative of what its memory has (`weft.runtime.negatives`).
+    """
+
+    WITHIN, KEYS, NEGATIVE = range(3)
+
+    def __init__(self) -> None:
+        self.words = (ctypes.c_int64 * 3)()
+
+
+TENSORS = Tensors()
+give("words tensors", ctypes.addressof(TENSORS.words))
 
 
 class Frame:

@@ -26,23 +26,36 @@ had something else to do) counts little.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
+from .limits import TURN_WAITERS
 from .places import give
+from .pool_layout import LINE
+
+
+def _lines(count: int) -> tuple[Any, Any]:
+    """Words on so many lines that nothing else is on: what keeps them alive, and they."""
+    memory = (ctypes.c_int64 * (LINE // 8 * (count + 1)))()
+    address = (ctypes.addressof(memory) + LINE - 1) & -LINE
+    return memory, (ctypes.c_int64 * (LINE // 8 * count)).from_address(address)
 
 
 class Engine:
-    """Words that all launches of a process look at."""
+    """Words that all launches of a process look at; those that all of them write (DEBT is a double) are on a line of
+    their own.
+    """
 
-    THREADS, POOL, WAKE, TELL, HOT, LAST, DEBT, CALLERS = range(8)  # DEBT is a double
+    THREADS, POOL, WAKE, TELL, HOT = range(5)
+    LAST, DEBT, CALLERS = range(LINE // 8, LINE // 8 + 3)
 
     def __init__(self) -> None:
-        self.words = (ctypes.c_int64 * 8)()
+        self._memory, self.words = _lines(2)
         self.set_costs(wake=30_000, tell=3_000, hot=1_000)
 
     @property
     def threads(self) -> int:
         """Threads that a launch may use, the caller included; 0 as long as nobody has asked."""
-        return self.words[self.THREADS]
+        return int(self.words[self.THREADS])
 
     @threads.setter
     def threads(self, count: int) -> None:
@@ -55,22 +68,26 @@ class Engine:
 
 class Turns:
     """Words about who has the interpreter's lock: the thread that came back from a launch with it, until it gives it
-    away in one; how often that was; and on another line how many wait for it, how much more often they did in vain than
-    not, for how many launches nobody does, and in which turn (HOLDER + COUNT) somebody asked for the lock.
+    away in one; how often that was; on another line how much more often others waited for it in vain than not, for how
+    many launches nobody does, and in which turn (HOLDER + COUNT) somebody asked for the lock; and on a line each who
+    stands in the places of those that wait.
     """
 
-    HOLDER, COUNT, WAITING, MISSES, PAUSE, ASKED = 0, 1, 16, 17, 18, 19
+    HOLDER, COUNT, MISSES, PAUSE, ASKED, PLACES = 0, 1, 16, 17, 18, 32
 
     def __init__(self) -> None:
-        self._memory = (ctypes.c_int64 * 48)()  # on lines of their own: see `pool_layout.LINE`
-        self.address = (ctypes.addressof(self._memory) + 127) & -128
-        self.words = (ctypes.c_int64 * 32).from_address(self.address)
+        self._memory, self.words = _lines(2 + TURN_WAITERS)
+
+    def renew(self) -> None:
+        """Nobody has the lock by a launch, and nobody waits for it: as in the child of a fork."""
+        self.words[self.HOLDER] = 0
+        self.words[self.PLACES :] = [0] * (len(self.words) - self.PLACES)
 
 
 ENGINE = Engine()
 TURNS = Turns()
 give("words engine", ctypes.addressof(ENGINE.words))
-give("words turns", TURNS.address)
+give("words turns", ctypes.addressof(TURNS.words))
 
 
 class Record:

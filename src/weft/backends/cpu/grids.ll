@@ -255,6 +255,10 @@ entry:
 fine:
   call void @measured(ptr %record, i64 %begun, i64 %ended, i64 %ran)
   %count = call i64 @word(ptr %record, i64 $record.COUNT)
+  %phase = and i64 %count, $limits.SAMPLED
+  %counts = icmp eq i64 %phase, 0 ; those of which one is measured count by themselves
+  br i1 %counts, label %advance, label %done
+advance:
   %more = add i64 %count, 1
   call void @set.word(ptr %record, i64 $record.COUNT, i64 %more)
   br label %done
@@ -290,6 +294,14 @@ count:
 write:
   %value = phi double [ %counted, %count ], [ %less, %nothing ]
   %some.value = call double @llvm.maxnum.f64(double %value, double 1.0)
+  %change = fsub double %some.value, %before
+  %by = call double @llvm.fabs.f64(double %change)
+  %little = fmul double %before, $limits.ALIKE
+  %alike = fcmp ole double %by, %little ; then the line stays in the caches of all who launch
+  br i1 %alike, label %done, label %store
+store:
   store double %some.value, ptr %place
+  br label %done
+done:
   ret void
 }

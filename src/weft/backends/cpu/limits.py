@@ -43,10 +43,15 @@ LOOK_NS = 10_000_000
 """For how long workers may run where they were told to: then it is asked again which cores the process may use."""
 LOOK_AGAIN_NS = 100_000_000
 """After this it is asked again which cores there are, where it was one."""
+ALIKE = 0.03125
+"""What is known of a program's cost is replaced by what differs by more of it."""
 OUTLIER = 4.0
 """A measurement counts as no more than so many times what was known."""
-TURN_WAITERS = 2
-"""How many threads that are back from a launch wait for the interpreter's lock busily: more are in each other's way."""
+TURN_WAITERS = 4
+"""How many threads that are back from a launch wait for the interpreter's lock busily: as many as could have had it in
+a fraction of what the shortest nap takes."""
+TURN_LAST = TURN_WAITERS - 1
+"""The number of the last place in their row."""
 TURN_NAP_NS, TURN_NAPS = 50_000, 12
 """How long one sleeps that is one too many, or got no turn in SPIN_NS, longer by as much each time; and how often,
 until it asks for the lock all the same."""

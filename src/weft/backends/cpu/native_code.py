@@ -60,6 +60,7 @@ SOURCES = {
     "check": calls.Check,
     "kind": calls.Kind,
     "frame": calls.Frame,
+    "tensors": calls.Tensors,
     "ndarray": calls.NDArray,
 }
 """What names in files are of."""

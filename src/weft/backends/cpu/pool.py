@@ -332,7 +332,7 @@ def _after_fork() -> None:
     """In the child of a fork there are no workers: begin anew."""
     _retire()
     ENGINE.words[ENGINE.CALLERS] = 0
-    TURNS.words[TURNS.HOLDER] = TURNS.words[TURNS.WAITING] = 0
+    TURNS.renew()
     native.after_fork()
 
 

@@ -457,7 +457,8 @@ def _square(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
 
 
 def _gelu(x: torch.Tensor, out: torch.Tensor) -> None:
-    kernels.gelu_kernel[(weft.cdiv(len(x), 1024),)](x, out, len(x), BLOCK=1024)
+    n = x.numel()
+    kernels.gelu_kernel[(weft.cdiv(n, 1024),)](x, out, n, BLOCK=1024)
 
 
 def small(problems: Callable[[], Iterator[small_problems.Problem]], title: str) -> Iterator[Row]:

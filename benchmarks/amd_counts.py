@@ -93,6 +93,7 @@ def cases() -> dict[str, Case]:
         "layer norm in passes": Case("gpu_wider_kernels", "layer_norm_in_passes", norm, {"BLOCK": 1024}),
         "transposition": Case("gpu_kernels", "transpose", {"x": f32, "out": f32} | pair, {"BLOCK": 64}),
         "transposition f16": Case("gpu_kernels", "transpose", {"x": f16, "out": f16} | pair, {"BLOCK": 64}),
+        "transposition int8": Case("gpu_kernels", "transpose", {"x": "*i8", "out": "*i8"} | pair, {"BLOCK": 64}),
         "scan": Case("gpu_wider_kernels", "cumsum", {"x": f32, "out": f32, "columns": i32}, {"BLOCK": 2048}),
         "gather": Case("amd_kernels", "picked", {"x": f32, "index": "*i32", "out": f32}, {"N": 1024}),
         "rows of a table": Case(

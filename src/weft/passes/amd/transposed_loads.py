@@ -1,4 +1,4 @@
-"""An operand whose rows do not run along the summed dimension is loaded in blocks, which threads transpose.
+"""A tile that is wanted along its columns is loaded in blocks, which threads transpose.
 
 A matrix instruction takes some elements in a row along the summed dimension, k, of each lane. Of a right operand that
 lies row by row in memory, a thread that loads 16 bytes has 8 columns of one k: stored to shared memory as they are,
@@ -12,15 +12,24 @@ a thread has, of each column, four neighbours along k. It packs them in register
 and both the store to shared memory and the read of the operand are of 8 bytes. The loads are as many and as wide as
 before. This is what Triton's `in-thread-transpose` does on gfx942; here it is the layout of
 the load, on every processor, and what packs and stores is what the planner finds for that layout.
+
+The same holds of a tile that is loaded along its rows and stored along its columns:
+
+    tt.store %q, tt.trans(%x)                      64x64 of f16, 4 waves of 64 lanes: a thread has 16 elements
+
+With [1, 8] of a thread at a time, words of two neighbours of a column are made by exchanging halves of them between
+lanes; with [2, 8] a thread has both halves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
-from weft.ir import element_of, ints_of, shape_of, tt
+from weft.analysis import AxisFacts
+from weft.ir import bit_width, element_of, ints_of, shape_of, tt
 from weft.layouts import BlockedLayout
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE
@@ -37,13 +46,20 @@ def transposed_load(op: Operation, layout: BlockedLayout, bits: int, machine: Ma
     shape = shape_of(op.results[0].type) if isinstance(op, tt.LoadOp) else ()
     if len(shape) != 2 or bits > 32 or layout.cga_layout:
         return layout
-    summed, product = summed_dimension(op.results[0])
     along = layout.order[0]
-    if product is None or summed == along or layout.size_per_thread[along] * bits < 32:
+    if layout.size_per_thread[along] * bits < 32:
         return layout
     each = prod(shape) // machine.threads(warps)
     room = each // layout.size_per_thread[along]  # beside loads as wide as before
-    run = max(2, RUN_BITS // bits, min(taken_at_once(product, machine), room))
+    summed, product = summed_dimension(op.results[0])
+    if product is not None:
+        run = max(2, RUN_BITS // bits, min(taken_at_once(product, machine), room))
+    else:
+        summed, run = 1 - along, max(32 // bits, min(RUN_BITS // bits, room))
+        if bits == 32 or not is_stored_across(op.results[0], along):
+            return layout
+    if summed == along:
+        return layout
     run = min(run, shape[summed], each)
     if run < 2:  # a thread has one element, or none of its own
         return layout
@@ -73,16 +89,35 @@ def summed_dimension(value: SSAValue) -> tuple[int, tt.DotOp | None]:
     """The dimension over which products sum that take a tile, or what is computed of it, and one of them; None if they
     do not agree."""
     found: dict[int, tt.DotOp] = {}
+    for use, turned in _uses(value):
+        op = use.operation
+        if isinstance(op, tt.DotOp) and use.index < 2:
+            found.setdefault((1 - use.index) ^ turned, op)
+    return next(iter(found.items())) if len(found) == 1 else (0, None)
+
+
+def is_stored_across(value: SSAValue, along: int) -> bool:
+    """Whether all stores of a tile, or of what is computed of it element by element, are in elements of less than a
+    word, whose addresses follow each other along the other dimension than this one."""
+    stores = [(use.operation, turned) for use, turned in _uses(value) if isinstance(use.operation, tt.StoreOp)]
+    facts = AxisFacts()
+    for store, turned in stores:
+        pointer, stored = store.operands[:2]
+        runs = facts.of(pointer).contiguity
+        if bit_width(element_of(stored.type)) >= 32 or runs[along ^ turned] >= runs[1 - along ^ turned]:
+            return False
+    return bool(stores)
+
+
+def _uses(value: SSAValue) -> Iterator[tuple[Use, bool]]:
+    """The uses of a tile, and of what is computed of it element by element; whether they are of it transposed."""
     todo = [(value, False)]
     seen = {value}
     while todo:
         x, turned = todo.pop()
         for use in x.uses:
             op, also = use.operation, turned
-            if isinstance(op, tt.DotOp):
-                if use.index < 2:
-                    found.setdefault((1 - use.index) ^ turned, op)
-                continue
+            yield use, turned
             if isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0):
                 also = not turned
             elif op.name not in ELEMENTWISE:
@@ -91,4 +126,3 @@ def summed_dimension(value: SSAValue) -> tuple[int, tt.DotOp | None]:
                 if result not in seen:
                     seen.add(result)
                     todo.append((result, also))
-    return next(iter(found.items())) if len(found) == 1 else (0, None)

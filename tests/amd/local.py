@@ -74,6 +74,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
     "ashr": lambda a, b: _signed(a) >> (b & 31), "subrev": lambda a, b: b - a, "lshlrev": lambda a, b: b << (a & 31),
     "lshrrev": lambda a, b: b >> (a & 31), "ashrrev": lambda a, b: _signed(b) >> (a & 31), "andn2": lambda a, b: a & ~b,
     "and_not1": lambda a, b: a & ~b, "mul_lo": operator.mul, "mul_u24": lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
+    "mul_hi": lambda a, b: a * b >> 32,
     "bfm": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31), "orn2": lambda a, b: a | ~b,
     "min_i": lambda a, b: np.minimum(_signed(a), _signed(b)), "max_i": lambda a, b: np.maximum(_signed(a), _signed(b)),
     "min_u": np.minimum, "max_u": np.maximum, "lshl1_add": lambda a, b: 2 * a + b, "lshl2_add": lambda a, b: 4 * a + b,
@@ -125,8 +126,8 @@ class Block:
         self.most = counters(kernel.processor)
         self.faults: list[str] = []
         self.writer: Array = np.full(1 << 18, -1, np.int32)
-        self.readers: list[dict[int, int]] = [{} for _ in range(1 << 12)]
-        """Of each 64 bytes the waves that read there, and at how many barriers they had been."""
+        self.readers: Array = np.full((waves, 1 << 18), -1, np.int32)
+        """By wave and byte, at how many barriers the wave had been when it last read there."""
         self.events: list[Event] = []
         self.waves = [self._wave(number, text) for number in range(waves)]
 
@@ -295,10 +296,9 @@ class Block:
 
     def _written(self, wave: Wave, event: Event, at: Array, size: int) -> None:
         places = self._places(at, size)
-        for piece in np.unique(places >> 6).tolist():
-            for reader, barriers in self.readers[piece].items():
-                if reader != wave.number and barriers >= wave.barriers:
-                    self._fault(event.instruction, f"wave {wave.number} writes what wave {reader} may still read")
+        for reader in np.flatnonzero((self.readers[:, places] >= wave.barriers).any(axis=1)).tolist():
+            if reader != wave.number:
+                self._fault(event.instruction, f"wave {wave.number} writes what wave {reader} may still read")
         self.writer[places] = len(self.events)
         self.events.append(event)
 
@@ -319,8 +319,7 @@ class Block:
                     f"wave {wave.number} reads what {whose} `{event.instruction.text}` (line {event.instruction.line})"
                 )
                 self._fault(instruction, f"{text} writes, without {wanted} between")
-        for piece in np.unique(places >> 6).tolist():
-            self.readers[piece][wave.number] = wave.barriers
+        self.readers[wave.number, places] = wave.barriers
 
     def _fault(self, instruction: Instruction, text: str) -> None:
         whole = f"line {instruction.line}: `{instruction.text}`: {text}"
@@ -390,14 +389,16 @@ class Block:
             value = given[0] + sign * (given[1] + (int(wave.condition or 0) if takes else 0))
             wave.condition = not 0 <= value <= WORD
             return value & WORD
-        if kind in ("s_addk_i32", "s_addk_co_i32"):
+        if kind in ("s_addk_i32", "s_addk_co_i32", "s_mulk_i32"):
             given = [self.value(wave, operands[0]), given[0]]
-            kind = "s_add_i32"
+            kind = "s_mul_i32" if "mul" in kind else "s_add_i32"
         short = re.sub(r"^[sv]_|_(nc|co)(?=_)", "", kind)
         short = re.sub(r"^(min|max)_([iu])32$", r"\1_\2", short)
         short = re.sub(r"^bfe_u32$", "bfe_u", short)
         short = re.sub(r"_(u32_u24|i32_i24)$", "_u24", short)
         base = re.sub(r"_[biu](32|64)$", "", short)
+        if kind.endswith("mul_hi_i32") and all(value is not None for value in given):
+            given = [_signed(value) for value in given]
         function = TWO.get(base) if len(given) == 2 else THREE.get(base) if len(given) == 3 else None
         if function is None and base in ("not", "brev", "bfrev") and given and given[0] is not None and base == "not":
             return ~given[0]
@@ -408,7 +409,9 @@ class Block:
         value = value & (WORD | WORD << 32 if wide else WORD)
         if name[0] == "s":
             value = int(value)
-            wave.condition = bool(value) if base not in ("add", "sub", "mul", "addc", "min_i", "max_i") else None
+            if base in ("mul", "mul_hi"):
+                return value  # leaves the condition alone
+            wave.condition = bool(value) if base not in ("add", "sub", "addc", "min_i", "max_i") else None
         return value
 
     def _load_arguments(self, wave: Wave, instruction: Instruction) -> None:

@@ -139,9 +139,10 @@ def _row(
 # gfx1250 is not sold: its compute units, banks, and whether a lane has more registers are not known; its row has those
 # of gfx950 and gfx12 instead.
 ROWS = (
-    _row("gfx90a", 104, 64, 64, registers=512, load_phase=_CDNA_PHASE, adds=_HALVES),  # MI210; an MI250 is two
-    _row("gfx942", 304, 64, 64, registers=512, load_phase=_CDNA_PHASE, adds=_BOTH),  # MI300X
-    _row("gfx950", 256, 64, 160, registers=512, banks=64, adds=_BOTH),  # MI355X
+    # MI210; an MI250 is two
+    _row("gfx90a", 104, 64, 64, registers=512, load_phase=_CDNA_PHASE, copies=(4,), adds=_HALVES),
+    _row("gfx942", 304, 64, 64, registers=512, load_phase=_CDNA_PHASE, copies=(4,), adds=_BOTH),  # MI300X
+    _row("gfx950", 256, 64, 160, registers=512, banks=64, copies=(4, 16), adds=_BOTH),  # MI355X
     _row("gfx1100", 96, 32, 64, registers=1536),  # RX 7900 XTX
     _row("gfx1151", 40, 32, 64, registers=1536),  # Ryzen AI Max
     _row("gfx1200", 32, 32, 64, registers=1536, adds=_BOTH),  # RX 9060 XT

@@ -69,14 +69,15 @@ class Addresses:
     def look(self, e: Emitter, op: LaneOp) -> bool:
         """Take the addresses of an access apart; whether there is one of this form."""
         self.places, self.masks = {}, {}
-        if self.flags and op.attrs["space"] == "global":
-            value = op.operands[0]
+        is_copy = op.name == "copy_async"
+        if self.flags and (is_copy or op.attrs["space"] == "global"):
+            value = op.operands[1 if is_copy else 0]
             firsts: dict[Value, tuple[Value, int, Place]] = {}
             for i, register in enumerate(e.env[value]):
                 found = _sum(e, value, i)
                 if found is not None and _key(register) not in self.places:
                     self.places[_key(register)] = self._place(e, *found, firsts)
-        if self.places and op.attrs.get("masked"):
+        if self.places and (op.attrs.get("masked") or (is_copy and len(op.operands) > 2)):
             mask = op.operands[1 if op.name == "load" else 2]
             for i, register in enumerate(e.env[mask]):
                 self.masks[_key(register)] = self._parts(e, mask, i)
@@ -123,7 +124,7 @@ class Addresses:
             return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
         for moved, still, factor in ((left, right, value.op.operands[1]), (right, left, value.op.operands[0])):
             factor, at = _source(factor, register if factor.count > 1 else 0)
-            if still or not self._is_alike(factor):
+            if still or not self.is_alike(factor):
                 continue
             times = e.env[factor][at]
             if isinstance(times, Sum) and not times.base:
@@ -136,42 +137,52 @@ class Addresses:
         while mask.op is not None and mask.op.name == "rename":
             register, mask = mask.op.attrs["table"][register], mask.op.operands[0]
         name = e.name(e.env[mask][register])
-        if self._is_alike(mask):
+        if self.is_alike(mask):
             return name, ""
         if mask.op is not None and mask.op.name == "arith.andi":
             a, b = (e.name(e.env[x][register if x.count > 1 else 0]) for x in mask.op.operands)
-            left, right = map(self._is_alike, mask.op.operands)
+            left, right = map(self.is_alike, mask.op.operands)
             if left != right:
                 return (a, b) if left else (b, a)
         return "", name
 
-    def _is_alike(self, value: Value) -> bool:
+    def is_alike(self, value: Value) -> bool:
+        """Whether all lanes of a block are known to have the same."""
         known = self.alike.get(value)
         if known is None:
             op = value.op
             follows = op is not None and (op.name in SAME or op.name.startswith("arith."))
-            known = self.alike[value] = follows and op is not None and all(map(self._is_alike, op.operands))
+            known = self.alike[value] = follows and op is not None and all(map(self.is_alike, op.operands))
         return known
 
     def of(self, access: Access) -> Place | None:
         """Where an access is, if it is through a descriptor."""
-        return self.places.get(_key(access.address)) if access.space == "global" else None
+        return self.at(access.address) if access.space == "global" else None
+
+    def at(self, address: Register) -> Place | None:
+        """Where an address of global memory is, likewise."""
+        return self.places.get(_key(address))
 
     def arguments(self, e: Emitter, access: Access, place: Place, policy: int) -> list[tuple[str, str]]:
         """The descriptor, the distance, and what caches are asked for, as arguments of an intrinsic."""
+        buffer, distance = self.descriptor(e, access.mask, place, access.more)
+        return [("ptr addrspace(8)", buffer), ("i32", distance), ("i32", "0"), ("i32", str(policy))]
+
+    def descriptor(self, e: Emitter, mask: Register | None, place: Place, more: int = 0) -> tuple[str, str]:
+        """The descriptor and the distance of an access under a mask, `more` bytes further."""
         base = e.early("inttoptr i64", place.low, to="ptr addrspace(1)")
         alike = own = ""
-        if access.mask is not None:
-            alike, own = self.masks.get(_key(access.mask), ("", e.name(access.mask)))
+        if mask is not None:
+            alike, own = self.masks.get(_key(mask), ("", e.name(mask)))
         records = str(RECORDS) if not alike else e.pure(f"select i1 {alike}, i64 {RECORDS}, i64 0")
         values = [("ptr addrspace(1)", base), ("i16", "0"), ("i64", records), ("i32", str(self.flags))]
         buffer = e.pure(e.call(RSRC, "ptr addrspace(8)", values))
         distance = place.distance
-        if place.more + access.more:
-            distance = e.early("add i32", distance, str(place.more + access.more))
+        if place.more + more:
+            distance = e.early("add i32", distance, str(place.more + more))
         if own:
             distance = e.pure(f"select i1 {own}, i32 {distance}, i32 {RECORDS - (1 << 32)}")
-        return [("ptr addrspace(8)", buffer), ("i32", distance), ("i32", "0"), ("i32", str(policy))]
+        return buffer, distance
 
     def load(self, e: Emitter, access: Access, place: Place, policy: int) -> str:
         """What is there, as one value of the access's bits; 0 where its mask does not hold."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.base import Unsupported
-from weft.ir.lane import LaneOp
+from weft.ir.lane import LaneOp, Value
 
 from ..gpu.branched import BranchedMemory, Hints, stored_whole
 from ..gpu.branches import Branches
-from ..gpu.emitter import CONVERGENT, Emitter, Part, Register
+from ..gpu.emitter import CONVERGENT, Emitter, Part, Register, Sum
 from ..gpu.memory import instead_of
 from ..gpu.operands import Access
 from .addresses import VECTORS, Addresses, Place, flags_of
 from .counted import counted
 from .lanes import Lanes
 from .processor import GFX12
-from .waits import awaiting
+from .waits import awaiting, awaiting_local
 
 NONTEMPORAL = 1_000_010
 """Numbers of metadata; see `lanes.LOCAL`."""
@@ -40,9 +40,14 @@ STREAMED = ("evict_first", "no_allocate")
 UNCACHED = ("cv", "wt")
 ONCE = ("cs", "cg")
 ZEROS = "@zeros = internal addrspace(1) constant [16 x i8] zeroinitializer, align 16"
-COPY = (
-    "declare void @llvm.amdgcn.global.load.lds(ptr addrspace(1), ptr addrspace(3), i32 immarg, i32 immarg, i32 immarg)"
-)
+GLOBAL_LDS, BUFFER_LDS = "llvm.amdgcn.global.load.lds", "llvm.amdgcn.raw.ptr.buffer.load.lds"
+SCHEDULED = "llvm.amdgcn.sched.barrier"
+"""No instruction: LLVM's scheduler moves nothing across, where the number of what may move is 0."""
+COPIES = {
+    GLOBAL_LDS: f"declare void @{GLOBAL_LDS}(ptr addrspace(1), ptr addrspace(3), i32 immarg, i32 immarg, i32 immarg)",
+    BUFFER_LDS: f"declare void @{BUFFER_LDS}(ptr addrspace(8), ptr addrspace(3), i32 immarg, i32, i32, i32 immarg, "
+    "i32 immarg)",
+}
 
 
 def _gives_zero(op: LaneOp) -> bool:
@@ -68,6 +73,8 @@ class Memory(Lanes, BranchedMemory):
         self.copies = any(op.name == "copy_async" for op in e.program.body.walk())
         self.branches = Branches(e)
         self.addresses = Addresses(flags_of(self.target.number), e.program)
+        self.copied: LaneOp | None = None
+        self.targets: dict[str, str] = {}
 
     def hints(self, e: Emitter, op: LaneOp) -> Hints:
         """`nt` for what is used once; `sc0 sc1` for what must not come out of a cache."""
@@ -145,27 +152,83 @@ class Memory(Lanes, BranchedMemory):
         raise Unsupported("the shared memory of another block", e.program.target)
 
     def copy(self, e: Emitter, op: LaneOp, target: Register, source: Register, mask: Register | None) -> None:
-        """`global_load_lds`: lanes follow each other from where the first one's part goes.
+        """A load into LDS: lanes follow each other from where the first one's part goes.
 
-        Where the mask does not hold zeros are copied, out of memory that has nothing else.
+        Where the mask does not hold zeros are copied: a buffer gives them out of its range, and without one they come
+        out of memory that has nothing else.
         """
-        size = int(op.attrs["bytes"])
-        there = e.pure(e.call("llvm.amdgcn.readfirstlane.i32", "i32", [("i32", e.name(target))]))
-        there = e.pure(f"inttoptr i32 {there} to ptr addrspace(3)")
-        here = e.name(source)
-        if mask is not None:
-            if ZEROS not in e.module.globals:
-                e.module.globals.append(ZEROS)
-            zeros = e.early("ptrtoint ptr addrspace(1)", "@zeros", to="i64")
-            here = e.pure(f"select i1 {e.name(mask)}, i64 {here}, i64 {zeros}")
-        here = e.pure(f"inttoptr i64 {here} to ptr addrspace(1)")
-        arguments = [("ptr addrspace(1)", here), ("ptr addrspace(3)", there), ("i32", str(size)), ("i32", "0")]
-        name = "llvm.amdgcn.global.load.lds"
-        e.module.declarations.setdefault(name, COPY)
-        e.do(f"{e.call(name, 'void', [*arguments, ('i32', '0')], CONVERGENT)}, !alias.scope !{COPIED}")
+        if op is not self.copied:
+            self.copied = op
+            self.addresses.look(e, op)
+            places = self._first_lane(e, op.operands[0])
+            self.targets = dict(zip(map(e.name, e.env[op.operands[0]]), places, strict=True))
+            if any(self.addresses.at(register) is None for register in e.env[op.operands[1]]):
+                self._without_local_accesses(e)
+        there = e.early("inttoptr i32", self.targets[e.name(target)], to="ptr addrspace(3)")
+        size, policy = ("i32", str(op.attrs["bytes"])), ("i32", str(_policy_of(op)))
+        place = self.addresses.at(source)
+        if place is not None:
+            buffer, distance = self.addresses.descriptor(e, mask, place)
+            name, arguments = BUFFER_LDS, [("ptr addrspace(8)", buffer), ("ptr addrspace(3)", there), size]
+            arguments += [("i32", distance), ("i32", "0"), ("i32", "0"), policy]
+        else:
+            here = e.name(source)
+            if mask is not None:
+                if ZEROS not in e.module.globals:
+                    e.module.globals.append(ZEROS)
+                zeros = e.early("ptrtoint ptr addrspace(1)", "@zeros", to="i64")
+                here = e.pure(f"select i1 {e.name(mask)}, i64 {here}, i64 {zeros}")
+            here = e.pure(f"inttoptr i64 {here} to ptr addrspace(1)")
+            arguments = [("ptr addrspace(1)", here), ("ptr addrspace(3)", there), size, ("i32", "0"), policy]
+            name = GLOBAL_LDS
+        e.module.declarations.setdefault(name, COPIES[name])
+        e.do(f"{e.call(name, 'void', arguments, CONVERGENT)}, !alias.scope !{COPIED}")
+        if place is None:
+            e.do(e.call(SCHEDULED, "void", [("i32", "0")], CONVERGENT))
+
+    def _without_local_accesses(self, e: Emitter) -> None:
+        """Wait for this wave's accesses of LDS, and let none move across.
+
+        LLVM counts a copy that is no buffer's as an access of LDS too, and no document of AMD says that the hardware
+        does. If no access of LDS is on its way while such copies begin, LLVM's waits are right in either case.
+        """
+        name, type, number = awaiting_local(self.number)
+        e.do(e.call(SCHEDULED, "void", [("i32", "0")], CONVERGENT))
+        e.do(e.call(name, "void", [(type, str(number))], CONVERGENT))
+        e.do(e.call(SCHEDULED, "void", [("i32", "0")], CONVERGENT))
+
+    def _first_lane(self, e: Emitter, value: Value) -> list[str]:
+        """The registers of a value as the first lane of a wave has them, for scalar registers. What is added to all
+        lanes alike is added afterwards, so that a loop which moves it reads no lane."""
+        if self.addresses.is_alike(value):
+            return [e.name(register) for register in e.env[value]]
+        op = value.op
+        if op is not None and op.name == "rename":
+            names = self._first_lane(e, op.operands[0])
+            return [names[i] for i in op.attrs["table"]]
+        if op is not None and op.name == "arith.addi":
+            parts = [self._first_lane(e, x) for x in op.operands]
+            a, b = (names * (value.count // len(names)) for names in parts)
+            return [e.early("add i32", x, y) for x, y in zip(a, b, strict=True)]
+        names = []
+        for register in e.env[value]:
+            base, more = (register.base, register.offset) if isinstance(register, Sum) else (e.name(register), 0)
+            name = "0"
+            if base:
+                text = e.call("llvm.amdgcn.readfirstlane.i32", "i32", [("i32", base)])
+                name = e.once(text, text, [base])
+            names.append(e.early("add i32", name, str(more)) if more else name)
+        return names
 
     def await_copies(self, e: Emitter, op: LaneOp) -> None:
         """By the number of single copies that may be pending."""
         if op.name == "wait_async":
             name, type, number = awaiting(self.number, self.pending[id(op)])
             e.do(e.call(name, "void", [(type, str(number))], CONVERGENT))
+
+
+def _policy_of(op: LaneOp) -> int:
+    """What a copy asks of the caches: `sc0 sc1` for what must not come out of them, `nt` for what is used once."""
+    if op.attrs.get("volatile") or op.attrs.get("cache") in UNCACHED:
+        return 17
+    return 2 if op.attrs.get("evict") in STREAMED or op.attrs.get("cache") in ONCE else 0

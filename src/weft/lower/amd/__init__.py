@@ -1,12 +1,13 @@
-"""What a lane program becomes for AMD's GPUs: exchanges between lanes by the instructions that there are for them."""
+"""What only AMD's GPUs need of the lowering: addresses, copies to LDS, exchanges; see `lower/vendor.py`."""
 
 from __future__ import annotations
 
 from weft.ir.lane import LaneProgram
 
 from ..vendor import VendorLowering
-from .addresses import LOWERINGS
+from .addresses import lower_addptr
 from .ahead import take_up_behind_barriers
+from .copies import lower_copy
 from .exchanges import write_exchanges
 
 __all__ = ["LOWERING"]
@@ -15,7 +16,7 @@ __all__ = ["LOWERING"]
 class _Lowering(VendorLowering):
     """See `lower/vendor.py`."""
 
-    lowerings = LOWERINGS
+    lowerings = {"tt.addptr": lower_addptr, "ttg.async_copy_global_to_local": lower_copy}
 
     def finished(self, program: LaneProgram) -> None:
         write_exchanges(program)

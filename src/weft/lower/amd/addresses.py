@@ -18,7 +18,7 @@ from weft.ir import tt
 from weft.ir.amd.amdg import BIAS, NARROW
 from weft.ir.lane import Value
 
-from ..context import Context, Lowering
+from ..context import Context
 from ..shapes import add_pointer, pointee_bytes
 
 
@@ -37,6 +37,3 @@ def lower_addptr(c: Context, op: Operation) -> None:
     bias = c.build.op("arith.shli", [c.number(1, "i64"), c.number(BIAS.bit_length() - 1, "i64")], "i64")
     low = c.build.op("arith.subi", [base, bias], "i64")  # no constant, which would be added to the whole address
     c[op.results[0]] = c.build.op("arith.addi", [low, c.build.op("arith.extui", [moved], "i64")], "i64")
-
-
-LOWERINGS: dict[str, Lowering] = {"tt.addptr": lower_addptr}

@@ -5,7 +5,9 @@
     ...
     async_copy.wait_group(0)            # and a barrier, before other threads read
 
-What the lanes of a warp copy comes to lie side by side in shared memory, in the order of the lanes, 4 or 16 bytes each.
+The lanes of a warp write side by side, in the order of their numbers: 16 bytes each on gfx950, or 4 there and on
+gfx942. So the elements that they hold of a tile must fill one run of the shared memory, of 1024 or 256 bytes. Swizzles
+may change places within such a run, and gaps of a padded layout may follow whole runs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft.base import Unsupported
+from weft.ir import unit_attr
+from weft.ir.amd.amdg import NARROW
 from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 from weft.language.tensors import tensor
@@ -52,7 +56,9 @@ def buffer_load_to_shared(
 ) -> None:
     """The same of elements at offsets from one pointer."""
     _check_other("buffer_load_to_shared", other)
-    begin_copy(dest, pointers_at("buffer_load_to_shared", ptr, offsets, _semantic), mask, _semantic, cache_modifier)
+    pointers = pointers_at("buffer_load_to_shared", ptr, offsets, _semantic)
+    pointers.handle.owner.attributes[NARROW] = unit_attr()
+    begin_copy(dest, pointers, mask, _semantic, cache_modifier)
 
 
 def _check_other(name: str, other: Any) -> None:

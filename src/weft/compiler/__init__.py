@@ -25,8 +25,8 @@ __getattr__ = lazy_face(
         "options": "gpu_options make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
         "target": (
-            "SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu is_gpu set_native_store set_num_threads "
-            "set_scratch_limit target_of_arch"
+            "HOSTED SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu is_gpu set_native_store "
+            "set_num_threads set_scratch_limit target_of_arch"
         ),
         "gpu": "lane_program",
         "work": "Artefact Work compile_work work_of",

@@ -18,6 +18,7 @@ from weft.machines.vendors import after_joining, vendors_with
 
 __all__ = [
     "TARGETS",
+    "HOSTED",
     "SIMULATED",
     "GPUTarget",
     "as_target",
@@ -33,24 +34,27 @@ __all__ = [
 if TYPE_CHECKING:
     TARGETS: tuple[str, ...]
     SIMULATED: tuple[str, ...]
+    HOSTED: tuple[str, ...]
 
 
 def __getattr__(name: str) -> Any:
-    """TARGETS and SIMULATED: the targets that exist, and those that are simulated, for launches only.
+    """TARGETS, SIMULATED and HOSTED: the targets that exist, those that are simulated, for launches only, and those
+    whose launches take arrays of the host.
 
     The rows of machines say them, which are loaded when somebody asks.
     """
-    if name not in ("TARGETS", "SIMULATED"):
+    if name not in ("TARGETS", "SIMULATED", "HOSTED"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     vendors = set(vendors_with("compiler"))
-    compiled = [m.name for m in machines.MACHINES.values() if m.vendor in vendors]
-    globals().update(TARGETS=("cpu", *compiled), SIMULATED=tuple(f"sim:{n}" for n in compiled))
+    compiled = {m.name: m for m in machines.MACHINES.values() if m.vendor in vendors}
+    hosted = tuple(name for name, machine in compiled.items() if machine.hosted)
+    globals().update(TARGETS=("cpu", *compiled), SIMULATED=tuple(f"sim:{n}" for n in compiled), HOSTED=hosted)
     return globals()[name]
 
 
 def _forget(vendor: str) -> None:
     """A vendor has joined: there are more, here and where the face keeps them."""
-    for name in ("TARGETS", "SIMULATED"):
+    for name in ("TARGETS", "SIMULATED", "HOSTED"):
         globals().pop(name, None)
         vars(sys.modules[__package__]).pop(name, None)
 
@@ -76,7 +80,7 @@ class GPUTarget:
         return machines.machine_of(str(self))
 
     def __str__(self) -> str:
-        return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
+        return self.backend if self.backend == "cpu" or self.arch == "" else f"{self.backend}:{self.arch}"
 
 
 def is_gpu(target: str) -> bool:
@@ -118,7 +122,7 @@ def _hint(backend: str, arch: str) -> str:
 def _known(backend: str, arch: str) -> GPUTarget | None:
     """A GPU that is compiled for; `cuda:90a` is `cuda:90`."""
     for name in (arch, arch.removesuffix("a")):
-        machine = machines.MACHINES.get(f"{backend}:{name}")
+        machine = machines.MACHINES.get(f"{backend}:{name}" if name else backend)
         if machine is not None and machine.vendor in set(vendors_with("compiler")):
             return GPUTarget(backend, int(name) if name.isdigit() else name, machine.lanes)
     return None

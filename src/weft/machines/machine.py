@@ -38,6 +38,9 @@ class Machine:
     portable: bool = True
     """Whether what is compiled for it runs on all newer processors of its vendor as well."""
 
+    hosted: bool = False
+    """Whether launches take arrays of the host, which whoever runs the kernel moves if they must be."""
+
     is_default: bool = False
     """Whether layouts are planned for it, and layout IR lowered, where no machine is said."""
 

@@ -56,8 +56,9 @@ def matrix_layouts(
             if "named" in entry.params:
                 result: DistributedLayout = divided(entry.params["named"](parts, machine), division)
                 width = entry.params.get("k_width", max(1, 32 // entry.operands[0].bits))
-                width = min(width, entry.params.get("run", width)) if fed else width
-                return DotOperandLayout(0, result, width), DotOperandLayout(1, result, width), result
+                if not isinstance(width, tuple):  # of both operands
+                    width = (min(width, entry.params.get("run", width)) if fed else width,) * 2
+                return DotOperandLayout(0, result, width[0]), DotOperandLayout(1, result, width[1]), result
             if len(shape) == 2 and depth >= entry.shape[2] and not division:
                 left, right, total = (x.layout for x in entry.operands[:3])
                 return (

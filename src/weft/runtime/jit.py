@@ -147,6 +147,8 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
                 return self[grid](*args, **kwargs)
         if target in compiler.SIMULATED:
             return compiling.simulator()(self, target, grid, *args, **kwargs)
+        if target in compiler.HOSTED:
+            return load("weft.runtime.hosted").launch(self, target, grid, *args, **kwargs)
         if target == "cpu" == compiling.asked():
             return self._host_launcher()(grid, *args, **kwargs)
         if target == "cpu":  # a frozen launch, which was asked for there

@@ -34,7 +34,7 @@ NAN = "0x7FF8000000000000"
 class Arithmetic(Lanes):
     """Floats and integers."""
 
-    adds_bf16 = True  # by way of f32, two at a time or not
+    bf16, adds_bf16 = "bfloat", True  # by way of f32, two at a time or not
     scalars: Mapping[str, Scalar[Emitter]] = {}
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
@@ -84,6 +84,10 @@ class Arithmetic(Lanes):
     def zero(self, e: Emitter) -> str:
         """No instruction but a move; LLVM does not see what comes out of it."""
         return e.asm("", "=v,0", ["i32"], [("i32", "0")])[0]
+
+    def load_anew(self, e: Emitter) -> None:
+        """No instruction, but LLVM takes it for one that may write anything."""
+        e.asm("", "~{memory}", (), ())
 
     def keep(self, e: Emitter, registers: list[tuple[str, str]]) -> None:
         """No instruction, but LLVM takes it for one that reads them."""

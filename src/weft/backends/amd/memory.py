@@ -63,6 +63,7 @@ def _gives_zero(op: LaneOp) -> bool:
 class Memory(Lanes, BranchedMemory):
     """Global memory and LDS."""
 
+    counts_shared = False
     scopes: Mapping[str, str] = {"cta": "workgroup", "gpu": "agent"}
 
     def begin(self, e: Emitter) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from .branches import Branches
-from .emitter import LLVM, Emitter, Part, Register
+from .emitter import Emitter, Part, Register
 from .memory import SWAPPED, instead_of, pointer_to
 from .operands import Access
 
@@ -100,11 +100,11 @@ class BranchedMemory:
             kind = "fadd"
         if len(new) > 1 and kind != "fadd":
             raise e.fail(op, f"atomic {kind} of several {elem}")
-        type = LLVM[elem] if len(new) == 1 else f"<{len(new)} x {LLVM[elem]}>"
+        type = e.llvm[elem] if len(new) == 1 else f"<{len(new)} x {e.llvm[elem]}>"
         operand = e.name(new[0])
         if len(new) > 1:
             bits = len(new) * ELEMENT_BITS[elem]
-            operand = e.pure(f"bitcast i{bits} {e.word(new, LLVM[elem])} to {type}")
+            operand = e.pure(f"bitcast i{bits} {e.word(new, e.llvm[elem])} to {type}")
         order = op.attrs.get("order", "acq_rel")
         text = f"atomicrmw {kind} {pointer_to(e, address, op.attrs['space'])}, {type} {operand} {self.scope(op)}"
         text += ORDERS.get(order, order) + self.told(op, kind, elem)
@@ -112,13 +112,13 @@ class BranchedMemory:
         (old,) = self.branches.where(op, mask, lambda: [e.ins(text)], type, [zero])
         if len(new) == 1:
             return [old]
-        return list(e.parts(e.ins(f"bitcast {type} {old} to i{bits}"), LLVM[elem], len(new)))
+        return list(e.parts(e.ins(f"bitcast {type} {old} to i{bits}"), e.llvm[elem], len(new)))
 
     def ordered(
         self, e: Emitter, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None
     ) -> Register:
         """An atomic load or store: what is there; of a store nothing."""
-        bits, type = ELEMENT_BITS[elem], LLVM[elem]
+        bits, type = ELEMENT_BITS[elem], e.llvm[elem]
         pointer, order = pointer_to(e, address, op.attrs["space"]), op.attrs["order"]
         order = f"{self.scope(op)}{ORDERS.get(order, order)}, align {bits // 8}"
         if op.attrs["kind"] == "load":
@@ -139,7 +139,7 @@ class BranchedMemory:
     ) -> Register:
         """`cmpxchg`."""
         elem = op.operands[2].elem
-        bits, type = ELEMENT_BITS[elem], LLVM[elem]
+        bits, type = ELEMENT_BITS[elem], e.llvm[elem]
         if bits < 16:
             raise e.fail(op, f"compare-and-swap of {elem}")
         pointer, order = pointer_to(e, address, op.attrs["space"]), op.attrs.get("order", "acq_rel")
@@ -177,5 +177,5 @@ def vector_of(e: Emitter, words: Sequence[str], type: str) -> str:
 
 def bits_of(e: Emitter, register: Register, elem: str) -> str:
     """A register as an integer."""
-    type, name = LLVM[elem], e.name(register)
+    type, name = e.llvm[elem], e.name(register)
     return name if type[0] == "i" else e.pure(f"bitcast {type} {name} to i{ELEMENT_BITS[elem]}")

@@ -19,7 +19,7 @@ from functools import lru_cache
 from weft.ir.lane import LaneOp
 from weft.targets.instruction import Instruction
 
-from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
+from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, Emitter, Register, Sum
 
 IMMEDIATE = "n"
 """The constraint of an operand that is a number in the instruction."""
@@ -43,7 +43,7 @@ def write_instruction(
 ) -> list[list[Register]]:
     """Write one; the elements of each of its results."""
     given = {
-        operand.name: (registers, LLVM[value.elem], operand.constraint == IMMEDIATE)
+        operand.name: (registers, e.llvm[value.elem], operand.constraint == IMMEDIATE)
         for operand, registers, value in zip(entry.operands, chunks, op.operands, strict=True)
     }
     arguments: list[tuple[str, str]] = []
@@ -69,7 +69,7 @@ def write_instruction(
     made = e.ins(text)
     parts = [made] if len(kinds) == 1 else [e.ins(f"extractvalue {result} {made}, {i}") for i in range(len(kinds))]
     return [
-        unpacked(e, name, type, LLVM[value.elem], operand.count)
+        unpacked(e, name, type, e.llvm[value.elem], operand.count)
         for name, type, value, operand in zip(parts, kinds, op.results, entry.results, strict=True)
     ]
 

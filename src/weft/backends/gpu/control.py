@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp, Value
 
-from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+from .emitter import BITS, Emitter, Register, Sum, emitter
 from .steps import Phi, one_way, other_uses
 
 
@@ -38,23 +38,23 @@ class Carried:
     def pack(self, e: Emitter, registers: Sequence[Register]) -> list[str] | None:
         """The registers that carry a fragment; None if its sums are not what they were."""
         if self.places is not None:
-            return _bases(e, self.places, registers, LLVM[self.value.elem])
+            return _bases(e, self.places, registers, e.llvm[self.value.elem])
         if self.vector:
             names = [e.name(r) for r in registers]
             return [e.vector(names[i : i + self.each], self.type) for i in range(0, len(names), self.each)]
         if self.each > 1:
-            type = LLVM[self.value.elem]
+            type = e.llvm[self.value.elem]
             return [e.word(registers[i : i + self.each], type) for i in range(0, len(registers), self.each)]
         return [e.name(r) for r in registers]
 
     def unpack(self, e: Emitter, names: Sequence[str]) -> list[Register]:
         """The fragment in the registers that carry it."""
         if self.places is not None:
-            return [Sum(names[k], distance, LLVM[self.value.elem]) for k, distance in self.places]
+            return [Sum(names[k], distance, e.llvm[self.value.elem]) for k, distance in self.places]
         if self.vector:
             return [e.ins(f"extractelement {self.type} {n}, i32 {i}") for n in names for i in range(self.each)]
         if self.each > 1:
-            return [r for n in names for r in e.parts(n, LLVM[self.value.elem], self.each)]
+            return [r for n in names for r in e.parts(n, e.llvm[self.value.elem], self.each)]
         return list(names)
 
 
@@ -72,7 +72,7 @@ def _bases(e: Emitter, places: Sequence[tuple[int, int]], registers: Sequence[Re
 
 def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool, following: Value) -> Carried:
     """How a value is to be carried, of which `following` is the next; with `apart` no sums are."""
-    type = LLVM[value.elem]
+    type = e.llvm[value.elem]
     together = e.dialect.together(following)
     if together > 1:
         return Carried(value, f"<{together} x {type}>", together, vector=True)
@@ -118,7 +118,7 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
     """Emit the loop; whether what is carried in sums still was at the end of the body."""
     f, body = e.f, op.regions[0]
     index, *arguments = body.arguments
-    type = LLVM[index.elem]
+    type = e.llvm[index.elem]
     lower, upper, step = (e.one(v) for v in op.operands[:3])
     values = zip(arguments, op.operands[3:], body.ops[-1].operands, strict=True)
     kinds = [_carried(e, a, e.wide(v, a.count), apart, following) for a, v, following in values]
@@ -180,7 +180,7 @@ def _while(e: Emitter, op: LaneOp) -> None:
         e.do(f"br label %{head}")
         f.start(head)
         mark, at = e.mark(), len(e.lines)
-        e.asm("", "~{memory}", (), ())  # it may wait for what another program stores, so every iteration loads anew
+        e.dialect.load_anew(e)  # it may wait for what another program stores
         for kind, group in zip(kinds, names, strict=True):
             e.env[kind.value] = kind.unpack(e, group)
         condition, *handed = e.region(before)

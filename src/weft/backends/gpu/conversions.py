@@ -8,7 +8,7 @@ from weft.ir.lane import LaneOp
 
 from .dialect import Pair
 from .elementwise import scalars
-from .emitter import BITS, LLVM, Emitter, Register, emitter
+from .emitter import BITS, Emitter, Register, emitter
 
 
 @emitter("arith.extf", "arith.truncf")
@@ -31,7 +31,7 @@ def _float_cast(e: Emitter, op: LaneOp) -> None:
 
 def _pair_conversion(e: Emitter, source: str, target: str) -> Pair[Emitter] | None:
     """How two elements at once are converted; None if they are not."""
-    if source == "f32" and target in ("f16", "bf16"):
+    if source == "f32" and target in ("f16", "bf16") and e.llvm[target][0] != "i":
         return lambda e, pair: _pair_to_half(e, pair, target)
     return e.dialect.pair_conversion(source, target)
 
@@ -40,8 +40,8 @@ def _pair_to_half(e: Emitter, pair: list[Register], target: str) -> list[Registe
     low, high = (e.name(r) for r in pair)
     vector = e.pure(f"insertelement <2 x float> poison, float {low}, i32 0")
     vector = e.pure(f"insertelement <2 x float> {vector}, float {high}, i32 1")
-    halves = e.pure(f"fptrunc <2 x float> {vector} to <2 x {LLVM[target]}>")
-    return e.parts(e.pure(f"bitcast <2 x {LLVM[target]}> {halves} to i32"), LLVM[target], 2)
+    halves = e.pure(f"fptrunc <2 x float> {vector} to <2 x {e.llvm[target]}>")
+    return e.parts(e.pure(f"bitcast <2 x {e.llvm[target]}> {halves} to i32"), e.llvm[target], 2)
 
 
 def convert(e: Emitter, source: str, target: str, name: str, toward_zero: bool = False) -> str:
@@ -57,11 +57,11 @@ def convert(e: Emitter, source: str, target: str, name: str, toward_zero: bool =
 def _to_integer(e: Emitter, op: LaneOp, a: list[str]) -> str:
     """Towards zero; out of range saturates, NaN is 0."""
     source, elem = op.operands[0].elem, op.results[0].elem
-    signed, type = op.name.endswith("si"), LLVM[op.results[0].elem]
+    signed, type = op.name.endswith("si"), e.llvm[op.results[0].elem]
     wide = "f64" if source == "f64" else "f32"
     x = convert(e, source, wide, a[0])
     if elem == "i1":
-        return e.ins(f"fcmp une {LLVM[wide]} {x}, 0.0")
+        return e.ins(f"fcmp une {e.llvm[wide]} {x}, 0.0")
     number = e.dialect.to_integer(e, x, wide, max(32, BITS[type]), signed=signed)
     if BITS[type] >= 32:
         return number

@@ -10,7 +10,7 @@ from weft.ir.findings import Source, told_of
 from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
 from .conversions import convert
-from .emitter import LLVM, Emitter, emitter
+from .emitter import Emitter, emitter
 from .registers import linear, thread_index
 
 Printed: TypeAlias = tuple[str, str, str]
@@ -36,7 +36,7 @@ def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) ->
     long = "ll" if bits == 64 else ""
     form = f"0x%0{bits // 4}{long}x" if as_hex and bits > 1 else f"%{long}{'d' if signed else 'u'}"
     extension = "sext" if signed and not as_hex and elem != "i1" else "zext"
-    return form, "i64" if long else "i32", name if bits >= 32 else e.ins(f"{extension} {LLVM[elem]} {name} to i32")
+    return form, "i64" if long else "i32", name if bits >= 32 else e.ins(f"{extension} {e.llvm[elem]} {name} to i32")
 
 
 @emitter("print")

@@ -53,8 +53,12 @@ class Dialect(Protocol[E]):
     """LLVM's calling convention of kernels."""
     tensor_map: str
     """Attributes of a parameter that is a tensor map, 128 bytes by value."""
+    counts_shared: bool
+    """Whether addresses of shared memory are counted from its beginning, where pointers to it are no numbers."""
     scopes: Mapping[str, str]
     """What LLVM calls the threads among which an atomic is ordered, for `cta` and `gpu`."""
+    bf16: str
+    """How a bf16 is held: `bfloat`, or `i16` where LLVM computes with none; it is then computed with as f32."""
     adds_bf16: bool
     """Whether pairs of bf16 are added and multiplied by instructions of their own; by fma otherwise."""
     scalars: Mapping[str, Scalar[E]]
@@ -178,6 +182,9 @@ class Dialect(Protocol[E]):
 
     def zero(self, e: E) -> str:
         """A zero of 32 bits of which nobody knows that it is one."""
+
+    def load_anew(self, e: E) -> None:
+        """Nothing, but what was loaded before is loaded again behind it, in every iteration of a loop."""
 
     def keep(self, e: E, registers: list[tuple[str, str]]) -> None:
         """Nothing, but registers (type, name) count as read here."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from weft.ir.lane import LaneOp
 
 from .elementwise import elementwise, scalars, shared
-from .emitter import LLVM, Emitter, Register, emitter
+from .emitter import Emitter, Register, emitter
 
 TOGETHER = 8
 """Registers that are asked together: the long way has the code of each."""
@@ -46,7 +46,7 @@ def _divide(e: Emitter, op: LaneOp) -> None:
 def _divide_register(e: Emitter, op: LaneOp, a: list[str]) -> str:
     """By 1 where the divisor is 0 or -1, and the quotient times it. LLVM makes one division of a pair."""
     signed, remainder = op.name.endswith("si"), "rem" in op.name
-    type = LLVM[op.results[0].elem]
+    type = e.llvm[op.results[0].elem]
     if type == "i1":  # which has no 2, of which the divisors that need care are asked
         return shared(e, op)(e, op, a)
     x, y = a

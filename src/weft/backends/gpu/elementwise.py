@@ -12,7 +12,7 @@ from weft.base import registry
 from weft.ir.lane import LaneOp
 
 from .dialect import Scalar
-from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
+from .emitter import Emitter, Part, Register, emitter, scalar
 
 SCALARS: dict[str, Scalar[Emitter]] = {}
 
@@ -44,7 +44,7 @@ def elementwise(e: Emitter, op: LaneOp) -> None:
 def shared(e: Emitter, op: LaneOp) -> Scalar[Emitter]:
     """An operation as it is for all targets (`backends/llvm/elementwise.py`)."""
     f, asked = e.f, e.asked(op)
-    types = [scalar(LLVM[elem]) for elem in asked.sources]
+    types = [scalar(e.llvm[elem]) for elem in asked.sources]
     if op.name.startswith("libdevice."):
         symbol = op.name.removeprefix("libdevice.")
         return lambda e, op, a: library_function(f, asked, symbol, list(map(Value, types, a))).name
@@ -81,12 +81,12 @@ def _as_fma(name: str, x: str, y: str) -> tuple[str, str, str]:
 def _in_pairs(e: Emitter, op: LaneOp) -> bool:
     """Compute halves two at a time, where operands lie in words already; whether it was done."""
     result, name = op.results[0], PAIRED[op.name]
-    if result.elem not in ("f16", "bf16") or result.count % 2:
+    if result.elem not in ("f16", "bf16") or e.llvm[result.elem][0] == "i" or result.count % 2:
         return False
     columns = [e.wide(v, result.count) for v in op.operands]
     if not any(_is_word(column[i : i + 2]) for column in columns for i in range(0, result.count, 2)):
         return False
-    type = LLVM[result.elem]
+    type = e.llvm[result.elem]
     vector, out = f"<2 x {type}>", list[Register]()
     for i in range(0, result.count, 2):
         words = [e.word(column[i : i + 2], type) for column in columns]
@@ -114,7 +114,7 @@ def _select(e: Emitter, op: LaneOp) -> None:
     result = op.results[0]
     conditions = e.names(op.operands[0])
     conditions = conditions if len(conditions) == result.count else conditions * result.count
-    type = LLVM[op.operands[1].elem]
+    type = e.llvm[op.operands[1].elem]
     left, right = ([e.name(r) for r in e.wide(v, result.count)] for v in op.operands[1:])
     out: list[Register] = []
     for c, x, y in zip(conditions, left, right, strict=True):

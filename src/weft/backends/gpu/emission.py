@@ -32,7 +32,7 @@ from . import (
     registers,
 )
 from .dialect import Dialect
-from .emitter import LLVM, Body, Emitter, Register
+from .emitter import Body, Emitter, Register
 from .lines import Lines
 
 # Imported to fill the table.
@@ -87,12 +87,12 @@ def _spelled(parameter: Parameter) -> str:
     return f"*{spelled}" if parameter.elem == "ptr" else spelled
 
 
-def _parameter_type(parameter: Parameter) -> str:
+def _parameter_type(e: Emitter, parameter: Parameter) -> str:
     if parameter.elem == "ptr":
         return "ptr addrspace(1)"
     if parameter.elem == "tensormap":
         return "ptr"
-    type = LLVM[parameter.elem]
+    type = e.llvm[parameter.elem]
     return {"i1": "i8", "half": "i16", "bfloat": "i16"}.get(type, type)
 
 
@@ -102,7 +102,7 @@ def _argument(e: Emitter, parameter: Parameter, name: str) -> Register:
         return e.ins(f"ptrtoint ptr addrspace(1) {name} to i64")
     if parameter.elem == "tensormap":
         return e.ins(f"ptrtoint ptr {name} to i64")
-    type = LLVM[parameter.elem]
+    type = e.llvm[parameter.elem]
     if type == "i1":
         return e.ins(f"icmp ne i8 {name}, 0")
     return e.ins(f"bitcast i16 {name} to {type}") if type in ("half", "bfloat") else name
@@ -132,7 +132,7 @@ def emit_llvm(
         e.source = Lines(_identifier(program.name), first)
         e.place = e.source.suffix(first)
         attributes += f" !dbg !{e.source.program}"
-    types = [_parameter_type(p) for p in program.parameters]
+    types = [_parameter_type(e, p) for p in program.parameters]
     pairs = [(f"p{i}", vec(t, 0)) for i, t in enumerate(types)]
     extra = [dialect.tensor_map if t == "ptr" else "noundef" if t.startswith("ptr") else "" for t in types]
     if program.scratch:

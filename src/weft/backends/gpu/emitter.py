@@ -73,7 +73,7 @@ SHORT = 4
 class Body(Function):
     """A kernel's function as what is written with `weft.backends.llvm` sees it: lines go where the emitter's go."""
 
-    bf16, has_halves = "bfloat", True
+    has_halves = True
     emitter: Emitter
     is_remembered = False
     """Whether an instruction that has been written is not written again where it dominates what follows."""
@@ -94,6 +94,8 @@ class Emitter:
         self.module = Module()
         self.module.approximation = dialect.approximation
         self.module.attributes += ATTRIBUTES
+        self.llvm = {**LLVM, "bf16": dialect.bf16}
+        """The LLVM type of a register, by element type."""
         self.f: Body
         self.lines: list[str] = []
         self.env: dict[lane.Value, list[Register]] = {}
@@ -128,6 +130,7 @@ class Emitter:
         """Write into a function."""
         self.f, self.lines = function, function.lines
         function.emitter, function.fast, function.instead = self, self.fast, APPROXIMATIONS
+        function.bf16 = self.dialect.bf16
         self._depth.update((argument.name, 0) for argument in function.args)
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -411,13 +414,15 @@ class Emitter:
         if elem in ("i8", "i16"):
             bits = BITS[elem]
             return str((int(value) + (1 << bits - 1) & (1 << bits) - 1) - (1 << bits - 1))
-        return literal(vec(LLVM[elem], 0), value)
+        if elem == "bf16" and self.llvm[elem] == "i16":
+            return str(small_bits(elem, float(value)))
+        return literal(vec(self.llvm[elem], 0), value)
 
     # -- operands of what is written with weft.backends.llvm ----------------------------------------------------------
 
     def typed(self, elem: str, name: str) -> Value:
         """An operand for what is written with `weft.backends.llvm`."""
-        return Value(vec(LLVM[elem], 0), name)
+        return Value(vec(self.llvm[elem], 0), name)
 
     def of_type(self, type: str, name: str) -> Value:
         """As `typed`, by the LLVM type."""
@@ -457,5 +462,6 @@ def scalar(type: str) -> Type:
 
 
 def small_bits(elem: str, value: float) -> int:
-    """The bits of a number in one of the 8-bit floats."""
-    return int(np.array(value, DTYPES[elem]).view(np.int8))
+    """The bits of a number in one of the small floats."""
+    number = np.array(value, DTYPES[elem])
+    return int(number.view(f"int{8 * number.itemsize}"))

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from weft.base.remarks import InstructionDeclined
 from weft.ir.lane import LaneOp
 
-from .emitter import BITS, LLVM, Emitter, Part, Register, Sum, emitter
+from .emitter import BITS, Emitter, Part, Register, Sum, emitter
 from .operands import Access, Shape
 
 SPACES = {"global": 1, "shared": 3}
 LARGEST_BYTES = 16
 
 
-def _shape(elem: str, vector: int) -> list[Shape]:
+def _shape(e: Emitter, elem: str, vector: int) -> list[Shape]:
     """The accesses that `vector` elements take, each of 16 bytes at most."""
-    type = "i8" if elem == "i1" else LLVM[elem]
+    type = "i8" if elem == "i1" else e.llvm[elem]
     bits = BITS[type]
     total = bits * vector
     if total > 8 * LARGEST_BYTES:
         most = 8 * LARGEST_BYTES // bits
-        return _shape(elem, most) * (vector // most)
+        return _shape(e, elem, most) * (vector // most)
     if bits >= 32:
         return [Shape(type, vector, 1, bits)]
     size = min(32, total)
@@ -46,6 +46,9 @@ def pointer_to(e: Emitter, register: Register, space: str, more: int = 0) -> str
     """The address as a pointer of LLVM's, with its type."""
     type, base, offset = address_text(e, register, space == "global")
     pointer = f"ptr addrspace({SPACES[space]})"
+    if space == "shared" and e.dialect.counts_shared:
+        place = e.name(Sum(base if base[0] == "%" else "", offset + more + (0 if base[0] == "%" else int(base)), type))
+        return f"{pointer} {e.early(f'getelementptr i8, {pointer} @shared_memory, {type}', place)}"
     name = e.early(f"inttoptr {type}", base, to=pointer)
     if offset + more:
         name = e.early(f"getelementptr i8, {pointer}", name, f"{type} {offset + more}")
@@ -77,7 +80,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
     for i in _upwards(addresses, space):
         address, mask, at = addresses[i], masks[i], 0
         loaded[i] = []
-        for shape in _shape(result.elem, vector):
+        for shape in _shape(e, result.elem, vector):
             first, count = i * vector + at, shape.words * shape.each
             size = shape.words * shape.bits // 8
             more = at * shape.bits // shape.each // 8
@@ -115,7 +118,7 @@ def _elements(e: Emitter, elem: str, word: Register, shape: Shape) -> list[Regis
         return [e.early("icmp ne i8", e.name(p), "0") for p in parts]
     if shape.bits >= 32 and shape.each == 1:
         return [word]
-    return e.parts(word, LLVM[elem], shape.each)
+    return e.parts(word, e.llvm[elem], shape.each)
 
 
 def _plain_load(e: Emitter, address: Register, space: str, more: int, shape: Shape, size: int) -> list[str]:
@@ -133,7 +136,7 @@ def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape, i
         registers = [e.early("zext i1", e.name(r), to="i8") for r in registers]
         type = "i8"
     else:
-        type = LLVM[elem]
+        type = e.llvm[elem]
     if shape.bits == 8 and is_masked:  # the upper bytes of what is stored do not matter
         return [e.lowest_byte(r) for r in registers]
     if shape.each == 1 and shape.word == type:
@@ -154,7 +157,7 @@ def _store(e: Emitter, op: LaneOp) -> None:
     hints = e.dialect.hints(e, op)
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         at = 0
-        for shape in _shape(value.elem, vector):
+        for shape in _shape(e, value.elem, vector):
             first, count = i * vector + at, shape.words * shape.each
             more = at * shape.bits // shape.each // 8
             is_plain = mask in (None, "true") and not hints and space != "cluster"
@@ -222,7 +225,7 @@ def _by_swapping(
         kind = "fadd"
     why = f"{e.program.target} has none for {kind} of {elem}: each element is compared and swapped until it holds"
     e.program.remarks.add(InstructionDeclined(op.span, "an atomic instruction", why))
-    type, f = LLVM[elem], e.f
+    type, f = e.llvm[elem], e.f
     zero = e.name(e.constant(elem, 0))
     pointer = pointer_to(e, address, op.attrs["space"])
     operand = e.name(new)
@@ -251,7 +254,7 @@ def _by_swapping(
 def _shared(e: Emitter, op: LaneOp) -> None:
     offset = e.program.shared[op.attrs["allocation"]].offset
     assert offset is not None, "memory has not been placed"
-    base = e.early("ptrtoint ptr addrspace(3)", "@shared_memory", to="i32")
+    base = "" if e.dialect.counts_shared else e.early("ptrtoint ptr addrspace(3)", "@shared_memory", to="i32")
     e.env[op.results[0]] = [Sum(base, offset, "i32")]
 
 

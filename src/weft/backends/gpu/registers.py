@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.table import first_with, instruction
 
-from .emitter import LLVM, Emitter, Part, Register, Sum, emitter
+from .emitter import Emitter, Part, Register, Sum, emitter
 
 
 def thread_index(e: Emitter) -> str:
@@ -50,7 +50,7 @@ def _undefined(e: Emitter, op: LaneOp) -> None:
 @emitter("keep")
 def _keep(e: Emitter, op: LaneOp) -> None:
     """No instruction, but LLVM takes it for one that reads them."""
-    e.dialect.keep(e, [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)])
+    e.dialect.keep(e, [(e.llvm[v.elem], n) for v in op.operands for n in e.names(v)])
 
 
 @emitter("program_id")
@@ -134,13 +134,13 @@ def _join(e: Emitter, op: LaneOp) -> None:
 @emitter("pack")
 def _pack(e: Emitter, op: LaneOp) -> None:
     source, result = op.operands[0], op.results[0]
-    registers, type = e.env[source], LLVM[source.elem]
+    registers, type = e.env[source], e.llvm[source.elem]
     each, bits = len(registers) // result.count, ELEMENT_BITS[result.elem]
     assert bits == each * ELEMENT_BITS[source.elem], op.name
     out: list[Register] = []
     for i in range(0, len(registers), each):
         run = registers[i : i + each]
-        out += _run(run, LLVM[result.elem]) or e.parts(e.word(run, type), LLVM[result.elem], 1)
+        out += _run(run, e.llvm[result.elem]) or e.parts(e.word(run, type), e.llvm[result.elem], 1)
     e.env[result] = out
 
 
@@ -160,16 +160,16 @@ def _unpack(e: Emitter, op: LaneOp) -> None:
     source, result = op.operands[0], op.results[0]
     each = result.count // source.count
     if ELEMENT_BITS[source.elem] < 32 and all(isinstance(r, Part) for r in e.env[source]):
-        e.env[result] = [r for p in e.env[source] if isinstance(p, Part) for r in _within(p, each, LLVM[result.elem])]
+        e.env[result] = [r for p in e.env[source] if isinstance(p, Part) for r in _within(p, each, e.llvm[result.elem])]
         return
-    words = [e.word([r], LLVM[source.elem]) for r in e.env[source]]
+    words = [e.word([r], e.llvm[source.elem]) for r in e.env[source]]
     if ELEMENT_BITS[source.elem] == 64:
-        type = LLVM[result.elem]
+        type = e.llvm[result.elem]
         vector = f"<{each} x {type}>"
         wholes = [e.pure(f"bitcast i64 {w} to {vector}") for w in words]
         e.env[result] = [e.pure(f"extractelement {vector} {w}, i32 {i}") for w in wholes for i in range(each)]
         return
-    e.env[result] = [r for w in words for r in e.parts(w, LLVM[result.elem], each)]
+    e.env[result] = [r for w in words for r in e.parts(w, e.llvm[result.elem], each)]
 
 
 def _within(part: Part, each: int, type: str) -> list[Register]:
@@ -209,7 +209,7 @@ def _through_words(e: Emitter, register: Register, type: str, lane: str, xor: bo
 @emitter("shuffle")
 def _shuffle(e: Emitter, op: LaneOp) -> None:
     value, result = op.operands[0], op.results[0]
-    type, registers = LLVM[value.elem], e.env[value]
+    type, registers = e.llvm[value.elem], e.env[value]
     xor = op.attrs["kind"] == "xor"
     if xor:
         masks = op.attrs["masks"]

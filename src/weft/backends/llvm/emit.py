@@ -57,6 +57,8 @@ class Module:
         """Whether conversions between half and single are instructions of the target."""
         self.splits_pairs = False
         """Whether a vector of two words is stored as two words: see Note [Pairs]."""
+        self.widest = 128
+        """Bits of the widest integers that the target computes with."""
         self.hides_bounds = False
         """Whether LLVM must not see that a float is compared with a constant, and one of the two chosen.
 

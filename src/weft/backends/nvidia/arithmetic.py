@@ -55,6 +55,7 @@ def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
 class Arithmetic(Version):
     """Floats and integers."""
 
+    bf16 = "bfloat"
     scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(SHIFTS, _shifted)
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
@@ -126,6 +127,10 @@ class Arithmetic(Version):
     def together(self, value: lane.Value) -> int:
         """Each for itself: PTX has no vectors."""
         return 1
+
+    def load_anew(self, e: Emitter) -> None:
+        """No instruction, but LLVM takes it for one that may write anything."""
+        e.asm("", "~{memory}", (), ())
 
     def keep(self, e: Emitter, registers: list[tuple[str, str]]) -> None:
         """No instruction, but LLVM takes it for one that reads them."""

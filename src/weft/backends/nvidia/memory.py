@@ -60,6 +60,7 @@ def _placed(modifiers: str, space: str) -> str:
 class Memory(Version):
     """Global and shared memory."""
 
+    counts_shared = False
     scopes: Mapping[str, str] = {"cta": "block", "gpu": "device"}
     tensor_map = 'byval([128 x i8]) align 64 "nvvm.grid_constant"'
 

@@ -29,7 +29,8 @@ NAMES = list(INSTRUCTIONS)
 class Dialect:
     """See `weft.backends.gpu.Dialect`."""
 
-    processor, convention, tensor_map, adds_bf16 = "one", "ccc", "", False
+    processor, convention, tensor_map, bf16, adds_bf16 = "one", "ccc", "", "bfloat", False
+    counts_shared = False
     scopes: Mapping[str, str] = {}
     scalars: Mapping[str, Any] = {}
 

@@ -8,6 +8,7 @@ which the top 128 are kept, leaves more than 60 good bits of r in the worst case
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -144,11 +145,14 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     start = where(start < last, start, last)  # infinity and NaN stay within the table
     index, shift = start.lshr(6), start & 63
     words = [table("two_over_pi", "i64", two_over_pi_words(), index + i) for i in range(4)]
-    window = [funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
-    wide = m.cast("zext", "i128")
-    middle = wide * window[1] + (wide * window[2]).lshr(64)
-    total = ((wide * window[0]) << 64) + middle
-    first, second = total.lshr(64).cast("trunc", "i64"), total.cast("trunc", "i64")
+    if x.f.module.widest < 128:
+        first, second = _by_halves(m, [funnel(a, b, shift) for a, b in pairwise(words)])
+    else:
+        window = [funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
+        wide = m.cast("zext", "i128")
+        middle = wide * window[1] + (wide * window[2]).lshr(64)
+        total = ((wide * window[0]) << 64) + middle
+        first, second = total.lshr(64).cast("trunc", "i64"), total.cast("trunc", "i64")
     # first: two bits of quarter turns, then the fraction, which goes on in second
     n = (first + (1 << 61)) >> 62
     fraction = first - (n << 62)
@@ -164,6 +168,21 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     negative = bits >> 63
     sign = bits & -(1 << 63)
     return (high.bits() ^ sign).as_float(), (low.bits() ^ sign).as_float(), (n ^ negative) - negative
+
+
+def _by_halves(m: X, window: Sequence[X]) -> tuple[X, X]:
+    """The two upper words, without what is above them, of a number of 53 bits times one of three words."""
+    high = [_high(m, word) for word in window[1:]]
+    second = m * window[1] + high[1]
+    return m * window[0] + high[0] + second.ult(high[1]).cast("zext", "i64"), second
+
+
+def _high(m: X, word: X) -> X:
+    """The upper word of a number of 53 bits times one of 64, by halves of 32 bits."""
+    low, high = m & _LOW32, m.lshr(32)
+    below, above = word & _LOW32, word.lshr(32)
+    middle = low * above + (low * below).lshr(32)
+    return high * above + middle.lshr(32) + (high * below + (middle & _LOW32)).lshr(32)
 
 
 def funnel(a: X, b: X, shift: X) -> X:

@@ -26,6 +26,8 @@
 #   make amd-emulate EMULATOR=folder   kernels and each instruction in tinygrad's emulator of AMD GPUs, a clone of its
 #                repository; needs a clang (Debian: clang-19)
 #   make amd-counts   instructions of main loops beside Triton's, by TRITON_PYTHON=an interpreter with Triton 3.6.0
+#   make intel-test   all kernels in sim:xpu:pvc, and their SPIR-V by spirv-val
+#   make opencl-test   all kernels run by OpenCL, on a device that takes SPIR-V: Intel's runtime for processors is one
 #   make vendor-lines   the lines that AMD has cost in code that is no vendor's, commit by commit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
@@ -49,7 +51,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: malformed test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -119,6 +121,13 @@ amd-emulate: $(VENV)/.test
 
 amd-counts: $(VENV)/.test
 	TRITON_PYTHON=$(TRITON_PYTHON) $(BIN)/python benchmarks/amd_counts.py $(if $(ONLY),--only "$(ONLY)")
+
+intel-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/intel --deselect tests/intel/test_opencl.py \
+		$(PYTEST_ARGS)
+
+opencl-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "slow or not slow" tests/intel/test_opencl.py $(PYTEST_ARGS)
 
 vendor-lines: $(VENV)/.test
 	$(BIN)/python tools/vendor_lines.py $(if $(AT),--since $(AT))

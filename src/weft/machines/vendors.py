@@ -31,10 +31,11 @@ VENDORS: dict[str, Mapping[str, str]] = {
     for vendor, rooms in {
         "nvidia": "machines ir targets passes lower sim compiler",
         "amd": "machines ir targets passes lower sim compiler",
-        "intel": "machines",
+        "intel": "machines targets compiler",
     }.items()
 }
-SIGNS = {"nvidia": ("cuda", "/dev/nvidiactl"), "amd": ("hip", "/dev/kfd"), "intel": ("xpu", "")}
+VENDORS["opencl"] = {"machines": "weft.machines.opencl", "compiler": "weft.compiler.intel.opencl"}
+SIGNS = {"nvidia": ("cuda", "/dev/nvidiactl"), "amd": ("hip", "/dev/kfd"), "intel": ("xpu", ""), "opencl": ("", "")}
 """What `torch.version` calls a vendor's software, and the file that its kernel driver has where one of its GPUs is."""
 _parts: dict[tuple[str, str], Any] = {}
 after_joining: list[Callable[[str], None]] = []

@@ -579,7 +579,7 @@ def test_a_target_that_is_spelled_otherwise() -> None:
         ("sm_120", "did you mean cuda:120? "),
         ("sm_130", "the nearest that a GPU of capability 130 runs is cuda:121; "),
         ("sim:cuda:88", "the nearest is sim:cuda:87; "),
-        ("xpu:pvc", ""),
+        ("npu:one", ""),
         ("cuda", ""),
     ):
         text = _said(lambda: weft.compile(_source(), target=name), Unsupported)

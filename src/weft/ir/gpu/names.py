@@ -91,6 +91,14 @@ _REGULAR: dict[type[layouts.Layout], tuple[str, str, tuple[_Field, ...]]] = {
             _Field("instrShape", "instr_shape", (None, (16, 16, 16))),
         ),
     ),
+    layouts.IntelDPASLayout: (
+        "#ttig.dpas", "mma",
+        (
+            _Field("repeatCount", "repeat_count"), _Field("systolicDepth", "systolic_depth"),
+            _Field("executionSize", "execution_size"), _Field("opsPerChan", "ops_per_channel"),
+            _Field("threadsPerWarp", "threads_per_warp"), _WARPS, _Field("repCluster", "rep_cluster"),
+        ),
+    ),
 }  # fmt: skip
 """Layouts whose text is their name and parameters in braces: name, stem of their short name, parameters in order."""
 
@@ -249,3 +257,4 @@ FIELDS: dict[str, Callable[[Fields], layouts.Layout]] = {
     "#gluon.coalesced_encoding": lambda f: layouts.CoalescedLayout(),
 }
 """The layout of each name, from the fields in its braces."""
+FIELDS["#triton_intel_gpu.dpas"] = FIELDS["#ttig.dpas"]  # what it was called until 2025

@@ -1,0 +1,50 @@
+"""LLVM IR for Intel's GPUs, as the common back end of GPUs asks for it: their `Dialect`.
+
+dialect = SPIRV(program.machine)
+words = spirv(emit_llvm(without_bf16(program), dialect))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp, Value
+from weft.targets.instruction import Instruction
+
+from ..gpu.calls import write_instruction
+from ..gpu.emitter import Emitter, Register
+from .arithmetic import Arithmetic
+from .memory import Memory
+
+
+class SPIRV(Memory, Arithmetic):
+    """The dialect of one program."""
+
+    def instruction(
+        self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
+    ) -> list[list[Register]]:
+        """An entry of `targets.intel`."""
+        return write_instruction(e, op, entry, chunks)
+
+    def together(self, value: Value) -> int:
+        """Each register is for itself."""
+        return 1
+
+    def wait(self, e: Emitter, op: LaneOp) -> None:
+        """Products are done when the next instruction wants them."""
+        raise e.fail(op, f"waiting for a {op.attrs['kind']}")
+
+    def assembly(self, e: Emitter, op: LaneOp) -> None:
+        """None: what a kernel would say is for one GPU's assembler, and SPIR-V is for all."""
+        raise Unsupported("inline assembly", e.program.target, op.span, hint="operations of the language do the same")
+
+    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
+        """OpenCL's `printf`."""
+        raise Unsupported("printing in a kernel", e.program.target)
+
+    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+        raise Unsupported("assertions in a kernel", e.program.target)
+
+    def trap(self, e: Emitter) -> None:
+        raise Unsupported("a trap", e.program.target)

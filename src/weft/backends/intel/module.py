@@ -1,0 +1,73 @@
+"""What a module of SPIR-V has, read from its words: extensions, capabilities, functions that it imports.
+
+A call whose mangled name LLVM does not know stays a call of a function that somebody else has to define: found here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.base import CompilerCrash
+
+MAGIC = 0x07230203
+NAME, EXTENSION, CAPABILITY, DECORATE, ENTRY, MODE = 5, 10, 17, 71, 15, 16
+LINKAGE, IMPORT = 41, 1
+BUILTINS = "__spirv_BuiltIn"
+"""What names of variables begin with that the device defines: LLVM declares them as imported."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """Facts of a module."""
+
+    version: tuple[int, int]
+    extensions: tuple[str, ...]
+    capabilities: tuple[int, ...]
+    kernels: tuple[str, ...]
+    imports: tuple[str, ...]
+
+    @staticmethod
+    def of(code: bytes) -> Module:
+        """Read one. ValueError where it is none."""
+        words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
+        if len(words) < 5 or words[0] != MAGIC:
+            raise ValueError("this is no SPIR-V: it does not begin with 0x07230203")
+        extensions, capabilities, kernels, imports = [], [], [], []
+        for opcode, operands in instructions(words):
+            if opcode == EXTENSION:
+                extensions.append(text_of(operands))
+            elif opcode == CAPABILITY:
+                capabilities.append(operands[0])
+            elif opcode == ENTRY:
+                kernels.append(text_of(operands[2:]))
+            elif opcode == DECORATE and operands[1] == LINKAGE and operands[-1] == IMPORT:
+                imports.append(text_of(operands[2:]))
+        version = words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF
+        return Module(version, tuple(extensions), tuple(capabilities), tuple(kernels), tuple(imports))
+
+
+def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(opcode, operands) of each instruction behind the header."""
+    at = 5
+    while at < len(words):
+        count, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if not 0 < count <= len(words) - at:
+            raise ValueError(f"word {at} is no instruction of SPIR-V: it would have {count} words")
+        yield opcode, words[at + 1 : at + count]
+        at += count
+
+
+def text_of(words: tuple[int, ...]) -> str:
+    """A text, which ends with a zero."""
+    return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def checked(code: bytes) -> Module:
+    """The facts of a module that was made here. CompilerCrash where a call in it is of a function that it imports."""
+    module = Module.of(code)
+    unknown = [name for name in module.imports if not name.startswith(BUILTINS)]
+    if unknown:
+        raise CompilerCrash(f"SPIR-V has no function of the name {', '.join(unknown)}", "spirv")
+    return module

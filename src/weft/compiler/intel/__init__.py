@@ -1,0 +1,62 @@
+"""Intel's back end (see `compiler/backends.py`): LLVM IR to SPIR-V, which the GPU's driver compiles.
+
+What makes code is imported when the first kernel has to be compiled, and is at work in another process: where LLVM
+finds no instruction, it ends the one that it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.base import CompileOptions, load
+from weft.machines import Machine, part_of
+
+from . import driver
+from .kernel import SpirvKernel
+
+if TYPE_CHECKING:
+    from weft.ir.lane import LaneProgram
+
+__all__ = ["BACKEND"]
+
+
+class _Intel:
+    parts: Mapping[str, str] = {}
+    texts: tuple[str, ...] = ("llir",)
+    binary = "spirv"
+    shown, codes = ("llir",), ("spirv",)
+    in_worker = True
+    driver = driver
+    kernel = SpirvKernel
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        rows: tuple[Machine, ...] = part_of("machines", "intel").ROWS
+        return rows
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """None of its own."""
+        return {}
+
+    def begin(self, machine: Machine) -> None:
+        load("weft.backends.intel").begin()
+
+    def make(
+        self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
+    ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
+        result: tuple[dict[str, Any], dict[str, str | bytes]] = load("weft.compiler.intel.make").make(
+            program, language, timings
+        )
+        return result
+
+    def tool(self, name: str) -> Any:
+        return None
+
+    def load(self, kernel: Any) -> Any:
+        driver.current_device()  # says what is missing, before anything else is
+        with kernel.itemising():
+            return driver.load(kernel.asm["spirv"], kernel.metadata._asdict())
+
+
+BACKEND = _Intel()

@@ -1,0 +1,27 @@
+"""A lane program to a module of SPIR-V, with what a launch needs to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.backends.gpu import emit_llvm, emitted_of
+from weft.backends.intel import SPIRV, checked, spirv
+from weft.base import CompileOptions
+from weft.ir.lane import LaneProgram, text_of
+
+from ..stages import stage
+
+
+def make(
+    program: LaneProgram, language: CompileOptions, timings: dict[str, float]
+) -> tuple[dict[str, Any], dict[str, str | bytes]]:
+    """(facts, texts)."""
+    with stage("llir", timings, lambda: text_of(program)):
+        dialect = SPIRV(program.machine)
+        llir = emit_llvm(program, dialect, language.enable_fp_fusion)
+    with stage("spirv", timings, lambda: llir):
+        code = spirv(llir)
+        taken = checked(code)
+    emitted = emitted_of(program, dialect, llir, "")
+    facts = {**emitted.metadata, "extensions": list(taken.extensions)}
+    return facts, {"llir": llir, "spirv": code}

@@ -1,0 +1,26 @@
+"""OpenCL devices that take SPIR-V, the host's processor among them: one row, with what all of them have.
+
+>>> ROWS[0].name, ROWS[0].hosted
+('opencl', True)
+"""
+
+from .machine import KIB, Machine
+
+ROWS = (
+    Machine(
+        "opencl",
+        "opencl",
+        1,
+        portable=False,
+        hosted=True,
+        lanes=16,
+        shared_bytes=64 * KIB,  # 32 KiB are what OpenCL promises; a device that has less refuses the kernel
+        most_threads=1024,
+        float32_products="ieee",
+    ),
+)
+
+
+def generation_of(text: str) -> int:
+    """1 for opencl, else 0."""
+    return int(text == "opencl")

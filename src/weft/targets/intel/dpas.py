@@ -1,0 +1,158 @@
+"""DPAS (dot product accumulate systolic): a warp multiplies `repeat` rows by 16 columns, 8 words of 32 bits deep.
+
+    dpas.8x16x16.f32.f16.f16       8 x 16 (A) by 16 x 16 (B): K is 8 words of two f16
+
+A lane has 16 bits of K of a row of A, and of B the words of its column: two, four or one consecutive elements of K.
+Those are the layouts of `IntelDPASLayout`. Products are exact and are summed with the accumulator, then rounded once.
+
+SPIR-V has it as `OpSubgroupMatrixMultiplyAccumulateINTEL` (extension SPV_INTEL_subgroup_matrix_multiply_accumulate),
+whose last operand says what A, B and the sums are taken for (`TAKEN`). Older compilers know the functions of OpenCL's
+extension cl_intel_subgroup_matrix_multiply_accumulate instead (`imported`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from weft.layouts import DotOperandLayout, IntelDPASLayout, LinearLayout
+from weft.machines import Machine
+from weft.machines.intel import LANES, PVC
+
+from ..instruction import BITS, Array, Instruction, Operand
+from ..meaning import from_matrix, multiply, tf32, to_matrix
+
+DEPTH, COLUMNS, REPEATS = 8, 16, (8, 4, 2, 1)
+SIGNED_A, SIGNED_B = 0x1, 0x2
+TAKEN = {"f16": 0x400 | 0x800, "bf16": 0x1000 | 0x2000, "tf32": 0x100 | 0x200, "i8": 0x10 | 0x20}
+"""What the last operand says of words of A and of B."""
+VECTORS = {1: "", 2: "Dv2_", 4: "Dv4_", 8: "Dv8_"}
+LETTERS = {"i16": "s", "i32": "i", "float": "f"}
+NAME = "__spirv_SubgroupMatrixMultiplyAccumulateINTEL"
+
+
+class _Row(NamedTuple):
+    elem: str
+    accumulator: str
+    kind: str
+    imported: str
+    """OpenCL's function, but for the types of its arguments; "" where that has none."""
+
+
+_ROWS = (
+    _Row("f16", "f32", "f16", "f16_f16_matrix_mad_k16"),
+    _Row("bf16", "f32", "bf16", "bf16_bf16_matrix_mad_k16"),
+    _Row("f32", "f32", "tf32", ""),
+    _Row("i8", "i32", "i8", "i8_i8_matrix_mad_k32"),
+)
+
+
+def layout_of(repeat: int, channel: int, warps: Sequence[int], machine: Machine) -> IntelDPASLayout:
+    """The layout of a result that so many warps along each dimension make."""
+    return IntelDPASLayout(repeat, DEPTH, COLUMNS, channel, list(warps), [1] * len(warps), machine.lanes)
+
+
+def vector(count: int, elem: str) -> str:
+    """LLVM's type of so many words."""
+    return elem if count == 1 else f"<{count} x {elem}>"
+
+
+def mangled(name: str, arguments: Sequence[tuple[int, str]]) -> str:
+    """A function's name with the types of its arguments, by the rules of C++ for vectors: equal ones are named once.
+
+    >>> mangled("f", [(1, "i32"), (8, "i16"), (8, "i32"), (8, "float"), (1, "i32")])
+    '_Z1fiDv8_sDv8_iDv8_fi'
+    >>> mangled("g", [(8, "i32"), (8, "i32"), (8, "i32")])
+    '_Z1gDv8_iS_S_'
+    """
+    spelled, seen = [], dict[str, str]()
+    for count, elem in arguments:
+        text = VECTORS[count] + LETTERS[elem]
+        if count > 1 and text in seen:
+            spelled.append(seen[text])
+            continue
+        if count > 1:
+            seen[text] = "S_" if not seen else f"S{len(seen) - 1}_"
+        spelled.append(text)
+    return f"_Z{len(name)}{name}{''.join(spelled)}"
+
+
+def _semantics(
+    layouts: Sequence[LinearLayout], row: _Row, signed: tuple[bool, bool]
+) -> Callable[..., tuple[Array, ...]]:
+    def view(x: Array, is_signed: bool) -> Array:
+        if row.kind == "tf32":
+            return tf32(x)
+        return x.view("uint8") if row.elem == "i8" and not is_signed else x
+
+    def run(x: Array, y: Array, z: Array) -> tuple[Array, ...]:
+        a, b, c = layouts
+        left, right = to_matrix(view(x, signed[0]), a), to_matrix(view(y, signed[1]), b)
+        return (from_matrix(multiply(left, right, to_matrix(z, c), row.accumulator), c),)
+
+    return run
+
+
+def _made(row: _Row, repeat: int, signed: tuple[bool, bool]) -> Instruction:
+    channel = 32 // BITS[row.elem]
+    depth = DEPTH * channel
+    layout = IntelDPASLayout(repeat, DEPTH, COLUMNS, channel, [1, 1], [1, 1], LANES)
+    widths = max(1, channel // 2), channel
+    a, b = (
+        DotOperandLayout(i, layout, width).to_linear(shape).sublayout(["register", "lane"], ["dim0", "dim1"])
+        for i, width, shape in ((0, widths[0], [repeat, depth]), (1, widths[1], [depth, COLUMNS]))
+    )
+    c = layout.to_linear([repeat, COLUMNS]).sublayout(["register", "lane"], ["dim0", "dim1"])
+    kinds = tuple(row.kind if row.elem != "i8" else "s8" if s else "u8" for s in signed)
+    words = "float" if row.kind == "tf32" else "i16", "float" if row.kind == "tf32" else "i32"
+    total = "i32" if row.accumulator == "i32" else "float"
+    counts = [a.in_dims["register"] * BITS[row.elem] // (32 if words[0] == "float" else 16), DEPTH, repeat]
+    shapes = [*zip(counts, (*words, total), strict=True)]
+    types = [vector(*shape) for shape in shapes]
+    taken = TAKEN[row.kind]
+    if row.elem == "i8":
+        taken |= SIGNED_A * signed[0] | SIGNED_B * signed[1]
+    asked = (("i32", depth), (types[0], "a"), (types[1], "b"), (types[2], "c"), ("i32", taken))
+    return Instruction(
+        name=f"dpas.{repeat}x{COLUMNS}x{depth}.{row.accumulator}.{'.'.join(kinds)}",
+        since=PVC,
+        text=mangled(NAME, [(1, "i32"), *shapes, (1, "i32")]),
+        operands=tuple(
+            Operand(letter, elem, x.in_dims["register"], "r", x)
+            for letter, elem, x in (("a", row.elem, a), ("b", row.elem, b), ("c", row.accumulator, c))
+        ),
+        results=(Operand("d", row.accumulator, c.in_dims["register"], "r", c),),
+        semantics=_semantics((a, b, c), row, signed),
+        cost=float(repeat),
+        params={
+            "shape": (repeat, COLUMNS, depth),
+            "accumulator": row.accumulator,
+            "types": kinds,
+            "multiplies": tuple("u8" if kind == "u8" else row.elem for kind in kinds),
+            "k_width": widths,
+            "named": partial(layout_of, repeat, channel),
+            "described": f"IntelDPASLayout({repeat}, {DEPTH}, {COLUMNS}, {channel}, warps_per_cta, [1, 1], {LANES})",
+            "arguments": asked,
+            "returns": types[2],
+            "imported": _imported(row, repeat, signed, shapes),
+        },
+    )
+
+
+def _imported(row: _Row, repeat: int, signed: tuple[bool, bool], shapes: Sequence[tuple[int, str]]) -> str:
+    """OpenCL's function for the same, of the operands alone."""
+    if not row.imported:
+        return ""
+    name = row.imported if row.elem != "i8" else "_".join([*("i8" if s else "u8" for s in signed), "matrix_mad_k32"])
+    return mangled(f"intel_sub_group_{name}", shapes)
+
+
+def dpas_instructions() -> Iterator[Instruction]:
+    """All entries: the most rows first, since those cost as much for each product."""
+    for repeat in REPEATS:
+        for row in _ROWS:
+            for left in (True, False):
+                for right in (True, False):
+                    if row.elem == "i8" or (left and right):
+                        yield _made(row, repeat, (left, right))

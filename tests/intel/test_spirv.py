@@ -1,0 +1,100 @@
+"""Kernels for Intel's GPUs as SPIR-V: what a module has, and that a validator takes it where there is one.
+
+pytest tests/intel/test_spirv.py -m "slow or not slow"      # all kernels of the suite; otherwise a part
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from kernels import load_cases
+from weft.backends.intel import Module, checked
+from weft.base import CompilerCrash
+from weft.machines.intel import ROWS
+
+CASES = load_cases("weft")
+OF = 12
+"""One case of so many is in the part."""
+BUILTINS = "__spirv_BuiltIn"
+
+
+def _validator() -> str | None:
+    """Where spirv-val is: beside this Python, or on the path."""
+    return shutil.which("spirv-val", path=str(Path(sys.executable).parent)) or shutil.which("spirv-val")
+
+
+def compiled(name: str, target: str = "xpu:pvc") -> Any:
+    """A kernel of the suite."""
+    case = CASES[name]
+    types, values, attributes = case.signature(case.make_inputs())
+    return weft.compile(weft.ASTSource(case.kernel, types, values, attributes), target, case.options)
+
+
+def _cases() -> Iterator[Any]:
+    for name in CASES:
+        part = zlib.crc32(name.encode()) % OF == 0
+        yield pytest.param(name, marks=() if part else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", list(_cases()))
+def test_modules_are_valid(name: str, tmp_path: Path) -> None:
+    kernel = compiled(name)
+    module = Module.of(kernel.asm["spirv"])
+    assert module.kernels == (kernel.metadata.name,) and module.version == (1, 2)
+    assert all(imported.startswith(BUILTINS) for imported in module.imports)
+    assert list(module.extensions) == kernel.metadata.extensions
+    if (validator := _validator()) is not None:
+        file = tmp_path / "kernel.spv"
+        file.write_bytes(kernel.asm["spirv"])
+        done = subprocess.run([validator, "--target-env", "spv1.2", str(file)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_products_are_dpas() -> None:
+    kernel = compiled("matmul_f16")
+    assert "isa=dpas.8x16x16.f32.f16.f16" in kernel.asm["lane"]
+    assert kernel.metadata.extensions == ["SPV_INTEL_subgroups", "SPV_INTEL_subgroup_matrix_multiply_accumulate"]
+    assert "SubgroupMatrixMultiplyAccumulateINTEL" in kernel.asm["llir"]
+    assert kernel.metadata.warp_size == 16
+
+
+def test_products_without_dpas_are_sums() -> None:
+    kernel = compiled("matmul_f16", "xpu:dg2")
+    assert "isa=dpas" not in kernel.asm["lane"]
+    assert "SPV_INTEL_subgroup_matrix_multiply_accumulate" not in kernel.metadata.extensions
+
+
+def test_every_processor_is_compiled_for() -> None:
+    for row in ROWS:
+        assert Module.of(compiled("vector_add", row.name).asm["spirv"]).kernels == ("vector_add",)
+
+
+def test_an_unknown_device_names_those_that_there_are() -> None:
+    with pytest.raises(weft.Unsupported, match="xpu:pv2") as caught:
+        compiled("vector_add", "xpu:pv2")
+    assert "did you mean xpu:pvc? " in str(caught.value)
+
+
+def test_what_is_no_spirv_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not begin with 0x07230203"):
+        Module.of(b"\0" * 40)
+    code = compiled("vector_add").asm["spirv"]
+    with pytest.raises(ValueError, match="is no instruction of SPIR-V"):
+        Module.of(code[:24] + b"\xff\xff\xff\xff" + code[28:])
+
+
+def test_a_call_that_stayed_an_import_is_found() -> None:
+    code: bytes = compiled("vector_add").asm["spirv"]
+    renamed = code.replace(b"__spirv_BuiltInWorkgroupId", b"__spirv_NothingWorkgroupId")
+    assert renamed != code
+    with pytest.raises(CompilerCrash, match="SPIR-V has no function of the name __spirv_NothingWorkgroupId"):
+        checked(renamed)

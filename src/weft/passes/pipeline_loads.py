@@ -331,7 +331,7 @@ def _copied(loop: scf.ForOp, op: ir.tt.LoadOp, facts: AxisFacts, machine: Machin
     """What a load of a tile becomes, or why it stays."""
     if not is_multiplied(op.result):
         return "it is no operand of a product, and only those are copied ahead"
-    if op.other is not None and not _is_zero(op.other):
+    if op.other is not None and not is_zero(op.other):
         return "what it has where the mask is false is not 0, which is all that a copy can give"
     bits = ir.bit_width(ir.element_of(op.result.type))
     if bits not in (8, 16, 32):
@@ -349,10 +349,11 @@ def _copied(loop: scf.ForOp, op: ir.tt.LoadOp, facts: AxisFacts, machine: Machin
     return CopiedLoad(op, layout)
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
+    """Whether a tile is known to be 0 everywhere, without a sign."""
     op = value.owner
     if isinstance(op, Operation) and op.name in STAYS_ZERO:
-        return _is_zero(op.operands[0])
+        return is_zero(op.operands[0])
     number = ir.splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
     return number is not None and number == 0 and copysign(1, number) > 0
 

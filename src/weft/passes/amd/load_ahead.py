@@ -21,8 +21,9 @@ becomes
 
 The loads take as long as the products that stand behind them, and cost registers meanwhile, but no second buffer and no
 instruction beside those that there were: AMD's copies from global to shared memory take 4 bytes of a lane on most
-processors, where a load takes 16. There are two barriers an iteration, one between the reads of a buffer and the store,
-and one after it. This is how Triton's `StreamPipeline.cpp` has it with two stages.
+processors, where a load takes 16 (where a copy does too, see `direct_copies.py`). There are two barriers an iteration,
+one between the reads of a buffer and the store, and one after it. This is how Triton's `StreamPipeline.cpp` has it with
+two stages.
 
 A tile that is computed with before a product takes it, such as one that is widened, is carried in registers to the next
 iteration instead, if it is small.
@@ -33,15 +34,15 @@ behind them, and elements may be few in a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from weft.base.remarks import Copy, NotPipelined, Pipelined, Prefetched, RemarkCollector
-from weft.ir import Builder, bit_width, element_of, ints_of, is_tensor, shape_of, site_of, span_of, tile_text, tt, walk
-from weft.ir.gpu import MemDescType, layout_of, memdesc, ttg
-from weft.layouts import LinearLayout, SharedLinearLayout, SwizzledSharedLayout, f2, infer
+from weft.ir import Builder, bit_width, element_of, is_tensor, shape_of, site_of, span_of, tile_text, tt, walk
+from weft.ir.gpu import layout_of, ttg
+from weft.layouts import LinearLayout, SharedLinearLayout, f2
 from weft.layouts.plan import plan_conversion
 from weft.layouts.plan.trip import Trip
 from weft.machines import Machine
@@ -52,8 +53,9 @@ from ..pipeline_loads import SPARE_BYTES, depends_on_stores, has_effects, stored
 from ..pipelined_loop import CopiedLoad, PipelinedLoop
 from ..removal import remove
 from ..store_operands import memory_for
+from .direct_copies import copy_directly
+from .operand_buffers import Memory, read_buffer, wanted_layouts
 
-Memory = SharedLinearLayout | SwizzledSharedLayout
 HELD_WORDS = 32
 """Registers of a thread that a tile may take which is carried to the next iteration."""
 
@@ -71,6 +73,9 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
             remarks.add(NotPipelined(span_of(loop), "the loop", why, because))
         return True
     stored, room = stored_roots(loop), machine.shared_bytes - SPARE_BYTES
+    done, why_not = copy_directly(loop, loads, stages, stored, machine, remarks)
+    if done:
+        return True
     chosen: list[CopiedLoad] = []
     held: list[tt.LoadOp] = []
     for op in loads:
@@ -90,7 +95,7 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
         remarks.add(NotPipelined(span_of(op), tile_text(op.result.type), ahead))
     if chosen:
         copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), 1, c.bytes) for c in chosen)
-        fewer = "registers hold one iteration's loads" if stages > 2 else ""
+        fewer = "registers hold one iteration's loads" + (f" ({why_not})" if why_not else "")
         remarks.add(Pipelined(span_of(loop), 2, stages, copies, sum(c.bytes for c in chosen), fewer))
     for op in held:
         why = "threads carry it to the next iteration, as it is computed with before a product takes it"
@@ -106,7 +111,7 @@ def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str
         return "it is no operand of a product, and only those are loaded ahead"
     if slice_of(loop, op.operands) is None:
         return "its addresses cannot be computed iterations ahead"
-    wanted = next(_wanted(op.result), None)
+    wanted = next(wanted_layouts(op.result), None)
     shape, bits = shape_of(op.result.type), bit_width(element_of(op.result.type))
     if wanted is None:
         words = layout_of(op.result.type).in_dims["register"] * max(8, bits) // 32
@@ -130,20 +135,6 @@ def memory_between(
     place, elements = f2.Echelon(columns), stored.columns
     at = [f2.multiply(elements, place.coefficients(1 << i) or 0) for i in range(len(trip.memory))]
     return SharedLinearLayout([stored._coordinates(x) for x in at])
-
-
-def _wanted(value: SSAValue) -> Iterator[LinearLayout]:
-    """The layouts that a tile is converted to, as it is or transposed."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, ttg.ConvertLayoutOp):
-            yield layout_of(op.result.type)
-        elif _is_transposed(op):
-            yield from (infer.trans_result(layout, (1, 0)) for layout in _wanted(op.results[0]))
-
-
-def _is_transposed(op: Operation) -> bool:
-    return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
 class LoopAhead(PipelinedLoop):
@@ -201,34 +192,3 @@ class LoopAhead(PipelinedLoop):
         """Tiles to their buffers."""
         for c, tile, buffer in zip(self.copied, tiles, self.buffers, strict=False):
             b.create(ttg.LocalStoreOp, (tile, buffer)).location = c.load.location
-
-
-def read_buffer(value: SSAValue, buffer: SSAValue) -> None:
-    """Let those that use a tile read the buffer that it is in, in the layout that they want."""
-    for op in list(dict.fromkeys(use.operation for use in value.uses)):
-        near = Builder.before(op)
-        if isinstance(op, ttg.ConvertLayoutOp):
-            op.result.replace_all_uses_with(near.create(ttg.LocalLoadOp, (buffer,), (op.result.type,)).result)
-            remove(op)
-        elif _is_transposed(op):
-            memory = _transposed(buffer.type)
-            view = near.create(ttg.MemDescTransOp, (buffer,), (memory,), {"order": op.properties["order"]}).result
-            read_buffer(op.results[0], view)
-            remove(op)
-    if value.first_use is not None:
-        maker = value.owner
-        assert isinstance(maker, Operation)
-        tile = Builder.before(maker).create(ttg.LocalLoadOp, (buffer,), (value.type,)).result
-        value.replace_all_uses_with(tile)
-
-
-def _transposed(memory: object) -> MemDescType:
-    """The type of the same memory with rows and columns changed."""
-    assert isinstance(memory, MemDescType)
-    layout = memory.data.layout.named
-    if isinstance(layout, SharedLinearLayout):
-        turned: Memory = SharedLinearLayout([list(reversed(basis)) for basis in layout.offset_bases])
-    else:
-        assert isinstance(layout, SwizzledSharedLayout)
-        turned = SwizzledSharedLayout(layout.vec, layout.per_phase, layout.max_phase, list(reversed(layout.order)))
-    return memdesc(memory.shape[::-1], memory.element_type, turned)

@@ -20,9 +20,12 @@ from weft.ir.lane import LaneOp
 from weft.targets.instruction import Instruction
 
 from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, Emitter, Register, Sum
+from .memory import pointer_to
 
 IMMEDIATE = "n"
 """The constraint of an operand that is a number in the instruction."""
+LOCAL = "ptr addrspace(3)"
+"""The type of an operand that is an address of shared memory."""
 
 
 @lru_cache(maxsize=512)
@@ -39,9 +42,9 @@ def members(type: str) -> tuple[int, str]:
 
 
 def write_instruction(
-    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
+    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]], behind: str = ""
 ) -> list[list[Register]]:
-    """Write one; the elements of each of its results."""
+    """Write one, with what stands `behind` the call; the elements of each of its results."""
     given = {
         operand.name: (registers, e.llvm[value.elem], operand.constraint == IMMEDIATE)
         for operand, registers, value in zip(entry.operands, chunks, op.operands, strict=True)
@@ -52,6 +55,9 @@ def write_instruction(
             arguments.append((type, str(what) if type != "i1" else str(bool(what)).lower()))
             continue
         registers, elem, is_immediate = given[what]
+        if type == LOCAL:
+            arguments.append((type, pointer_to(e, registers[0], "shared").removeprefix(f"{LOCAL} ")))
+            continue
         if not is_immediate:
             arguments.append((type, packed(e, registers, elem, type)))
             continue
@@ -62,7 +68,7 @@ def write_instruction(
     returns: str | tuple[str, ...] = entry.params.get("returns", ())
     kinds = (returns,) if isinstance(returns, str) else tuple(returns)
     result = "void" if not kinds else kinds[0] if len(kinds) == 1 else f"{{ {', '.join(kinds)} }}"
-    text = e.call(entry.text, result, arguments, CONVERGENT if entry.touches else CONVERGENT_PURE)
+    text = e.call(entry.text, result, arguments, CONVERGENT if entry.touches else CONVERGENT_PURE) + behind
     if not kinds:
         e.do(text)
         return []

@@ -161,6 +161,8 @@ def test_each_processor_has_the_products_that_it_should() -> None:
 
 def bits_of(kind: str) -> int:
     """Of one of LLVM's types."""
+    if kind == "ptr addrspace(3)":
+        return 32
     count, elem = re.fullmatch(r"(?:<(\d+) x )?(\w+)>?", kind).groups()  # type: ignore[union-attr]
     floats = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
     return int(count or 1) * (floats[elem] if elem in floats else int(elem[1:]))

@@ -31,7 +31,7 @@ class AMDGPU(Memory, Arithmetic):
         """An entry of `targets.amd`."""
         if not entry.text:  # no instruction, but LLVM sees one in its place
             return [[e.asm("", "=v,0", ["i32"], [("i32", e.name(chunks[0][0]))])[0]]]
-        return write_instruction(e, op, entry, chunks)
+        return write_instruction(e, op, entry, chunks, self.past_copies if entry.touches == "shared" else "")
 
     def together(self, value: Value) -> int:
         """What one matrix instruction gives."""

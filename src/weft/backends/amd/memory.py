@@ -71,7 +71,8 @@ class Memory(Lanes, BranchedMemory):
         super().begin(e)
         e.module.attributes += METADATA
         self.pending = counted(e.program)
-        self.copies = any(op.name == "copy_async" for op in e.program.body.walk())
+        copies = any(op.name == "copy_async" for op in e.program.body.walk())
+        self.past_copies = f", !noalias !{COPIED}" if copies else ""
         self.branches = Branches(e)
         self.addresses = Addresses(flags_of(self.target.number), e.program)
         self.copied: LaneOp | None = None
@@ -85,7 +86,7 @@ class Memory(Lanes, BranchedMemory):
             return Hints(before="volatile ")
         if attrs["space"] == "global" and (attrs.get("evict") in STREAMED or attrs.get("cache") in ONCE):
             return Hints(behind=f", !nontemporal !{NONTEMPORAL}", apart=apart)
-        behind = f", !noalias !{COPIED}" if self.copies and attrs["space"] == "shared" else ""
+        behind = self.past_copies if attrs["space"] == "shared" else ""
         return Hints(behind=behind, apart=apart)
 
     # -- masked accesses ----------------------------------------------------------------------------------------------

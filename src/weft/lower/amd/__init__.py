@@ -9,6 +9,7 @@ from .addresses import lower_addptr
 from .ahead import take_up_behind_barriers
 from .copies import lower_copy
 from .exchanges import write_exchanges
+from .transposed import lower_local_load
 
 __all__ = ["LOWERING"]
 
@@ -16,7 +17,11 @@ __all__ = ["LOWERING"]
 class _Lowering(VendorLowering):
     """See `lower/vendor.py`."""
 
-    lowerings = {"tt.addptr": lower_addptr, "ttg.async_copy_global_to_local": lower_copy}
+    lowerings = {
+        "tt.addptr": lower_addptr,
+        "ttg.async_copy_global_to_local": lower_copy,
+        "ttg.local_load": lower_local_load,
+    }
 
     def finished(self, program: LaneProgram) -> None:
         write_exchanges(program)

@@ -48,6 +48,7 @@ from weft.ir.gpu import async_token, laid_tensor, layout_of, name_of, ttg
 from weft.layouts import BlockedLayout, LinearLayout, SwizzledSharedLayout, infer
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine
+from weft.targets.amd.transposed import transposed_read
 
 from ..buffered_tiles import is_multiplied
 from ..effects import shareable
@@ -125,7 +126,7 @@ def direct_load(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> DirectLoad 
         return "it is computed with before a product takes it"
     memory = _memory(wanted, shape, bits, along, vector, machine)
     if memory is None:
-        return "its rows do not run along the summed dimension"
+        return "no instruction reads it without conflicts as the product takes it"
     addresses = _copied_by(memory.to_linear(list(shape)), vector, machine.lanes, warps)
     if not all(_relayable(loop, x) for x in inputs_of(op)) or slice_of(loop, inputs_of(op)) is None:
         return "its addresses cannot be computed iterations ahead in another layout"
@@ -135,16 +136,23 @@ def direct_load(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> DirectLoad 
 def _memory(
     wanted: LinearLayout, shape: Sequence[int], bits: int, along: int, vector: int, machine: Machine
 ) -> Memory | None:
-    """Memory from which an operand is read without conflicts, and that chunks of 16 bytes are copied to."""
-    order = [along, 1 - along]
+    """Memory from which an operand is read without conflicts, and that chunks of 16 bytes are copied to.
+
+    Rows that do not run along the summed dimension are read by instructions that transpose.
+    """
+    order, transposing = [along, 1 - along], None
     for phase, most in SWIZZLES:
-        if most * vector > shape[along]:
-            continue
-        memory = SwizzledSharedLayout(vector, phase, most, order)
-        access = plan_local_access(wanted, memory, shape, bits, machine).access
-        if access.bytes >= 8 and not access.excess:
-            return memory
-    return None
+        for each in (vector, 2 * vector, 4 * vector):
+            if most * each > shape[along]:
+                continue
+            memory = SwizzledSharedLayout(each, phase, most, order)
+            access = plan_local_access(wanted, memory, shape, bits, machine).access
+            if access.bytes >= 8 and not access.excess:
+                return memory
+            read = transposed_read(wanted, memory.to_linear(list(shape)), bits, machine)
+            if transposing is None and read is not None and read.wavefronts == read.ideal:
+                transposing = memory
+    return transposing
 
 
 def _copied_by(memory: LinearLayout, vector: int, lanes: int, warps: int) -> LinearLayout:

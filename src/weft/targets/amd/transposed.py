@@ -1,7 +1,7 @@
 """Reads of LDS that transpose: ds_read_b64_tr_b16 and ds_read_b64_tr_b8 of gfx950.
 
 An operand of a product has some elements in a row along the summed dimension, k, in each lane. If rows of k are what
-lies side by side in memory, a lane would read one element at a time. Here 16 lanes read together: each gives the address
+An operand of a product has some elements in a row along the summed dimension, k, in each lane. If rows of k are what
 of 8 bytes, and gets one element out of each of several rows.
 
     16 bits: lane i gives row i / 4, columns 4 (i mod 4) to + 3; lane l gets column l of rows 0 to 3

@@ -433,3 +433,8 @@ def layout_for_a_value(x):
 def layout_for_a_type(x):
     shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
     gl.allocate_shared_memory(gl.float32, [128], shared)._reinterpret(shared, [128], shared)
+
+
+@gluon.jit
+def too_many_lane_bases(x):
+    i = gl.arange(0, 128, gl.DistributedLinearLayout([], [[1], [2], [4], [8], [16], [32]], [[64]], [], [128]))

@@ -208,6 +208,15 @@ def test_targets_that_are_not_there(target: Any, text: str) -> None:
         weft.compile(source(), target=target)
 
 
+def test_a_target_whose_warps_have_another_size() -> None:
+    with pytest.raises(Unsupported) as caught:
+        weft.compile(source(), target=GPUTarget("cuda", 90, 64))
+    assert str(caught.value) == (
+        "error: a warp of 64 threads is not supported on target cuda:90\n"
+        "hint: its warps have 32: GPUTarget('cuda', 90, 32)"
+    )
+
+
 class _Alarm:
     def __call__(self, number: int, frame: object) -> None:
         raise TimeoutError("too slow")

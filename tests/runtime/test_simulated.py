@@ -17,7 +17,7 @@ import weft.language as tl
 import weft.sim
 from kernels import load_cases
 from kernels.case import Descriptor, copy_arguments
-from weft.base import CapturedGlobalError
+from weft.base import CapturedGlobalError, OptionError
 
 
 @weft.jit
@@ -238,6 +238,13 @@ def test_the_option_arch_says_which_gpu_is_simulated() -> None:
     assert (out == 2 * x).all() and ".target sm_80" in made.asm["ptx"]
     with pytest.raises(ValueError, match=r"num_ctas > 1 requires NVIDIA SM90\+ \(Hopper\)"):
         add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", arch="sm80", num_ctas=2)
+
+
+def test_a_warp_size_that_the_gpu_has_not() -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", warp_size=32)
+    with pytest.raises(OptionError, match="warp_size must be 32 on cuda:90, got 64"):
+        add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", warp_size=64)
 
 
 def test_the_setting_override_arch_is_the_option_arch_of_all_kernels(recwarn: pytest.WarningsRecorder) -> None:

@@ -21,7 +21,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
-from weft.machines import Machine
+from weft.machines import DEFAULT, Machine
 from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 from weft.passes.recoalesce import relay
 from weft.passes.resolve_layouts import resolve_layouts
@@ -108,7 +108,9 @@ class NoClusters(Unsupported, ValueError):
 def _check_cluster(blocks: int, machine: Machine) -> None:
     """NoClusters where there are none."""
     if blocks > machine.cluster_blocks == 1:
-        hint = "num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
+        hint = f"num_ctas > 1 not supported on {machine.name}: launch with num_ctas=1"
+        if machine.vendor == DEFAULT.vendor:
+            hint = "num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
         raise NoClusters(f"a cluster of {blocks} blocks (num_ctas={blocks})", machine.name, hint=hint)
 
 

@@ -65,6 +65,8 @@ def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any
     """
     if options.get("num_warps") is not None:
         check_warps(options["num_warps"], machine)
+    if options.get("warp_size") not in (None, machine.lanes):
+        _check("warp_size", options["warp_size"], (machine.lanes,), f"{machine.lanes} on {machine.name}")
     limit = options.get("maxnreg")
     if limit is not None:
         whole = hasattr(limit, "__index__") and not isinstance(limit, bool)

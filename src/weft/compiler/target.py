@@ -128,6 +128,13 @@ def _known(backend: str, arch: str) -> GPUTarget | None:
     return None
 
 
+def _check_lanes(row: GPUTarget, asked: Any) -> None:
+    """Unsupported where a triple (backend, arch, warp size) says another size than the GPU's."""
+    if asked and asked != row.warp_size:
+        right = f"GPUTarget({row.backend!r}, {row.arch!r}, {row.warp_size})"
+        raise Unsupported(f"a warp of {asked} threads", str(row), hint=f"its warps have {row.warp_size}: {right}")
+
+
 def as_target(target: Any = None) -> GPUTarget:
     """Turn a name, a triple (backend, arch, warp size) or nothing into a target that exists."""
     if target is None or target == "cpu":
@@ -141,6 +148,7 @@ def as_target(target: Any = None) -> GPUTarget:
         if row is None and load("weft.compiler.backends").find_others():
             row = _known(backend, arch)
         if row is not None:
+            _check_lanes(row, getattr(target, "warp_size", None))
             return row
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:

@@ -58,12 +58,24 @@ def check_threads(layout: DistributedLayout, shape: Sequence[int], warps: int, l
             raise _wrong_number(layout, dim, counts[dim], wanted, threads, option)
 
 
+def _of_lanes(layout: DistributedLayout, wanted: int) -> str:
+    """What to change in a layout that is for warps of another size."""
+    while (parent := getattr(layout, "parent", None)) is not None:
+        layout = parent
+    if hasattr(layout, "threads_per_warp"):
+        return f"the entries of threads_per_warp must multiply to {wanted}"
+    if hasattr(layout, "lane_bases"):
+        return f"lane_bases needs {wanted.bit_length() - 1} bases"
+    fitting = sorted(kind.__name__ for kind in DistributedLayout.__subclasses__() if kind.warp_threads == wanted)
+    return f"where a warp has {wanted} threads, the result of a matrix instruction is in {' or '.join(fitting)}"
+
+
 def _wrong_number(
     layout: DistributedLayout, dim: str, count: int, wanted: int, threads: str, option: str
 ) -> LayoutError:
     facts = {"lane": f"a warp has {wanted}", "warp": f"there are {wanted} here", "block": f"the cluster has {wanted}"}
     hints = {
-        "lane": f"the entries of threads_per_warp must multiply to {wanted}",
+        "lane": _of_lanes(layout, wanted),
         "warp": f"the entries of warps_per_cta must multiply to {wanted}, or launch with num_warps={count}",
         "block": f"cga_layout needs {wanted.bit_length() - 1} bases, or launch with num_ctas={count}",
     }

@@ -99,9 +99,12 @@ def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     side = product.misfit(entry)
     if side is None:
         return other_sums(entry, list(op.operands[:2]), product.layouts, c.build.span)
-    wanted = entry.params.get("described", "")
+    wanted = described = entry.params.get("described", "")
     if side < 2:
-        wanted = f"DotOperandLayout({side}, {named(op.results[0])}, k_width)"
+        result = named(op.results[0])
+        wanted = f"DotOperandLayout({side}, {result}, k_width)"
+        if named(op.operands[side]).startswith(wanted.removesuffix("k_width)")):  # it is the result's that is none
+            wanted = f"DotOperandLayout({side}, {described}, k_width), and that layout for the result"
     return other_lanes(entry, side, op.operands[side], product.layouts[side], c.build.span, wanted)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from weft.base import LayoutError
 
@@ -109,6 +109,9 @@ class Layout:
 
 class DistributedLayout(Layout):
     """Where a tile is in registers: from (register, lane, warp, block) to coordinates."""
+
+    warp_threads: ClassVar[int] = 0
+    """How many threads a warp has, where that follows from the class: a result of one vendor's matrix instructions."""
 
     def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
         """The layout of operand 0 or 1 of a product whose result has this layout (see DotOperandLayout)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from weft.base import LayoutError
 
@@ -41,6 +42,7 @@ class NVMMADistributedLayout(DistributedLayout):
     ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0))
     """
 
+    warp_threads: ClassVar[int] = 32
     version: Sequence[int]
     warps_per_cta: Sequence[int]
     instr_shape: Sequence[int]

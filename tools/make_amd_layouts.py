@@ -1,6 +1,7 @@
 """Store the linear layouts that Triton gives AMD's matrix layouts, in tests/data/layouts/amd.txt; no GPU is needed.
 
     python tools/make_amd_layouts.py            # where Triton 3.6.0 is installed; some seconds
+    python tools/make_amd_layouts.py --bases    # where Triton 3.7 is: amd_bases.txt, WMMA by warp_bases and reg_bases
 
 Results and operands of MFMA and WMMA: every version and size of instruction, transposed and not, k_width, warps along
 both dimensions and a batch, tiles per warp, tiles larger and smaller than all warps together. A line is
@@ -17,11 +18,12 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parents[1] / "tests" / "data" / "layouts" / "amd.txt"
-MOST = 900
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "layouts"
+MOST, MOST_OF_BASES = 900, 120
 """How many cases are drawn from all that there are."""
 TARGETS = {
     ("MFMA", 2): "gfx90a", ("MFMA", 3): "gfx942", ("MFMA", 4): "gfx950",
@@ -77,6 +79,27 @@ def cases() -> list[tuple[str, str, list[int]]]:
     return sorted(rng.sample(found[0], MOST // 3) + rng.sample(found[1], MOST - MOST // 3))
 
 
+PLACES: Sequence[tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]] = (
+    ([], []), ([], [[0, 1], [1, 0]]), ([[0, 1], [1, 0]], []), ([[1, 0], [0, 1]], []), ([[1, 0], [2, 0]], [[0, 1]]),
+    ([[0, 1], [0, 2]], [[1, 0], [0, 4]]), ([[0, 2], [2, 0]], [[0, 1], [1, 0]]), ([[0, 1], [1, 0], [2, 0]], [[0, 2]]),
+    ([[0, 1], [0, 0]], [[1, 0]]), ([[1, 1], [1, 0]], [[2, 0]]),
+)  # fmt: skip
+"""(warp_bases, reg_bases): which tiles of the result the warps have, and the registers of one."""
+
+
+def by_bases() -> list[tuple[str, str, list[int]]]:
+    """(layout, target, shape) of Triton 3.7, of which each warp and register names the tile that it has."""
+    rng = random.Random(37)
+    found = []
+    for (warps, registers), (version, (depths, widths)) in itertools.product(PLACES, WMMA.items()):
+        for depth, width, transposed in itertools.product(depths, widths, (False, True)):
+            layout = f"AMDWMMALayout({version}, {transposed}, {warps}, {registers}, [16, 16, {depth}])"
+            operands = [f"DotOperandLayout({index}, {layout}, {width})" for index in (0, 1)]
+            target = TARGETS["WMMA", version]
+            found += [(text, target, shape) for text in (layout, *operands) for shape in SHAPES[2][:6]]
+    return sorted(rng.sample(found, MOST_OF_BASES))
+
+
 def bases(layout: str, target: str, shape: list[int]) -> str:
     """The bases that Triton gives."""
     from triton._C.libtriton import gluon_ir, ir
@@ -94,7 +117,7 @@ def bases(layout: str, target: str, shape: list[int]) -> str:
     module = builder.create_module()
     warps = 1
     parent = made.parent if hasattr(made, "parent") else made
-    for count in parent.warps_per_cta:
+    for count in [2] * len(parent.warp_bases) if hasattr(parent, "warp_bases") else parent.warps_per_cta:
         warps *= count
     module.set_attr("ttg.target", builder.get_string_attr(f"hip:{target}"))
     for key, value in (("num-warps", warps), ("num-ctas", 1), ("threads-per-warp", lanes)):
@@ -137,13 +160,15 @@ def computed(todo: list[tuple[str, str, list[int]]]) -> tuple[list[str], int]:
     return lines, without
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Write the file."""
-    lines, without = computed(cases())
-    head = f"# {len(lines)} layouts of Triton 3.6.0, made by tools/make_amd_layouts.py; it has none for {without} more"
-    OUT.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    lines, without = computed(by_bases() if "--bases" in arguments else cases())
+    version, name = ("3.7.1", "amd_bases.txt") if "--bases" in arguments else ("3.6.0", "amd.txt")
+    head = f"# {len(lines)} layouts of Triton {version}, made by tools/make_amd_layouts.py"
+    head += f"{' --bases' * ('--bases' in arguments)}; it has none for {without} more"
+    (FOLDER / name).write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     print(f"{len(lines)} layouts, {without} that Triton refuses")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -81,14 +81,15 @@ def test_what_is_not_there_says_so_when_it_is_used(name: str, said: str) -> None
 
 
 def test_layouts_of_other_machines_can_be_listed() -> None:
-    """By the parameters of Triton 3.7; that there is no linear layout is told by whoever wants one."""
+    """By the parameters of Triton 3.7; where there is no linear layout, that is told by whoever wants one."""
     bases = [[0, 1], [1, 0]]
     by_bases = AMDWMMALayout(version=3, transposed=True, warp_bases=bases, instr_shape=[16, 16, 32])
     assert by_bases == AMDWMMALayout(3, True, bases, [], [16, 16, 32]) and by_bases.warps_per_cta == [2, 2]
     assert eval(repr(by_bases)) == by_bases
     partitioned = gl.amd.cdna5.PartitionedSharedLayout(2, 1, 0, SwizzledSharedLayout(1, 1, 1, [1, 0]))
     padded = TensorMemoryLayout((128, 64), 1, fp4_padded=True)
-    for layout in (by_bases, partitioned, padded, ScalesLayout(block_rep_order="kThenMn")):
+    assert by_bases.to_linear([64, 64]) == AMDWMMALayout(3, True, [2, 2], [16, 16, 32]).to_linear([64, 64])
+    for layout in (partitioned, padded, ScalesLayout(block_rep_order="kThenMn")):
         with pytest.raises(Unsupported, match=type(layout).__name__):
             layout.to_linear([128, 64])
     assert AMDWMMALayout(2, False, [2, 2]).warp_bases is None

@@ -76,18 +76,31 @@ def test_scales() -> None:
         assert explicit(make(operand, case["shape"])) == case["bases"], case
 
 
+def amd_layout(line: str) -> tuple[str, str, bool]:
+    """The layout of a line of amd.txt, the shape, and whether it is here as it is there."""
+    names = {name: getattr(weft.layouts, name) for name in ("AMDMFMALayout", "AMDWMMALayout", "DotOperandLayout")}
+    text, shape, *parts = (part.strip() for part in f"{line} ".split(" |"))
+    found = eval(text, names).to_linear([int(size) for size in shape.split("x")])
+    bases = [[tuple(map(int, basis.split(","))) for basis in part.split()] for part in parts]
+    return text, shape, [list(found.bases[d]) for d in ("register", "lane", "warp", "block")] == bases
+
+
+def test_amd_matrix_layouts_by_bases() -> None:
+    """WMMA as Triton 3.7 places it: each warp and register names the tile that it has."""
+    _, *stored = (OWN / "amd_bases.txt").read_text(encoding="utf-8").splitlines()
+    wrong = [line for line in stored if not amd_layout(line)[2]]
+    assert len(stored) == 113 and not wrong, f"{len(wrong)} of {len(stored)}; the first: {wrong[0]}"
+
+
 def test_amd_matrix_layouts() -> None:
     """Results and operands of MFMA and WMMA: tools/make_amd_layouts.py asked Triton's bindings."""
     head, *stored = (OWN / "amd.txt").read_text(encoding="utf-8").splitlines()
     assert len(stored) == 900 and head.startswith("# 900 layouts of Triton")
-    names = {name: getattr(weft.layouts, name) for name in ("AMDMFMALayout", "AMDWMMALayout", "DotOperandLayout")}
     kinds: Counter[str] = Counter()
     wrong = []
     for line in stored:
-        text, shape, *parts = (part.strip() for part in f"{line} ".split(" |"))
-        found = eval(text, names).to_linear([int(size) for size in shape.split("x")])
-        bases = [[tuple(map(int, basis.split(","))) for basis in part.split()] for part in parts]
-        if [list(found.bases[d]) for d in ("register", "lane", "warp", "block")] != bases:
+        text, shape, right = amd_layout(line)
+        if not right:
             wrong.append(line)
         family = "MFMA" if "MFMA" in text else "WMMA"
         kinds[f"{family} {'operand' if text.startswith('Dot') else 'result'}"] += 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from weft.base import LayoutError, Unsupported
+from weft.base import LayoutError
 
 from ..linear import LinearLayout
 from . import checks
 from .base import DistributedLayout
 from .cga import check_cga, combine
-from .parts import copies, fragment, identity, identity_nd, matrix_order, operand_order
+from .parts import copies, dim_names, fragment, identity, identity_nd, matrix_order, operand_order
 
 __all__ = ["AMDMFMALayout", "AMDWMMALayout"]
 
@@ -84,6 +84,7 @@ class AMDMFMALayout(DistributedLayout):
     ((0, 1), (0, 2))
     """
 
+    warp_threads: ClassVar[int] = 64
     version: int
     instr_shape: Sequence[int]
     transposed: bool
@@ -164,12 +165,13 @@ class AMDWMMALayout(DistributedLayout):
     column (of a row if `transposed`): every other one in version 1, consecutive ones in versions 2 and 3.
 
     Triton 3.7 places the instructions by bases, `warp_bases` and `reg_bases`, which count in tiles of the result, where
-    3.6 has `warps_per_cta` and `tiles_per_warp`. Such a layout can be made, but has no linear layout here yet.
+    3.6 has `warps_per_cta` and `tiles_per_warp`; both are taken.
 
     >>> AMDWMMALayout(2, False, [1, 1]).to_linear([16, 16]).bases["lane"]
     ((0, 1), (0, 2), (0, 4), (0, 8), (8, 0))
     """
 
+    warp_threads: ClassVar[int] = 32
     version: int
     transposed: bool
     warps_per_cta: Sequence[int]
@@ -236,12 +238,19 @@ class AMDWMMALayout(DistributedLayout):
     def rank(self) -> int:
         return len(self.warps_per_cta)
 
-    def _check_no_bases(self) -> None:
-        if self.warp_bases is not None:
-            raise Unsupported(f"{self._name} with warp_bases", hint="give warps_per_cta and tiles_per_warp")
+    def _placed(self, tile: LinearLayout, summed: int | None = None) -> LinearLayout:
+        """Tiles where the bases of registers and warps put them, counted in tiles; along `summed` all are in one place.
+
+        A register that would only move along `summed` holds nothing more, and is left out.
+        """
+        registers, warps = (
+            [tuple(0 if dim == summed else at for dim, at in enumerate(basis)) for basis in bases or ()]
+            for bases in (self.reg_bases, self.warp_bases)
+        )
+        bases = {"register": [basis for basis in registers if any(basis)], "warp": warps}
+        return tile * LinearLayout.from_bases(bases, dim_names(self.rank)).transpose_outs(list(tile.out_dims))
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
-        self._check_no_bases()
         rank = self.rank
         rows, columns = f"dim{rank - 2}", f"dim{rank - 1}"
         if self.transposed:
@@ -251,6 +260,8 @@ class AMDWMMALayout(DistributedLayout):
             tile = [lanes, identity(2, "lane", rows), identity(8, "register", rows)]
         else:
             tile = [identity(8, "register", rows), lanes, identity(2, "lane", rows)]
+        if self.warp_bases is not None:
+            return combine(self._placed(fragment(matrix_order(rank), *tile)), self.cga_layout, shape)
         return _result(tile, self, shape)
 
     def check_operand(self, index: int, k_width: int) -> None:
@@ -258,7 +269,6 @@ class AMDWMMALayout(DistributedLayout):
 
     def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
         """An operand: 16 lanes along M or N; the other 16 hold copies in version 1, what follows along K in others."""
-        self._check_no_bases()
         k, other = operand_order(index, self.rank)[:2]
         lanes = copies("lane", 2, f"dim{k}") if self.version == 1 else identity(2, "lane", f"dim{k}")
         depth = max((self.instr_shape or ())[2], 2 * k_width)
@@ -268,6 +278,9 @@ class AMDWMMALayout(DistributedLayout):
             lanes,
             identity(depth // (2 * k_width), "register", f"dim{k}"),
         ]
+        if self.warp_bases is not None:
+            tile.append(identity(max(1, shape[k] // depth), "register", f"dim{k}"))
+            return combine(self._placed(fragment(operand_order(index, self.rank), *tile), k), self.cga_layout, shape)
         # Only so that the tiles of a warp come after all of K; without them K is what is covered first anyway.
         repeat = shape[k] // depth if (self.tiles_per_warp or ())[other] > 1 else 1
         return _operand(tile, repeat, index, self, shape)

@@ -39,6 +39,20 @@ def test_buffer_operations() -> None:
 
 
 @gluon.jit
+def counted(x, y, L: gl.constexpr):
+    offsets = gl.arange(0, 64, layout=L)
+    gl.amd.cdna3.buffer_atomic_add(y, offsets, 1, mask=gl.load(x + offsets))
+    gl.amd.cdna3.buffer_atomic_add(y, offsets, 2, mask=1)
+
+
+def test_masks_of_atomics_may_be_numbers() -> None:
+    x, y = np.arange(64, dtype=np.int32) % 3, np.zeros(64, np.int32)
+    with weft.target("sim:hip:gfx942"):
+        counted[(1,)](x, y, L=gl.BlockedLayout([1], [64], [4], [0]))
+    assert (y == 2 + (x != 0)).all()
+
+
+@gluon.jit
 def product(
     a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, TILE: gl.constexpr, LOADED: gl.constexpr,
     K_WIDTH: gl.constexpr, multiply: gl.constexpr,

@@ -17,6 +17,7 @@ from typing import Any
 from weft import ir
 from weft.ir.amd import amdg
 from weft.language.constants import unwrap
+from weft.language.dtypes import int1
 from weft.language.protocol import GIVEN, builtin
 from weft.language.semantic import block_shape
 from weft.language.tensors import tensor
@@ -114,6 +115,8 @@ def atomic(name: str, module: str, *, adds_bf16: bool) -> Callable[..., tensor]:
         if not fits:
             raise ValueError(f"{called}: {module} has no such operation for elements of {kind}")
         value, mask = unwrap(value), unwrap(mask)
+        if mask is not None:  # unlike those of loads, masks may be numbers: what is not 0 holds
+            mask = _semantic.cast(_semantic.to_tensor(mask), int1)
         return getattr(_semantic, f"atomic_{name}")(pointers, value, mask, unwrap(sem), unwrap(scope))  # type: ignore[no-any-return]
 
     buffer_atomic.__name__ = buffer_atomic.__qualname__ = f"buffer_atomic_{name}"

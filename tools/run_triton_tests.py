@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run Triton's own test files through Weft.")
     parser.add_argument("folder", help="python/test of a checkout of Triton")
     parser.add_argument("files", nargs="*", help="relative to it; without any, those for the target")
-    parser.add_argument("--target", default="cpu", help="cpu, sim:cuda:80, sim:cuda:90, or cuda: PyTorch's GPU")
+    parser.add_argument("--target", default="cpu", help="cpu, sim:cuda:90, sim:hip:gfx942, ..., or cuda: PyTorch's GPU")
     parser.add_argument("--per", type=int, default=0, help="at most so many cases of each test function; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="which of them")
     parser.add_argument("--jobs", type=int, default=2, help="processes; 0: no more than one")

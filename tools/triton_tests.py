@@ -88,7 +88,11 @@ def _stand_in_for_cuda() -> None:
     facts = driver.utils.get_device_properties(0)
     major, minor = driver.get_device_interface().get_device_capability()
     properties = SimpleNamespace(
-        name="simulated", major=major, minor=minor, warp_size=32, multi_processor_count=facts["multiprocessor_count"]
+        name="simulated",
+        major=major,
+        minor=minor,
+        warp_size=facts["warpSize"],
+        multi_processor_count=facts["multiprocessor_count"],
     )
     answers: dict[str, Any] = {
         "synchronize": None,
@@ -138,7 +142,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{marker}: of Triton's tests")
     weft.compat.install()
     target = os.environ.get("WEFT_TARGET", "")
-    if target.startswith("sim:cuda:"):
+    if target.startswith("sim:"):
         _stand_in_for_cuda()
     _answer_forks(target)
     path = config.getoption("--case-log")

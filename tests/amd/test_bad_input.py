@@ -9,7 +9,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import gluon
-from weft.base import LayoutError, OptionError, Unsupported
+from weft.base import LaunchError, LayoutError, OptionError, Unsupported
 from weft.compiler import GPUTarget
 from weft.gluon import language as gl
 
@@ -30,6 +30,10 @@ ADD_ONE = weft.ASTSource(add_one, {"x": "*fp32", "n": "i32"}, {"BLOCK": 1024})
             "hip:gfx942", {"num_warps": 32}, OptionError,
             "num_warps must be a power of 2 from 1 to 16 on hip:gfx942, whose warps have 64 lanes, got 32\n"
             "hint: 1, 2, 4, 8, 16",
+        ),
+        (
+            "hip:gfx942", {"matrix_instr_nonkdim": 17}, LaunchError,
+            "matrix_instr_nonkdim must be one of 0, 4, 16, 32, got 17",
         ),
         ("hip:gfx942", {"warp_size": 32}, OptionError, "warp_size must be 64 on hip:gfx942, got 32\nhint: 64"),
         (

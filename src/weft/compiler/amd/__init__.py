@@ -24,6 +24,10 @@ MOST_WARPS = 20
 """That fit on a SIMD of any processor."""
 
 
+HINTS = {"matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
+"""Options of Triton's that choose among instructions, with their values: checked, and not followed."""
+
+
 class _AMD:
     parts: Mapping[str, str] = {}
     texts: tuple[str, ...] = ("llir",)
@@ -50,6 +54,10 @@ class _AMD:
         if type(warps) is not int or not 0 <= warps <= MOST_WARPS:
             text = f"waves_per_eu must be a number of warps from 0 (any) to {MOST_WARPS}, got {warps!r}"
             raise LaunchTypeError(text, "waves_per_eu")
+        for name, allowed in HINTS.items():
+            if options.get(name) not in (None, *allowed):
+                text = f"{name} must be one of {', '.join(map(str, allowed))}, got {options[name]!r}"
+                raise LaunchTypeError(text, name)
         return {
             **({"launch_cooperative_grid": True} if together else {}),
             **({"waves_per_eu": warps} if warps else {}),

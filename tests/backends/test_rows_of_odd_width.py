@@ -70,7 +70,7 @@ def test_another_body_is_told_of() -> None:
     bias, out = np.zeros(100, np.float32), np.zeros((40, 100), np.float32)
     for width, others in ((100, 1), (128, 0)):
         kernel = rows.warmup(index, table, bias, out, 4000, WIDTH=width, B=512, grid=(1,))
-        assert str(kernel.remarks).count("vectors that lie within one row") == others
+        assert str(kernel.remarks).count("along rows of 100 elements") == others
 
 
 @weft.jit
@@ -103,7 +103,10 @@ def sums(x, weight, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr, B: tl.const
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-@pytest.mark.parametrize(("width", "dtype"), [(17, np.float32), (40, np.int8), (33, np.float16), (100, np.int64)])
+@pytest.mark.parametrize(
+    ("width", "dtype"),
+    [(17, np.float32), (13, np.float32), (5, np.float32), (40, np.int8), (33, np.float16), (100, np.int64)],
+)
 def test_rows_within_wider_rows(width: int, dtype: type, processor: dict[str, Any]) -> None:
     x, out = np.arange(21 * width).reshape(21, width).astype(dtype), np.full((21, width + 13), 7, dtype)
     columns[(-(-21 * width // 128),)](x, out, 21 * width - 2, WIDTH=width, STRIDE=width + 13, B=128, **processor)

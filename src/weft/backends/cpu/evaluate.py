@@ -13,17 +13,17 @@ of lanes are done as whole vectors and transposed in registers (`_transposed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from weft.backends.cpu import access, forms, row_ends
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import ZERO, Coords, constant_of, live_bits, pinned, pinned_bit, unpin
+from weft.backends.cpu.coords import ZERO, Coord, Coords, constant_of, live_bits, pinned, pinned_bit, unpin
 from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Split, Uniform, Varying, form_of, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
-from weft.backends.cpu.questions import operands_at
+from weft.backends.cpu.questions import constant_int, operands_at
 from weft.backends.llvm.elementwise import Asked, meaning_of
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, Value as Reg, const, const_lanes, vec
@@ -39,6 +39,27 @@ class LoopVar:
     width: int
 
 
+@dataclass(frozen=True)
+class Walk:
+    """What the bits of an axis count in a loop along rows, see walks.py: a place that is no multiple of anything."""
+
+    bits: tuple[int, ...]
+    position: Reg
+    """The first of the places in this iteration."""
+    shift: Reg
+    """What is added to a place for its distance from the beginning of the row."""
+    row: Reg
+    length: int
+    divisions: Set[Op]
+    """Quotients and remainders of the index, and of its remainders, by multiples of a row's length."""
+    rest: Reg | None
+    """How many places there are before the end of the row, where they are fewer than in a whole iteration."""
+
+    def coordinate(self, coords: Coords) -> Coord | None:
+        """The coordinate that goes along the axis, where it is not known."""
+        return next((coord for coord in coords if not set(self.bits).isdisjoint(coord)), None)
+
+
 class Evaluator:
     """Emits values at points of one nest; `env` holds scalars and buffers already made."""
 
@@ -46,7 +67,7 @@ class Evaluator:
         self.f, self.env = f, env
         self.lane_bits = tuple(lane_bits)
         self.lanes = 1 << len(lane_bits) if lane_bits else 0
-        self.loops: dict[int, LoopVar] = {}
+        self.loops: dict[int, LoopVar | Walk] = {}
         self.scopes: list[dict[tuple[object, ...], Form]] = [{}]
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
@@ -62,6 +83,17 @@ class Evaluator:
         self.transposes: dict[
             int, tuple[int, ...]
         ] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
+
+    def at_points(self) -> Evaluator:
+        """An evaluator of scalars, at points of the same loops."""
+        points = Evaluator(self.f, self.env, ())
+        points.loops = self.loops
+        return points
+
+    @property
+    def walk(self) -> Walk | None:
+        """The loop along rows, inside of one."""
+        return next((loop for loop in self.loops.values() if isinstance(loop, Walk)), None)
 
     # -- loop levels ------------------------------------------------------------------------------------------------
 
@@ -108,6 +140,12 @@ class Evaluator:
             source, weight = todo[i]
             loop = self.loops[source]
             n = 1
+            if isinstance(loop, Walk):  # all bits of the axis are here
+                first = weight - loop.bits.index(source)
+                place = f.bin("shl nuw nsw", loop.position, const(I64, first)) if first else loop.position
+                base = forms.fold_add(f, base, place)
+                todo = [*todo[:i], *((s, w) for s, w in todo[i:] if s not in loop.bits)]
+                continue
             while (
                 i + n < len(todo) and todo[i + n] == (source + n, weight + n) and source + n < loop.first + loop.width
             ):
@@ -219,6 +257,10 @@ class Evaluator:
         """A remainder or quotient with the form of its dividend: one that does not wrap, or aligned runs of lanes."""
         if value in self.identities:
             return self.eval(op.args[0], coords)
+        walk = self.walk
+        if walk is not None and op in walk.divisions:
+            coord = walk.coordinate(coords)
+            return None if coord is None else self._in_row(op, walk, coord)
         aligned = self.lanes and self.aligned(op, coords, self.lane_bits)
         length = self.row_length(op) if self.lanes and not aligned else 0
         if not aligned and not length:
@@ -240,6 +282,47 @@ class Evaluator:
             return Uniform(whole)
         place = forms.cast_int(self.f, "trunc", self.number(tuple(row.items())), whole.type) if row else None
         return Affine(forms.fold_add(self.f, whole, place.value) if isinstance(place, Uniform) else whole, x.terms)
+
+    def _in_row(self, op: Op, walk: Walk, coord: Coord) -> Form:
+        """A quotient or remainder, inside of a loop along rows: of the row's number, and with the place in it."""
+        f, type = self.f, walk.row.type
+
+        def rows(op: Op) -> Reg:
+            return const(type, (constant_int(op.args[1]) or 0) // walk.length)
+
+        def row_of(index: Value) -> Reg:
+            if index.op is None or index.op not in walk.divisions:
+                return walk.row
+            return f.bin("urem", row_of(index.op.args[0]), rows(index.op))
+
+        if "div" in op.name:
+            return Uniform(f.bin("udiv", row_of(op.args[0]), rows(op)))
+        before = f.mul(f.bin("urem", row_of(op.args[0]), rows(op)), const(type, walk.length))
+        number = forms.add(f, self.number([(s, i) for i, s in enumerate(coord)]), Uniform(walk.shift))
+        place = forms.cast_int(f, "trunc", number, type) if number is not None else None
+        place = forms.add(f, place, Uniform(before)) if place is not None else None
+        assert place is not None
+        return place
+
+    def under_rest(self, mask: Form | None, coords: Coords) -> Form | None:
+        """A mask for what is accessed at a place: without the lanes that lie behind the end of a row."""
+        walk = self.walk
+        if walk is None or walk.rest is None or not self.lanes:
+            return mask
+        coord = walk.coordinate(coords)
+        if coord is None or set(self.lane_bits).isdisjoint(coord):
+            return mask
+        start = sum(constant_of(s) << i for i, s in enumerate(coord) if s < 0)
+        key = ("rest", start, self.lane_bits)
+        rest = self._known(key)
+        if rest is None:
+            type = vec("i32" if self.lanes <= 16 else "i16", self.lanes)
+            count = self.f.splat(self.f.cast("trunc", walk.rest, type.scalar), self.lanes)
+            numbers = [start + lane for lane in range(self.lanes)]  # lanes are the lowest bits of the axis
+            rest = self.scopes[-1][key] = Varying(self.f.icmp("ult", const_lanes(type, numbers), count))
+        if mask is None or (isinstance(mask, Uniform) and mask.value.name == "true"):
+            return rest
+        return Varying(self.f.and_(vector_of(self.f, mask, self.lanes), vector_of(self.f, rest, self.lanes)))
 
     def _at_row_ends(self, op: Op, x: Affine, where: tuple[Value, Coords], length: int, divisor: int) -> Form:
         """A quotient or remainder of an index by the length of some rows, split where a row ends."""
@@ -306,7 +389,8 @@ class Evaluator:
 
     def _read_now(self, buffer: Buffer, coords: Coords) -> Form:
         pointer = self.buffer_pointer(buffer, coords)
-        form = access.load_lanes(self.f, memory_type(buffer.elem), pointer, self.lanes, None, None)
+        mask = self.under_rest(None, coords)
+        form = access.load_lanes(self.f, memory_type(buffer.elem), pointer, self.lanes, mask, None)
         return self._from_memory(form, buffer.elem)
 
     def _from_memory(self, form: Form, elem: str) -> Form:
@@ -324,6 +408,8 @@ class Evaluator:
         mask = self.eval(op.args[1], coords) if len(op.args) > 1 else None
         other = self.eval(op.args[2], coords) if len(op.args) > 2 else None
         elem = op.result.elem
+        if not isinstance(pointer.offset, Uniform):
+            mask = self.under_rest(mask, coords)
         if other is not None and elem == "i1":
             other = self._widen_bool(other)
         if not self.lanes:

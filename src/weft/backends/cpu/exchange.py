@@ -26,7 +26,7 @@ import numpy as np
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, flat, log2, pinned, row_major, substitute
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type
-from weft.backends.cpu.evaluate import Evaluator, LoopVar
+from weft.backends.cpu.evaluate import Evaluator, LoopVar, Walk
 from weft.backends.cpu.forms import vector_of, wrap
 from weft.backends.cpu.networks import NETWORK, Keep, Network, Pointwise, Step
 from weft.backends.cpu.program import Op, Value, element_bits
@@ -67,7 +67,7 @@ class _Passes:
         self.steps = network.steps
         self.at = 0
         self.tables: dict[Value, Table | None] = {}
-        self.loops: dict[int, LoopVar] = {}
+        self.loops: dict[int, LoopVar | Walk] = {}
         self.live = list(range(log2(network.source.numel)))
         self.elem = network.source.elem
         self.source, self.work, self.result = source, work, result

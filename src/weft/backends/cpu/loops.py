@@ -400,9 +400,7 @@ class _Loop:
         return result
 
     def _points(self) -> Evaluator:
-        points = Evaluator(self.f, self.ev.env, ())
-        points.loops = self.ev.loops
-        return points
+        return self.ev.at_points()
 
     def _masks(self, moving: frozenset[int]) -> dict[Value, list[Condition]]:
         """The masks made in the body that loads and selections ask for, as comparisons at corners of a vector."""

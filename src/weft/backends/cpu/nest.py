@@ -66,6 +66,7 @@ from typing import Protocol
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
+from weft.backends.cpu.extents import Ends
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
     REMAINDERS,
@@ -78,6 +79,7 @@ from weft.backends.cpu.questions import (
 )
 from weft.backends.cpu.row_bits import DIVISIONS, cuts, inside_row
 from weft.backends.cpu.row_ends import row_lengths
+from weft.backends.cpu.walks import Rows, find_rows, walk
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
 
@@ -179,10 +181,16 @@ class Nest:
         self.versions: list[str] = []  # besides the plain one, for remarks
         self.emit_loop = emit_loop
         self._choose()
+        if self.rows is not None:
+            self.versions.append(f"along rows of {self.rows.length} elements that an index is divided into")
+        self.ends = Ends(self)
+        self.unsettled = self.ends.bits | set(self.rows.bits if self.rows is not None else ())
+        """The bits of axes that end early, or are walked along, before their loops begin."""
 
     # -- planning ---------------------------------------------------------------------------------------------------
 
-    def _accesses(self) -> list[tuple[Steps, int, Value | None]]:
+    def accesses(self) -> list[tuple[Steps, int, Value | None]]:
+        """All that is loaded and stored: the steps of its address, the bits of an element, and what is loaded."""
         accesses: list[tuple[Steps, int, Value | None]] = []
         for value, coords in self.visited:
             have = self.env.get(value)
@@ -214,7 +222,7 @@ class Nest:
         return widest
 
     def _choose(self) -> None:
-        accesses = self._accesses()
+        accesses = self.accesses()
         self.data_bits = self._data_bits(accesses)
         self.prices: dict[tuple[int, ...], float] = {}  # of the lanes that were considered
         most = log2(max(1, self.vector_bits // self.data_bits))
@@ -225,8 +233,10 @@ class Nest:
         self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
         self.zips: dict[int, tuple[int, ...]] = {}
         self.unroll: tuple[int, ...] = ()
+        self.rows: Rows | None = None
         if any(in_order(root, self.analysis) for root in self.roots):
             self.lane_bits, self.inner_bits, self.outer_bits = default[:width], [], list(default[width:])
+            self.rows = find_rows(self)
             return
         candidates = {default[:width]}
         for steps, _, _value in accesses:
@@ -270,16 +280,20 @@ class Nest:
         rest = [b for b in default if b not in self.lane_bits and b not in unroll]
         inner = [b for b in rest if b in self.reduce_bits]
         outer = [b for b in rest if b not in self.reduce_bits]
+        self.rows = find_rows(self)
         if self.reduce_bits and not unroll:  # four accumulators hide the latency of the combining operation
             short = len(inner) <= 2 <= min(width, len(outer)) and set(self.lane_bits) <= set(self.reduce_bits)
             fused = any(v.op is not None and v.op.fused for v, _ in self.visited)
             if short and not fused:
                 unroll = tuple(outer[:2])  # of four rows, whose lanes are combined together
             elif fused and not set(self.lane_bits) & set(self.reduce_bits) and len(outer) > 1:
-                unroll = tuple(outer[:2])  # the loop reads four vectors side by side in each row
+                most = 2 if self.rows is None else min(2, len(outer) - 1, log2(self.rows.length >> width + 1))
+                unroll = tuple(outer[: max(0, most)])  # the loop reads four vectors side by side in each row
             else:
                 unroll = tuple(inner[:2])
         self.unroll = unroll
+        if self.rows is not None and {*self.lane_bits, *unroll} >= set(self.rows.bits):
+            self.rows = None
         self.inner_bits, self.outer_bits = ([b for b in bits if b not in unroll] for bits in (inner, outer))
 
     def _alternating(self) -> Iterator[int]:
@@ -313,7 +327,7 @@ class Nest:
             for target, coords, _ in root.accesses():
                 if isinstance(target, Buffer):
                     coordinates |= set(coords)
-        ends = self._row_ends(bits)
+        ends = self._row_ends(bits) - set(self.rows.bits if self.rows is not None else ())
         for bit in bits:
             ok = bit + 1 in bits and bit not in ends
             for coord in coordinates:
@@ -352,13 +366,14 @@ class Nest:
         result = []
         for k in range(1 << len(self.unroll)):
             result.append({b: pinned(b, k >> i & 1) for i, b in enumerate(self.unroll)})
-        return result
+        return [copy for copy in result if self.ends.reach(copy)[0]]
 
     def evaluator(self) -> Evaluator:
         """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.transposes, self.zips
-        ev.aligned, ev.row_length, ev.inside_row = self.aligned, self.row_length, self.inside_row
+        if self.rows is None:
+            ev.aligned, ev.row_length, ev.inside_row = self.aligned, self.row_length, self.inside_row
         ev.loop = lambda op, coords: self.emit_loop(self, ev, op, coords)
         return ev
 
@@ -392,31 +407,65 @@ class Nest:
         good = length >= lanes and element_bits(index.elem) >= 32 and self.analysis.nonnegative(index)
         return length if good else 0
 
-    def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
+    def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[Evaluator], None], available: set[int]) -> None:
         """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""
         runs = self.loop_runs(bits)
 
-        def level(i: int) -> None:
+        def level(ev: Evaluator, i: int) -> None:
             if i < 0:
-                body()
+                body(ev)
                 return
             run = runs[i]
             self.hoist(ev, available)
-            with self.f.loop(const(I64, 0), const(I64, 1 << len(run)), const(I64, 1), at_least_once=True) as var:
-                loop = LoopVar(var, run[0], len(run))
-                for b in run:
-                    ev.loops[b] = loop
-                ev.enter()
+
+            def inside(ev: Evaluator) -> None:
                 available.update(run)
-                level(i - 1)
+                level(ev, i - 1)
                 available.difference_update(run)
+
+            def iteration(var: Reg) -> None:
+                loop = LoopVar(var, run[0], len(run))
+                ev.loops.update(dict.fromkeys(run, loop))
+                ev.enter()
+                inside(ev)
                 ev.leave()
 
-        level(len(runs) - 1)
+            if self.rows is not None and run[0] in self.rows.bits:
+                self.unsettled -= set(self.rows.bits)
+                walk(self, ev, self.rows, inside)
+                self.unsettled |= set(self.rows.bits)
+            else:
+                self.counted(ev, run, iteration)
+
+        level(ev, len(runs) - 1)
+
+    def counted(self, ev: Evaluator, run: Sequence[int], iteration: Callable[[Reg], None]) -> None:
+        """A loop that counts the bits of a run, up to the end of their axis, if it has one; what is left of that is
+        behind the loop.
+        """
+        f, extent = self.f, self.ends.of_loop(run)
+        if extent is None:
+            count, left = 1 << len(run), 0
+        else:
+            count, left = self.ends.parts(extent)
+            self.unsettled -= set(extent.bits)
+        if count == 1:
+            iteration(const(I64, 0))
+        elif count:
+            with f.loop(const(I64, 0), const(I64, count), const(I64, 1), at_least_once=True) as var:
+                iteration(var)
+        if extent is not None and left:
+            full, ev.full = ev.full, set()
+            with self.ends.rest(extent, left):
+                iteration(const(I64, count))
+            ev.full = full
+        if extent is not None:
+            self.unsettled |= set(extent.bits)
 
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""
         settled = available | {*self.lane_bits, *self.unroll}  # in a copy of the body unrolled bits are known
+        settled -= self.unsettled  # before the end of a loop, and in what is left, masks differ
         deps, transposes = self.analysis.deps, self.transposes
         ready = [x for x in self.visited if not (x[0].is_inside or id(x[0]) in transposes) and deps(*x) <= settled]
         for copy in self.copies():

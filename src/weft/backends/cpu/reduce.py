@@ -14,6 +14,7 @@ from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major, substitute
 from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory_type
 from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
+from weft.backends.cpu.extents import Extent, padding_of
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
@@ -119,6 +120,8 @@ class ReduceRoot:
         self.coords = row_major(self.shape)
         self.axis: int = op.attrs["axis"]
         self.identity = identity_of(op)
+        self.padding: float | int | None = None
+        """What is reduced beyond the end of the axis, where the nest does not go there."""
         self.block = op.regions[0][0]
         self.name = self.block.ops[0].name if self.identity is not None else ""
         self.elem = op.args[0].elem
@@ -162,10 +165,10 @@ class ReduceRoot:
 
     def start(self, ev: Evaluator) -> Regs | None:
         """The accumulators before the first element; None where that has to be the first element itself."""
-        if self.identity is None:
+        if self.identity is None and self.padding is None:
             return None
-        numbers: list[float | int] = [self.identity]
-        if self.pick:
+        numbers = [self.identity or 0] * self.width if self.padding is None else [self.padding] * self.width
+        if self.pick and self.padding is None:
             worst = float("-inf") if self.pick == "ogt" else float("inf")
             numbers = [worst, -worst]
         ones = [const_of(self.wide, n) for n in numbers]
@@ -173,7 +176,7 @@ class ReduceRoot:
 
     def before_first(self, ev: Evaluator) -> Regs | None:
         """What the first element is combined with; None where it is the accumulator. No extremum may be NaN."""
-        return self.start(ev) if self.pick else None
+        return self.start(ev) if self.pick or self.padding is not None else None
 
     def finish(self, ev: Evaluator, values: Regs) -> Regs:
         """From accumulators to results."""
@@ -267,35 +270,79 @@ class _Reductions:
     ) -> None:
         self.nest, self.ev, self.reductions, self.pointwise, self.env = nest, ev, reductions, pointwise, env
         self.copies = nest.copies()
+        self.extent = next((e for e in nest.ends.extents if e.bits == nest.reduce_bits), None)
+        for root in reductions:
+            padding = padding_of(root.op) if self.extent is not None else None
+            root.padding = None if padding is None else padding[1]
 
     def emit(self) -> None:
         """The loops over what is not reduced, with the reduction inside."""
         if self.nest.outer_bits:
-            self.nest.loops(self.ev, self.nest.outer_bits, self.reduce_here, set())
+            self.nest.loops(self.ev, self.nest.outer_bits, lambda ev: self.reduce_here(), set())
         else:
             self.reduce_here()
 
     def reduce_here(self) -> None:
         """Go along the axis, then write the results."""
         nest, ev = self.nest, self.ev
+        extent = self.extent
         starts = [root.start(ev) for root in self.reductions]
         if nest.inner_bits:
             nest.hoist(ev, set(nest.outer_bits) & set(ev.loops))
-            state = self._loop(starts)
+        if extent is not None:
+            state = self._up_to(extent, starts)
+        elif nest.inner_bits:
+            state = self._loop(starts, 1 << len(nest.inner_bits))
         else:
             state = self._point(None)
         self._finish(state)
 
-    def _point(self, accumulators: State | None) -> State:
-        """One point: evaluate all, combine, then write."""
-        ev = self.ev
+    def _up_to(self, extent: Extent, starts: list[Regs | None]) -> State:
+        """Go along the axis up to its end: what lies beyond is what the accumulators begin with."""
+        ends, ev = self.nest.ends, self.ev
+        state: State = [[start or [] for _ in self.copies] for start in starts]
+        count, left = ends.parts(extent)
+        self.nest.unsettled -= set(extent.bits)
+        if count > 1:
+            state = self._loop(starts, count)
+        elif count:
+            self._bind(const(I64, 0))
+            state = self._point(state)
+        if left:
+            full = ev.full
+            self._bind(const(I64, count))
+            with ends.rest(extent, left):
+                state = self._point(state, full)
+            ev.full = full
+        self.nest.unsettled |= set(extent.bits)
+        return state
+
+    def _point(self, accumulators: State | None, full: set[Value] | None = None) -> State:
+        """One point: evaluate all, combine, then write. Of what is left at the end of the axis, copies that lie beyond
+        do nothing, and in those that lie before the masks of `full` hold.
+        """
+        ev, ends = self.ev, self.nest.ends
         ev.enter()
+        ev.full = ev.full if full is None else set()
         self.nest.evaluate_in_order(ev)
-        writes = [root.prepare(ev, substitution(copy)) for copy in self.copies for root in self.pointwise]
+
+        def reached(copy: dict[int, int]) -> bool:
+            some, every = ends.reach(copy)
+            if full is not None:
+                ev.full = full if every else set()
+            return some
+
+        writes = [
+            root.prepare(ev, substitution(copy)) for copy in self.copies if reached(copy) for root in self.pointwise
+        ]
         result = []
         for r, root in enumerate(self.reductions):
             row = []
             for k, copy in enumerate(self.copies):
+                if not reached(copy):
+                    assert accumulators is not None
+                    row.append(accumulators[r][k])
+                    continue
                 values = root.values(ev, copy)
                 before = root.before_first(ev) if accumulators is None else accumulators[r][k]
                 row.append(values if before is None else root.combine(ev, before, values))
@@ -305,10 +352,9 @@ class _Reductions:
         ev.leave()
         return result
 
-    def _loop(self, starts: list[Regs | None]) -> State:
-        """A loop over the points of the axis.  Roots without a neutral element start with the first point."""
+    def _loop(self, starts: list[Regs | None], count: int) -> State:
+        """A loop over points of the axis.  Roots without a neutral element start with the first point."""
         f = self.ev.f
-        count = 1 << len(self.nest.inner_bits)
         if all(s is not None for s in starts):
             inits = [reg for s in starts for _ in self.copies for reg in (s or [])]
             first = const(I64, 0)
@@ -328,6 +374,8 @@ class _Reductions:
     def _bind(self, var: Reg) -> None:
         """Let the bits of the loop's variable be the iteration bits along the axis."""
         f, bits, loops = self.ev.f, self.nest.inner_bits, self.ev.loops
+        if not bits:
+            return
         if list(bits) == list(range(bits[0], bits[0] + len(bits))):
             loop = LoopVar(var, bits[0], len(bits))
             for b in bits:
@@ -399,6 +447,7 @@ def _write_results(
                 continue
             pointer = ev.buffer_pointer(buffer, out)
             stored = f.cast("zext", value, value.type.with_elem("i8")) if result.elem == "i1" else value
-            access.store_lanes(f, memory_type(result.elem), pointer, ev.lanes, form_of(stored), None)
+            mask = ev.under_rest(None, out)
+            access.store_lanes(f, memory_type(result.elem), pointer, ev.lanes, form_of(stored), mask)
     finally:
         ev.lane_bits, ev.lanes = lane_bits, lanes

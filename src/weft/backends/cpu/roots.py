@@ -52,7 +52,8 @@ class WriteRoot:
         bits = ev.zips.get(id(self))
         if bits is not None:
             return self._zipped(ev, bits, coords, pointer, vector_of(ev.f, form, ev.lanes))
-        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, None)
+        mask = ev.under_rest(None, coords)
+        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, mask)
 
     def _zipped(
         self, ev: Evaluator, bits: tuple[int, ...], coords: Coords, pointer: Pointer, here: Reg
@@ -121,6 +122,7 @@ class StoreRoot(OperationRoot):
         mask = ev.eval(self.op.args[2], coords) if len(self.op.args) > 2 else None
         if mask is not None and not ev.lanes:
             mask = Uniform(vector_of(ev.f, mask, 0))
+        mask = ev.under_rest(mask, coords)
         streaming = ev.streaming.get(id(self.op), 0)
         return lambda: access.store_lanes(ev.f, memory_type(value.elem), pointer, ev.lanes, form, mask, streaming)
 

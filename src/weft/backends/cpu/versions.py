@@ -15,21 +15,19 @@ they are short, and all versions compute the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from functools import reduce
 
-from weft.backends.cpu.coords import Coords, row_major
+from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.corners import Condition, Conditions, conjuncts, substitute_live, unwrapped
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
-from weft.backends.cpu.nest import EFFECTS, Nest
+from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, consecutive_run, constant_int, operands_at
+from weft.backends.cpu.questions import consecutive_run
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
-MOST_BY_ROWS = 64  # and in one that is emitted again for vectors that lie within a row
-LEAST_ROW = 64  # elements of a row in which most vectors do
 LINE = 64  # bytes of a cache line
 
 Version = Callable[[], Sequence[Reg]]
@@ -38,71 +36,11 @@ Version = Callable[[], Sequence[Reg]]
 def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
     """Emit a nest of pointwise roots."""
 
-    rows = _rows(nest)
-    if rows:
-        nest.versions.append("of the body for vectors that lie within one row of an index")
-
     def version(ev: Evaluator) -> Sequence[Reg]:
-        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda: _body(nest, ev, rows), set())
+        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda ev: nest.body(ev, nest.roots), set())
         return []
 
     versions(nest, version, streaming)
-
-
-def _rows(nest: Nest) -> dict[Op, tuple[Value, Coords, int]]:
-    """Quotients and remainders of indices by numbers that are no multiples of a vector's lanes, which addresses of
-    loads and stores are made of: (dividend, where, divisor). Most vectors lie within one row all the same.
-    """
-    found: dict[Op, tuple[Value, Coords, int]] = {}
-    if not nest.lane_bits or nest.unroll or len(nest.visited) > MOST_BY_ROWS:
-        return found
-    for value, coords in nest.visited:
-        op = value.op
-        if op is None or value in nest.env or value.is_inside or op.name not in (*REMAINDERS, *QUOTIENTS):
-            continue
-        (x, at), _ = operands_at(op, value, coords)
-        divisor = constant_int(op.args[1])
-        moves = nest.analysis.exact_steps(x, at, [])
-        along = [] if moves is None else [s for b, s in moves.items() if b in nest.lane_bits]
-        if divisor is None or divisor < LEAST_ROW or not along or any(s is None or s < 0 for s in along):
-            continue
-        if not nest.aligned(op, coords, nest.lane_bits) and found.get(op, (x, at, divisor)) == (x, at, divisor):
-            found[op] = (x, at, divisor)
-    loads = [(v.op.args[0], c) for v, c in nest.visited if v not in nest.env and v.op and v.op.name == "tt.load"]
-    effects = [(r.op.args[0], nest.coords) for r in nest.roots if r.op is not None and r.op.name in EFFECTS]
-    asked = {v.op for v, _ in nest.analysis.walk([*loads, *effects])}
-    return found if not found.keys().isdisjoint(asked) else {}
-
-
-def _body(nest: Nest, ev: Evaluator, rows: dict[Op, tuple[Value, Coords, int]]) -> None:
-    """The body of a nest; with `rows`, another for vectors that lie within one: there, what is loaded for a row is
-    loaded once, and what lies along it by whole vectors.
-    """
-    f, lanes = nest.f, 1 << len(nest.lane_bits)
-    points = Evaluator(f, nest.env, ())
-    points.loops = ev.loops
-    moving = frozenset(nest.lane_bits)
-    conditions: list[Reg] = []
-    for x, at, divisor in dict.fromkeys(rows.values()):
-        first = vector_of(f, points.eval(x, substitute_live(at, -1, moving)), 0)
-        most = (1 << (first.type.bits - 1)) - lanes  # and none of them wraps around, or is negative
-        conditions.append(f.icmp("ule", first, const(first.type, most)))
-        place = f.bin("urem", first, const(first.type, divisor))
-        conditions.append(f.icmp("ule", place, const(first.type, divisor - lanes)))
-    if not conditions:
-        nest.body(ev, nest.roots)
-        return
-
-    def within(ops: Set[Op]) -> Sequence[Reg]:
-        outer = ev.aligned
-        ev.aligned = lambda op, coords, lanes: op in ops or outer(op, coords, lanes)
-        ev.enter()
-        nest.body(ev, nest.roots)
-        ev.leave()
-        ev.aligned = outer
-        return []
-
-    f.if_else(reduce(f.and_, conditions), lambda: within(rows.keys()), lambda: within(frozenset()))
 
 
 def versions(
@@ -161,15 +99,19 @@ def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
             else:
                 conditions_of.setdefault(mask, []).extend(parts)
     emit = Conditions(Evaluator(nest.f, nest.env, ()))
+    hold = nest.ends.hold()
     for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):
-        emit.add(condition)
+        if condition[0] != "holds" or condition[1] not in hold:
+            emit.add(condition)
     return set(conditions_of), emit.regs
 
 
 def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
     """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
     emit = Conditions(Evaluator(nest.f, nest.env, ()))
-    return unwrapped(nest.analysis, emit, nest.wrapping(lambda value: not value.is_inside)), emit.regs
+    walked = nest.rows.divisions if nest.rows is not None else frozenset[Op]()
+    found = nest.wrapping(lambda value: not value.is_inside and value.op not in walked)
+    return unwrapped(nest.analysis, emit, found), emit.regs
 
 
 def _streamed(
@@ -184,6 +126,8 @@ def _streamed(
     conditions: list[Reg] = []
     f = nest.f
     written = 0
+    if nest.rows is not None:  # where a vector of a row lies is not known
+        return stores, []
     order = [*nest.unroll, *(b for run in nest.loop_runs([*nest.inner_bits, *nest.outer_bits]) for b in run)]
     following = tuple(order[:1])
     for root in nest.roots:

@@ -186,6 +186,8 @@ class _Assigner:
             return [layout] * count, layout
         if op.name == "tt.dot":
             return self.product(op)
+        if op.name == "tt.dot_scaled":
+            return self.choices.operands[op], self.choices.products[op]
         if op.name == "tt.split":
             return [self.splittable(op)], None
         if op.name in ("tt.join", "tt.cat", "tt.reduce", "tt.histogram"):

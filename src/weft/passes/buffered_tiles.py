@@ -40,7 +40,8 @@ def is_multiplied(value: SSAValue) -> bool:
     for x in each_once(todo):
         for use in x.uses:
             op = use.operation
-            if isinstance(op, tt.DotOp | SharedProductOp) and use.index < 2:
+            is_scaled = isinstance(op, tt.DotScaledOp) and use.index != 2
+            if is_scaled or (isinstance(op, tt.DotOp | SharedProductOp) and use.index < 2):
                 return True
             if op.name in PASSED_ON or op.name in ELEMENTWISE:
                 todo += op.results

@@ -15,7 +15,7 @@ along N.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -38,13 +38,20 @@ _KNOWN = (
 )
 
 
-def decompose_dot_scaled(root: Operation, *, denormals: bool = True, remarks: RemarkCollector = NO_REMARKS) -> bool:
-    """Rewrite every scaled product inside `root`. Gives whether there was any.
+def decompose_dot_scaled(
+    root: Operation,
+    *,
+    denormals: bool = True,
+    remarks: RemarkCollector = NO_REMARKS,
+    kept: Callable[[ir.tt.DotScaledOp], bool] = lambda op: False,
+) -> bool:
+    """Rewrite every scaled product inside `root`, but for those that an instruction does: `kept`. Gives whether there
+    was any.
 
     Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
     scale makes such operands, so they are widened to f32 after they were rounded.
     """
-    products = ir.find(root, ir.tt.DotScaledOp)
+    products = [op for op in ir.find(root, ir.tt.DotScaledOp) if not kept(op)]
     for op in products:
         _rewrite(op, denormals, remarks)
     return bool(products)

@@ -217,9 +217,11 @@ def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
         return None
     for product, start in ((x, y), (y, x)):
         dot = product.owner
-        if isinstance(dot, ir.tt.DotOp) and product.has_one_use() and constant_of(dot.operands[2]) == 0:
-            operands = (dot.operands[0], dot.operands[1], start)
-            return ir.Builder.before(op).create(ir.tt.DotOp, operands, (product.type,), dot.properties).results[0]
+        if not isinstance(dot, ir.tt.DotOp | ir.tt.DotScaledOp):
+            continue
+        if product.has_one_use() and constant_of(dot.operands[2]) == 0:
+            operands = (*dot.operands[:2], start, *dot.operands[3:])
+            return ir.Builder.before(op).create(type(dot), operands, (product.type,), dot.properties).results[0]
     return None
 
 

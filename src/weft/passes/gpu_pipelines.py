@@ -6,6 +6,8 @@ small kernel to compile.
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.base.remarks import NO_REMARKS, RemarkCollector
@@ -63,14 +65,16 @@ def gpu_pipeline(
     `stages` is how many iterations of a loop of products are under way at a time; 1 is none but its own. A program is a
     cluster of so many `blocks`.
 
-    There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
-    arguments (see `rewrite_descriptors`). With `debug`, assertions know what they are about, and with `values` besides,
-    values that mean nothing are found where they matter (see `check_values`).
+    There are no tensor descriptors in it, and scaled products only where the machine has an instruction; an argument
+    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, assertions know what they
+    are about, and with `values` besides, values that mean nothing are found where they matter (see `check_values`).
     """
     adds = passes_of(machine)
     rewrite_descriptors(module, machine.name, remarks if machine.async_proxy else NO_REMARKS)
-    decompose_dot_scaled(module, remarks=remarks)
-    if debug and values:
+    checked = debug and values  # what a value that means nothing reaches is followed through plain products
+    scaled = partial(adds.scaled_layouts, machine=machine, warps=warps)
+    decompose_dot_scaled(module, remarks=remarks, kept=lambda op: not checked and blocks == 1 and bool(scaled(op)))
+    if checked:
         check_values(module)
         check_stores(module, barriers=True)
     if debug:

@@ -94,6 +94,7 @@ from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried
 from .vendor import passes_of
 
 PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
+DOTS = ("tt.dot", "tt.dot_scaled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class Choices(TileGroups):
         self.declined: dict[Operation, str] = {}
         """Why they are not products of several warps together."""
         self.operands: dict[Operation, list[AnyLayout]] = {}
-        """The layouts of the two operands of each product whose operands lie in registers."""
+        """The layouts of the two operands of each product whose operands lie in registers; of a scaled one, of all."""
         self.narrow: set[AnyLayout] = set()
         """Layouts with short vectors that were chosen for what cannot take longer ones."""
         self.tiles: list[SSAValue] = []
@@ -321,6 +322,8 @@ class Choices(TileGroups):
                 self._access(op)
             elif op.name == "tt.dot":
                 self._product(op)
+            elif isinstance(op, ir.tt.DotScaledOp):
+                self._scaled_product(op)
             elif op.name in TOGETHER:
                 self._together(op)
             elif op.results and any(ir.is_tensor(r.type) for r in op.results):
@@ -435,6 +438,13 @@ class Choices(TileGroups):
         self._unite([op.operands[2], result])
         self._vote(op, result, PRODUCT, layout)
 
+    def _scaled_product(self, op: ir.tt.DotScaledOp) -> None:
+        layouts = self.adds.scaled_layouts(op, self.machine, self.warps, _is_chained(op))
+        assert layouts is not None, "scaled products that no instruction does were taken apart"
+        self.operands[op], self.products[op] = list(layouts), layouts[2]
+        self._unite([op.c, op.d])
+        self._vote(op, op.d, PRODUCT, layouts[2])
+
     def _other(self, op: Operation) -> None:
         if op.name == "tt.reduce":
             self._unite(list(op.operands))
@@ -488,12 +498,12 @@ def _reaches(value: SSAValue, forward: bool) -> bool:
     for x in islice(each_once(todo), 201):
         if forward:
             for use in x.uses:
-                if use.operation.name == "tt.dot" and use.index < 2:
+                if use.operation.name in DOTS and use.index < 2:
                     return True
-                if use.operation.name not in ("tt.dot", "scf.yield"):
+                if use.operation.name not in (*DOTS, "scf.yield"):
                     todo += use.operation.results
         elif not isinstance(x, BlockArgument) and isinstance(x.owner, Operation):
-            if x.owner.name == "tt.dot":
+            if x.owner.name in DOTS:
                 return True
             if not x.owner.regions:
                 todo += x.owner.operands

@@ -218,7 +218,7 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     for op in ir.walk(body):
         if isinstance(op, SharedProductOp):
             return False
-        if isinstance(op, ir.tt.DotOp):
+        if isinstance(op, ir.tt.DotOp | ir.tt.DotScaledOp):
             registers += _registers(op.d)
     for c in copied:
         todo: list[SSAValue] = [c.load.result]

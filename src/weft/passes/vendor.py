@@ -14,11 +14,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
+from weft.ir.tt import DotScaledOp
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout
 from weft.machines import Machine, part
 
 AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
 """The layout by which a load, or a store, accesses memory."""
+AnyLayout: TypeAlias = DistributedLayout | LinearLayout
 
 
 class VendorPasses:
@@ -32,6 +34,13 @@ class VendorPasses:
 
     def before_layouts(self, module: ModuleOp) -> None:
         """Change tile IR that is about to get layouts."""
+
+    def scaled_layouts(
+        self, op: DotScaledOp, machine: Machine, warps: int, chained: bool = False
+    ) -> Sequence[AnyLayout] | None:
+        """The layouts of a scaled product's operands, in their order, of which the third is that of its result; None
+        where it is to be taken apart, as no instruction of the machine does it."""
+        return None
 
     def product_layout(
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf

@@ -119,8 +119,8 @@ def _cat(op: tt.CatOp) -> None:
     _one_layout(op, op.operands, "operands")
 
 
-@layout_rule(tt.DotOp)
-def _dot(op: tt.DotOp) -> None:
+@layout_rule(tt.DotOp, tt.DotScaledOp)
+def _dot(op: tt.DotOp | tt.DotScaledOp) -> None:
     _one_layout(op, (op.c, op.d), "accumulator and result")
     accumulator = _linear(op.c)
     for index, value in enumerate((op.a, op.b)):

@@ -88,8 +88,8 @@ def packed(e: Emitter, registers: Sequence[Register], elem: str, type: str) -> s
         names = [e.name(r) for r in registers]
         names = [n if member == elem else _as(e, n, elem, member) for n in names]
     elif each * BITS[elem] <= 32:
-        names = [_as(e, e.word(registers[i : i + each], elem), f"i{each * BITS[elem]}", member)
-                 for i in range(0, len(registers), each)]  # fmt: skip
+        parts = [registers[i : i + each] for i in range(0, len(registers), each)]  # fewer fill the lowest bits
+        names = [_as(e, e.word(part, elem), f"i{len(part) * BITS[elem]}", member) for part in parts]
     else:
         names = [_wide(e, registers[i : i + each], elem, member) for i in range(0, len(registers), each)]
     if type == member:

@@ -133,23 +133,25 @@ def _accumulate(wave: Wave, word: int, product: Array, m: int, kind: str) -> Non
     (wave.a if in_accumulators else wave.v)[bits(word, 7, 0) : bits(word, 7, 0) + len(out)] = out
 
 
-FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+NARROW = {2: (6, ml_dtypes.float6_e2m3fn), 3: (6, ml_dtypes.float6_e3m2fn), 4: (4, ml_dtypes.float4_e2m1fn)}
+"""Bits and type of elements of less than 8 bits, by the numbers of cbsz and blgp."""
 
 
 def mfma_f8f6f4(wave: Wave, word: int, name: str, processor: str) -> None:
-    """gfx950: a lane has 32 elements along k of the kinds of cbsz and blgp: of 4 bits one after the other, of 8 bits 16
-    and, half of k further, 16. Scales, 2^(byte - 127), are of 32 along k: lanes have those of block (lane div M).
+    """gfx950: a lane has 32 elements along k of the kinds of cbsz and blgp: of 4 and 6 bits one after the other, of 8
+    bits 16 and, half of k further, 16. Scales, 2^(byte - 127), are of 32 along k: a lane has that of block lane div M.
     """
     scaled = "SCALE" in name
     main, m = word >> 64 if scaled else word, 32 if "32X32" in name else 16
     lane, element = np.indices((64, 32))
     matrices = []
     for i, (kind, field) in enumerate(((bits(main, 10, 8), 40), (bits(main, 63, 61), 49))):
-        assert kind in (0, 1, 4), "fp6 is not looked at here"
-        registers = wave.source(bits(main, field, field - 8), 4 if kind == 4 else 8)
-        if kind == 4:
-            raw = np.ascontiguousarray(registers.T).view(np.uint8)
-            values = FP4[np.stack([raw & 15, raw >> 4], axis=-1).reshape(64, 32)]
+        registers = wave.source(bits(main, field, field - 8), NARROW[kind][0] if kind in NARROW else 8)
+        if kind in NARROW:
+            size, type = NARROW[kind]
+            raw = np.unpackbits(np.ascontiguousarray(registers.T).view(np.uint8), axis=1, bitorder="little")
+            codes = raw.reshape(64, 32, size) @ (1 << np.arange(size))
+            values = codes.astype(np.uint8).view(type).astype(np.float64)
             along = 32 * (lane // m) + element
         else:
             values = elements(registers, ("FP8", "BF8")[kind], processor)

@@ -20,7 +20,7 @@ import numpy as np
 
 from weft.machines import machine_of
 from weft.ops.dtypes import DTYPES
-from weft.targets.instruction import Instruction, Operand
+from weft.targets.instruction import BITS, Instruction, Operand
 
 from .emulate import Emulator
 
@@ -104,11 +104,15 @@ def call(entry: Instruction, threads: int) -> str:
     kinds = [kind for kind, _ in entry.params["arguments"]]
     loaded = {what: kind for kind, what in entry.params["arguments"] if isinstance(what, str)}
     body = []
-    for name, kind in loaded.items():
-        body += [
-            f"%{name}.at = getelementptr {kind}, ptr addrspace(1) %of.{name}, i32 %lane",
-            f"%{name}.in = load {kind}, ptr addrspace(1) %{name}.at, align 4",
-        ]
+    for operand in entry.operands:
+        name, kind = operand.name, loaded[operand.name]
+        size = BITS[operand.elem] * operand.count // 8  # a vector of 6 words takes 8 in an array
+        body.append(f"%{name}.at = getelementptr [{size} x i8], ptr addrspace(1) %of.{name}, i32 %lane")
+        if size < 4:  # the other bits of the word say nothing
+            body.append(f"%{name}.narrow = load i{8 * size}, ptr addrspace(1) %{name}.at, align {size}")
+            body.append(f"%{name}.in = zext i{8 * size} %{name}.narrow to {kind}")
+        else:
+            body.append(f"%{name}.in = load {kind}, ptr addrspace(1) %{name}.at, align 4")
     given = [f"{k} %{what}.in" if isinstance(what, str) else f"{k} {what}" for k, what in entry.params["arguments"]]
     returns = entry.params["returns"]
     parts = [returns] if isinstance(returns, str) else list(returns)
@@ -130,10 +134,11 @@ def call(entry: Instruction, threads: int) -> str:
 def drawn(rng: np.random.Generator, entry: Instruction, operand: Operand, lanes: int) -> Array:
     """An operand: small numbers for products, so that they are exact; any words for exchanges, and lanes that exist."""
     shape = (1, lanes, operand.count)
-    if operand.name.startswith("scale"):  # the low byte is an exponent, with 127 for 1
-        return (rng.integers(125, 130, shape) | rng.integers(0, 256, shape) << 8).astype(np.int32)
-    if entry.products and "e2m1" in entry.params.get("types", ()) and operand.elem == "i8":
-        return rng.integers(-128, 128, shape).astype(np.int8)
+    if operand.name.startswith("scale"):  # exponents, with 127 for 1
+        return rng.integers(125, 130, shape).astype(np.uint8).view(np.int8)
+    if "scaled" in entry.params and operand.elem in ("i8", "i32"):  # elements of 4 and 6 bits, of which any is a number
+        raw = rng.integers(0, 256, (*shape, BITS[operand.elem] // 8)).astype(np.uint8)
+        return raw.view(DTYPES[operand.elem])[..., 0]
     if entry.products:
         low = 0 if "u8" in entry.params.get("types", ()) and operand.elem == "i8" else -4
         return rng.integers(low, 5, shape).astype(np.float32).astype(DTYPES[operand.elem])

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -22,6 +23,10 @@ from .test_nvidia import _random
 
 PRODUCTS = [i for i in INSTRUCTIONS.values() if i.products and "scaled" not in i.params]
 SCALED = [i for i in INSTRUCTIONS.values() if "scaled" in i.params]
+NARROW = {
+    "e2m3": (6, ml_dtypes.float6_e2m3fn), "e3m2": (6, ml_dtypes.float6_e3m2fn), "e2m1": (4, ml_dtypes.float4_e2m1fn)
+}  # fmt: skip
+"""Bits and type of elements of less than 8 bits."""
 
 
 def place_of_operand(entry: Instruction, lane: np.ndarray, register: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -92,32 +97,44 @@ def test_a_product_is_that_of_matrices(entry: Instruction) -> None:
     )
 
 
+def scaled_side(
+    rng: np.random.Generator, entry: Instruction, index: int, size: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """An operand of a scaled product as registers, and its values, [row or column, k]."""
+    kind, layout = entry.params["types"][index], entry.operands[index].layout
+    if kind in NARROW:
+        bits, type = NARROW[kind]
+        codes = rng.integers(0, 1 << bits, (size, k)).astype(np.uint8)
+        values = codes.view(type).astype(np.float64)
+        if bits == 6:  # 32 in a row in each lane, in 6 words
+            lane = np.arange(64)
+            rows = codes.reshape(size, k // 32, 32)[lane % size, lane // size]
+            stream = np.unpackbits(rows[..., None], axis=-1, count=6, bitorder="little").reshape(64, -1)
+            return np.packbits(stream, axis=1, bitorder="little").view(np.int32)[None], values
+        matrix = (codes[:, ::2] | codes[:, 1::2] << 4).view(np.int8)
+    else:
+        matrix = _random(rng, kind, (size, k))
+        values = matrix.astype(np.float64)
+    assert layout is not None
+    return from_matrix(np.ascontiguousarray(matrix.T if index else matrix)[None], layout), values
+
+
 @pytest.mark.parametrize("entry", SCALED, ids=lambda i: i.name)
 def test_a_scaled_product_is_that_of_scaled_matrices(entry: Instruction) -> None:
-    """Element by element; a scale is that of its row or column and of 32 elements along k."""
+    """Element by element; a scale is that of its row or column and of 32 elements along k, and 255 is no number."""
     rng = np.random.default_rng(1)
     m, n, k = entry.shape
-    table = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
-    sides, values = [], []
-    for kind, size in zip(entry.params["types"], (m, n), strict=True):
-        if kind == "e2m1":
-            codes = rng.integers(0, 16, (size, k))
-            values.append(np.array(table)[codes])
-            sides.append((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8).view(np.int8))
-        else:
-            sides.append(_random(rng, kind, (size, k)))
-            values.append(sides[-1].astype(np.float64))
     c = rng.integers(-4, 5, (m, n)).astype(np.float32)
-    scales = [rng.integers(124, 131, (size, k // 32)) for size in (m, n)]
-    left, right = (x * 2.0 ** np.repeat(s - 127, 32, axis=1) for x, s in zip(values, scales, strict=True))
-    noise = rng.integers(0, 1 << 23, (2, 1, 1)) << 8  # other bytes of the words say nothing
-    words = [(s | noise[i]).astype(np.int32) for i, s in enumerate(scales)]
-    matrices = (sides[0], sides[1].T, c, words[0], words[1].T)
-    pairs = zip(matrices, entry.operands, strict=True)
-    given = [from_matrix(np.ascontiguousarray(x)[None], o.layout) for x, o in pairs]
-    (result,) = entry.run(*given)
+    scales = [rng.integers(124, 131, (size, k // 32)).astype(np.uint8) for size in (m, n)]
+    scales[0][1, 0] = 255
+    (a, left), (b, right) = (scaled_side(rng, entry, index, size, k) for index, size in enumerate((m, n)))
+    operands = zip((c, *(s.view(np.int8) for s in scales)), entry.operands[2:], strict=True)
+    (result,) = entry.run(a, b, *(from_matrix(x[None], o.layout) for x, o in operands))
+    factors = (np.repeat(np.where(s == 255, np.nan, 2.0 ** (s.astype(float) - 127)), 32, axis=1) for s in scales)
+    left, right = (x * f for x, f in zip((left, right), factors, strict=True))
     assert entry.results[0].layout is not None
     want = (c + left @ right.T).astype(np.float32)
+    assert np.isnan(want[1]).all() and not np.isnan(want[2:]).any()
     np.testing.assert_array_equal(to_matrix(result, entry.results[0].layout)[0], want)
 
 
@@ -175,7 +192,8 @@ def test_operands_fill_the_arguments_of_the_intrinsic() -> None:
         assert named == operands.keys()
         for kind, what in entry.params["arguments"]:
             if isinstance(what, str):
-                assert bits_of(kind) == operands[what].count * BITS[operands[what].elem], entry.name
+                bits = operands[what].count * BITS[operands[what].elem]
+                assert bits_of(kind) == bits or (what.startswith("scale") and bits == 8), entry.name
         returns = entry.params["returns"]
         kinds = [returns] if isinstance(returns, str) else returns
         assert [bits_of(kind) for kind in kinds] == [o.count * BITS[o.elem] for o in entry.results], entry.name

@@ -9,6 +9,7 @@ from .addresses import lower_addptr
 from .ahead import take_up_behind_barriers
 from .copies import lower_copy
 from .exchanges import write_exchanges
+from .scaled import lower_scaled
 from .transposed import lower_local_load
 
 __all__ = ["LOWERING"]
@@ -21,6 +22,7 @@ class _Lowering(VendorLowering):
         "tt.addptr": lower_addptr,
         "ttg.async_copy_global_to_local": lower_copy,
         "ttg.local_load": lower_local_load,
+        "tt.dot_scaled": lower_scaled,
     }
 
     def finished(self, program: LaneProgram) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from weft.base.remarks import RemarkCollector
+from weft.ir.tt import DotScaledOp
 from weft.layouts import BlockedLayout
 from weft.machines import Machine
 
-from ..vendor import VendorPasses
+from ..vendor import AnyLayout, VendorPasses
 from .expand_buffers import expand_buffers
 from .load_ahead import load_ahead
 from .scalar_bases import scalar_bases
+from .scaled_products import complete_scaled_products, scaled_layouts
 from .transposed_loads import transposed_load
 
 __all__ = ["PASSES"]
@@ -23,7 +27,13 @@ class _Passes(VendorPasses):
     scalar_pointers = True
 
     def before_layouts(self, module: ModuleOp) -> None:
+        complete_scaled_products(module)
         scalar_bases(module)
+
+    def scaled_layouts(
+        self, op: DotScaledOp, machine: Machine, warps: int, chained: bool = False
+    ) -> Sequence[AnyLayout] | None:
+        return scaled_layouts(op, machine, warps, chained)
 
     def access_layout(
         self, op: Operation, layout: BlockedLayout, bits: int, machine: Machine, warps: int

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue, Use
 
@@ -37,6 +38,9 @@ from weft.targets.table import products
 
 from ..blocks_of_threads import VECTOR_BITS, blocked_for
 
+Product: TypeAlias = tt.DotOp | tt.DotScaledOp
+SCALED_RUN = 16
+"""Bytes in a row along the summed dimension that a lane holds of an operand of a scaled product."""
 RUN_BITS = 64
 """What a thread packs of a column: the least that lanes read at once without waste."""
 
@@ -71,8 +75,10 @@ def transposed_load(op: Operation, layout: BlockedLayout, bits: int, machine: Ma
     return blocked_for(shape, layout.order, box, machine.lanes, warps)
 
 
-def taken_at_once(op: tt.DotOp, machine: Machine) -> int:
+def taken_at_once(op: Product, machine: Machine) -> int:
     """How many elements in a row along the summed dimension a lane holds of the instruction's right operand."""
+    if isinstance(op, tt.DotScaledOp):
+        return SCALED_RUN
     for entry in products(machine, *(str(element_of(x.type)) for x in op.operands)):
         layout = entry.operands[1].layout
         assert layout is not None
@@ -85,13 +91,13 @@ def taken_at_once(op: tt.DotOp, machine: Machine) -> int:
     return 1
 
 
-def summed_dimension(value: SSAValue) -> tuple[int, tt.DotOp | None]:
+def summed_dimension(value: SSAValue) -> tuple[int, Product | None]:
     """The dimension over which products sum that take a tile, or what is computed of it, and one of them; None if they
     do not agree."""
-    found: dict[int, tt.DotOp] = {}
+    found: dict[int, Product] = {}
     for use, turned in _uses(value):
         op = use.operation
-        if isinstance(op, tt.DotOp) and use.index < 2:
+        if isinstance(op, tt.DotOp | tt.DotScaledOp) and use.index < 2:
             found.setdefault((1 - use.index) ^ turned, op)
     return next(iter(found.items())) if len(found) == 1 else (0, None)
 

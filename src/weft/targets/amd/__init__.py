@@ -10,4 +10,5 @@ LLVM's type of the result, or those of several. The elements of an operand lie i
 in order, lowest bits first.
 """
 
-from .table import INSTRUCTIONS as INSTRUCTIONS
+from .scaled import operand_layout as operand_layout, scale_layout as scale_layout
+from .table import INSTRUCTIONS as INSTRUCTIONS, scaled_products as scaled_products

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from weft.machines import Machine
+
 from ..instruction import Instruction
 from .lanes import lane_instructions
 from .mfma import mfma_instructions
@@ -9,7 +13,7 @@ from .scaled import scaled_instructions
 from .transposed import transposing_reads
 from .wmma import wmma_instructions
 
-__all__ = ["INSTRUCTIONS"]
+__all__ = ["INSTRUCTIONS", "scaled_products"]
 
 
 def _table() -> dict[str, Instruction]:
@@ -23,3 +27,11 @@ def _table() -> dict[str, Instruction]:
 
 
 INSTRUCTIONS = _table()
+
+
+@lru_cache(maxsize=64)
+def scaled_products(machine: Machine, left: str, right: str) -> tuple[Instruction, ...]:
+    """The products with scales of a machine for operands of these kinds, e2m1 among them: the cheapest first."""
+    kinds = left, right
+    of_kinds = (e for e in INSTRUCTIONS.values() if e.params.get("scaled") and e.params["types"] == kinds)
+    return tuple(sorted((e for e in of_kinds if e.works_on(machine)), key=lambda e: (e.cost / e.products, -e.products)))

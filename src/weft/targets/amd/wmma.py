@@ -86,7 +86,7 @@ VERSIONS = {GFX11: 1, GFX12: 2, GFX1250: 3}
 """The version of a layout, by the first generation that has it."""
 
 
-def _layout(shape: Shape, transposed: bool, warps: Sequence[int], machine: Machine) -> AMDWMMALayout:
+def layout_of(shape: Shape, transposed: bool, warps: Sequence[int], machine: Machine) -> AMDWMMALayout:
     """The layout of a result that so many warps along each dimension make of an instruction."""
     version = max(v for since, v in VERSIONS.items() if since <= machine.generation)
     return AMDWMMALayout(version, transposed, list(warps), list(shape))
@@ -115,7 +115,7 @@ def _made(row: _Row, since: int, until: int, signed: tuple[bool, bool]) -> Itera
         f"wmma.{row.accumulator}.{row.name.format(left=names[0], right=names[1])}",
         shape, row.elems, row.accumulator, since, until, 256 * row.depth / row.rate,
         k_width=row.k_width,
-        named=by_transposition(partial(_layout, shape)),
+        named=by_transposition(partial(layout_of, shape)),
         machine=next(x for x in ROWS if x.generation == since),
         described=f"AMDWMMALayout({VERSIONS[since]}, {{transposed}}, warps_per_cta, [16, 16, {row.depth}])",
         arguments=arguments,

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from .machine import KIB, Machine
 
-GFX950, GFX10 = 0x950, 0x1000
+GFX950, GFX10, GFX1250 = 0x950, 0x1000, 0x1250
 _NAME = re.compile(r"(?:sim:)?(?:hip:)?gfx([0-9a-f]{3,4})(?::|$)")
 
 
@@ -147,5 +147,5 @@ ROWS = (
     _row("gfx1151", 40, 32, 64, registers=1536),  # Ryzen AI Max
     _row("gfx1200", 32, 32, 64, registers=1536, adds=_BOTH),  # RX 9060 XT
     _row("gfx1201", 64, 32, 64, registers=1536, adds=_BOTH),  # RX 9070 XT
-    _row("gfx1250", 1, 32, 320, registers=1536, banks=64, adds=_BOTH),
+    _row("gfx1250", 1, 32, 320, registers=1536, banks=64, copies=(4, 8, 16), adds=_BOTH),
 )

@@ -18,7 +18,7 @@ from ..gpu.operands import Access
 from .addresses import VECTORS, Addresses, Place, flags_of
 from .counted import counted
 from .lanes import Lanes
-from .processor import GFX12
+from .processor import GFX12, GFX1250
 from .waits import awaiting, awaiting_local
 
 NONTEMPORAL = 1_000_010
@@ -159,6 +159,9 @@ class Memory(Lanes, BranchedMemory):
         Where the mask does not hold zeros are copied: a buffer gives them out of its range, and without one they come
         out of memory that has nothing else.
         """
+        if self.number >= GFX1250:
+            self._copy_apart(e, op, target, source, mask)
+            return
         if op is not self.copied:
             self.copied = op
             self.addresses.look(e, op)
@@ -174,19 +177,38 @@ class Memory(Lanes, BranchedMemory):
             name, arguments = BUFFER_LDS, [("ptr addrspace(8)", buffer), ("ptr addrspace(3)", there), size]
             arguments += [("i32", distance), ("i32", "0"), ("i32", "0"), policy]
         else:
-            here = e.name(source)
-            if mask is not None:
-                if ZEROS not in e.module.globals:
-                    e.module.globals.append(ZEROS)
-                zeros = e.early("ptrtoint ptr addrspace(1)", "@zeros", to="i64")
-                here = e.pure(f"select i1 {e.name(mask)}, i64 {here}, i64 {zeros}")
-            here = e.pure(f"inttoptr i64 {here} to ptr addrspace(1)")
+            here = self._or_zeros(e, source, mask)
             arguments = [("ptr addrspace(1)", here), ("ptr addrspace(3)", there), size, ("i32", "0"), policy]
             name = GLOBAL_LDS
         e.module.declarations.setdefault(name, COPIES[name])
         e.do(f"{e.call(name, 'void', arguments, CONVERGENT)}, !alias.scope !{COPIED}")
         if place is None:
             e.do(e.call(SCHEDULED, "void", [("i32", "0")], CONVERGENT))
+
+    def _copy_apart(self, e: Emitter, op: LaneOp, target: Register, source: Register, mask: Register | None) -> None:
+        """`global_load_async_to_lds`, by which each lane's part goes where it says: gfx1250's."""
+        if e.program.warps == 1 and op is not self.copied:  # with more of them there is a barrier, which waits for them
+            self._without_local_accesses(e)
+        self.copied = op
+        there = e.pure(f"inttoptr i32 {e.name(target)} to ptr addrspace(3)")
+        name = f"llvm.amdgcn.global.load.async.to.lds.b{8 * int(op.attrs['bytes'])}"
+        e.module.declarations.setdefault(
+            name, f"declare void @{name}(ptr addrspace(1), ptr addrspace(3), i32 immarg, i32 immarg)"
+        )
+        arguments = [("ptr addrspace(1)", self._or_zeros(e, source, mask)), ("ptr addrspace(3)", there)]
+        text = e.call(name, "void", [*arguments, ("i32", "0"), ("i32", "0")], CONVERGENT)
+        e.do(f"{text}, !alias.scope !{COPIED}")
+
+    @staticmethod
+    def _or_zeros(e: Emitter, source: Register, mask: Register | None) -> str:
+        """A pointer to what is copied: zeros where a mask does not hold."""
+        here = e.name(source)
+        if mask is not None:
+            if ZEROS not in e.module.globals:
+                e.module.globals.append(ZEROS)
+            zeros = e.early("ptrtoint ptr addrspace(1)", "@zeros", to="i64")
+            here = e.pure(f"select i1 {e.name(mask)}, i64 {here}, i64 {zeros}")
+        return e.pure(f"inttoptr i64 {here} to ptr addrspace(1)")
 
     def _without_local_accesses(self, e: Emitter) -> None:
         """Wait for this wave's accesses of LDS, and let none move across.

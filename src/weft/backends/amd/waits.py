@@ -6,18 +6,21 @@ what other waves of a block are to see in LDS.
 
 from __future__ import annotations
 
-from .processor import GFX11, GFX12
+from .processor import GFX11, GFX12, GFX1250
 
 
 def awaiting(processor: int, pending: int) -> tuple[str, str, int]:
-    """What waits until at most so many accesses of memory are on their way: an intrinsic, and its number.
+    """What waits until at most so many copies to LDS are on their way: an intrinsic, and its number.
 
-    `s_waitcnt` counts others too, in other bits, which say that it does not wait for those.
+    They are counted as loads are, on gfx1250 by themselves. `s_waitcnt` counts others too, in other bits, which say
+    that it does not wait for those.
 
     >>> [hex(awaiting(p, 5)[2]) for p in (0x942, 0x1100, 0x1200)], hex(awaiting(0x942, 17)[2])
     (['0xf75', '0x17f7', '0x5'], '0x4f71')
     """
     pending = min(pending, 63)
+    if processor >= GFX1250:
+        return "llvm.amdgcn.s.wait.asynccnt", "i16", pending
     if processor >= GFX12:
         return "llvm.amdgcn.s.wait.loadcnt", "i16", pending
     if processor >= GFX11:

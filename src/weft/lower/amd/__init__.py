@@ -10,6 +10,7 @@ from .ahead import take_up_behind_barriers
 from .copies import lower_copy
 from .exchanges import write_exchanges
 from .scaled import lower_scaled
+from .tdm import TENSOR_LOWERINGS
 from .transposed import lower_local_load
 
 __all__ = ["LOWERING"]
@@ -23,6 +24,7 @@ class _Lowering(VendorLowering):
         "ttg.async_copy_global_to_local": lower_copy,
         "ttg.local_load": lower_local_load,
         "tt.dot_scaled": lower_scaled,
+        **TENSOR_LOWERINGS,
     }
 
     def finished(self, program: LaneProgram) -> None:

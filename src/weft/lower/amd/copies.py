@@ -26,8 +26,9 @@ from weft.ir.lane import Value
 from weft.layouts import BlockedLayout, LinearLayout, SwizzledSharedLayout, f2
 from weft.layouts.plan import plan_local_access
 from weft.machines import MACHINES, Machine
+from weft.machines.amd import GFX1250
 
-from ..context import Context
+from ..context import LOWERINGS, Context
 from ..memory import access_order, hints_of, mask_of
 from ..padding import Gaps, gaps_of, place
 from ..shared import memory_of
@@ -95,6 +96,9 @@ def lower_copy(c: Context, op: Operation) -> None:
     machine = c.machine
     if not machine.async_copies:
         raise Unsupported("a copy from global to shared memory", machine.name, c.build.span, works_on=_processors())
+    if machine.generation >= GFX1250:  # each lane's bytes go where it says
+        LOWERINGS[op.name](c, op)
+        return
     pointer, target = op.operands[:2]
     mask = op.operands[2] if len(op.operands) > 2 else None
     type, memory, width = memory_of(target)

@@ -14,10 +14,11 @@ from weft.ir.lane import LaneOp
 from weft.targets.amd import INSTRUCTIONS
 from weft.targets.instruction import Instruction
 
-from ..machine import Context, Wait
+from ..machine import Batch, Context, Wait
 from ..special import run_instruction
 from ..values import Array, Fragment
 from ..vendor import Meaning
+from . import tensors
 from .assembly import assembly
 
 EXCHANGES = frozenset(n for n, entry in INSTRUCTIONS.items() if not entry.products and not entry.touches)
@@ -27,7 +28,22 @@ class Amd(Meaning):
     """What instructions do that is no matter of registers and memory alone."""
 
     def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+        if entry.touches == "bulk":
+            return tensors.copy(context, op, entry)
+        if entry.touches == "sync":
+            return tensors.wait(context, op)
         return _exchange(context, op, entry) if entry.name in EXCHANGES else None
+
+    def finish(self, batch: Batch) -> None:
+        tensors.finish(batch)
+
+    def written(self, op: LaneOp) -> tuple[str, str] | None:
+        if not op.attrs.get("isa", "").startswith("tensor_"):
+            return None
+        return "a copy of a tile by {}, which has not been waited for", "tdm.async_wait waits for it"
+
+    def reading(self, op: LaneOp) -> tuple[str, str]:
+        return "a copy of a tile", "tdm.async_wait waits for it"
 
     def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
         assembly(context, op)

@@ -12,3 +12,4 @@ in order, lowest bits first.
 
 from .scaled import operand_layout as operand_layout, scale_layout as scale_layout
 from .table import INSTRUCTIONS as INSTRUCTIONS, scaled_products as scaled_products
+from .tensors import LOCAL_WAIT as LOCAL_WAIT, TENSOR_WAIT as TENSOR_WAIT, Tile as Tile, effects as effects

@@ -10,6 +10,7 @@ from ..instruction import Instruction
 from .lanes import lane_instructions
 from .mfma import mfma_instructions
 from .scaled import scaled_instructions
+from .tensors import tensor_instructions
 from .transposed import transposing_reads
 from .wmma import wmma_instructions
 
@@ -18,7 +19,10 @@ __all__ = ["INSTRUCTIONS", "scaled_products"]
 
 def _table() -> dict[str, Instruction]:
     by_name: dict[str, Instruction] = {}
-    families = (mfma_instructions, wmma_instructions, scaled_instructions, lane_instructions, transposing_reads)
+    families = (
+        mfma_instructions, wmma_instructions, scaled_instructions, lane_instructions, tensor_instructions,
+        transposing_reads,
+    )  # fmt: skip
     for family in families:
         for entry in family():
             assert entry.name not in by_name, entry.name

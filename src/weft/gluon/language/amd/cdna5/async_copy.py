@@ -1,10 +1,55 @@
-"""`gl.amd.cdna5.async_copy`: copies between global and shared memory of gfx1250; not supported yet."""
+"""`gl.amd.gfx1250.async_copy`: copies from global to shared memory that go through no register, 4, 8 or 16 bytes each.
 
-from ....elsewhere import unsupported as _unsupported
+    async_copy.global_to_shared(memory, pointers, mask)
+    async_copy.commit_group()
+    ...
+    async_copy.wait_group(0)            # and a barrier, before other threads read
 
-__getattr__ = _unsupported(
-    globals(),
-    "amd.cdna5.async_copy",
+Unlike those of gfx950, each lane's bytes go where it says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.base import Unsupported
+from weft.language.constants import unwrap
+from weft.language.protocol import GIVEN, builtin
+
+from ....copies import begin_copy, commit_group as commit_group, wait_group as wait_group
+from ....elsewhere import unsupported_builtin
+from ....semantic import GluonSemantic
+from ..processors import check_processor
+
+__all__ = ["commit_group", "global_to_shared", "mbarrier_arrive", "shared_to_global", "wait_group"]
+
+
+@builtin
+def global_to_shared(
+    smem: Any,
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: Any = "",
+    _semantic: GluonSemantic = GIVEN,
+) -> None:
+    """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
+    check_processor("async_copy.global_to_shared", "hip:gfx1250", _semantic)
+    if unwrap(other) not in (None, 0):
+        raise Unsupported(
+            "async_copy.global_to_shared with `other` that is not 0",
+            hint="leave it out, and put the value in its place after the wait",
+        )
+    begin_copy(smem, pointer, mask, _semantic, cache_modifier)
+
+
+mbarrier_arrive = unsupported_builtin(
+    "amd.cdna5.async_copy.mbarrier_arrive",
     "hip:gfx1250",
-    "commit_group global_to_shared mbarrier_arrive shared_to_global wait_group",
+    "the instruction is ds_atomic_async_barrier_arrive_b64; wait_group waits for copies too",
+)
+shared_to_global = unsupported_builtin(
+    "amd.cdna5.async_copy.shared_to_global",
+    "hip:gfx1250",
+    "the instruction is global_store_async_from_lds; tdm.async_store copies blocks",
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .hsaco import linked
     from .machine import assembly, begin, object_code
     from .notes import Facts, facts_of
+    from .occupancy import registers_for_one_more
     from .processor import Processor, processor_of
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "linked",
     "object_code",
     "processor_of",
+    "registers_for_one_more",
 ]
 
 __getattr__ = lazy_face(
@@ -37,6 +39,7 @@ __getattr__ = lazy_face(
         "hsaco": "linked",
         "machine": "assembly begin object_code",
         "notes": "Facts facts_of",
+        "occupancy": "registers_for_one_more",
         "processor": "Processor processor_of",
     },
 )

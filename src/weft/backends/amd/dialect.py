@@ -14,7 +14,7 @@ from weft.ir.lane import LaneOp, Value
 from weft.targets.instruction import Instruction
 
 from ..gpu.calls import write_instruction
-from ..gpu.emitter import Emitter, Register
+from ..gpu.emitter import CONVERGENT, Emitter, Register
 from ..gpu.inline import write_assembly
 from .arithmetic import Arithmetic
 from .groups import together
@@ -29,6 +29,10 @@ class AMDGPU(Memory, Arithmetic):
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.amd`."""
+        if not entry.results and not entry.text:  # nothing is scheduled over it
+            if entry.name == "slice" or self.narrow:
+                e.do(e.call("llvm.amdgcn.sched.barrier", "void", [("i32", "0")], CONVERGENT))
+            return []
         if not entry.text:  # no instruction, but LLVM sees one in its place
             return [[e.asm("", "=v,0", ["i32"], [("i32", e.name(chunks[0][0]))])[0]]]
         return write_instruction(e, op, entry, chunks, self.past_copies if entry.touches == "shared" else "")

@@ -62,9 +62,10 @@ class Lanes:
     convention = "amdgpu_kernel"
     tensor_map = ""
 
-    def __init__(self, machine: Machine, warps: int = 0) -> None:
-        """`warps` of them are to fit on a SIMD, by the registers that a thread has; 0 is any number."""
-        self.target, self.warps = processor_of(machine), warps
+    def __init__(self, machine: Machine, warps: int = 0, *, narrow: bool = False) -> None:
+        """`warps` of them are to fit on a SIMD, by the registers that a thread has; 0 is any number. `narrow` says that
+        LLVM takes too many registers if it schedules as it likes."""
+        self.target, self.warps, self.narrow = processor_of(machine), warps, narrow
         self.processor, self.number, self.lanes = self.target.name, self.target.number, self.target.lanes
         self.word = f"i{self.lanes}"
         """The type of a bit for each lane."""

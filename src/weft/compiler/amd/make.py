@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from weft.backends.amd import AMDGPU, assembled, facts_of, linked, object_code
+from weft.backends.amd import AMDGPU, Processor, assembled, facts_of, linked, object_code, registers_for_one_more
 from weft.backends.gpu import emit_llvm, emitted_of
 from weft.base import CompileOptions
 from weft.ir.lane import LaneProgram, text_of
@@ -22,10 +22,31 @@ def make(
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
     with stage("amdgcn", timings, lambda: llir):
         inlined = dialect.inlined
-        parts = assembled(llir, dialect.target, inlined) if inlined else (object_code(llir, dialect.target),)
+        parts: tuple[bytes, ...] = (
+            assembled(llir, dialect.target, inlined) if inlined else (object_code(llir, dialect.target),)
+        )
+        if not (maxnreg or warps or inlined):
+            llir, parts = _narrower(program, language, dialect.target, llir, parts)
     with stage("hsaco", timings, lambda: llir):
         image = linked(*parts)
         taken = asdict(facts_of(image))
     emitted = emitted_of(program, dialect, llir, "", maxnreg)
     facts = {**emitted.metadata, "maxnreg": emitted.maxnreg, "taken": taken}
     return facts, {"llir": llir, "hsaco": image}
+
+
+def _narrower(
+    program: LaneProgram, language: CompileOptions, target: Processor, llir: str, parts: tuple[bytes, ...]
+) -> tuple[str, tuple[bytes, ...]]:
+    """(LLVM IR, objects): once more, where a thread spills, or a few registers less would let one more warp fit; what
+    spills less is taken, or lets the warp fit without spilling."""
+    taken = facts_of(parts[0])
+    fewer = 0 if taken.spills else registers_for_one_more(target, taken.registers)
+    if target.is_cdna or not (fewer or taken.spills):
+        return llir, parts
+    dialect = AMDGPU(program.machine, narrow=True)
+    narrow = emit_llvm(program, dialect, language.enable_fp_fusion, fewer or None)
+    code = object_code(narrow, target)
+    found = facts_of(code)
+    better = found.spills < taken.spills if taken.spills else not found.spills and found.registers <= fewer
+    return (narrow, (code,)) if better else (llir, parts)

@@ -1,4 +1,4 @@
-"""What only AMD's GPUs need of the lowering: addresses, copies to LDS, exchanges; see `lower/vendor.py`."""
+"""What only AMD's GPUs need of the lowering: addresses, copies to LDS, exchanges, registers; see `lower/vendor.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from weft.ir.lane import LaneProgram
 from ..vendor import VendorLowering
 from .addresses import lower_addptr
 from .ahead import take_up_behind_barriers
+from .behind_loops import compute_behind_loops
 from .copies import lower_copy
 from .exchanges import write_exchanges
 from .scaled import lower_scaled
+from .slices import keep_slices
 from .tdm import TENSOR_LOWERINGS
 from .transposed import lower_local_load
+from .used_up import use_up_before_products
 
 __all__ = ["LOWERING"]
 
@@ -28,7 +31,10 @@ class _Lowering(VendorLowering):
     }
 
     def finished(self, program: LaneProgram) -> None:
+        use_up_before_products(program)
+        compute_behind_loops(program)
         write_exchanges(program)
+        keep_slices(program)
         take_up_behind_barriers(program)
 
 

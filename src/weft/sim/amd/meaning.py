@@ -32,6 +32,8 @@ class Amd(Meaning):
             return tensors.copy(context, op, entry)
         if entry.touches == "sync":
             return tensors.wait(context, op)
+        if not entry.results and not entry.touches:  # for LLVM's scheduler
+            return iter(())
         return _exchange(context, op, entry) if entry.name in EXCHANGES else None
 
     def finish(self, batch: Batch) -> None:

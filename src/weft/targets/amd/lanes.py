@@ -168,6 +168,8 @@ def lane_instructions() -> Iterator[Instruction]:
         "held", GFX9A, "", (_word("a"),), (_word("d"),), lambda a: (a,), 0,
         params={"arguments": (("i32", "a"),), "returns": "i32"},
     )  # fmt: skip
+    for name in ("slice", "slice.narrow"):  # where LLVM's scheduler stops; always, or where registers are few
+        yield Instruction(name, GFX9A, "", (), (), tuple, 0, params={"arguments": (), "returns": ()})
     yield Instruction(
         "ds_bpermute", GFX9A, "llvm.amdgcn.ds.bpermute", (_word("address"), _word("a")), (_word("d"),), _bpermute, 4,
         params={"arguments": (("i32", "address"), ("i32", "a")), "returns": "i32"},

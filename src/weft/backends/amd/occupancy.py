@@ -1,0 +1,34 @@
+"""How many waves fit on a SIMD of RDNA by their registers, and how few registers let one more fit.
+
+>>> waves(254), waves(240), registers_for_one_more(Processor("gfx1201", 0x1201, 32), 254)
+(5, 6, 240)
+
+LLVM takes LDS into account: where blocks take so much of it that no more than four waves fit, it uses up to 256
+registers, and some more than it needs. Asked for a few less, it most often does without them and spills nothing.
+"""
+
+from __future__ import annotations
+
+from .processor import Processor
+
+REGISTERS, GRANULE, MOST_WAVES = 1536, 24, 16
+"""Of a lane of a SIMD, as many as a wave takes at once, and how many waves there can be."""
+NEAR = 16
+"""A limit is near from one register less in so many."""
+
+
+def waves(registers: int) -> int:
+    """How many waves of so many registers fit."""
+    return min(MOST_WAVES, REGISTERS // (-(-max(registers, 1) // GRANULE) * GRANULE))
+
+
+def registers_for_one_more(processor: Processor, registers: int) -> int:
+    """How many registers let one more wave fit, if that is near; else 0.
+
+    Not on CDNA, which has as many registers again for products: there none of what products leave is missing.
+    """
+    now = waves(registers)
+    if processor.is_cdna or now == MOST_WAVES:
+        return 0
+    most = REGISTERS // (now + 1) // GRANULE * GRANULE
+    return most if registers - most <= registers // NEAR else 0

@@ -2,6 +2,7 @@
 
     python tools/make_amd_layouts.py            # where Triton 3.6.0 is installed; some seconds
     python tools/make_amd_layouts.py --bases    # where Triton 3.7 is: amd_bases.txt, WMMA by warp_bases and reg_bases
+    python tools/make_amd_layouts.py --scales   # with Triton 3.6.0: amd_scales.txt, of products with scales
 
 Results and operands of MFMA and WMMA: every version and size of instruction, transposed and not, k_width, warps along
 both dimensions and a batch, tiles per warp, tiles larger and smaller than all warps together. A line is
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "layouts"
-MOST, MOST_OF_BASES = 900, 120
+MOST, MOST_OF_BASES, MOST_OF_SCALES = 900, 120, 200
 """How many cases are drawn from all that there are."""
 TARGETS = {
     ("MFMA", 2): "gfx90a", ("MFMA", 3): "gfx942", ("MFMA", 4): "gfx950",
@@ -100,6 +101,23 @@ def by_bases() -> list[tuple[str, str, list[int]]]:
     return sorted(rng.sample(found, MOST_OF_BASES))
 
 
+def scales() -> list[tuple[str, str, list[int]]]:
+    """(layout of scales, target, shape) of products with scales on gfx950 and gfx1250."""
+    rng = random.Random(950)
+    found = []
+    for warps, tiles in itertools.product([w for w in WARPS if len(w) == 2], TILES):
+        more = "" if max(tiles) == 1 else f", tiles_per_warp={tiles}"
+        for index, transposed in itertools.product((0, 1), (False, True)):
+            for shape in itertools.product((16, 32, 64, 128, 256), (2, 4, 8, 16)):
+                for size in ([32, 32, 64], [16, 16, 128]):
+                    operand = f"DotOperandLayout({index}, AMDMFMALayout(4, {size}, {transposed}, {warps}{more}), 16)"
+                    found.append((f"mfma_scale_layout({operand}, {list(shape)})", TARGETS["MFMA", 4], list(shape)))
+                operand = f"AMDWMMALayout(3, {transposed}, {warps}, [16, 16, 128]{more})"
+                text = f"wmma_scale_layout(DotOperandLayout({index}, {operand}, 16), {list(shape)})"
+                found.append((text, TARGETS["WMMA", 3], list(shape)))
+    return sorted(rng.sample(found, MOST_OF_SCALES))
+
+
 def bases(layout: str, target: str, shape: list[int]) -> str:
     """The bases that Triton gives."""
     from triton._C.libtriton import gluon_ir, ir
@@ -108,7 +126,14 @@ def bases(layout: str, target: str, shape: list[int]) -> str:
     from triton.experimental.gluon import language as gl
 
     names = {"DotOperandLayout": gl.DotOperandLayout, "AMDMFMALayout": gl.amd.AMDMFMALayout}
+    names |= {
+        "mfma_scale_layout": gl.amd.cdna4.get_mfma_scale_layout,
+        "wmma_scale_layout": gl.amd.gfx1250.get_wmma_scale_layout,
+    }
     made = eval(layout, {**names, "AMDWMMALayout": gl.amd.AMDWMMALayout})
+    if "scale" in layout:
+        parts = (made.reg_bases, made.lane_bases, made.warp_bases, made.block_bases)
+        return _written(parts)
     lanes = 64 if target.startswith("gfx9") else 32
     context = ir.context()
     ir.load_dialects(context)
@@ -127,7 +152,10 @@ def bases(layout: str, target: str, shape: list[int]) -> str:
     module.push_back(function)
     builder.set_insertion_point_to_start(function.add_entry_block())
     linear = builder.to_linear_layout(made._to_ir(builder), shape)
-    parts = (linear.reg_bases, linear.lane_bases, linear.warp_bases, linear.block_bases)
+    return _written((linear.reg_bases, linear.lane_bases, linear.warp_bases, linear.block_bases))
+
+
+def _written(parts: Sequence[Sequence[Sequence[int]]]) -> str:
     return " | ".join(" ".join(",".join(map(str, basis)) for basis in part) for part in parts)
 
 
@@ -162,10 +190,16 @@ def computed(todo: list[tuple[str, str, list[int]]]) -> tuple[list[str], int]:
 
 def main(arguments: Sequence[str]) -> None:
     """Write the file."""
-    lines, without = computed(by_bases() if "--bases" in arguments else cases())
-    version, name = ("3.7.1", "amd_bases.txt") if "--bases" in arguments else ("3.6.0", "amd.txt")
+    kinds = {
+        "--bases": (by_bases, "3.7.1", "amd_bases.txt"),
+        "--scales": (scales, "3.6.0", "amd_scales.txt"),
+        "": (cases, "3.6.0", "amd.txt"),
+    }
+    kind = next((x for x in arguments if x in kinds), "")
+    drawn, version, name = kinds[kind]
+    lines, without = computed(drawn())
     head = f"# {len(lines)} layouts of Triton {version}, made by tools/make_amd_layouts.py"
-    head += f"{' --bases' * ('--bases' in arguments)}; it has none for {without} more"
+    head += f"{' ' * bool(kind)}{kind}; it has none for {without} more"
     (FOLDER / name).write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     print(f"{len(lines)} layouts, {without} that Triton refuses")
 

@@ -78,7 +78,8 @@ def test_scales() -> None:
 
 def amd_layout(line: str) -> tuple[str, str, bool]:
     """The layout of a line of amd.txt, the shape, and whether it is here as it is there."""
-    names = {name: getattr(weft.layouts, name) for name in ("AMDMFMALayout", "AMDWMMALayout", "DotOperandLayout")}
+    known = "AMDMFMALayout AMDWMMALayout DotOperandLayout mfma_scale_layout wmma_scale_layout"
+    names = {name: getattr(weft.layouts, name) for name in known.split()}
     text, shape, *parts = (part.strip() for part in f"{line} ".split(" |"))
     found = eval(text, names).to_linear([int(size) for size in shape.split("x")])
     bases = [[tuple(map(int, basis.split(","))) for basis in part.split()] for part in parts]
@@ -90,6 +91,14 @@ def test_amd_matrix_layouts_by_bases() -> None:
     _, *stored = (OWN / "amd_bases.txt").read_text(encoding="utf-8").splitlines()
     wrong = [line for line in stored if not amd_layout(line)[2]]
     assert len(stored) == 113 and not wrong, f"{len(wrong)} of {len(stored)}; the first: {wrong[0]}"
+
+
+def test_amd_scale_layouts() -> None:
+    """Scales of products on gfx950 and gfx1250, of either operand, with several warps and tiles of a warp."""
+    _, *stored = (OWN / "amd_scales.txt").read_text(encoding="utf-8").splitlines()
+    wrong = [line for line in stored if not amd_layout(line)[2]]
+    assert len(stored) == 200 and not wrong, f"{len(wrong)} of {len(stored)}; the first: {wrong[0]}"
+    assert min(sum(line.startswith(kind) for line in stored) for kind in ("mfma", "wmma")) >= 50
 
 
 def test_amd_matrix_layouts() -> None:

@@ -17,7 +17,7 @@ Printed: TypeAlias = tuple[str, str, str]
 """The format, the LLVM type and the operand of a number that is printed."""
 
 
-def _string(e: Emitter, text: str) -> str:
+def address_of(e: Emitter, text: str) -> str:
     """The address of a text that ends with a zero."""
     symbol = e.strings.get(text)
     if symbol is None:
@@ -116,8 +116,7 @@ def _literal(text: str) -> str:
 
 def _print_line(e: Emitter, text: str, values: list[Printed]) -> None:
     """A line: the program, then the text."""
-    line = _string(e, f"pid (%d, %d, %d){text}\n")
-    e.dialect.print(e, line, [(type, name) for _, type, name in values])
+    e.dialect.print(e, f"pid (%d, %d, %d){text}\n", [(type, name) for _, type, name in values])
 
 
 @emitter("assert")
@@ -149,8 +148,7 @@ def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None
     e.do(f"br i1 {wrong}, label %{stop}, label %{on}")
     f.start(stop)
     path = str(getattr(span, "path", None) or getattr(span, "file", None) or "unknown")
-    texts = [_string(e, text) for text in (message, path, e.program.name)]
-    e.dialect.give_up(e, texts, int(getattr(span, "line", 0) or 0))
+    e.dialect.give_up(e, message, path, int(getattr(span, "line", 0) or 0))
     e.do(f"br label %{on}")
     f.start(on)
 

@@ -190,10 +190,10 @@ class Dialect(Protocol[E]):
         """Nothing, but registers (type, name) count as read here."""
 
     def print(self, e: E, form: str, values: list[tuple[str, str]]) -> None:
-        """Print a line: the address of a format of C's, and values (type, name), of 32 and 64 bits."""
+        """Print a line: a format of C's, and values (type, name), of 32 and 64 bits."""
 
-    def give_up(self, e: E, texts: Sequence[str], line: int) -> None:
-        """An assertion does not hold: the launch ends. Addresses of texts: what is wrong, the file, the kernel."""
+    def give_up(self, e: E, message: str, path: str, line: int) -> None:
+        """An assertion does not hold: the launch ends. What is wrong, and where that stands."""
 
     def trap(self, e: E) -> None:
         """The program stops itself."""

@@ -43,7 +43,7 @@ class SPIRV(Memory, Arithmetic):
         """OpenCL's `printf`."""
         raise Unsupported("printing in a kernel", e.program.target)
 
-    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+    def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
         raise Unsupported("assertions in a kernel", e.program.target)
 
     def trap(self, e: Emitter) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.instruction import Instruction
 
+from ..gpu.diagnostics import address_of
 from ..gpu.emitter import CONVERGENT, Emitter, Register
 from .arithmetic import Arithmetic
 from .inline import write_ptx
@@ -72,6 +73,7 @@ class PTX(Lanes, Memory, Arithmetic):
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
         """CUDA's `vprintf`, which takes the address of a structure of the values."""
+        address = address_of(e, form)
         type = f"{{ {', '.join(t for t, _ in values)} }}"
         e._count += 1
         buffer = f"%b{e._count}"
@@ -79,12 +81,12 @@ class PTX(Lanes, Memory, Arithmetic):
         for i, (kind, name) in enumerate(values):
             place = e.ins(f"getelementptr {type}, ptr {buffer}, i32 0, i32 {i}")
             e.do(f"store {kind} {name}, ptr {place}")
-        e.do(e.call("vprintf", "i32", [("ptr", form), ("ptr", buffer)]))
+        e.do(e.call("vprintf", "i32", [("ptr", address), ("ptr", buffer)]))
 
-    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+    def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
         """CUDA's own assertion."""
-        message, path, kernel = texts
-        arguments = [("ptr", message), ("ptr", path), ("i32", str(line)), ("ptr", kernel), ("i64", "1")]
+        said, where, kernel = (address_of(e, text) for text in (message, path, e.program.name))
+        arguments = [("ptr", said), ("ptr", where), ("i32", str(line)), ("ptr", kernel), ("i64", "1")]
         e.do(e.call("__assertfail", "void", arguments))
 
     def trap(self, e: Emitter) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from weft.backends.gpu.diagnostics import address_of
 from weft.backends.gpu.memory import address_text, instead_of
 from weft.backends.gpu.operands import BITS, LLVM
 from weft.base import Unsupported
@@ -231,10 +232,11 @@ class Dialect:
     def print(self, e: Any, form: str, values: list[tuple[str, str]]) -> None:
         kinds = "".join({"i32": "i", "i64": "q", "double": "d"}[type] for type, _ in values)
         letters = str(int.from_bytes(kinds.encode(), "little"))
-        e.do(e.call("acme_print", "void", [("ptr", form), ("i64", letters), ("ptr", self._array(e, values, 8))]))
+        array = self._array(e, values, 8)
+        e.do(e.call("acme_print", "void", [("ptr", address_of(e, form)), ("i64", letters), ("ptr", array)]))
 
-    def give_up(self, e: Any, texts: Sequence[str], line: int) -> None:
-        e.do(e.call("acme_give_up", "void", [("ptr", texts[0]), ("i32", str(line))]))
+    def give_up(self, e: Any, message: str, path: str, line: int) -> None:
+        e.do(e.call("acme_give_up", "void", [("ptr", address_of(e, message)), ("i32", str(line))]))
 
     def trap(self, e: Any) -> None:
         e.do(e.call("acme_give_up", "void", [("ptr", "null"), ("i32", "0")]))

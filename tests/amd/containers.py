@@ -68,6 +68,14 @@ def kernels_of(image: bytes) -> dict[str, Kernel]:
     return {made.name: made for made in map(_kernel, CodeObject(image).metadata["amdhsa.kernels"])}
 
 
+def variables_of(image: bytes) -> list[str]:
+    """The names that are exported beside kernels and their descriptors; none of a file without code."""
+    code = CodeObject(image)
+    names = [k[".name"] for k in code.metadata["amdhsa.kernels"]]
+    has_table = any(segment.kind == 2 for segment in code.segments)
+    return [s for s in code.symbols if s.removesuffix(".kd") not in names] if has_table else []
+
+
 def _kernel(facts: dict[str, Any]) -> Kernel:
     explicit = [a for a in facts.get(".args", ()) if not a[".value_kind"].startswith("hidden_")]
     parameters = tuple(Parameter(a[".offset"], a[".size"], a[".value_kind"] == "global_buffer") for a in explicit)

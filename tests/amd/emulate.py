@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -85,8 +85,10 @@ class Emulator:
         *,
         dynamic_local: int = 0,
         preload: bool = True,
+        variables: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Run a kernel over a grid; `preload`: as new firmware does, which puts arguments into registers."""
+        """Run a kernel over a grid; `preload`: as new firmware does, which puts arguments into registers. `variables`
+        are 64 bits of the code object, by name."""
         loaded = CodeObject(code)
         self.processor, kernel = loaded.processor, loaded.kernels[name]
         buffer, kept = kernarg(kernel, arguments)
@@ -94,6 +96,9 @@ class Emulator:
         memory = np.zeros(len(image) + 8192, np.uint8)  # with room behind: instructions are decoded from 16 bytes
         base = -memory.ctypes.data % 4096
         memory[base : base + len(image)] = image
+        for variable, value in variables.items():
+            at = base + loaded.symbols[variable][0]
+            memory[at : at + 8] = np.frombuffer(value.to_bytes(8, "little"), np.uint8)
         address = memory.ctypes.data + base
         descriptor = kernel.descriptor
         entry = address + descriptor.entry

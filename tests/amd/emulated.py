@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weft.backends.amd import messages
 from weft.machines import machine_of
 from weft.targets.amd import INSTRUCTIONS
 
@@ -49,8 +50,12 @@ def small(name: str, processor: str) -> Outcome:
     threads = case.warps * machine_of(f"hip:{processor}").lanes
     _emulator.own.clear()
     begin = time.perf_counter()
+    memory = np.zeros(messages.RECORDS + messages.CAPACITY, np.uint8)
+    variables = {messages.VARIABLE: memory.ctypes.data} if code.metadata.messages else {}
     try:
-        _emulator.run(code.asm["hsaco"], code.metadata.name, list(given.values()), case.grid, threads)
+        _emulator.run(
+            code.asm["hsaco"], code.metadata.name, list(given.values()), case.grid, threads, variables=variables
+        )
     except RuntimeError as error:
         return Outcome(name, processor, f"wrong: {str(error).splitlines()[0][:200]}")
     for argument, values in expected.items():
@@ -58,6 +63,13 @@ def small(name: str, processor: str) -> Outcome:
         differ = int((got != np.asarray(values).reshape(-1).astype(np.float64)).sum())
         if differ:
             return Outcome(name, processor, f"wrong: {differ} of {got.size} elements of {argument} differ")
+    asked, lost, failed, *program = messages.HEAD.unpack(memory[: messages.RECORDS].tobytes())
+    records = memory[messages.RECORDS : messages.RECORDS + asked].tobytes()
+    said = sorted(messages.lines(code.metadata.messages, records))
+    if failed:
+        said.append(f"{code.metadata.messages[failed - 1][0]} in {program}")
+    if lost or said != case.said(copied):
+        return Outcome(name, processor, f"wrong: it said {said}, and {lost} lines are lost")
     text = f"executed, no error, {time.perf_counter() - begin:.1f} s"
     return Outcome(
         name, processor, text + (f"; by formulas: {', '.join(sorted(_emulator.own))}" if _emulator.own else "")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
+import re
 import struct
 import sys
 import threading
@@ -31,6 +32,7 @@ import pytest
 
 from weft import sim
 from weft.backends.amd import driver, faults, hip as hip_functions, library
+from weft.base import DeviceAssertionError
 from weft.compiler import backends, gpu_kernels
 from weft.compiler.gpu import lowered
 from weft.compiler.options import make_options
@@ -38,7 +40,7 @@ from weft.compiler.sources import IRSource
 from weft.ir.lane import LaneProgram
 from weft.runtime import clock, gpu as launching
 
-from .containers import Kernel, bytes_at, kernels_of, target_of
+from .containers import Kernel, bytes_at, kernels_of, target_of, variables_of
 
 PROTOTYPES = """
 hipInit(unsigned flags)
@@ -52,8 +54,10 @@ hipDeviceGetAttribute(int* value, enum attribute, int device)
 hipDeviceTotalMem(size_t* bytes, int device)
 hipGetDevicePropertiesR0600(hipDeviceProp_tR0600* properties, int device)
 hipDeviceSynchronize()
+hipStreamSynchronize(handle stream)
 hipModuleLoadData(hipModule_t* module, void* image)
 hipModuleGetFunction(hipFunction_t* function, handle module, char* name)
+hipModuleGetGlobal(void** address, size_t* size, handle module, char* name)
 hipFuncGetAttribute(int* value, enum attribute, handle function)
 hipModuleLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
 unsigned shared, handle stream, void** params, void** extra)
@@ -130,6 +134,7 @@ class Function:
     gpu: int
     kernel: Kernel
     digest: str
+    module: int
 
 
 @dataclass(frozen=True)
@@ -182,10 +187,14 @@ class FakeHip:
         self.launched: list[Launched] = []
         self.programs: dict[str, LaneProgram] = {}
         """Lane programs by the SHA-256 of their code objects: what launches run."""
+        self.messages: dict[str, Any] = {}
+        """What those may say, likewise."""
+        self.variables: dict[tuple[int, str], int] = {}
+        """Addresses of variables, by module and name."""
         self.memory: dict[int, Memory] = {}
         self.streams: dict[int, int] = {0: -1}
         """The GPU of each stream."""
-        self.modules: dict[int, tuple[int, dict[str, Kernel], str]] = {}
+        self.modules: dict[int, tuple[int, dict[str, Kernel], str, frozenset[str]]] = {}
         self.functions: dict[int, Function] = {}
         self.events: dict[int, Any] = {}
         self._clock = count(1)
@@ -352,19 +361,35 @@ class FakeHip:
         if processor != own or any(s not in has for s in settings):
             raise _Refused(209)
         handle = next(_handles)
-        self.modules[handle] = self.current, kernels_of(data), hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
+        self.modules[handle] = self.current, kernels_of(data), digest, frozenset(variables_of(data))
         _put(c_void_p, module, handle)
 
     def _hipModuleGetFunction(self, function: int, module: int, name: int) -> None:
         if module not in self.modules:
             raise _Refused(400, "the module was not given out")
-        gpu, kernels, digest = self.modules[module]
+        gpu, kernels, digest, _ = self.modules[module]
         wanted = ctypes.string_at(name).decode()
         if wanted not in kernels:
             raise _Refused(500)
         handle = next(_handles)
-        self.functions[handle] = Function(gpu, kernels[wanted], digest)
+        self.functions[handle] = Function(gpu, kernels[wanted], digest, module)
         _put(c_void_p, function, handle)
+
+    def _hipModuleGetGlobal(self, address: int, size: int, module: int, name: int) -> None:
+        if module not in self.modules:
+            raise _Refused(400, "the module was not given out")
+        wanted = ctypes.string_at(name).decode()
+        if wanted not in self.modules[module][3]:
+            raise _Refused(500)
+        if (module, wanted) not in self.variables:
+            self._hipMalloc(address, 8)
+            self.variables[module, wanted] = c_void_p.from_address(address).value or 0
+        _put(c_void_p, address, self.variables[module, wanted])
+        _put(c_size_t, size, 8)
+
+    def _hipStreamSynchronize(self, stream: int | None) -> None:
+        self._stream_gpu(stream)
 
     def _function(self, handle: int | None) -> Function:
         if handle not in self.functions:
@@ -416,7 +441,9 @@ class FakeHip:
         )
         program = self.programs.get(made.digest)
         if program is not None:
-            self._run(program, (gx, gy, gz), threads, shared + kernel.shared, values)
+            said = self._run(program, (gx, gy, gz), threads, shared + kernel.shared, values)
+            if messages := self.messages.get(made.digest):
+                record(messages, self.variables[made.module, "weft_messages"], *said)
 
     def _parameters(self, kernel: Kernel, params: int | None, gpu: int) -> tuple[int, ...]:
         """As the library copies them: as many bytes of each as the code object says."""
@@ -439,8 +466,8 @@ class FakeHip:
 
     def _run(
         self, program: LaneProgram, grid: tuple[int, int, int], threads: int, shared: int, values: Sequence[int]
-    ) -> None:
-        """The lane program on the memory that the parameters point to."""
+    ) -> tuple[list[str], DeviceAssertionError | None]:
+        """The lane program on the memory that the parameters point to; what it printed, what did not hold."""
         if threads != program.warps * program.lanes or shared < program.shared_bytes:
             raise _Refused(719, f"{program.warps} warps, {program.shared_bytes} bytes of LDS: {threads}, {shared}")
         arguments: dict[str, Any] = {}
@@ -451,7 +478,10 @@ class FakeHip:
                 arguments[parameter.name] = np.frombuffer((c_ubyte * size).from_address(value), np.uint8)
             else:
                 arguments[parameter.name] = _number(parameter.elem, value)
-        sim.run(program, grid, arguments)
+        try:
+            return sim.run(program, grid, arguments).printed, None
+        except DeviceAssertionError as error:
+            return [], error
 
     def _hipEventCreateWithFlags(self, event: int, flags: int) -> None:
         if flags & ~3:
@@ -547,6 +577,42 @@ class FakeHip:
         _put(c_uint32, data, 2 if kind == 2 else held.gpu)
 
 
+def record(
+    messages: Sequence[Sequence[Any]], variable: int, printed: Sequence[str], failure: DeviceAssertionError | None
+) -> None:
+    """Write into the memory that a variable names what a GPU would have: `weft.backends.amd.messages` says how."""
+    memory = c_void_p.from_address(variable).value or 0
+    asked, room, lost = 0, 1 << 20, 0
+    for line in printed:
+        each = ((i, _values(message, line + "\n")) for i, message in enumerate(messages))
+        number, values = next((i, values) for i, values in each if values is not None)
+        data = struct.pack(f"<I{messages[number][1]}", number, *values)
+        if asked < room:
+            ctypes.memmove(memory + 32 + asked, data, len(data))
+        lost += asked >= room
+        asked += len(data)
+    number, program = 0, (0, 0, 0)
+    if failure is not None:
+        number = 1 + next(i for i, m in enumerate(messages) if len(m) == 3 and m[0] == failure.message)
+        program = failure.program or program
+    ctypes.memmove(memory, struct.pack("<QQI3I", asked, lost, number, *program), 32)
+
+
+def _values(message: Sequence[Any], line: str) -> list[Any] | None:
+    """The values that a message has in a line; None where it is of another one."""
+    if len(message) != 2:
+        return None
+    kinds = re.findall(r"%[\d.]*([duxf])", message[0].replace("%%", ""))
+    pattern = re.sub(r"%%|%[\d.]*[duxf]", lambda m: "%" if m[0] == "%%" else "\0", message[0])
+    words = {"d": r" *(-?\d+)", "u": r" *(\d+)", "x": r"([\da-f]+)", "f": r"(-?[\d.]+|-?inf|nan)"}
+    parts = [re.escape(part) for part in pattern.split("\0")]
+    whole = parts[0] + "".join(words[k] + part for k, part in zip(kinds, parts[1:], strict=True))
+    if (found := re.fullmatch(whole, line)) is None:
+        return None
+    each = zip(kinds, found.groups(), strict=True)
+    return [float(x) if k == "f" else int(x, 16 if k == "x" else 10) for k, x in each]
+
+
 def prototypes() -> list[tuple[str, list[Any]]]:
     """(name, types of the arguments)."""
     found = []
@@ -583,7 +649,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
 
     def told(kernel: gpu_kernels.GPUKernel) -> Any:
         if "hsaco" in kernel.asm:
-            hip.programs[hashlib.sha256(kernel.asm["hsaco"]).hexdigest()] = program_of(kernel)
+            digest = hashlib.sha256(kernel.asm["hsaco"]).hexdigest()
+            hip.programs[digest], hip.messages[digest] = program_of(kernel), kernel.metadata.messages
         return into_memory(kernel)
 
     monkeypatch.setattr(gpu_kernels.GPUKernel, "_into_memory", told)

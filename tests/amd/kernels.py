@@ -29,12 +29,24 @@ class Small:
     constants: dict[str, Any] = field(default_factory=dict)
     grid: tuple[int, ...] = (1,)
     warps: int = 4
+    options: dict[str, Any] = field(default_factory=dict)
+    said: Callable[[dict[str, Any]], list[str]] = lambda given: []
+    """Lines that it prints, sorted, and behind them what does not hold, and in which program."""
 
 
 @weft.jit
 def add(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@weft.jit
+def saying(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i)
+    tl.device_print("x", value)
+    tl.device_assert(value >= 0, "x is not negative")
+    tl.store(out + i, value)
 
 
 @weft.jit
@@ -213,6 +225,16 @@ SMALL: dict[str, Small] = {
         lambda g: {"out": np.append(g["x"] + g["y"], np.zeros(24, np.int32))},
         {"BLOCK": 512}, (2,),
     ),
+    "printing, and an assertion": Small(
+        saying,
+        lambda rng: {"x": np.arange(32, -32, -1, dtype=np.int32), "out": np.zeros(64, np.int32)},
+        lambda g: {"out": np.maximum(g["x"], 0)},  # the only warp of the second program ends before it stores
+        {"BLOCK": 32}, (2,), warps=1, options={"debug": True},
+        said=lambda g: [
+            *sorted(f"pid ({i // 32}, 0, 0) idx ({i % 32:2d}) x: {x}\n" for i, x in enumerate(g["x"])),
+            "x is not negative in [1, 0, 0]",
+        ],
+    ),
     "product f16": _product(np.float16, tl.float32, True),
     "product f16, b by rows": _product(np.float16, tl.float32, False),
     "product bf16": _product(ml_dtypes.bfloat16, tl.float32, True),
@@ -295,5 +317,5 @@ def compiled(small: Small, arguments: Mapping[str, Any], target: str) -> Any:
     kinds = {**signature, **dict.fromkeys(small.constants, "constexpr")}
     facts = {(place,): [["tt.divisibility", 16]] for place, kind in enumerate(signature.values()) if kind[0] == "*"}
     return compile_source(
-        weft.ASTSource(small.kernel, kinds, small.constants, facts), target, {"num_warps": small.warps}
+        weft.ASTSource(small.kernel, kinds, small.constants, facts), target, {"num_warps": small.warps, **small.options}
     )

@@ -376,6 +376,12 @@ def global_to_local(wave: Wave, word: int, name: str, processor: str) -> None:
         ctypes.memmove(wave.local_address + base + size * lane, ctypes.string_at(address + offset, size), size)
 
 
+def place_of_code(wave: Wave, word: int, name: str, processor: str) -> None:
+    """s_getpc_b64: where the next instruction is."""
+    place, target = (int(wave.s[PC]) | int(wave.s[PC + 1]) << 32) + 4, bits(word, 22, 16)
+    wave.s[target], wave.s[target + 1] = place & 0xFFFFFFFF, place >> 32
+
+
 def nothing(wave: Wave, word: int, name: str, processor: str) -> None:
     """What changes only the state of caches."""
 
@@ -389,6 +395,7 @@ OWN: tuple[tuple[str, Callable[[Wave, int, str, str], None]], ...] = (
     (r"V_WMMA_F32_16X16X16_(FP8|BF8)_(FP8|BF8)", wmma_of_fp8),
     (r"V_PERMLANE(16|32)_SWAP_B32", swap),
     (r"GLOBAL_LOAD_LDS_\w+$", global_to_local),
+    (r"S_GETPC_B64$", place_of_code),
 )
 """By a beginning of the instruction's name."""
 

@@ -60,7 +60,7 @@ def test_which_mfma_are_executed_by_formulas() -> None:
     assert not meanings.mfma_is_wrong("V_MFMA_F32_16X16X32_FP8_BF8", "gfx950")
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [name for name in SMALL if "assertion" not in name])
 def test_small_kernels_give_what_numpy_says(name: str) -> None:
     """On the CPU: what the emulator's results are compared with is right."""
     case = SMALL[name]

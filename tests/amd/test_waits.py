@@ -81,6 +81,12 @@ WRONG = {
     "a flat load may be either": (
         "gfx942", "flat_load_dword v2, v[0:1]\ns_waitcnt vmcnt(0)\nUSE", "v2"
     ),
+    "the other counter of a flat load, which counts with others from gfx10 on": (
+        "gfx1201", "flat_load_b32 v2, P\nflat_load_b32 v3, P\ns_wait_loadcnt_dscnt 0x102\nUSE", "v2"
+    ),
+    "flat loads come in any order on gfx9": (
+        "gfx942", "flat_load_dword v2, P\nflat_load_dword v3, P\ns_waitcnt vmcnt(1) lgkmcnt(1)\nUSE", "v2"
+    ),
     "the second of a pair": ("gfx1100", "ds_load_b32 v2, v0\nv_dual_mov_b32 v4, v5 :: v_dual_mov_b32 v7, v2", "v2"),
 }  # fmt: skip
 RIGHT = {
@@ -99,6 +105,9 @@ RIGHT = {
         "gfx942", "ds_read_b32 v2, v0\n" + "ds_read_b32 v3, v0\n" * 15 + "USE\ns_waitcnt lgkmcnt(0)"
     ),
     "both counters of a flat load": ("gfx942", "flat_load_dword v2, v[0:1]\ns_waitcnt vmcnt(0) lgkmcnt(0)\nUSE"),
+    "flat loads come in order from gfx10 on": (
+        "gfx1201", "flat_load_b32 v2, P\nflat_load_b32 v3, P\ns_wait_loadcnt_dscnt 0x101\nUSE"
+    ),
     "a copy into local memory fills no register": ("gfx950", "buffer_load_dwordx4 v2, s[4:7], 0 offen lds\nUSE"),
     "a store is no value": ("gfx1100", "global_store_b32 v[0:1], v2, off\nv_mov_b32_e32 v2, 0"),
 }  # fmt: skip

@@ -162,8 +162,10 @@ def accesses(instruction: Instruction, processor: str) -> list[Access]:
         kind = Access(store, VECTOR, frozenset({STORES}))
     else:
         kind = Access(load, VECTOR, (nothing if is_copy_to_local(instruction) else first) | {GLOBAL})
-    if name.startswith("flat_"):  # it may be either memory, and comes in no order
-        return [kind._replace(group=FLAT), Access(local, FLAT, kind.registers)]
+    if name.startswith("flat_"):  # it may be either memory, and on gfx9 comes in no order
+        if version < 10:
+            return [kind._replace(group=FLAT), Access(local, FLAT, kind.registers)]
+        return [kind, Access(local, LOCAL, kind.registers)]
     return [kind]
 
 

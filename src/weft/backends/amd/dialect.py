@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 from weft.targets.instruction import Instruction
 
@@ -20,6 +19,7 @@ from .arithmetic import Arithmetic
 from .groups import together
 from .inline import AMDRegisters
 from .memory import Memory
+from .printing import may_wait
 
 
 class AMDGPU(Memory, Arithmetic):
@@ -51,14 +51,16 @@ class AMDGPU(Memory, Arithmetic):
         write_assembly(e, op, AMDRegisters(self.target.is_cdna))
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
-        """There is nothing that prints in a kernel but calls of the host, which need ROCm's device libraries."""
-        raise Unsupported(
-            "printing in a kernel", e.program.target, hint=f"in the simulator it prints: sim:{e.program.target}"
-        )
+        """Into memory that the launch reads."""
+        self.printing.line(e, form, values)
 
-    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
-        """The launch ends with an error; which assertion it was is not told."""
-        self.trap(e)
+    def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
+        """The warp ends, and the launch says why; where others may wait for it, all of them end."""
+        self.printing.failure(e, message, path, line)
+        if may_wait(e.program):
+            self.trap(e)
+        else:
+            e.do(e.call("llvm.amdgcn.endpgm", "void", (), CONVERGENT))
 
     def trap(self, e: Emitter) -> None:
         """`s_trap 2`."""

@@ -11,6 +11,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import Machine
 
 from ..gpu.emitter import CONVERGENT, CONVERGENT_PURE, PURE, Emitter
+from .printing import Printing
 from .processor import processor_of
 from .waits import awaiting_local
 
@@ -44,7 +45,7 @@ def axes_used(program: LaneProgram) -> tuple[set[str], bool]:
     for op in program.body.walk():
         if op.name == "program_id":
             used.add(AXES[op.attrs["axis"]])
-        elif op.name in ("scratch", "print"):
+        elif op.name in ("scratch", "print", "assert", "check"):
             used.update(AXES)
         counted = counted or op.name in ("num_programs", "scratch")
     return used, counted
@@ -69,6 +70,7 @@ class Lanes:
         self.processor, self.number, self.lanes = self.target.name, self.target.number, self.target.lanes
         self.word = f"i{self.lanes}"
         """The type of a bit for each lane."""
+        self.printing = Printing()
         self.inlined: list[LaneOp] = []
         """Inline assembly that was written."""
 

@@ -25,6 +25,7 @@ from weft.base import LaunchError, OutOfResources, Unsupported
 from .driver import Device, current_device, entered
 from .faults import answer, check, launches
 from .hip import INVALID_CONFIGURATION, INVALID_VALUE, LOCAL_BYTES, MAX_THREADS, REGISTERS, SHARED_BYTES, api
+from .messages import Listener
 
 Stream = Callable[[], int]
 """Gives the stream of the next launch."""
@@ -108,6 +109,8 @@ class LoadedKernel:
         self._image = ctypes.create_string_buffer(image, len(image))
         self._processor = processor_of(image)
         self._functions: dict[int, int] = {}
+        self._messages = metadata.get("messages") or ()
+        self._listeners: dict[int, Listener] = {}
         self._check_limits(self.gpu)
         self.address = self.function_on(self.gpu)
 
@@ -139,6 +142,9 @@ class LoadedKernel:
                     )
                 check(status, self.name)
                 check(hip.hipModuleGetFunction(ctypes.byref(function), module, self.name.encode()), self.name)
+                if self._messages:
+                    self._listeners[gpu.index] = Listener(self._messages, self.name, gpu)
+                    self._listeners[gpu.index].told_to(module)
             self._functions[gpu.index] = int(function.value or 0)
         return self._functions[gpu.index]
 
@@ -202,7 +208,7 @@ class LoadedKernel:
         }
         values = "".join(f", v{i}" for i in range(count))
         exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
-        return spaces["launch"]  # type: ignore[no-any-return]
+        return self._heard(spaces["launch"], stream, gpu)
 
     def frozen(self, codes: str, stream: Stream, grid: Sequence[int], values: Sequence[Any]) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time; `on_gpu` as that of `launcher` has it."""
@@ -223,11 +229,23 @@ class LoadedKernel:
                 if status:
                     fail(status, *grid)
 
-            return launch
+            return self._heard(launch, stream, gpu)
 
         first = on_gpu(self.gpu)
         first.on_gpu = on_gpu  # type: ignore[attr-defined]
         return first
+
+    def _heard(self, launch: Callable[..., None], stream: Stream, gpu: Device) -> Callable[..., None]:
+        """The launch of a kernel that prints or asserts waits for its end, and tells what it said."""
+        listener = self._listeners.get(gpu.index)
+        if listener is None:
+            return launch
+
+        def heard(*arguments: Any) -> None:
+            with listener.hearing(stream()):
+                launch(*arguments)
+
+        return heard
 
     def _call(self) -> Any:
         """The function that launches, without types for its arguments: they are ctypes' own objects, but for the grid's

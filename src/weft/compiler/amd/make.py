@@ -31,7 +31,7 @@ def make(
         image = linked(*parts)
         taken = asdict(facts_of(image))
     emitted = emitted_of(program, dialect, llir, "", maxnreg)
-    facts = {**emitted.metadata, "maxnreg": emitted.maxnreg, "taken": taken}
+    facts = {**emitted.metadata, "maxnreg": emitted.maxnreg, "taken": taken, "messages": dialect.printing.messages}
     return facts, {"llir": llir, "hsaco": image}
 
 

@@ -20,6 +20,7 @@ READERS = {
     "nvidia/loaded_kernel.py": "the version of PTX that a driver refuses",
     "gpu/branches.py": "what was written behind a branch, so that more can be put into it",
     "amd/assembler.py": "assembly that LLVM writes for an assembler, and what that says of it",
+    "amd/printing.py": "formats of C's, for Python's",
     "amd/inline.py": "inline assembly, which the kernel's author wrote",
     "gpu/inline.py": "inline assembly, which the kernel's author wrote",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",

@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 
 from weft import sim
-from weft.backends.amd import driver, faults, hip as hip_functions, library
+from weft.backends.amd import driver, faults, hip as hip_functions, library, messages as kept
 from weft.base import DeviceAssertionError
 from weft.compiler import backends, gpu_kernels
 from weft.compiler.gpu import lowered
@@ -582,14 +582,14 @@ def record(
 ) -> None:
     """Write into the memory that a variable names what a GPU would have: `weft.backends.amd.messages` says how."""
     memory = c_void_p.from_address(variable).value or 0
-    asked, room, lost = 0, 1 << 20, 0
+    asked, lost = 0, 0
     for line in printed:
         each = ((i, _values(message, line + "\n")) for i, message in enumerate(messages))
         number, values = next((i, values) for i, values in each if values is not None)
         data = struct.pack(f"<I{messages[number][1]}", number, *values)
-        if asked < room:
+        if asked < kept.CAPACITY:
             ctypes.memmove(memory + 32 + asked, data, len(data))
-        lost += asked >= room
+        lost += asked >= kept.CAPACITY
         asked += len(data)
     number, program = 0, (0, 0, 0)
     if failure is not None:
@@ -657,8 +657,10 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
     monkeypatch.setattr(clock.GPUClock, "_flushed", {})
     faults.launches.clear()
     forget()
+    gc.freeze()  # what there was before is not looked through again each time
     yield hip
     gc.collect()  # events and arrays are given back
+    gc.unfreeze()
     LEFT.update(hip.events, (address for address, memory in hip.memory.items() if memory.live))
     forget()
     assert not hip.problems, hip.problems

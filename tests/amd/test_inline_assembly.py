@@ -183,7 +183,12 @@ def compiled(kernel: Any, processor: str, signature: dict[str, str], **constants
     return compile_here(weft.ASTSource(kernel, signature, constants), f"hip:{processor}")
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+ALWAYS = ("gfx942", "gfx1201")
+
+
+@pytest.mark.parametrize(
+    "processor", [pytest.param(p, marks=() if p in ALWAYS else pytest.mark.slow) for p in PROCESSORS]
+)
 def test_code_objects_with_inline_assembly(processor: str, tmp_path: Path) -> None:
     if not knows(processor):
         pytest.skip(f"no assembler of this machine knows {processor}")

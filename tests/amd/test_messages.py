@@ -73,13 +73,13 @@ def test_every_gpu_has_memory_of_its_own(hip: FakeHip, capsys: pytest.CaptureFix
 def test_what_there_is_no_room_for_is_counted(
     hip: FakeHip, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = weft.cuda.to_device(np.zeros(1024, np.int32))
-    kernel = shown[(20,)]
-    kernel(x, 1024, BLOCK=1024)
+    monkeypatch.setattr(messages, "CAPACITY", 4096)
+    x = weft.cuda.to_device(np.zeros(256, np.int32))
+    shown[(1,)](x, 256, BLOCK=256)
     printed = capsys.readouterr().out.splitlines()
-    lost = 20 * 1024 * 3 - (len(printed) - 1)
-    assert printed[-1] == f"shown: {lost} lines more were printed, for which 1 MiB have no room"
-    assert 1 << 15 < len(printed) < 1 << 16
+    lost = 256 * 3 - (len(printed) - 1)
+    assert printed[-1] == f"shown: {lost} lines more were printed, for which 4096 bytes have no room"
+    assert 100 < len(printed) < 200
 
 
 def test_an_assertion_that_does_not_hold_is_raised_by_the_launch(hip: FakeHip) -> None:

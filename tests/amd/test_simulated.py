@@ -96,7 +96,13 @@ def _product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # typ
     tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, out_dtype=c.dtype.element_ty))
 
 
-@pytest.mark.parametrize("target", [row.name for row in ROWS])
+ALWAYS = ("hip:gfx90a", "hip:gfx950", "hip:gfx1100", "hip:gfx1201")
+"""Of those whose products have the same shapes, one."""
+
+
+@pytest.mark.parametrize(
+    "target", [pytest.param(r.name, marks=() if r.name in ALWAYS else pytest.mark.slow) for r in ROWS]
+)
 def test_products_of_every_processor(target: str) -> None:
     """Tiles of a warp and of several, one that is smaller than all warps, and each type of elements."""
     rng = np.random.default_rng(0)

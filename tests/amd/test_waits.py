@@ -104,6 +104,9 @@ RIGHT = {
     "a counter that is full waits": (
         "gfx942", "ds_read_b32 v2, v0\n" + "ds_read_b32 v3, v0\n" * 15 + "USE\ns_waitcnt lgkmcnt(0)"
     ),
+    "halves of a register come in order": (
+        "gfx1100", "global_load_u16 v2, P\nglobal_load_d16_hi_b16 v2, v[4:5], off\ns_waitcnt vmcnt(0)\nUSE"
+    ),
     "both counters of a flat load": ("gfx942", "flat_load_dword v2, v[0:1]\ns_waitcnt vmcnt(0) lgkmcnt(0)\nUSE"),
     "flat loads come in order from gfx10 on": (
         "gfx1201", "flat_load_b32 v2, P\nflat_load_b32 v3, P\ns_wait_loadcnt_dscnt 0x101\nUSE"

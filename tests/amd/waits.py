@@ -246,13 +246,13 @@ def faults(kernel: Kernel) -> list[Fault]:
 def _used(state: State, instruction: Instruction, processor: str) -> Iterator[Pending]:
     """What is pending of an instruction's registers.
 
-    A load into a register that an earlier load of the same group is to fill is no use, for they come in order, but
-    where it fills half of the register and keeps the other.
+    A load into a register that an earlier load of the same group is to fill is no use, for they come in order; of local
+    memory it is one where it fills half of the register and keeps the other.
     """
     if not state:
         return
     needed = uses(instruction)
-    keeps_a_half = "d16" in instruction.name
+    keeps_a_half = "d16" in instruction.name and instruction.name.startswith("ds_")
     begun = [] if keeps_a_half else accesses(instruction, processor)
     for pending in state:
         if pending.register not in needed:

@@ -85,8 +85,8 @@ class Listener:
         for line in lines(self.messages, records):
             sys.stdout.write(line)
         if lost:
-            room = f"{CAPACITY >> 20} MiB"
-            sys.stdout.write(f"{self.kernel}: {lost} lines more were printed, for which {room} have no room\n")
+            room = f"for which {CAPACITY} bytes have no room"
+            sys.stdout.write(f"{self.kernel}: {lost} lines more were printed, {room}\n")
         if failed:
             text, path, line = self.messages[failed - 1]
             place = Span(path, line, 0) if line else None

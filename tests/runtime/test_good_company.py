@@ -19,7 +19,7 @@ import pytest
 import weft
 import weft.language as tl
 from children import SOURCE, TESTS, environment
-from weft.backends.cpu import driver, host, keeping, native, native_code, places, pool, pool_layout, waking
+from weft.backends.cpu import driver, host, keeping, native, native_code, nodes, places, pool, pool_layout, waking
 from weft.backends.cpu.engine import ENGINE, Record
 from weft.backends.cpu.limits import GLANCE_NS, PAUSE_NS, SPIN_NS, WATCH_NS
 
@@ -137,6 +137,66 @@ def test_an_affinity_is_respected_from_when_it_is_set() -> None:
     env = {k: v for k, v in environment(SOURCE, TESTS).items() if not k.endswith("NUM_THREADS")}
     done = subprocess.run([sys.executable, "-c", script], env=env, timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def topology(root: Path, *lists: str) -> str:
+    for number, text in enumerate(lists):
+        folder = root / f"sys/devices/system/node/node{number}"
+        folder.mkdir(parents=True)
+        (folder / "cpulist").write_text(text + "\n")
+    (root / "sys/devices/system/node/online").write_text("0-1\n")
+    return str(root)
+
+
+def test_nodes_with_memory_of_their_own(tmp_path: Path) -> None:
+    """What a process may not use is nothing to it; where the system says nothing of some cores all are one node's."""
+    root = topology(tmp_path, "0-3,8-11", "4-7,12-15", "")
+    assert nodes.usable_by_node(set(range(16)), root) == [{0, 1, 2, 3, 8, 9, 10, 11}, {4, 5, 6, 7, 12, 13, 14, 15}]
+    assert nodes.usable_by_node({1, 2, 8}, root) == [{1, 2, 8}]
+    assert nodes.usable_by_node({3, 99}, root) == [{3, 99}]
+    assert nodes.usable_by_node({0, 1}, str(tmp_path / "nowhere")) == [{0, 1}]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinities")
+def test_workers_stay_on_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker on the same, whichever core its caller is on, but for one where a node ends; the caller's is free."""
+    asked: list[set[int]] = []
+    monkeypatch.setattr(pool, "usable_by_node", lambda allowed: [{0, 1, 2}, {3, 4, 5}])
+    driver.set_num_threads(6)
+    workers = pool.get_pool(6)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, cores: asked.append(set(cores)))
+    seen = {}
+    for core in (1, 4):
+        monkeypatch.setattr(workers, "_here", lambda core=core: core)
+        asked.clear()
+        workers._place(set(range(6)))
+        seen[core] = list(asked)
+    assert seen[1] == [{0, 2}, {0, 2}, *[{3, 4, 5}] * 3]
+    assert seen[4] == [*[{0, 1, 2}] * 3, {3, 5}, {3, 5}]
+
+
+SLOW = NUMBERED.replace("  br label %take\ntake:", """  %number.p = getelementptr i8, ptr %state, i64 36
+  %number = load i32, ptr %number.p
+  %is.worker = icmp ne i32 %number, 0
+  %slow = mul i64 %spin0, 8
+  %spin = select i1 %is.worker, i64 %slow, i64 %spin0
+  br label %take
+take:""").replace("  %spin = load i64", "  %spin0 = load i64")  # fmt: skip
+"""The same, eight times as slow on all threads but the caller's."""
+
+
+def test_a_slow_core_does_less() -> None:
+    """Parts are equal, but who is done with its own goes on with what is left of others, so that a grid takes little
+    more than if each had done what it can: 8 of 9 programs here are the caller's.
+    """
+    driver.set_num_threads(2)
+    kernel = build(SLOW)
+    launch, out = kernel.launcher("Qqq"), np.zeros(2000, np.int32)
+    until, shares = time.monotonic() + 30, [0]
+    while not 100 < shares[-1] < 500 and time.monotonic() < until:  # on a busy machine the worker may not come at all
+        launch(2000, 1, 1, out.ctypes.data, 5_000, -1)
+        shares.append(int(np.count_nonzero(out)))
+    assert 100 < shares[-1] < 500, f"of 2000 programs the worker had {shares}"
 
 
 def test_nobody_waits_busily_for_long() -> None:

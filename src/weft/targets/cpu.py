@@ -148,6 +148,13 @@ class CPU:
             return frozenset()
         return frozenset((8, 16, 32, 64) if self.has("avx512bw") and self.has("avx512vl") else (32, 64))
 
+    @property
+    def branches_at_masks(self) -> bool:
+        """Whether a vector is stored as any other where its mask has all lanes, and not at all where it has none: a
+        masked store of AVX and AVX2 takes a Zen 3 twelve cycles, and AVX-512's one.
+        """
+        return self.is_x86 and not self.has("avx512vl")
+
     def fingerprint(self) -> str:
         """What generated code may depend on, for cache keys: name and every feature, on or off."""
         return f"{self.triple}/{self.name}/{self.feature_string or ','.join(self.features)}"

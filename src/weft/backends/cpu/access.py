@@ -10,8 +10,10 @@
     anything else                     a gather or scatter
 
 Where the processor has no instruction for a masked access (`Module.masked_bits`), LLVM makes a branch for each lane of
-it. There it is whole vectors where the mask holds for all lanes, which is most often; a gather or scatter goes to a
-place of our own for the lanes that the mask leaves out.
+it. There it is a whole vector where the mask holds for all lanes, which is most often, and nothing where it holds for
+none; a gather or scatter goes to a place of our own for the lanes that the mask leaves out. Stores are made so without
+AVX-512 too (`Module.branches_at_masks`): a quarter of the vectors is beyond a row of 768 that is a tile of 1,024, and
+the last is seldom in part.
 """
 
 from __future__ import annotations
@@ -168,6 +170,10 @@ def _all_hold(f: Function, bits: Value) -> Value:
     return f.call(f"llvm.vector.reduce.and.v{bits.type.lanes}i1", I1, [bits])
 
 
+def _any_holds(f: Function, bits: Value) -> Value:
+    return f.call(f"llvm.vector.reduce.or.v{bits.type.lanes}i1", I1, [bits])
+
+
 def _gather_narrow(f: Function, type: Type, pointer: Pointer, bits: Value, passthru: Value) -> Value:
     """Gather elements of 8 or 16 bits as the aligned words that they lie in, which are in memory where they are."""
     offset = vector_of(f, pointer.offset, type.lanes)
@@ -253,8 +259,11 @@ def _load_vector(f: Function, type: Type, address: Value, bits: Value | None, pa
 
     if is_const(bits) or _has_masks(f, type):
         return masked()
-    whole = _all_hold(f, bits)
-    return f.if_else(whole, lambda: [f.load(type, address, align)], lambda: [masked()])[0]
+
+    def partly() -> list[Value]:
+        return f.if_else(_any_holds(f, bits), lambda: [masked()], lambda: [passthru])
+
+    return f.if_else(_all_hold(f, bits), lambda: [f.load(type, address, align)], partly)[0]
 
 
 def _window_lanes(span: int) -> int:
@@ -368,18 +377,22 @@ def _store_vector(f: Function, data: Value, address: Value, bits: Value | None) 
     if bits is None:
         f.store(data, address, align)
         return
-    if not is_const(bits) and not _has_masks(f, data.type):
-        f.if_else(_all_hold(f, bits), lambda: _stored(f, data, address, align), lambda: _masked(f, data, address, bits))
+    if is_const(bits) or (_has_masks(f, data.type) and not f.module.branches_at_masks):
+        _masked(f, data, address, bits)
         return
-    _masked(f, data, address, bits)
+
+    def whole() -> list[Value]:
+        f.store(data, address, align)
+        return []
+
+    def partly() -> list[Value]:
+        f.when(_any_holds(f, bits), lambda: _masked(f, data, address, bits))
+        return []
+
+    f.if_else(_all_hold(f, bits), whole, partly)
 
 
-def _stored(f: Function, data: Value, address: Value, align: int) -> list[Value]:
-    f.store(data, address, align)
-    return []
-
-
-def _masked(f: Function, data: Value, address: Value, bits: Value) -> list[Value]:
+def _masked(f: Function, data: Value, address: Value, bits: Value) -> None:
     """Store the lanes that a mask has."""
     align = max(1, data.type.bits // 8)
     if data.type.bits * data.type.lanes == 16:  # two bytes: as four, see _opaque
@@ -389,7 +402,6 @@ def _masked(f: Function, data: Value, address: Value, bits: Value) -> list[Value
     name = f"llvm.masked.store.{mangle(data.type)}.p0"
     f.module.declare(name, vec("void", 0), [data.type, PTR, bits.type])
     f.do(f"call void @{name}({data}, ptr align {align} {address.name}, {bits})")
-    return []
 
 
 def _opaque(f: Function, data: Value) -> Value:

@@ -261,6 +261,7 @@ def emit(
     gather_networks(program)
     module = Module()
     module.masked_bits = cpu.masked_bits
+    module.branches_at_masks = cpu.branches_at_masks
     module.converts_half = cpu.converts_half
     module.fuses = not cpu.is_x86 or cpu.has("fma")
     module.hides_bounds = cpu.arch == "aarch64"

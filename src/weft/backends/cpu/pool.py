@@ -25,6 +25,7 @@ from . import native, pool_layout as at
 from .engine import ENGINE, TURNS
 from .host import host_cpu, usable_cores
 from .limits import LATE_NS
+from .nodes import cores_of, usable_by_node
 from .places import give
 from .watch import Watch
 
@@ -116,6 +117,7 @@ class Pool:
         self._kept_off.value = -1
         self._looked = _i64.from_address(self._address + at.LOOKED)
         self._allowed: set[int] = set()
+        self._nodes: list[set[int]] = []
         self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
         _i64.from_address(self._address + at.GAP).value = self._address + at.GAPS
         _i64.from_address(self._address + at.LATE).value = LATE_NS
@@ -209,14 +211,17 @@ class Pool:
 
         Linux wakes a thread where it slept or where its waker runs if no other core seems idle, and the halted cores
         of a virtual machine do not seem so: for milliseconds worker and caller would share one core while others have
-        nothing to do.
+        nothing to do. Of several nodes with memory of their own, each worker stays on one (`nodes`).
         """
         core = self._here() if self._here is not None else -1
         if core == self._kept_off.value and allowed == self._allowed:
             return
+        if allowed != self._allowed:
+            self._nodes = usable_by_node(allowed)
         self._kept_off.value, self._allowed = core, allowed
-        for thread in self._threads:
-            os.sched_setaffinity(thread.native_id or 0, allowed - {core} or allowed)
+        places = cores_of(len(self._threads), self._nodes, core)
+        for thread, cores in zip(self._threads, places, strict=True):
+            os.sched_setaffinity(thread.native_id or 0, cores - {core} or allowed - {core} or allowed)
         if not _asked_for:
             ENGINE.threads = min(len(allowed), self.workers + 1)
 

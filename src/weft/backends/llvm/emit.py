@@ -51,6 +51,8 @@ class Module:
         """The address space of the target's stack."""
         self.masked_bits = frozenset((8, 16, 32, 64))
         """The sizes of elements that the target loads and stores under a mask by one instruction."""
+        self.branches_at_masks = False
+        """Whether such a store takes so long that it is branched around (`CPU.branches_at_masks`)."""
         self.fuses = True
         """Whether a product and a sum with one rounding are an instruction of the target."""
         self.converts_half = True

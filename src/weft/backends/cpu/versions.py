@@ -15,11 +15,11 @@ they are short, and all versions compute the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import reduce
 
 from weft.backends.cpu.coords import row_major
-from weft.backends.cpu.corners import Condition, Conditions, conjuncts, substitute_live, unwrapped
+from weft.backends.cpu.corners import ALL, Condition, Conditions, conjuncts, substitute_live, unwrapped
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import Nest
@@ -79,12 +79,17 @@ def versions(
     return either([*holds, *below], unmasked, lambda: emit(nest.evaluator()))
 
 
-def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
-    """Masks that hold everywhere if they hold at one point, and the conditions for that."""
+def mask_conditions(nest: Nest, moving: Set[int] = ALL, *, selections: bool = False) -> dict[Value, list[Condition]]:
+    """The masks of loads and stores that hold at all points that differ in some bits if they do at one, and the
+    conditions for that; those of selections too, if they are asked for.
+    """
     asked: set[Value] = set()
     for value, _ in nest.visited:
-        if value not in nest.env and value.op is not None and value.op.name == "tt.load" and len(value.op.args) > 1:
-            asked.add(value.op.args[1])
+        if value not in nest.env and value.op is not None:
+            if value.op.name == "tt.load" and len(value.op.args) > 1:
+                asked.add(value.op.args[1])
+            elif selections and value.op.name == "arith.select" and value.op.args[0].is_tile:
+                asked.add(value.op.args[0])
     for root in nest.roots:
         if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
             asked.add(root.op.args[2])
@@ -92,12 +97,18 @@ def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
     refused: set[Value] = set()
     for mask, coords in nest.visited:
         if mask in asked and mask not in refused and not mask.is_inside:
-            parts = conjuncts(nest.analysis, nest.env, mask, coords)
+            parts = conjuncts(nest.analysis, nest.env, mask, coords, moving)
             if parts is None:
                 refused.add(mask)
                 conditions_of.pop(mask, None)
             else:
                 conditions_of.setdefault(mask, []).extend(parts)
+    return conditions_of
+
+
+def _full_masks(nest: Nest) -> tuple[set[Value], list[Reg]]:
+    """Masks that hold everywhere if they hold at one point, and the conditions for that."""
+    conditions_of = mask_conditions(nest)
     emit = Conditions(Evaluator(nest.f, nest.env, ()))
     hold = nest.ends.hold()
     for condition in dict.fromkeys(c for parts in conditions_of.values() for c in parts):

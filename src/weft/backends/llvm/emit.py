@@ -299,6 +299,36 @@ class Function:
             return results
         return [self.phi(v.type, [(v, before), (r, last)]) for v, r in zip(inits, results, strict=True)]
 
+    def loop_while(
+        self,
+        start: Value,
+        stop: Value,
+        inits: Sequence[Value],
+        holds: Callable[[Value], Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
+    ) -> tuple[Value, list[Value]]:
+        """As `loop_carrying` with steps of one, until something does not hold; gives where it ended besides."""
+        head, again, done = self.new_label("head"), self.new_label("body"), self.new_label("done")
+        before = self.block
+        self.br(head)
+        self.start(head)
+        i, following = self.reserve(start.type), self.reserve(start.type)
+        carried = [self.reserve(v.type) for v in inits]
+        mark = len(self.lines)
+        self._depth += 1  # as `sealed`
+        self.cond_br(self.and_(self.icmp("slt", i, stop), holds(i)), again, done)
+        self.start(again)
+        results = list(body(i, carried))
+        self.define(following, f"add nsw {i.type} {i.name}, 1")
+        self._depth -= 1
+        phis = [f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"]
+        for c, v, r in zip(carried, inits, results, strict=True):
+            phis.append(f"  {c.name} = phi {c.type} [ {v.name}, %{before} ], [ {r.name}, %{self.block} ]")
+        self.lines[mark:mark] = phis
+        self.br(head)
+        self.start(done)
+        return i, carried
+
     def if_else(
         self, cond: Value, then: Callable[[], Sequence[Value]], other: Callable[[], Sequence[Value]] | None = None
     ) -> list[Value]:

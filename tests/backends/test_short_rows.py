@@ -1,0 +1,72 @@
+"""Reductions of rows that are shorter than their tiles: the vectors within a row are taken without masks, as long as
+there are such."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+BLOCK = 512
+LENGTHS = (1, 7, 8, 31, 32, 33, 64, 100, 127, 128, 129, 255, 256, 300, 511, 512)
+WIDTHS: list[dict[str, Any]] = [{}, {"vector_bits": 128}, {"vector_bits": 256}]
+
+
+@weft.jit
+def of_rows(x, sums, tops, places, spread, n, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    mask = i < n
+    values = tl.load(x + row * stride + i, mask=mask, other=-7.0)
+    total = tl.sum(tl.where(mask, values, 0.0), axis=0)
+    tl.store(sums + row, total)
+    tl.store(tops + row, tl.max(values, axis=0))
+    tl.store(places + row, tl.argmax(values, axis=0))
+    apart = tl.where(mask, values - total / n, 0.0)
+    tl.store(spread + row, tl.sum(apart * apart, axis=0))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_of_every_length(width: dict[str, Any]) -> None:
+    x = np.random.default_rng(3).integers(-50, 50, (3, BLOCK)).astype(np.float32)
+    for n in LENGTHS:
+        sums, tops, spread = (np.zeros(3, np.float32) for _ in range(3))
+        places = np.zeros(3, np.int32)
+        of_rows[(3,)](x, sums, tops, places, spread, n, BLOCK, BLOCK=BLOCK, **width)
+        rows = x[:, :n]
+        np.testing.assert_array_equal(sums, rows.sum(1))
+        assert (tops == np.maximum(rows.max(1), -7.0 if n < BLOCK else -50.0)).all()
+        beyond = np.where(np.arange(BLOCK) < n, x, -7.0)
+        np.testing.assert_array_equal(places, beyond.argmax(1))
+        np.testing.assert_allclose(spread, ((rows - rows.mean(1, keepdims=True)) ** 2).sum(1), rtol=1e-4)
+
+
+@weft.jit
+def triangle(x, out, n, BLOCK: tl.constexpr):
+    """The masks of the rows of a tile end at other places."""
+    i = tl.arange(0, 16)[:, None]
+    k = tl.arange(0, BLOCK)[None, :]
+    values = tl.load(x + i * BLOCK + k, mask=(k < n) & (k <= i * 20), other=0.0)
+    tl.store(out + tl.arange(0, 16), tl.sum(values, axis=1))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_that_end_at_different_places(width: dict[str, Any]) -> None:
+    x = np.random.default_rng(4).integers(-50, 50, (16, BLOCK)).astype(np.float32)
+    k, i = np.arange(BLOCK), np.arange(16)[:, None]
+    for n in (1, 40, 200, 500):
+        out = np.zeros(16, np.float32)
+        triangle[(1,)](x, out, n, BLOCK=BLOCK, **width)
+        np.testing.assert_array_equal(out, np.where((k < n) & (k <= i * 20), x, 0).sum(1))
+
+
+def test_the_vectors_within_a_row_are_taken_without_masks() -> None:
+    x, out = np.zeros((3, BLOCK), np.float32), np.zeros(3, np.float32)
+    text = of_rows.warmup(x, out, out, x.view(np.int32), out, 300, BLOCK, BLOCK=BLOCK, grid=(3,)).asm["llir"]
+    loops = re.findall(r"\nhead[.\w]*:.*?\ndone", text, re.DOTALL)
+    assert loops and not any("masked.load" in loop for loop in loops)

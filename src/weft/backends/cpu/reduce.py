@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from weft.backends.cpu import access
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major, substitute
-from weft.backends.cpu.corners import Condition, Conditions
+from weft.backends.cpu.corners import Condition
 from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory_type
 from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
 from weft.backends.cpu.extents import Extent, padding_of
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
-from weft.backends.cpu.versions import MAX_TWICE, mask_conditions, versions
+from weft.backends.cpu.versions import all_hold, masks_of_points, versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
@@ -355,7 +355,7 @@ class _Reductions:
 
     def _loop(self, starts: list[Regs | None], count: int) -> State:
         """A loop over points of the axis.  Roots without a neutral element start with the first point."""
-        f = self.ev.f
+        nest, ev, f = self.nest, self.ev, self.ev.f
         if all(s is not None for s in starts):
             inits = [reg for s in starts for _ in self.copies for reg in (s or [])]
             first = const(I64, 0)
@@ -368,25 +368,12 @@ class _Reductions:
             self._bind(i)
             return _flatten(self._point(self._unflatten(carried)))
 
-        masks = self._masks()
+        masks = masks_of_points(nest, ev.full) if len(nest.inner_bits) > 1 else {}
         if masks:
             first, inits = self._while_whole(masks, first, const(I64, count), inits, step)
         return self._unflatten(
             f.loop_carrying(first, const(I64, count), const(I64, 1), inits, step, at_least_once=not masks)
         )
-
-    def _masks(self) -> dict[Value, list[Condition]]:
-        """What has to be so for all lanes and copies of a point to be inside of masks that this version knows nothing
-        of, if the body is short enough to be there twice.
-        """
-        nest = self.nest
-        if len(nest.visited) << len(nest.unroll) > MAX_TWICE or len(nest.inner_bits) < 2:
-            return {}
-        moving = frozenset((*nest.lane_bits, *nest.unroll))
-        conditions = mask_conditions(nest, moving, selections=True)
-        along = set(nest.inner_bits)
-        moves = [m for m, at in nest.visited if m in conditions and along & nest.analysis.deps(m, at)]
-        return {mask: conditions[mask] for mask in moves if mask not in self.ev.full}
 
     def _while_whole(
         self,
@@ -400,17 +387,10 @@ class _Reductions:
         is shorter than its tile has some, and only the others make masks.
         """
         ev = self.ev
-        points = Evaluator(ev.f, ev.env, ())
-        points.loops = ev.loops
 
         def holds(i: Reg) -> Reg:
             self._bind(i)
-            points.enter()
-            conditions = Conditions(points)
-            for condition in dict.fromkeys(c for parts in masks.values() for c in parts):
-                conditions.add(condition)
-            points.leave()
-            return conditions.all()
+            return all_hold(ev, masks)
 
         def whole(i: Reg, carried: Regs) -> Regs:
             full = ev.full

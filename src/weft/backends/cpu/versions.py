@@ -37,10 +37,49 @@ def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
     """Emit a nest of pointwise roots."""
 
     def version(ev: Evaluator) -> Sequence[Reg]:
-        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda ev: nest.body(ev, nest.roots), set())
+        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda ev: _point(nest, ev), set())
         return []
 
     versions(nest, version, streaming)
+
+
+def _point(nest: Nest, ev: Evaluator) -> None:
+    """A point of a nest: without masks, in the version for tiles that are not wholly inside of them, where it is."""
+    masks = masks_of_points(nest, ev.full)
+    if not masks:
+        nest.body(ev, nest.roots)
+        return
+
+    def one(inside: Set[Value]) -> Sequence[Reg]:
+        full, ev.full = ev.full, ev.full | inside
+        ev.enter()
+        nest.body(ev, nest.roots)
+        ev.leave()
+        ev.full = full
+        return []
+
+    nest.f.if_else(all_hold(ev, masks), lambda: one(masks.keys()), lambda: one(frozenset()))
+
+
+def masks_of_points(nest: Nest, full: Set[Value]) -> dict[Value, list[Condition]]:
+    """What has to be so for all lanes and copies of a point to be inside of masks of which that is not known, if loops
+    move the point and the body is short enough to be there twice. Nothing where ends that are known cut the loops.
+    """
+    if len(nest.visited) << len(nest.unroll) > MAX_TWICE or nest.ends.extents or nest.rows is not None:
+        return {}
+    moving = frozenset((*nest.lane_bits, *nest.unroll))
+    conditions = mask_conditions(nest, moving, selections=True)
+    along = set(nest.inner_bits) | set(nest.outer_bits)
+    moved = [mask for mask, at in nest.visited if mask in conditions and along & nest.analysis.deps(mask, at)]
+    return {mask: conditions[mask] for mask in moved if mask not in full}
+
+
+def all_hold(ev: Evaluator, masks: dict[Value, list[Condition]]) -> Reg:
+    """Whether masks hold at a point, by their conditions."""
+    conditions = Conditions(ev.at_points())
+    for condition in dict.fromkeys(c for parts in masks.values() for c in parts):
+        conditions.add(condition)
+    return conditions.all()
 
 
 def versions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,15 @@ def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], 
     return weft.compile(weft.ASTSource(kernel, signature, constants, facts), target=f"hip:{processor}")
 
 
-@pytest.mark.parametrize("buffer", [0, 1], ids=["global", "buffer"])
-@pytest.mark.parametrize("name", FITTING)
+def variants() -> Iterator[Any]:
+    """Each layout by both accesses: of most, one is slow."""
+    for name in FITTING:
+        for buffer, how in enumerate(("global", "buffer")):
+            always = buffer or name in ("plain", "swizzled")
+            yield pytest.param(name, buffer, id=f"{name}-{how}", marks=() if always else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "buffer"), variants())
 def test_tiles_go_through_shared_memory(name: str, buffer: int) -> None:
     processor, layout, memory, size, exchanged = FITTING[name]
     x, y = np.arange(128 * 64, dtype=np.float16).reshape(128, 64), np.ones((128, 64), np.float16)

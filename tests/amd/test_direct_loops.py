@@ -63,7 +63,10 @@ EXACT: dict[str, tuple[Any, int, int, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXACT)
+SLOW = ("f16, four stages", "int8")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in EXACT])
 def test_results_are_exact(name: str) -> None:
     kind, stages, height, rows = EXACT[name]
     rng = np.random.default_rng(0)
@@ -80,7 +83,7 @@ def test_results_are_exact(name: str) -> None:
     assert "copy_async" in lane and ("ds_read_tr" in lane) == bool(rows)
 
 
-@pytest.mark.parametrize(("stages", "pending", "rows"), [(2, 0, 0), (3, 8, 1)])
+@pytest.mark.parametrize(("stages", "pending", "rows"), [pytest.param(2, 0, 0, marks=pytest.mark.slow), (3, 8, 1)])
 def test_waits_leave_the_copies_of_later_iterations(stages: int, pending: int, rows: int) -> None:
     """One barrier an iteration, no store to LDS, and a wait that leaves 8 copies for each iteration ahead of this one.
     Rows of b are read 8 bytes at a time, and transposed. With a wait less, or the barrier, a wave reads what is not

@@ -150,7 +150,14 @@ def drawn(rng: np.random.Generator, entry: Instruction, operand: Operand, lanes:
 
 
 def stands_alone(entry: Instruction) -> bool:
-    """Whether an entry is a call of an intrinsic on registers."""
+    """Whether an entry is a call of an intrinsic on registers: those without a text are none.
+
+    >>> from weft.targets.amd import INSTRUCTIONS
+    >>> [stands_alone(INSTRUCTIONS[name]) for name in ("held", "readlane")]
+    [False, True]
+    """
+    if not entry.text:
+        return False
     return entry.semantics is not None and not entry.touches and "arguments" in entry.params
 
 

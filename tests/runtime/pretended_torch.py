@@ -15,7 +15,7 @@ class Tensor:
 
     def __init__(self, address: int = 1 << 40, dtype: Any = np.float32, size: int = 64, device: int = 0) -> None:
         self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
-        self.address, self.size = address, size
+        self.address, self.size, self.storage = address, size, 0
 
     def data_ptr(self) -> int:
         return self.address
@@ -28,6 +28,9 @@ class Tensor:
 
     def numel(self) -> int:
         return self.size
+
+    def untyped_storage(self) -> Any:
+        return SimpleNamespace(nbytes=lambda: self.storage or self.size * self.dtype.itemsize)
 
     def element_size(self) -> int:
         return self.dtype.itemsize

@@ -189,6 +189,10 @@ class Backend(Protocol):
     """Keys of `asm` that its kernels have of machine code, such as cubin and sass."""
     in_worker: bool
     """Whether code is made in a compile worker, because what makes it may end its process."""
+    small_arrays: int
+    """Bytes up to which arrays have code of their own, as distances within them are short (`tt.pointer_range` of 32
+    bits); 0 where that makes no difference. The driver then says by `allocation_bytes(address)` how long the allocation
+    is that an address is in, for arrays that say nothing of it."""
     driver: Driver
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weft.machines.vendors import part_of, vendors_with
 
-from .backends import Device, Driver, Event, Loaded, backend_of, first_backend
+from .backends import Backend, Device, Driver, Event, Loaded, backend_of, first_backend
 from .target import as_target, is_gpu
 
 if TYPE_CHECKING:
@@ -30,19 +30,24 @@ if TYPE_CHECKING:
     on, to_device, to_host = _driver.on, _driver.to_device, _driver.to_host
     memory_kinds = _driver.memory_kinds
 
-__all__ = ["Device", "Event", "Loaded", "chosen", "driver"]
+__all__ = ["Device", "Event", "Loaded", "backend", "chosen", "driver"]
 
 chosen: list[Callable[[], str | None]] = []
 """Gives the target that was asked for, if any."""
 
 
-def driver() -> Driver:
-    """The driver of the target that is asked for, where that is a GPU; else the first."""
+def backend() -> Backend:
+    """The back end of the target that is asked for, where that is a GPU; else the first."""
     for asks in chosen:
         asked = asks()
         if asked is not None and is_gpu(asked):
-            return backend_of(as_target(asked).machine).driver
-    return first_backend().driver
+            return backend_of(as_target(asked).machine)
+    return first_backend()
+
+
+def driver() -> Driver:
+    """The driver of that back end."""
+    return backend().driver
 
 
 def _drivers() -> Iterator[tuple[str, Driver]]:

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from weft import base, compiler
@@ -111,6 +112,20 @@ def target(name: str) -> Iterator[None]:
         _asked.target = before
         with _blocks_lock:
             blocks -= 1
+
+
+def small_arrays(target: str | None) -> int:
+    """Up to how many bytes arrays have code of their own for a target, simulated or not, or for the GPUs that launches
+    are for; 0 where their sizes make no difference."""
+    return _small_arrays(target) if target else int(base.load("weft.compiler.devices").backend().small_arrays)
+
+
+@lru_cache(maxsize=64)
+def _small_arrays(target: str) -> int:
+    if target.startswith("cpu"):
+        return 0
+    machine = compiler.as_target(target.removeprefix("sim:")).machine
+    return int(base.load("weft.compiler.backends").backend_of(machine).small_arrays)
 
 
 def simulator() -> Any:

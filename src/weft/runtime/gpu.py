@@ -19,7 +19,7 @@ from weft.base import LaunchError, NoDevice
 from weft.base.locks import renewed
 from weft.compiler.devices import vendor_of
 
-from . import gpu_arrays, knobs
+from . import compiling, gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, other_vendor, reader_of
 from .binder import (
@@ -36,6 +36,7 @@ from .binder import (
 )
 from .descriptor import TensorDescriptor
 from .device import devices
+from .extents import is_within
 from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves
@@ -160,47 +161,72 @@ def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     return (REFUSED, None) if device is None else ((signature, device, type(value.base)), (value, slots[0]))
 
 
-_quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}
-
-
-def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    """Always in full, as `specialize` does."""
-    parts = [(_handler_for(item) or handler_for(item))(item, True, True) for item in value]
-    if any(key is REFUSED for key, _ in parts):
-        return REFUSED, None
-    return (type(value), *(key for key, _ in parts)), tuple(values for _, values in parts)
-
-
 def _int(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     return int_key(int(value), specialise, align, FINE), int(value)
 
 
-def _handler_for(value: Any) -> Handler | None:
-    """What binds an array, a descriptor, a tuple or an integer; None for what is bound as on the host."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return _int
-    if isinstance(value, TensorDescriptor):
-        return _with_layout if hasattr(value, "layout") else _descriptor
-    if isinstance(value, tuple):
-        return _tuple
-    return None if reader_of(value) is None else _array
+class Binding:
+    """How a vendor's launches take arguments of classes that the generated code does not know.
+
+    Arrays of up to `small` bytes have code of their own, unless that is 0.
+    """
+
+    def __init__(self, small: int = 0) -> None:
+        self.small = small
+        kept = (type(None), float, bool)
+        self.quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in kept}
+        self._torch, self._array = self._sized(_torch), self._sized(_array)
+
+    def _sized(self, handler: Handler) -> Handler:
+        """A handler whose key says as well whether an array is small."""
+        small = self.small
+        if not small:
+            return handler
+
+        def sized(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+            key, address = handler(value, specialise, align)
+            return ((*key, is_within(value, small)) if specialise and key is not REFUSED else key), address
+
+        return sized
+
+    def _tuple(self, value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+        """Always in full, as `specialize` does."""
+        parts = [(self._handler_for(item) or handler_for(item))(item, True, True) for item in value]
+        if any(key is REFUSED for key, _ in parts):
+            return REFUSED, None
+        return (type(value), *(key for key, _ in parts)), tuple(values for _, values in parts)
+
+    def _handler_for(self, value: Any) -> Handler | None:
+        """What binds an array, a descriptor, a tuple or an integer; None for what is bound as on the host."""
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return _int
+        if isinstance(value, TensorDescriptor):
+            return _with_layout if hasattr(value, "layout") else _descriptor
+        if isinstance(value, tuple):
+            return self._tuple
+        return None if reader_of(value) is None else self._array
+
+    def bind(self, param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) -> tuple[Any, Any]:
+        """(key, value) of an argument."""
+        kind = value.__class__
+        handler = self._handler_for(value)
+        if handler is None:
+            return bind_on_host(param, value, params, options)
+        if kind.__module__ in ("torch", "torch.nn.parameter"):
+            self.quick[kind] = self._torch
+        specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
+        try:
+            if isinstance(value, (tuple, int, np.integer)) and param.annotation_type:
+                check_annotated(param, value)
+            return handler(value, specialise, align)
+        except LaunchError as error:
+            raise error.of_argument(param.name) from None
 
 
-def bind(param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) -> tuple[Any, Any]:
-    """(key, value) of an argument of a class that the generated code does not know."""
-    kind = value.__class__
-    handler = _handler_for(value)
-    if handler is None:
-        return bind_on_host(param, value, params, options)
-    if kind.__module__ in ("torch", "torch.nn.parameter"):
-        _quick[kind] = _torch
-    specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
-    try:
-        if handler in (_tuple, _int) and param.annotation_type:
-            check_annotated(param, value)
-        return handler(value, specialise, align)
-    except LaunchError as error:
-        raise error.of_argument(param.name) from None
+@lru_cache(maxsize=4)
+def binding(small: int = 0) -> Binding:
+    """That of all launches with this limit."""
+    return Binding(small)
 
 
 def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
@@ -295,6 +321,8 @@ class GPULaunches:
 
     def __init__(self, kernel: Any, target: str | None = None) -> None:
         self.kernel, self.target = kernel, target
+        self.small = compiling.small_arrays(target)
+        self._binding = binding(self.small)
         self._entries: dict[Any, Any] = {}
         self._quick: dict[tuple[type, ...], dict[Any, Any]] = {}
         self._launchers: dict[tuple[Any, int, tuple[type, ...]], Any] = {}
@@ -315,8 +343,8 @@ class GPULaunches:
                 "_w_fallback": self._miss,
                 "_w_hooked": kernel._launch_with_hooks,
                 "_w_elsewhere": kernel._launch_elsewhere,
-                "_w_quick": _quick,
-                "_w_bind": bind,
+                "_w_quick": self._binding.quick,
+                "_w_bind": self._binding.bind,
                 "_w_ndarray": _NoArray,
                 "_w_divisors": FINE,
             },
@@ -353,6 +381,7 @@ class GPULaunches:
         leaves = runtime_leaves(list(kernel.src.signature.values()))
         refuse_read_only(kernel, leaves, self.kernel.arg_names, args)
         stream = stream_of(arrays_of(args), index)
+        bind = self._binding.bind
         values = [bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
         numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
         launches: list[Callable[[], None]] = []
@@ -405,7 +434,7 @@ class GPULaunches:
             "_w_keep": self._keep,
             "_w_changed": self.kernel.has_changed,
         }
-        quick = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
+        quick = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last, self.small)
         if quick is not None:
             with self._lock:
                 self._ways = {classes: quick, **{k: way for k, way in self._ways.items() if k != classes}}
@@ -438,7 +467,8 @@ class GPULaunches:
         for param, value in zip(self.kernel.params, args, strict=True):
             if not param.is_constexpr:
                 refuse_host(param, value)
-        facts = [specialize_param(p, a, device_facts, fine=True) for p, a in zip(self.kernel.params, args, strict=True)]
+        pairs = zip(self.kernel.params, args, strict=True)
+        facts = [specialize_param(p, a, device_facts, fine=True, small=self.small) for p, a in pairs]
         asked = values.get("arch") or knobs.runtime.override_arch
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
         key = key_of_specialization(facts, values, target)

@@ -107,6 +107,10 @@ class DeviceArray:
             steps.append(steps[-1] * n)
         return tuple(reversed(steps))[-len(self.shape) :] if self.shape else ()
 
+    def ptr_range(self) -> int:
+        """The bytes of its memory."""
+        return self.nbytes
+
     @property
     def ndim(self) -> int:
         """How many dimensions it has."""

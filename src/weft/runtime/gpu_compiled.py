@@ -16,7 +16,7 @@ from .binder import MAX_GRID, REFUSED, grid_of
 from .compiling import target
 from .descriptor import TensorDescriptor, handed_on
 from .device import devices
-from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
+from .gpu import arrays_of, binding, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of
 
@@ -202,7 +202,7 @@ def _bound(param: Any, kind: str, value: Any) -> Any:
             f"argument `{param.name}` was compiled as {kind}, so it must be {wanted}, got a {type(value).__name__}",
             param.name,
         )
-    key, facts = bind(param, value)
+    key, facts = binding().bind(param, value)
     if key is REFUSED:
         refuse_host(param, value)
     return facts

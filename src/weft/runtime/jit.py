@@ -320,9 +320,9 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             self._launcher = now
 
     def _specialization(self, args: tuple[Any, ...], target: str = "cpu") -> list[tuple[Any, Any]]:
-        fine = not target.startswith("cpu")
+        fine, small = not target.startswith("cpu"), compiling.small_arrays(target)
         try:
-            return [specialize_param(p, a, fine=fine) for p, a in zip(self.params, args, strict=True)]
+            return [specialize_param(p, a, fine=fine, small=small) for p, a in zip(self.params, args, strict=True)]
         except LaunchError as error:
             raise error.with_traceback(None) from None  # where in Weft it was found says nothing to a user
 

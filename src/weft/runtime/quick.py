@@ -39,6 +39,7 @@ from .binder import (
     parameter_list,
 )
 from .descriptor import TensorDescriptor, handed_on
+from .extents import is_within
 from .specialize import FINE
 
 INLINE = {
@@ -64,9 +65,9 @@ class Last:
 class _Same:
     """Writes the test whether a launch is for the same code as the last one."""
 
-    def __init__(self, last: Last, env: dict[str, Any]) -> None:
-        self.env = env
-        self.tests = list[str]()
+    def __init__(self, last: Last, env: dict[str, Any], limit: int) -> None:
+        self.env, self.limit = env, limit
+        self.args, self.tests = last.args, list[str]()
         self.aligned, self.small, self.both = list[str](), list[str](), list[str]()
         env |= {"_w_last": last.entry, "_w_last_debug": last.debug, "_w_last_options": dict(last.options)}
         self._options = "_w_options == _w_last_options" if last.options else "not _w_options"
@@ -91,6 +92,8 @@ class _Same:
                 self.tests.append(f"{x}.device == {fact}_0")
             if specialise and align:
                 self._add_alignment(v, value.data_ptr())
+            if specialise and self.limit:
+                self.tests.append(f"not {_small(x, kind, self.limit)}"[4 * is_within(value, self.limit) :])
         elif kind == "int" and specialise and value == 1:
             self.tests.append(f"{x} == 1")
         elif kind == "int" and specialise and align and not value & 15:
@@ -141,7 +144,12 @@ def _can_be_last(params: Sequence[KernelParam], last: Last) -> bool:
     return all(0 <= value < SMALL for param, value in pairs if type(value) is int and not param.is_constexpr)
 
 
-def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str]]:
+def _small(x: str, kind: str, limit: int) -> str:
+    """The test whether the memory of an array has at most so many bytes."""
+    return f"({x}.untyped_storage().nbytes() <= {limit})" if kind == "Tensor" else f"_w_is_within({x}, {limit})"
+
+
+def _key(param: KernelParam, kind: str, value: Any, limit: int) -> tuple[list[str], list[str]]:
     """(statements, parts of the key) for an argument of a class."""
     x, v = param.name, f"_w_v{param.num}"
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
@@ -151,7 +159,8 @@ def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str
     if kind in ("Tensor", "View"):
         parts = [f"{x}.dtype", f"{x}.get_device()" if kind == "Tensor" else f"{x}.device"]
         address = [f"{v} = {x}.data_ptr()"] if kind == "View" else []  # of a tensor it is taken as it is looked at
-        return address, [*parts, f"{v} & 15 == 0"] if specialise and align else parts
+        parts += [f"{v} & 15 == 0"] if specialise and align else []
+        return address, [*parts, _small(x, kind, limit)] if specialise and limit else parts
     if kind == "int":
         number = f"_w_int_key({x}, {specialise}, {align}, _w_divisors)"
         if specialise and align:
@@ -192,8 +201,11 @@ def make_quick(
     args: Sequence[Any],
     spaces: Mapping[str, Any],
     last: Last | None = None,
+    limit: int = 0,
 ) -> Callable[..., Any] | None:
     """The function, or None where an argument is of a class, or a parameter of a kind, that it cannot help with.
+
+    Arrays of up to `limit` bytes have code of their own; where it is 0, their size makes no difference.
 
     `spaces` holds `_w_general`, the launcher for everything; `_w_keep(key, kernel, arguments, options)`, which is told
     what the general one has found; `_w_changed`, which says whether something that the kernel captures has changed;
@@ -226,9 +238,11 @@ def make_quick(
         "_w_float": float,
         "_w_len": len,
         "_w_callable": callable,
+        "_w_is_within": is_within,
     }
     name = name if name.isidentifier() else "kernel"
-    source = _source(name, params, args, kinds, env, last if last is not None and _can_be_last(params, last) else None)
+    same = _Same(last, env, limit) if last is not None and _can_be_last(params, last) else None
+    source = _source(name, params, args, kinds, env, same, limit)
     exec(compile(source, f"<launcher of {name}>", "exec"), env)
     return env[name]  # type: ignore[no-any-return]
 
@@ -245,14 +259,14 @@ def _source(
     args: Sequence[Any],
     kinds: Mapping[str, str],
     env: dict[str, Any],
-    last: Last | None,
+    same: _Same | None,
+    limit: int,
 ) -> str:
     tests, statements, parts, values, refused = (list[str]() for _ in range(5))
-    same = _Same(last, env) if last is not None else None
     for number, (param, value) in enumerate(zip(params, args, strict=True)):
         x = param.name
-        if last is not None and same is not None:
-            same.add(param, last.args[number], kinds.get(x, ""))
+        if same is not None:
+            same.add(param, same.args[number], kinds.get(x, ""))
         if param.is_constexpr:
             parts.append(constant_key_of_plain(param))
             env[f"_w_p{param.num}"] = param
@@ -265,7 +279,7 @@ def _source(
             refused.append(refusal_text(f"{x}.base"))
         elif kinds[x] == "Tensor":
             refused.append(refusal_text(x, f"_w_v{param.num}"))
-        more, keys = _key(param, kinds[x], value)
+        more, keys = _key(param, kinds[x], value, limit)
         statements += more
         parts += keys
         values.append(f"_w_v{param.num}")

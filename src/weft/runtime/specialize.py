@@ -6,12 +6,14 @@
     specialize(np.zeros(4, "f4")) ("*fp32", "D")        an address divisible by 16
     specialize(1000, fine=True)   ("i32", "8")          divisible by 8, which a GPU is told: rows of 1,000 halves are
                                                         125 vectors of 16 bytes
+    specialize(x, small=1 << 30)  ("*fp32", "DS")       the memory of x has at most 1 GiB
 
 The first part is the type, the second what else is known; `D` becomes the attribute tt.divisibility = 16. A GPU's
 kernels are compiled for multiples of 16, of 8, of 4, and for others: that makes vectors of 16 bytes of elements of 1, 2
 and 4 bytes, and of 8 bytes of two of these. Multiples of 2 would make vectors of 4 bytes, which are no faster than
-elements one by one. On the CPU multiples of 16 and others are told apart, as in Triton. A warm call does not come here:
-`binder` makes a function that finds out only whether the answer could have changed.
+elements one by one. On the CPU multiples of 16 and others are told apart, as in Triton. `S` becomes the attribute
+tt.pointer_range = 32, which a back end asks for that has `small_arrays`. A warm call does not come here: `binder` makes
+a function that finds out only whether the answer could have changed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError, load
 from weft.language.callable import JITCallable, KernelParam
 from weft.language.keys import is_constexpr_value
 
@@ -97,8 +99,10 @@ def specialize(
     align: bool = True,
     read: Reader = host_facts,
     fine: bool = False,
+    small: int = 0,
 ) -> tuple[Any, Any]:
-    """The type of an argument and what is known of its value, in Triton's terms, or for a GPU `fine`."""
+    """The type of an argument and what is known of its value, in Triton's terms, or for a GPU `fine`; arrays of up to
+    `small` bytes are small."""
     if arg is None:
         return "constexpr", None
     if isinstance(arg, (bool, np.bool_)):
@@ -115,13 +119,16 @@ def specialize(
         return "constexpr", arg.value
     if isinstance(arg, tuple):
         parts = [
-            specialize(a, read=read, fine=fine) for a in arg
+            specialize(a, read=read, fine=fine, small=small) for a in arg
         ]  # always in full: what is said of a parameter counts for its own value
         return _rebuild(arg, [p[0] for p in parts]), _rebuild(arg, [p[1] for p in parts])
     facts = read(arg)
     if facts is not None:
         name = f"*k{facts.element}" if is_const else f"*{facts.element}"
-        return name, ("D" if align and facts.address % 16 == 0 else "") if specialize_value else None
+        if not specialize_value:
+            return name, None
+        is_small = small > 0 and load("weft.runtime.extents").is_within(arg, small)
+        return name, "D" * (align and facts.address % 16 == 0) + "S" * is_small
     if all(hasattr(arg, name) for name in ("base", "shape", "strides", "block_shape")):
         copy = TensorDescriptor(arg.base, arg.shape, arg.strides, arg.block_shape, getattr(arg, "padding", "zero"))
         return copy.signature, copy.known
@@ -155,7 +162,9 @@ def check_annotated(param: KernelParam, value: Any) -> None:
         raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
 
 
-def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts, fine: bool = False) -> tuple[Any, Any]:
+def specialize_param(
+    param: KernelParam, value: Any, read: Reader = host_facts, fine: bool = False, small: int = 0
+) -> tuple[Any, Any]:
     """The specialisation of one parameter, its annotation taken into account."""
     if param.is_constexpr:
         return "constexpr", value
@@ -166,8 +175,8 @@ def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts, 
             check_annotated(param, value)
             if fixed == "u1" or fixed[:2] in ("fp", "bf") or not wanted:
                 return fixed, None
-            return fixed, specialize(value, param.is_const, wanted, align, read, fine)[1]
-        return specialize(value, param.is_const, wanted, align, read, fine)
+            return fixed, specialize(value, param.is_const, wanted, align, read, fine, small)[1]
+        return specialize(value, param.is_const, wanted, align, read, fine, small)
     except LaunchError as error:
         error.of_argument(param.name)
         raise
@@ -204,6 +213,7 @@ def leaf_at(values: Any, path: Path) -> Any:
 
 _ATTRIBUTES = {
     **{name: ("tt.divisibility", divisor) for divisor, name in DIVISORS.items() if name},
+    "S": ("tt.pointer_range", 32),
     "R": ("tt.row_divisibility", 16),
     "Z": ("tt.zero_padding", 1),
 }

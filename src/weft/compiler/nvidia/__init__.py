@@ -29,7 +29,7 @@ before the kernel that is in front in the stream has ended."""
 class _Nvidia:
     parts: Mapping[str, str] = {}
     texts: tuple[str, ...] = ("llir", "ptx")
-    binary, in_worker = "", False
+    binary, in_worker, small_arrays = "", False, 0
     shown, codes = texts, ("cubin", "sass")
     driver = driver
     kernel = CudaKernel

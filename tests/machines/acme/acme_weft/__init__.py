@@ -27,7 +27,7 @@ class Backend:
     machines: tuple[Machine, ...] = ROWS
     texts = shown = ("llir",)
     codes: tuple[str, ...] = ()
-    binary, in_worker = "", False
+    binary, in_worker, small_arrays = "", False, 0
     parts: Mapping[str, str] = {"targets": "acme_weft.instructions"}
     driver, kernel = Driver(), GPUKernel
 

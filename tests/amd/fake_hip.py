@@ -77,6 +77,7 @@ hipMemcpyDtoH(void* dst, void* src, size_t size)
 hipMemcpyDtoDAsync(void* dst, void* src, size_t size, handle stream)
 hipMemsetD8Async(void* dst, byte value, size_t count, handle stream)
 hipPointerGetAttribute(void* data, enum attribute, void* address)
+hipMemGetAddressRange(void** base, size_t* size, void* address)
 """
 """Those of hip/hip_runtime_api.h, with pointers by what they point to, and typedefs by what they are."""
 TYPES = {"int": c_int, "enum": c_uint, "unsigned": c_uint, "size_t": c_size_t, "byte": c_ubyte, "handle": c_void_p}
@@ -575,6 +576,13 @@ class FakeHip:
             _put(c_uint32, data, 0)
             raise _Refused(1)
         _put(c_uint32, data, 2 if kind == 2 else held.gpu)
+
+    def _hipMemGetAddressRange(self, base: int, size: int, address: int | None) -> None:
+        held = self.holder(address or 0)
+        if held is None:
+            raise _Refused(500)
+        _put(c_void_p, base, held.address)
+        _put(c_size_t, size, held.size)
 
 
 def record(

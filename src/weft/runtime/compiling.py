@@ -117,6 +117,8 @@ def target(name: str) -> Iterator[None]:
 def small_arrays(target: str | None) -> int:
     """Up to how many bytes arrays have code of their own for a target, simulated or not, or for the GPUs that launches
     are for; 0 where their sizes make no difference."""
+    if not knobs.amd.use_buffer_ops:
+        return 0
     return _small_arrays(target) if target else int(base.load("weft.compiler.devices").backend().small_arrays)
 
 

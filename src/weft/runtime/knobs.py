@@ -267,7 +267,7 @@ class nvidia_knobs(base_knobs):
 
 
 class amd_knobs(base_knobs):
-    """Settings of a target that is not here: kept so that scripts that set them run."""
+    """Those of AMD's GPUs: `use_buffer_ops` and `libhip_path` are heeded, the others kept so that scripts run."""
 
     use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", True)
     use_buffer_atomics = env_bool("AMDGCN_USE_BUFFER_ATOMICS", True)

@@ -36,6 +36,7 @@ from .library import there
 __all__ = [
     "Device",
     "allocate",
+    "allocation_bytes",
     "available",
     "current_device",
     "device",
@@ -229,6 +230,16 @@ def gpu_of_address(address: int) -> int | None:
     if status or kind.value != DEVICE_MEMORY:
         return None
     return int(answer(hip.hipPointerGetAttribute, c_int, DEVICE_ORDINAL, address))
+
+
+def allocation_bytes(address: int) -> int | None:
+    """The bytes of the allocation that an address is in; None for one that the library does not know."""
+    hip = api()
+    begin, size = c_void_p(), c_size_t()
+    if hip.hipMemGetAddressRange(ctypes.byref(begin), ctypes.byref(size), address):
+        hip.hipGetLastError()
+        return None
+    return size.value
 
 
 def to_device(address: int, host: int, size: int, where: Device) -> None:

@@ -57,6 +57,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "hipMemcpyDtoDAsync": (c_void_p, c_void_p, c_size_t, c_void_p),
     "hipMemsetD8Async": (c_void_p, c_ubyte, c_size_t, c_void_p),
     "hipPointerGetAttribute": (c_void_p, c_int, c_void_p),
+    "hipMemGetAddressRange": (_HANDLE, _SIZE, c_void_p),
 }
 TEXTS = ("hipGetErrorName", "hipGetErrorString")
 """Functions that give a text for a status."""

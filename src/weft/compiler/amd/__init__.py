@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKEND"]
 
+SMALL = (1 << 31) - (1 << 17)
+"""Bytes of the largest arrays that are reached through buffer descriptors from any place within them (see `BIAS` of
+`ir/amd/amdg.py`): 2 GiB, but for the distances that are kept free."""
 MOST_WARPS = 20
 """That fit on a SIMD of any processor."""
 
@@ -34,6 +37,7 @@ class _AMD:
     binary = "hsaco"
     shown, codes = ("llir", "amdgcn"), ("hsaco",)
     in_worker = True
+    small_arrays = SMALL
     driver = driver
     kernel = HipKernel
 

@@ -22,9 +22,10 @@ from ..types import element_of, i1, i32, like, ptr_of
 
 NARROW = "amdg.narrow"
 """On a `tt.addptr`: its distances in bytes have 32 bits, with a sign."""
-BIAS = 1 << 30
-"""What is added to such distances, so that they have no sign: those from -2^30 up to 3 * 2^30 fit, and the highest ones
-stay free. An array has less than 2^31 bytes; rows that a mask leaves out may lie as far in front of it or behind it."""
+BIAS = (1 << 31) - (1 << 16)
+"""What is added to such distances, so that they have no sign. Elements of an array lie less than 2^31 bytes from each
+other, so that the distance of one from a pointer into the array is from -2^31 up to 2^31; the highest 2^16 distances
+stay free, and so do the lowest ones, which an array has that is 2^17 bytes shorter than 2^31 at most."""
 
 
 @irdl.irdl_op_definition

@@ -34,6 +34,6 @@ def lower_addptr(c: Context, op: Operation) -> None:
     if size != 1:
         distance = c.build.op("arith.muli", [distance, c.number(size, "i32")], "i32")
     moved = c.build.op("arith.addi", [distance, c.number(BIAS, "i32")], "i32")
-    bias = c.build.op("arith.shli", [c.number(1, "i64"), c.number(BIAS.bit_length() - 1, "i64")], "i64")
+    bias = c.build.op("arith.shli", [c.number(BIAS >> 16, "i64"), c.number(16, "i64")], "i64")
     low = c.build.op("arith.subi", [base, bias], "i64")  # no constant, which would be added to the whole address
     c[op.results[0]] = c.build.op("arith.addi", [low, c.build.op("arith.extui", [moved], "i64")], "i64")

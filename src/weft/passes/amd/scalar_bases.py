@@ -16,8 +16,9 @@ takes two vector registers for each address. What a loop moves all pointers of a
 base, and distances stay where they are.
 
 `tt.pointer_range = 32` says of an argument that its array is smaller than 2 GiB: all that a kernel reaches lies less
-than 2^31 bytes from it. Triton's launches say so of arrays that are, and so does what Inductor compiles; Weft's
-launches do not yet. Distances may be negative: `lower/amd/addresses.py` has them so.
+than 2^31 bytes from it. Launches say so of arrays that are, and so does what Inductor compiles. Distances may be
+negative: `lower/amd/addresses.py` has them so. What is left of a distance once the base has moved is taken to fit into
+32 bits as well: it does where the base has not left the array by 2 GiB less what the array has.
 
 Triton has this in its passes `canonicalize-pointers` and `convert-buffer-ops`, the second only where distances are
 known not to be negative.

@@ -11,7 +11,12 @@ from weft.base import lazy_face
 if TYPE_CHECKING:
     from .gpu import lane_program as lane_program
     from .kernel import AsmDict as AsmDict, CompiledKernel as CompiledKernel, LazyDict as LazyDict, Metadata as Metadata
-    from .options import gpu_options as gpu_options, make_options as make_options, option_names as option_names
+    from .options import (
+        given_for_gpu as given_for_gpu,
+        gpu_options as gpu_options,
+        make_options as make_options,
+        option_names as option_names,
+    )
     from .sources import ASTSource as ASTSource, IRSource as IRSource, Source as Source
     from .stages import *
     from .target import *
@@ -22,7 +27,7 @@ __getattr__ = lazy_face(
     {
         "stages": "Dump Store cache_key compile stages_begun versions",
         "sources": "ASTSource IRSource Source",
-        "options": "gpu_options make_options option_names",
+        "options": "given_for_gpu gpu_options make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
         "target": (
             "HOSTED SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu is_gpu set_native_store "

@@ -8,10 +8,11 @@ The runtime says (`chosen`) which target launches are for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from weft.machines.vendors import part_of, vendors_with
+from weft.machines.vendors import SIGNS, part_of, vendors_with
 
 from .backends import Backend, Device, Driver, Event, Loaded, backend_of, first_backend
 from .target import as_target, is_gpu
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     on, to_device, to_host = _driver.on, _driver.to_device, _driver.to_host
     memory_kinds = _driver.memory_kinds
 
-__all__ = ["Device", "Event", "Loaded", "backend", "chosen", "driver"]
+__all__ = ["Device", "Event", "Loaded", "backend", "chosen", "driver", "driver_of_cupy"]
 
 chosen: list[Callable[[], str | None]] = []
 """Gives the target that was asked for, if any."""
@@ -63,6 +64,16 @@ def vendor_of(its: Driver) -> str:
 def vendor_with(memory: str) -> str:
     """The vendor whose GPUs have memory of this kind; "" where nobody's have."""
     return next((vendor for vendor, its in _drivers() if memory in its.memory_kinds), "")
+
+
+def driver_of_cupy(array: Any) -> Driver | None:
+    """The driver of the GPUs that CuPy is built for, which an array of CuPy's is on; None for all other arrays."""
+    if type(array).__module__.partition(".")[0] != "cupy":
+        return None
+    runtime, first = sys.modules["cupy"].cuda.runtime, next(vendors_with("compiler"))
+    whose = next((vendor for vendor, (name, _) in SIGNS.items() if getattr(runtime, f"is_{name}", False)), first)
+    its: Driver = part_of("compiler", whose).BACKEND.driver
+    return its
 
 
 def found() -> dict[str, str]:

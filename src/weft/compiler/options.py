@@ -57,8 +57,8 @@ def gpu_options() -> frozenset[str]:
 
 
 def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any]:
-    """The options of a launch with what they are where nothing is said: how exact products of float32 are; and
-    `maxnreg` as the number of registers that it limits a thread to, or None.
+    """The options of a launch with what they are where nothing is said: stages of loops, how exact products of float32
+    are; and `maxnreg` as the number of registers that it limits a thread to, or None.
 
     More registers than a thread can have (libraries say 256) are no limit, as for ptxas. LaunchError where it is no
     number of registers, and OptionError where a GPU has not so many warps.
@@ -73,7 +73,9 @@ def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any
         if not whole or operator.index(limit) < 1:
             raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {limit!r}", "maxnreg")
         limit = operator.index(limit) if operator.index(limit) < MOST_REGISTERS else None
-    return {"default_dot_input_precision": machine.float32_products, **options, "maxnreg": limit}
+    usual = {"num_stages": machine.stages, "default_dot_input_precision": machine.float32_products}
+    said = {name: value for name, value in options.items() if value is not None or name not in usual}
+    return {**usual, **said, "maxnreg": limit}
 
 
 def check_warps(warps: Any, machine: Machine) -> None:

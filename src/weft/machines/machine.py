@@ -86,6 +86,8 @@ class Machine:
     """Whether a copy engine and matrix units access shared memory by a path of their own, which needs fences."""
     cluster_blocks: int = 1
     """Blocks of a cluster, whose shared memory they all reach, at most."""
+    stages: int = 3
+    """Iterations of a loop of products that are under way at a time where nobody says it: the option `num_stages`."""
     float32_products: str = "tf32"
     """How exact products of float32 are where nobody says it: a value of the option `input_precision`."""
     atomic_adds: tuple[tuple[str, int], ...] = ()

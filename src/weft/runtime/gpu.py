@@ -17,7 +17,7 @@ import numpy as np
 from weft import compiler
 from weft.base import LaunchError, NoDevice
 from weft.base.locks import renewed
-from weft.compiler.devices import vendor_of
+from weft.compiler.devices import driver_of_cupy, vendor_of
 
 from . import compiling, gpu_arrays, knobs
 from .allocation import get_allocator, has_allocator
@@ -67,8 +67,9 @@ def _gpu_of(array: Any) -> int | None:
     facts = array_facts(array)
     if facts is None or facts.device is None:
         return None
-    if isinstance(array, gpu_arrays.DeviceArray) and array.driver is not devices.driver():
-        raise other_vendor(named(array), *map(vendor_of, (array.driver, devices.driver())))
+    its = array.driver if isinstance(array, gpu_arrays.DeviceArray) else driver_of_cupy(array)
+    if its not in (None, devices.driver()):
+        raise other_vendor(named(array), *map(vendor_of, (its, devices.driver())))
     return facts.device
 
 

@@ -31,7 +31,9 @@ def told_of_compilation(
 ) -> dict[str, Any]:
     """The arguments of a hook that is told of a compilation; `specialization_data` is what `preload` takes."""
     name = kernel.__qualname__
-    opts = compiler.make_options(options).language
+    on_gpu = not target.startswith("cpu")
+    machine = compiler.as_target(target.removeprefix("sim:")).machine if on_gpu else None
+    opts = compiler.make_options(options if machine is None else compiler.given_for_gpu(options, machine)).language
     args = ", ".join(f"{p.name}: {t}" for p, t in zip(kernel.params, src.signature.values(), strict=True))
     facts = {
         "signature": src.signature,

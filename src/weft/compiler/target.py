@@ -104,7 +104,9 @@ def _hint(backend: str, arch: str) -> str:
     compiled = vendor in vendors_with("compiler")
     below = machines.closest(vendor, number) if compiled else None
     told = getattr(machines.part_of("machines", vendor), "nearest", None) if compiled and below is None else None
-    alike = load("difflib").get_close_matches(f"{backend}:{arch}", (*targets, *simulated), 1, 0.8)
+    asked, names = f"{backend}:{arch}", (*targets, *simulated)
+    begun = [name for name in names if name.startswith(asked)]
+    alike = begun or load("difflib").get_close_matches(asked, names, 1, 0.8)
     nearest = f"did you mean {alike[0]}? " if arch and alike else ""
     if told is not None:
         nearest = told(number)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +141,36 @@ def test_arrays_by_dlpack(both: FakeHip, monkeypatch: pytest.MonkeyPatch) -> Non
         twice[(1,)](OfDLPack(10), BLOCK=64)
     with pytest.raises(LaunchError, match="lives in metal memory"):
         twice[(1,)](OfDLPack(8), BLOCK=64)
+
+
+class OfCuPy:
+    """An array of a CuPy that is built for one vendor."""
+
+    def __init__(self, array: Any) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+OfCuPy.__module__ = "cupy"
+
+
+@pytest.mark.parametrize("is_hip", [True, False])
+def test_arrays_of_a_cupy_for_the_other_vendor(both: FakeHip, monkeypatch: pytest.MonkeyPatch, is_hip: bool) -> None:
+    own, other = ("hip:gfx942", "cuda:90") if is_hip else ("cuda:90", "hip:gfx942")
+    stream = SimpleNamespace(ptr=0)
+    cuda = SimpleNamespace(runtime=SimpleNamespace(is_hip=is_hip), get_current_stream=lambda: stream)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    with weft.target(own):
+        array = weft.cuda.to_device(np.arange(64, dtype=np.float32))
+        twice[(1,)](OfCuPy(array), BLOCK=64, num_warps=1)
+    whose, launched = ("AMD", "NVIDIA") if is_hip else ("NVIDIA", "AMD")
+    with pytest.raises(LaunchError) as error, weft.target(other):
+        twice[(1,)](OfCuPy(array), BLOCK=64, num_warps=1)
+    assert str(error.value) == (
+        f"argument `x`: a cupy.OfCuPy is in the memory of a GPU of {whose}'s, "
+        f"but this launch is for one of {launched}'s\n"
+        "hint: copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere; "
+        "or launch for that GPU, with weft.target(...)"
+    )
 
 
 def test_what_is_found_is_said_of_both(both: FakeHip) -> None:

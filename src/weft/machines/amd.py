@@ -3,7 +3,7 @@
 A processor's generation is the number in LLVM's name of it, read as hexadecimal: gfx90a < gfx942 < gfx950 < gfx1100.
 Code of one processor runs on no other.
 
->>> generation_of("sim:hip:gfx942") == generation_of("gfx942") == 0x942, generation_of("cuda:90")
+>>> generation_of("sim:hip:gfx942") == generation_of("gfx942") == 0x942, generation_of("hip:gfx9420")
 (True, 0)
 >>> nearest(0x1030)
 'code of AMD is for one processor alone; the nearest that are compiled for are hip:gfx950 and hip:gfx1100; '
@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from .machine import KIB, Machine
 
 GFX950, GFX10, GFX1250 = 0x950, 0x1000, 0x1250
-_NAME = re.compile(r"(?:sim:)?(?:hip:)?gfx([0-9a-f]{3,4})(?::|$)")
+_NAME = re.compile(r"(?:sim:)?(?:hip:)?gfx([6-9][0-9a-f]{2}|1[0-9][0-9a-f]{2})(?::|$)")
+"""The major version is one or two decimal digits, the minor one and the stepping are a digit each."""
 
 
 def generation_of(text: str) -> int:
@@ -120,6 +121,7 @@ def _row(
         registers=registers * (4 if cdna else 2) * lanes,
         multiprocessors=units,
         async_copies=tuple(copies),
+        stages=2,  # in registers and in one buffer (`passes/amd/load_ahead.py`)
         float32_products="ieee",
         atomic_adds=adds,
         select=issue,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.base import LayoutError
+from weft.base import LayoutError, Unsupported
+from weft.compiler import as_target
 from weft.layouts import banks, f2
 from weft.machines import MACHINES, closest, machine_of
 from weft.machines.amd import ROWS, generation_of, nearest
@@ -29,7 +30,9 @@ def test_a_generation_is_the_hexadecimal_number_of_the_name(text: str) -> None:
     assert meant(text) == ("amd", 0x90A)
 
 
-@pytest.mark.parametrize("text", ["gfx", "hip:", "gfx90z", "cuda:90", "90", "hip:942"])
+@pytest.mark.parametrize(
+    "text", ["gfx", "hip:", "gfx90z", "cuda:90", "90", "hip:942", "gfx9420", "gfx942a", "gfx120", "hip:gfx11000"]
+)
 def test_other_texts_mean_no_generation(text: str) -> None:
     assert generation_of(text) == 0
 
@@ -51,6 +54,40 @@ def test_code_runs_on_its_own_processor_alone() -> None:
 )
 def test_the_nearest_of_a_processor_without_a_row_are_named(generation: int, names: str) -> None:
     assert nearest(generation) == f"code of AMD is for one processor alone; {names}"
+
+
+TARGETS = ", ".join(
+    ["cpu", *(f"cuda:{n}" for n in (75, 80, 86, 87, 89, 90, 100, 103, 120, 121)), *(f"hip:{name}" for name in NAMES)]
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("hip:gfx9420", "did you mean hip:gfx942? "),
+        ("sim:hip:gfx9420", "did you mean sim:hip:gfx942? "),
+        ("hip:gfx11000", "did you mean hip:gfx1100? "),
+        ("hip:gfx120", "did you mean hip:gfx1200? "),
+        ("hip:gfx942:xnack+", "did you mean hip:gfx942? "),
+        (
+            "hip:gfx941",
+            "code of AMD is for one processor alone; "
+            "the nearest that are compiled for are hip:gfx90a and hip:gfx942; ",
+        ),
+    ],
+)
+def test_a_name_that_is_no_processors_is_one_misspelt(asked: str, hint: str) -> None:
+    with pytest.raises(Unsupported) as error:
+        as_target(asked)
+    simulated = ", ".join(f"sim:{target}" for target in TARGETS.split(", ")[1:])
+    assert str(error.value) == (
+        f"error: compiling is not supported on target {asked}\nhint: {hint}targets that exist: {TARGETS}, {simulated}; "
+        "set WEFT_TARGET or use `with weft.target(...)`"
+    )
+
+
+def test_loops_have_two_stages_where_nobody_says_it() -> None:
+    assert {row.stages for row in ROWS} == {2}  # as Triton's HIPOptions
 
 
 def test_what_a_block_may_have() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.backends.amd.addresses import RECORDS
 
 SMALL = [["tt.pointer_range", 32], ["tt.divisibility", 16]]
 
@@ -30,7 +31,7 @@ def compiled(target: str, small: bool, fn: Any = shifted) -> Any:
     return weft.compile(weft.ASTSource(fn, signature, {"BLOCK": 256}, facts), target)
 
 
-@pytest.mark.parametrize("processor", ["gfx942", "gfx1201"])
+@pytest.mark.parametrize("processor", ["gfx942", "gfx1201", "gfx1250"])
 def test_small_arrays_have_descriptors(processor: str) -> None:
     text = compiled(f"hip:{processor}", True).asm["amdgcn"]
     assert text.count("buffer_load") >= 2 and "buffer_store" in text
@@ -42,8 +43,12 @@ def test_others_have_addresses_of_64_bits() -> None:
     assert "buffer_load" not in text and "global_load" in text
 
 
-def test_gfx1250_has_no_such_descriptors() -> None:
-    assert "buffer_load" not in compiled("hip:gfx1250", True).asm["amdgcn"]
+def test_the_descriptors_of_gfx1250() -> None:
+    """A pointer of 57 bits, the lowest 7 bits of the number of records behind them, the others in a word of their own,
+    and in the highest word that distances are compared."""
+    text = compiled("hip:gfx1250", True).asm["amdgcn"]
+    records = RECORDS >> 7
+    assert RECORDS & 127 == 0 and f"s_mov_b32 s6, {records:#x}" in text and "s_brev_b32 s7, 12" in text
 
 
 @weft.jit

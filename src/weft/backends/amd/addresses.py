@@ -11,7 +11,8 @@ has another iteration, is a descriptor of no records.
 
 The fields of a descriptor are those of LLVM's AMDGPUUsage, "Buffer Resource Descriptor", and of the instruction sets'
 manuals: a format that is not 0, and from RDNA on a bit that is reserved, and that distances alone are compared with the
-number of records.
+number of records. gfx1250's have pointers of 57 bits and numbers of records of 45, which LLVM puts together, no format,
+and of the flags those four alone that say how distances are compared and that it is a buffer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..gpu.operands import Access
 RECORDS = (1 << 32) - (1 << 16)
 """Distances below it are in range; what is added to one in an instruction leads from none at it to one in range."""
 FORMAT = 7 << 12 | 4 << 15
-OF_DISTANCE = 1 << 24 | 3 << 28
+OF_DISTANCE, WIDE_OF_DISTANCE = 1 << 24 | 3 << 28, 3
 MOST_POINTERS = 16
 """Descriptors of an access: each takes four scalar registers."""
 NEAR = 1 << 11
@@ -198,9 +199,9 @@ class Addresses:
 
 
 def flags_of(generation: int) -> int:
-    """Of descriptors of a generation; 0 for gfx1250, whose descriptors are others."""
+    """Of descriptors of a generation."""
     if generation >= 0x1250:
-        return 0
+        return WIDE_OF_DISTANCE
     return FORMAT | OF_DISTANCE if generation >= 0x1000 else FORMAT
 
 

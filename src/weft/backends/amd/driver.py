@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from weft.base import LaunchError, LaunchTypeError, NoDevice, OutOfResources, Unsupported
+from weft.base import NoDevice, Unsupported
 from weft.machines import MACHINES, part_of
 
+from ..gpu.launches import OUT_OF_MEMORY, check_index, check_memory, no_memory_left
 from .faults import answer, check
 from .hip import (
     ARCH_AT,
@@ -25,7 +26,6 @@ from .hip import (
     DEVICE_MEMORY,
     DEVICE_ORDINAL,
     MEMORY_TYPE,
-    OUT_OF_MEMORY,
     PROPERTIES_BYTES,
     api,
     ask,
@@ -139,10 +139,7 @@ class Device:
 @lru_cache(maxsize=64)
 def device(index: int) -> Device:
     """A GPU by its number."""
-    if not hasattr(index, "__index__"):
-        raise LaunchTypeError(f"a GPU is named by its number, from 0 to {device_count() - 1}, got {index!r}")
-    if not 0 <= index < device_count():
-        raise LaunchError(f"there is no GPU {index}: this process sees {device_count()}")
+    check_index(index, device_count())
     hip = api()
     facts = {name: int(answer(hip.hipDeviceGetAttribute, c_int, kind, index)) for name, kind in ATTRIBUTES.items()}
     name, properties = ctypes.create_string_buffer(256), ctypes.create_string_buffer(2 * PROPERTIES_BYTES)
@@ -201,15 +198,14 @@ def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:
 
 def allocate(size: int, where: Device) -> int:
     """The address of `size` bytes on a GPU, to be given back with `free`; OutOfResources where they are not there."""
-    if size > where.memory_bytes:
-        raise OutOfResources(size, where.memory_bytes, "GPU memory", hint="use smaller arrays")
+    check_memory(size, where)
     with entered(where):
         hip = api()
         status, address = ask(hip.hipMalloc, c_void_p, max(1, size))
         if status == OUT_OF_MEMORY:
             hip.hipGetLastError()
             free_bytes = answer(hip.hipMemGetInfo, c_size_t, c_size_t())
-            raise OutOfResources(size, int(free_bytes), "GPU memory", hint="free arrays, or use smaller ones")
+            raise no_memory_left(size, int(free_bytes))
         check(status)
         return int(address)
 

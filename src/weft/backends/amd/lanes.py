@@ -111,13 +111,7 @@ class Lanes:
         if what in ("blocks", "programs"):
             return self._blocks(e, axis)
         name = "llvm.amdgcn.workitem.id.x" if what == "thread" else f"llvm.amdgcn.workgroup.id.{axis}"
-        text = e.call(name, "i32", ())
-        if below:
-            text = f"call range(i32 0, {below}) i32 @{name}()"
-        number = e.once(name, text, ())
-        if below:
-            e.largest[number] = below - 1
-        return number
+        return e.given(name, below)
 
     def _blocks(self, e: Emitter, axis: str) -> str:
         """The threads of the grid along an axis, by those of a block, which all lie along x."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from weft.base import LaunchError, OutOfResources, Unsupported
 
+from ..gpu.launches import check_shared, written_launch
 from .driver import Device, current_device, entered
 from .faults import answer, check, launches
 from .hip import INVALID_CONFIGURATION, INVALID_VALUE, LOCAL_BYTES, MAX_THREADS, REGISTERS, SHARED_BYTES, api
@@ -35,26 +36,6 @@ MOST_THREADS = (1 << 32) - 1
 
 _NOT_LOADED = 98, 200, 209, 218, 302
 """hipErrorInvalidDeviceFunction, _InvalidImage, _NoBinaryForGpu, _InvalidKernelFile, _SharedObjectSymbolNotFound"""
-
-_LAUNCH = """
-def launch(nx, ny, nz{values}):
-    try:
-        buffer = free.pop()
-    except IndexError:
-        buffer = new()
-    if nx and ny and nz:
-        note((name, nx, ny, nz))
-        pack(buffer.memory, 0{values})
-        now = stream()
-        if now != buffer.stream:
-            buffer.go_to(now)
-        status = call(function, nx, ny, nz, *buffer.rest)
-        if status:
-            fail(status, nx, ny, nz)
-    free.append(buffer)
-"""
-"""Written for each number of values: to take them as a tuple and to hand that on takes longer than the rest."""
-
 
 class _Buffer:
     """Memory of one launch: its parameters, 8 bytes each, and their addresses.
@@ -165,13 +146,7 @@ class LoadedKernel:
         self._check_processor(gpu)
         if self.threads > gpu.max_threads:
             raise self._too_many_threads(gpu, gpu.max_threads)
-        if self.shared > gpu.shared_bytes:
-            raise OutOfResources(
-                self.shared,
-                gpu.shared_bytes,
-                "shared memory",
-                hint=f"smaller blocks or fewer num_stages; a block of the {gpu.name} has {gpu.shared_bytes} bytes",
-            )
+        check_shared(self.shared, gpu)
 
     def _too_many_threads(self, gpu: Device, most: int) -> OutOfResources:
         """What the threads of a block are beside what there may be."""
@@ -197,18 +172,15 @@ class LoadedKernel:
         count = parameters(codes)
         spaces: dict[str, Any] = {
             "pack": struct.Struct(f"<{codes}").pack_into,
-            "free": list[_Buffer](),  # one for each thread that launches at the same time
             "new": partial(_Buffer, count, self.threads, self.dynamic_shared, self._extra),
             "call": self._call(),
             "function": c_void_p(self.function_on(gpu)),
             "stream": stream,
             "note": launches.append,
-            "name": self.name,
-            "fail": self._failed,
+            "failed": self._failed,
         }
-        values = "".join(f", v{i}" for i in range(count))
-        exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
-        return self._heard(spaces["launch"], stream, gpu)
+        call, fail = "call(function, nx, ny, nz, *buffer.rest)", "failed(status, nx, ny, nz)"
+        return self._heard(written_launch(self.name, count, spaces, call=call, fail=fail), stream, gpu)
 
     def frozen(self, codes: str, stream: Stream, grid: Sequence[int], values: Sequence[Any]) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time; `on_gpu` as that of `launcher` has it."""

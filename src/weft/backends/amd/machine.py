@@ -15,9 +15,9 @@ import llvmlite.binding as llvm
 from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.backends.llvm.names import further_names
-from weft.base import CompilerCrash
 from weft.base.locks import renewed
 
+from ..gpu.machine import first_passes, parsed
 from .processor import Processor
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -53,32 +53,13 @@ def begin(processor: Processor) -> None:
     early.begin(processor, lambda: _machine(processor).emit_object(_optimized(NOTHING, _machine(processor))))
 
 
-def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    try:
-        module = llvm.parse_assembly(text)
-        module.triple = TRIPLE
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompilerCrash(f"LLVM refuses the code generated for this kernel: {error}", STAGE, ir=text) from error
-    return module
-
-
 def _optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    """The module, ready for instructions to be selected.
-
-    As for other GPUs the emitter writes nothing twice that dominates, and LLVM's own pipeline costs more than it gains.
-    """
-    module = _parsed(text, machine)
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
+    """The module, ready for instructions to be selected."""
+    module = parsed(text, machine, TRIPLE, STAGE)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes.run(module, builder)
+    first_passes().run(module, builder)
     if (named := further_names(str(module))) is not None:
-        module = _parsed(named, machine)
+        module = parsed(named, machine, TRIPLE, STAGE)
     return module
 
 

@@ -241,6 +241,16 @@ class Emitter:
         self._scopes.append([])
         return len(self._scopes) - 1
 
+    def given(self, name: str, below: int = 0) -> str:
+        """A number that an intrinsic gives which has no arguments, once; it is less than `below`, if that is not 0."""
+        text = self.call(name, "i32", ())
+        if below:
+            text = f"call range(i32 0, {below}) i32 @{name}()"
+        number = self.once(name, text, ())
+        if below:
+            self.largest[number] = below - 1
+        return number
+
     def forget(self, mark: int) -> None:
         """The end of a region: what was written in it does not dominate what follows."""
         for scope in self._scopes[mark:]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from weft.base import LaunchError, LaunchTypeError, OutOfResources
 from weft.machines import closest
 
+from ..gpu.launches import OUT_OF_MEMORY, check_index, check_memory, no_memory_left
 from .faults import NoDevice, bindings, check, failed
 
 __all__ = [
@@ -156,10 +156,7 @@ class Device:
 @lru_cache(maxsize=64)
 def device(index: int) -> Device:
     """A GPU by its number; its context is made if there is none yet."""
-    if not hasattr(index, "__index__"):
-        raise LaunchTypeError(f"a GPU is named by its number, from 0 to {device_count() - 1}, got {index!r}")
-    if not 0 <= index < device_count():
-        raise LaunchError(f"there is no GPU {index}: this process sees {device_count()}")
+    check_index(index, device_count())
     cuda = api()
     handle = check(cuda.cuDeviceGet(index))
     kind = cuda.CUdevice_attribute
@@ -240,13 +237,12 @@ def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:
 
 def allocate(size: int, where: Device) -> int:
     """The address of `size` bytes on a GPU, to be given back with `free`; OutOfResources where they are not there."""
-    if size > where.memory_bytes:
-        raise OutOfResources(size, where.memory_bytes, "GPU memory", hint="use smaller arrays")
+    check_memory(size, where)
     with entered(where):
         status, address = api().cuMemAlloc(max(1, size))
-        if int(status) == 2:
+        if int(status) == OUT_OF_MEMORY:
             free_bytes, _ = check(api().cuMemGetInfo())
-            raise OutOfResources(size, int(free_bytes), "GPU memory", hint="free arrays, or use smaller ones")
+            raise no_memory_left(size, int(free_bytes))
         return int(check((status, address)))
 
 

@@ -36,14 +36,7 @@ class Lanes(Version):
 
     def place(self, e: Emitter, index: str, below: int = 0) -> str:
         """A special register."""
-        name = f"llvm.nvvm.read.ptx.sreg.{(BLOCKS if e.program.blocks == 1 else CLUSTERS)[index]}"
-        text = e.call(name, "i32", ())
-        if below:
-            text = f"call range(i32 0, {below}) i32 @{name}()"
-        number = e.once(name, text, ())
-        if below:
-            e.largest[number] = below - 1
-        return number
+        return e.given(f"llvm.nvvm.read.ptx.sreg.{(BLOCKS if e.program.blocks == 1 else CLUSTERS)[index]}", below)
 
     def same(self, e: Emitter, key: object, number: str) -> str:
         """By a shuffle from lane 0: ptxas sees that it is uniform, and wgmma takes descriptors in such registers."""

@@ -21,6 +21,7 @@ from typing import Any
 from weft.base import LaunchError, OutOfResources, Unsupported
 from weft.machines import DEFAULT
 
+from ..gpu.launches import check_shared, written_launch
 from .driver import Device, api, current_device, device_count, driver_version
 from .faults import check, failed, launches
 
@@ -86,26 +87,6 @@ class _Buffer:
     def go_to(self, stream: int) -> None:
         """The next launch is for another stream."""
         self._stream.value = self.stream = stream
-
-
-_LAUNCH = """
-def launch(nx, ny, nz{values}):
-    try:
-        buffer = free.pop()
-    except IndexError:
-        buffer = new()
-    if nx and ny and nz:
-        note((name, nx, ny, nz))
-        pack(buffer.memory, 0{values}, nx, ny, nz)
-        now = stream()
-        if now != buffer.stream:
-            buffer.go_to(now)
-        status = call(*buffer.arguments)
-        if status:
-            fail(status, buffer)
-    free.append(buffer)
-"""
-"""Written for each number of values: to take them as a tuple and to hand that on takes longer than the rest."""
 
 
 _NOT_LOADED = 200, 209, 218, 221, 222
@@ -212,13 +193,7 @@ class LoadedKernel:
                 raise Unsupported(
                     f"running code for cuda:{wanted}", gpu.target, hint=f"the {gpu.name} takes target cuda:{capability}"
                 )
-        if self.shared > gpu.shared_bytes:
-            raise OutOfResources(
-                self.shared,
-                gpu.shared_bytes,
-                "shared memory",
-                hint=f"smaller blocks or fewer num_stages; a block of the {gpu.name} has {gpu.shared_bytes} bytes",
-            )
+        check_shared(self.shared, gpu)
 
     def _too_many_threads(self, device: Device) -> OutOfResources:
         """What the threads of a block need beside what there is."""
@@ -246,17 +221,14 @@ class LoadedKernel:
         offsets, size = _parameter_offsets(codes)
         spaces: dict[str, Any] = {
             "pack": struct.Struct(f"<{_padded(codes)}{_GRID}").pack_into,
-            "free": list[_Buffer](),  # one for each thread that launches at the same time
             "new": partial(_Buffer, offsets, size, self.address, self._fixed()),
             "call": _launch_function(),
             "stream": stream,
             "note": launches.append,
-            "name": self.name,
-            "fail": self._failed,
+            "failed": self._failed,
         }
-        values = "".join(f", v{i}" for i in range(len(offsets)))
-        exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
-        return spaces["launch"]  # type: ignore[no-any-return]
+        call, fail = "call(*buffer.arguments)", "failed(status, buffer)"
+        return written_launch(self.name, len(offsets), spaces, call=call, fail=fail, packs_grid=True)
 
     def frozen(
         self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]

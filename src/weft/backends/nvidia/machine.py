@@ -15,11 +15,12 @@ import llvmlite.binding as llvm
 from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.backends.llvm.names import further_names
-from weft.base import CompilerCrash, Unsupported
+from weft.base import Unsupported
 from weft.base.locks import renewed
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
+from ..gpu.machine import first_passes, parsed
 from .assembler_faults import avoid_faults
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -83,17 +84,6 @@ def begin(target: PTXTarget) -> None:
     early.begin(target, lambda: _written(NOTHING, target, target.oldest))
 
 
-def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    try:
-        module = llvm.parse_assembly(text)
-        module.triple = TRIPLE
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompilerCrash(f"LLVM refuses the code generated for this kernel: {error}", "ptx", ir=text) from error
-    return module
-
-
 NAMES = 512
 """Further names (see `names`) from which on LLVM numbers values block by block before it selects instructions, not in
 the whole function. The pass that does looks at all it knows whenever it removes an instruction, as it does each name:
@@ -102,10 +92,6 @@ the whole function. The pass that does looks at all it knows whenever it removes
 
 def _passes(ordered: bool, rotated: bool) -> llvm.ModulePassManager:
     """What is left to do before instructions are selected.
-
-    The emitter writes nothing twice that dominates, so that numbering values would find little; hoisting out of loops
-    is done on machine code, by LLVM and again by ptxas, which know what it costs in registers. All of LLVM's own
-    pipeline takes ten times as long, and its code up to a quarter more registers.
 
     With `ordered`, sums are put in order, what a loop leaves as it is first. Tiles whose rows are not known to be
     aligned are accessed element by element, and the addresses are then one addition each, to what two or three
@@ -117,11 +103,7 @@ def _passes(ordered: bool, rotated: bool) -> llvm.ModulePassManager:
     where a loop is not entered so, it asks every loop before it whether there is one: 200 loops of `while`, one after
     the other, took 1.6 s, and take 0.3.
     """
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
+    passes = first_passes()
     if ordered:
         passes.add_reassociate_pass()
         passes.add_instruction_combine_pass()
@@ -160,12 +142,12 @@ def _written(
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)
     with told(text, "ptx"):
-        module = _parsed(text, machine)
+        module = parsed(text, machine, TRIPLE, "ptx")
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered, rotated).run(module, builder)
         if (named := further_names(str(module))) is not None:
             if named.count(" = freeze ") > NAMES:
                 machine = _machine(target.processor, chosen, level=2)
-            module = _parsed(named, machine)
+            module = parsed(named, machine, TRIPLE, "ptx")
         ptx = str(machine.emit_assembly(module))
         return avoid_faults(CALL.sub("", ptx), target.capability, remarks)

@@ -128,8 +128,11 @@ class GPUBackend(_OwnBackend):
         raise NotImplementedError
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
-        """Options, checked, as attributes; products of float32 are as exact as the GPU's are where nobody says it."""
-        options = super().parse_options({"default_dot_input_precision": self.target.machine.float32_products, **opts})
+        """Options, checked, as attributes; stages, and how exact products of float32 are, as the GPU has them where
+        nobody says it."""
+        machine = self.target.machine
+        usual = {"num_stages": machine.stages, "default_dot_input_precision": machine.float32_products}
+        options = super().parse_options({**usual, **opts})
         for name, default in {"warp_size": self.target.warp_size, **self.launch_options, "arch": self.arch()}.items():
             setattr(options, name, opts.get(name, default))
         return options

@@ -11,6 +11,8 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
+from weft.compat.shim.backends.amd.compiler import HIPBackend
+from weft.compiler import GPUTarget
 from weft.compiler.amd import SMALL
 from weft.runtime.extents import memory_bytes
 
@@ -104,3 +106,26 @@ def test_what_says_nothing_is_as_large_as_its_allocation(hip: FakeHip) -> None:
     assert memory_bytes(beyond) is None
     made = doubled[(1,)](Elsewhere(array), array, 64, BLOCK=64)
     assert "buffer_load" in made.asm["amdgcn"]
+
+
+class Said:
+    """An array that says how far it reaches, as libraries tell Triton."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def data_ptr(self) -> int:
+        return 1 << 40
+
+    def ptr_range(self) -> int:
+        return self.size
+
+
+def test_tools_are_told_as_by_triton() -> None:
+    backend = HIPBackend(GPUTarget("hip", "gfx942", 64))
+    assert backend.get_tensor_specialization(Said(SMALL), align=True) == "DS"
+    assert backend.get_tensor_specialization(Said(SMALL)) == "S"
+    assert backend.get_tensor_specialization(Said(1 << 31), align=True) == "D"
+    assert backend.parse_attr("DS") == [["tt.divisibility", 16], ["tt.pointer_range", 32]]
+    assert backend.parse_attr("D") == [["tt.divisibility", 16]]
+    assert backend.parse_options({}).num_stages == 2 and backend.parse_options({"num_stages": 4}).num_stages == 4

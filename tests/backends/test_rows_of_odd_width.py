@@ -149,6 +149,32 @@ def test_rows_in_rows(sizes: tuple[int, int], processor: dict[str, Any]) -> None
         np.testing.assert_array_equal(out, expected)
 
 
+@weft.jit
+def scaled_sums(x, weight, bias, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr, B: tl.constexpr, R: tl.constexpr):
+    """Sums of columns: a weight for each row of a matrix, which is the same all along it, and a bias for the matrix."""
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None]
+    r = tl.arange(0, R)[None, :]
+    matrix, place = i // WIDTH, i % WIDTH
+    scale = tl.load(weight + r + ROWS * matrix, (r < ROWS) & (i < n), other=0)
+    value = tl.load(x + place + WIDTH * (r + ROWS * matrix), (r < ROWS) & (i < n), other=0) * scale
+    total = tl.sum(tl.where((r < ROWS) & (i < n), value, 0), 1)[:, None]
+    tl.store(out + i, total + tl.load(bias + matrix, i < n), i < n)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("width", "height"), [(20, 7), (33, 21), (100, 5)])
+def test_what_is_the_same_along_a_row(width: int, height: int, processor: dict[str, Any]) -> None:
+    random = np.random.default_rng(width)
+    x = random.integers(-9, 9, (6, height, width)).astype(np.float32)
+    weight, bias = (random.integers(-9, 9, shape).astype(np.float32) for shape in ((6, height), (6,)))
+    expected = (x * weight[..., None]).sum(1) + bias[:, None]
+    for block in (16, 64, 128):
+        out = np.zeros((6, width), np.float32)
+        grid = (-(-6 * width // block),)
+        scaled_sums[grid](x, weight, bias, out, 6 * width, ROWS=height, WIDTH=width, B=block, R=32, **processor)
+        np.testing.assert_array_equal(out, expected)
+
+
 def test_the_row_of_an_index_is_found_once_for_a_row() -> None:
     """A loop over the vectors of a row is in one over rows: what the innermost one counts is not divided."""
     x = np.zeros(2 * 12 * 5 * 64, np.float32)

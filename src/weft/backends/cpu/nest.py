@@ -432,7 +432,7 @@ class Nest:
 
             if self.rows is not None and run[0] in self.rows.bits:
                 self.unsettled -= set(self.rows.bits)
-                walk(self, ev, self.rows, inside)
+                walk(self, ev, self.rows, inside, available)
                 self.unsettled |= set(self.rows.bits)
             else:
                 self.counted(ev, run, iteration)

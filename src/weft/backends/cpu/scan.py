@@ -17,6 +17,8 @@ from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const, const_lanes, vec
 
 Regs = list[Reg]
+SHORT = 3
+"""Operations of a combine function, its return included, that is rather done once more than waited for."""
 
 
 @anchor("tt.scan")
@@ -127,9 +129,11 @@ class _Emitter:
 
         def step(i: Reg, carried: Regs) -> Regs:
             where = place(i)
-            total = self.combine(carried, within(flipped(self.load(where, lanes))))
+            values = within(flipped(self.load(where, lanes)))
+            total = self.combine(carried, values)
             self.store(flipped(total), where)
-            return last(total)
+            # the same numbers as the last ones of `total`, which the next vector would have to wait for
+            return self.combine(carried, last(values)) if len(self.block.ops) <= SHORT else last(total)
 
         f.loop_carrying(const(I64, 1), const(I64, chunks), const(I64, 1), last(first), step)
 

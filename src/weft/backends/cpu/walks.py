@@ -17,13 +17,13 @@ lanes are then no loops that count from zero, but a place that may be any number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import ZERO, Coords
+from weft.backends.cpu.coords import ZERO, Coords, live_bits, substitute
 from weft.backends.cpu.evaluate import Evaluator, Walk
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.program import Op, Value
@@ -144,12 +144,13 @@ def _places(buffer: Buffer, coords: Coords) -> set[tuple[int, ...]]:
     }
 
 
-def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None]) -> None:
-    """Emit loops along the rows of an axis around a body."""
+def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None], available: Set[int]) -> None:
+    """Emit loops along the rows of an axis around a body; `available` are the bits of the loops around them."""
     f, bits = nest.f, rows.bits
     at_once = 1 << sum(b in nest.lane_bits or b in nest.unroll for b in bits)
     origin = tuple(tuple(ZERO if s in bits else s for s in coord) for coord in rows.coords)
     index = vector_of(f, ev.at_points().eval(rows.index, origin), 0)
+    steady = _steady(nest, rows, ev.full, available)
     length, points = const(index.type, rows.length), const(I64, 1 << len(bits))
     first = f.bin("udiv", index, length)
     begin = _cast(f, "zext", f.sub(index, f.mul(first, length)), I64)
@@ -169,6 +170,11 @@ def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None
             body(ev)
             ev.leave()
 
+        ev.loops.update(dict.fromkeys(bits, Walk(bits, start, shift, here, rows.length, rows.divisions, None)))
+        ev.enter()
+        for copy in nest.copies():
+            for value, coords in steady:
+                ev.eval(value, substitute(coords, copy))
         with f.loop(start, whole, const(I64, at_once)) as position:
             iteration(ev, position, None)
         if can_mask(nest):
@@ -178,6 +184,7 @@ def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None
             single = one_by_one(ev)
             with f.loop(whole, stop, const(I64, 1)) as position:
                 iteration(single, position, None)
+        ev.leave()
         return [stop, const(I64, 0)]
 
     number = f.add(last, const(I64, 1))
@@ -188,6 +195,26 @@ def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None
 
 def _cast(f: Function, op: str, value: Reg, type: Type) -> Reg:
     return value if value.type == type else f.cast(op, value, type)
+
+
+def _steady(nest: Nest, rows: Rows, full: Set[Value], available: Set[int]) -> list[tuple[Value, Coords]]:
+    """What is the same all along a row, operands first: what a row is scaled by, say, and all that is made of it."""
+    moving, steady = set[tuple[Value, Coords]](), list[tuple[Value, Coords]]()
+    settled = {*available, *rows.bits, *(b for b in (*nest.lane_bits, *nest.unroll) if b not in nest.unsettled)}
+    for value, coords in nest.visited:
+        op = value.op
+        if op is None or value in nest.env or op.name == "tt.make_range":
+            moves = not live_bits(coords).isdisjoint(rows.bits)
+        elif op in rows.divisions and op.name in QUOTIENTS:
+            moves = False
+        else:
+            parts = operands_at(op, value, coords)
+            moves = value.is_inside or op.fused or any(p in moving and p[0] not in full for p in parts)
+        if moves:
+            moving.add((value, coords))
+        elif settled >= (deps := nest.analysis.deps(value, coords)) and not deps.isdisjoint(rows.bits):
+            steady.append((value, coords))
+    return steady
 
 
 def can_mask(nest: Nest) -> bool:

@@ -80,5 +80,26 @@ def tgamma(x: X) -> X:
     return where(x.isnan(), x, where(a == 0.0, copysign(x.const(_INF), x), y))
 
 
-define("lgamma", "float", long=True)(lambda x: invoke("lgamma", x.widen()).narrow())
+def _lgamma_for_float(x: X) -> X:
+    """lgamma(x) of a double that is a float, to more bits than a float has: without pairs."""
+    a = fabs(x)
+    regular = where((a > 0.0) & (a < _INF), a, 3.0)
+    tiny = regular < 0.5
+    inside = where(tiny, regular + 1.0, at_most(regular, 8.0))
+    log = log_double(regular)
+    near = piecewise("lgamma", inside) * ((inside - 1.0) * (inside - 2.0))
+    near = where(tiny, near - log, near)
+    outside = where(regular < 8.0, 8.0, regular)
+    rest = piecewise("stirling", 1.0 / (outside * outside)) / outside
+    far = (outside - 0.5) * log - outside + (_HALF_LOG_TWO_PI[0] + rest)
+    y = where(regular < 8.0, near, far)
+    reflected = _LOG_PI - log_double(regular * _sine_pi(regular)) - y
+    reflected = where(regular < 1e-17, -log, reflected)
+    y = where(x < 0.0, reflected, y)
+    y = where(a == _INF, _INF, y)
+    pole = (x <= 0.0) & (floor(x) == x)
+    return where(x.isnan(), x, where(pole, _INF, y))
+
+
+define("lgamma", "float", long=True)(lambda x: _lgamma_for_float(x.widen()).narrow())
 define("tgamma", "float", long=True)(lambda x: invoke("tgamma", x.widen()).narrow())

@@ -26,6 +26,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple
 
@@ -212,21 +213,24 @@ def step(state: State, instruction: Instruction, place: int, processor: str, mos
 
 
 def states(kernel: Kernel) -> dict[int, State]:
-    """The state before each instruction that can be reached."""
+    """The state before each instruction that can be reached.
+
+    The first in the text goes first: ways around a branch have met before what is behind it is looked at.
+    """
     most = counters(kernel.processor)
     before: dict[int, State] = {0: {}}
     todo = [0]
     while todo:
-        place = todo.pop()
+        place = heappop(todo)
         after = step(before[place], kernel.instructions[place], place, kernel.processor, most)
         for to in kernel.successors(place):
             known = before.get(to)
             if known is None:
                 before[to] = dict(after)
-                todo.append(to)
+                heappush(todo, to)
             elif any(known.get(pending, behind + 1) > behind for pending, behind in after.items()):
                 before[to] = known | {p: min(known.get(p, b), b) for p, b in after.items()}
-                todo.append(to)
+                heappush(todo, to)
     return before
 
 

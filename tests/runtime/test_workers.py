@@ -299,3 +299,12 @@ def test_a_fork_has_workers_of_its_own(pool: WorkerPool) -> None:
 def test_options_are_those_of_the_kernel() -> None:
     work = work_of(_source(), as_target("cpu"), {"num_warps": 8, "debug": False})
     assert make_options(dict(work.options)).language.num_warps == 8
+
+
+def test_a_file_of_layout_ir_is_the_first_that_a_process_compiles(tmp_path: Path) -> None:
+    """Whoever hands it to a worker reads it too."""
+    file = Path(__file__).resolve().parents[1] / "data" / "ttgir" / "vector_add_sm80.ttgir"
+    program = f"import weft; print('.target' in weft.compile({str(file)!r}, target='cuda:80').asm['ptx'])"
+    environment = {**os.environ, "WEFT_ISOLATE": "1", "WEFT_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr

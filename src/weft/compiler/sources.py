@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from weft import frontend, ir
-from weft.base import CompilationError, CompileOptions, Span
+from weft.base import CompilationError, CompileOptions, Span, load
 from weft.language.callable import JITCallable
 from weft.language.keys import Keys, kind_of_module
 from weft.language.signatures import str_to_ty
@@ -221,6 +221,8 @@ class IRSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Read and check it."""
+        if "ttg.num-warps" in self.src:  # its operations are in no table before it is loaded
+            load("weft.ir.gpu")
         module = ir.parse_module(self.src, self.path)
         try:
             ir.verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -169,3 +170,29 @@ def test_as_many_warps_fit_as_are_asked_for() -> None:
     assert found[0] > 128 >= max(found[1:])
     with pytest.raises(LaunchTypeError, match="waves_per_eu must be a number of warps from 0"):
         compile_here(source, "hip:gfx942", {"waves_per_eu": 99})
+
+
+@weft.jit
+def copied(x, out, LOAD: tl.constexpr, STORE: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, 128)
+    tl.store(out + i, tl.load(x + i, cache_modifier=LOAD), cache_modifier=STORE)
+
+
+@pytest.mark.parametrize(
+    ("load", "store", "processor", "flags"),
+    [
+        (".ca", ".wb", "gfx942", ["", ""]),
+        (".cg", ".cg", "gfx942", [" nt", ""]),
+        (".cs", ".cs", "gfx942", [" nt", " nt"]),
+        (".cv", ".wt", "gfx1100", [" glc dlc", " dlc"]),
+        (".cg", ".cg", "gfx1201", [" th:TH_LOAD_NT", ""]),
+        (".cv", ".wt", "gfx1201", [" th:TH_LOAD_NT scope:SCOPE_SYS", " th:TH_STORE_NT scope:SCOPE_SYS"]),
+    ],
+)
+def test_caches(load: str, store: str, processor: str, flags: list[str]) -> None:
+    """What Triton's tests want of each modifier: a store goes past the first level anyway."""
+    aligned = {(i,): [["tt.divisibility", 16]] for i in range(2)}
+    source = weft.ASTSource(copied, {"x": "*fp32", "out": "*fp32"}, {"LOAD": load, "STORE": store}, aligned)
+    text = str(compile_here(source, f"hip:{processor}").asm["amdgcn"])
+    accesses = re.findall(r"global_(?:load|store)_\w+ .*s\[\d+:\d+\](.*)$", text, re.MULTILINE)
+    assert accesses == flags

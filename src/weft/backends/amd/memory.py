@@ -38,7 +38,8 @@ METADATA = (
 STREAMED = ("evict_first", "no_allocate")
 """Hints for what is used once: it leaves the caches first."""
 UNCACHED = ("cv", "wt")
-ONCE = ("cs", "cg")
+ONCE = (("cs", "cg"), ("cs",))
+"""Of loads, and of stores: these go past the first level (`.cg`) anyway."""
 ZEROS = "@zeros = internal addrspace(1) constant [16 x i8] zeroinitializer, align 16"
 GLOBAL_LDS, BUFFER_LDS = "llvm.amdgcn.global.load.lds", "llvm.amdgcn.raw.ptr.buffer.load.lds"
 SCHEDULED = "llvm.amdgcn.sched.barrier"
@@ -81,11 +82,14 @@ class Memory(Lanes, BranchedMemory):
     def hints(self, e: Emitter, op: LaneOp) -> Hints:
         """`nt` for what is used once; `sc0 sc1` for what must not come out of a cache."""
         attrs, apart = op.attrs, self.addresses.look(e, op)
-        if attrs.get("volatile") or attrs.get("cache") in UNCACHED:
+        uncached = attrs.get("cache") in UNCACHED
+        streamed = uncached or attrs.get("evict") in STREAMED or attrs.get("cache") in ONCE[op.name == "store"]
+        behind = f", !nontemporal !{NONTEMPORAL}" if streamed and attrs["space"] == "global" else ""
+        if attrs.get("volatile") or uncached:
             self.addresses.places = {}
-            return Hints(before="volatile ")
-        if attrs["space"] == "global" and (attrs.get("evict") in STREAMED or attrs.get("cache") in ONCE):
-            return Hints(behind=f", !nontemporal !{NONTEMPORAL}", apart=apart)
+            return Hints(before="volatile ", behind=behind)
+        if behind:
+            return Hints(behind=behind, apart=apart)
         behind = self.past_copies if attrs["space"] == "shared" else ""
         return Hints(behind=behind, apart=apart)
 

@@ -12,6 +12,8 @@ import weft
 import weft.language as tl
 from weft.backends.amd.addresses import RECORDS
 
+from .waits import check
+
 SMALL = [["tt.pointer_range", 32], ["tt.divisibility", 16]]
 
 
@@ -98,3 +100,20 @@ def test_what_is_loaded_ahead_is_waited_for_behind_the_products(processor: str) 
     first = text.index("mfma" if processor == "gfx942" else "v_wmma")
     begun = text.rindex("buffer_load", 0, first)
     assert not re.search(r"s_wait_loadcnt|vmcnt", text[begun:first].partition("\n")[2])
+
+
+@weft.jit
+def followed(x, out, n):  # type: ignore[no-untyped-def]
+    for i in range(n):
+        a = tl.load(x + i, mask=i < n - 1, other=0)
+        tl.store(out + i, a)
+        b = tl.load(out + tl.maximum(tl.load(x + a), a))
+        tl.store(out + b, a + 1)
+
+
+@pytest.mark.parametrize("elem", ["i8", "i32", "i64"])
+def test_addresses_that_are_loaded(elem: str) -> None:
+    """LLVM ends the process where gfx1250 is to multiply a distance of 0, behind a pointer in vector registers."""
+    source = weft.ASTSource(followed, {"x": f"*{elem}", "out": f"*{elem}", "n": "i32"})
+    text = weft.compile(source, "hip:gfx1250").asm["amdgcn"]
+    assert not check(text)

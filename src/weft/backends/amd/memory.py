@@ -6,6 +6,7 @@ What has a mask is in a branch (`branches`). Copies to LDS are counted one by on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
@@ -17,6 +18,7 @@ from ..gpu.memory import instead_of
 from ..gpu.operands import Access
 from .addresses import VECTORS, Addresses, Place, flags_of
 from .counted import counted
+from .first_lane import FirstLane, from_first_lane
 from .lanes import Lanes
 from .processor import GFX12, GFX1250
 from .waits import awaiting, awaiting_local
@@ -76,6 +78,7 @@ class Memory(Lanes, BranchedMemory):
         self.past_copies = f", !noalias !{COPIED}" if copies else ""
         self.branches = Branches(e)
         self.addresses = Addresses(flags_of(self.target.number), e.program)
+        self.first_lane = FirstLane(e.program) if self.target.number >= GFX1250 else None
         self.copied: LaneOp | None = None
         self.targets: dict[str, str] = {}
 
@@ -91,7 +94,13 @@ class Memory(Lanes, BranchedMemory):
         if behind:
             return Hints(behind=behind, apart=apart)
         behind = self.past_copies if attrs["space"] == "shared" else ""
-        return Hints(behind=behind, apart=apart)
+        return Hints(behind=behind, apart=apart or self.is_shared(op))
+
+    def is_shared(self, op: LaneOp) -> bool:
+        """Whether the address of a load or a store has to be in scalar registers."""
+        if self.first_lane is None or op.name not in ("load", "store") or op.attrs["space"] != "global":
+            return False
+        return op.operands[0].count == 1 and self.first_lane.is_alike(op.operands[0])
 
     # -- masked accesses ----------------------------------------------------------------------------------------------
 
@@ -102,7 +111,11 @@ class Memory(Lanes, BranchedMemory):
         place = self.addresses.of(access)
         if place is not None:
             return self._buffer_load(e, access, place, hints, other)
-        return super().masked_load(e, access, hints, other)
+        return super().masked_load(e, self._shared(e, access), hints, other)
+
+    def _shared(self, e: Emitter, access: Access) -> Access:
+        """The access, by an address in scalar registers if all lanes share it."""
+        return replace(access, address=from_first_lane(e, access.address)) if self.is_shared(access.op) else access
 
     def _buffer_load(
         self, e: Emitter, access: Access, place: Place, hints: Hints, other: Sequence[Register] | None
@@ -134,7 +147,7 @@ class Memory(Lanes, BranchedMemory):
         """Through a descriptor, or in a branch."""
         place = self.addresses.of(access)
         if place is None:
-            super().masked_store(e, access, hints, words)
+            super().masked_store(e, self._shared(e, access), hints, words)
             return
         type, whole = stored_whole(e, access, words)
         bits = VECTORS[access.shape.words * access.shape.bits]

@@ -61,6 +61,8 @@ class Lanes:
     """Threads, lanes, barriers."""
 
     convention = "amdgpu_kernel"
+    past_copies = ""
+    """What is said of accesses of LDS in a program that copies there; see `memory`."""
     tensor_map = ""
 
     def __init__(self, machine: Machine, warps: int = 0, *, narrow: bool = False) -> None:
@@ -169,14 +171,15 @@ class Lanes:
         LLVM takes it that waves see each other's accesses of LDS in the order in which they were issued, and lets a
         fence of LDS alone wait for none. But the SIMDs of a compute unit have queues of their own: what a wave has
         stored there must be there before it is at the barrier. A fence of a block waits for all copies to LDS that are
-        on their way, where a program has waited for those that it needs: one of a wave orders as much in LLVM IR.
+        on their way, where a program has waited for those that it needs: one of a wave orders as much in LLVM IR. Where
+        there are no copies it is one of a block: LLVM's scheduler then holds fewer registers.
         """
         scope, warps = op.attrs["scope"], e.program.warps
         if "id" in op.attrs and int(op.attrs.get("warps", warps)) != warps and int(op.attrs.get("warps", 1)) > 1:
             raise Unsupported("a barrier of some warps of a block", e.program.target, op.span)
         alone = scope == "warp" or warps == 1 or int(op.attrs.get("warps", warps)) == 1
         local = op.attrs.get("of") != "global" and bool(op.attrs.get("inserted"))
-        around = "wavefront" if alone or local else "workgroup"
+        around = "wavefront" if alone or (local and self.past_copies) else "workgroup"
         fence(e, around, "release", local=local)
         if local and not alone:
             name, type, number = awaiting_local(self.number)

@@ -14,6 +14,7 @@ from .scaled import lower_scaled
 from .slices import keep_slices
 from .tdm import TENSOR_LOWERINGS
 from .transposed import lower_local_load
+from .unread import load_what_is_read
 from .used_up import use_up_before_products
 
 __all__ = ["LOWERING"]
@@ -31,6 +32,7 @@ class _Lowering(VendorLowering):
     }
 
     def finished(self, program: LaneProgram) -> None:
+        load_what_is_read(program)
         use_up_before_products(program)
         compute_behind_loops(program)
         write_exchanges(program)

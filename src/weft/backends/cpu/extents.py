@@ -21,15 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from weft.backends.cpu.coords import Coords, constant_of, row_major
+from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import MOVES, constant_int, operands_at
 from weft.backends.cpu.roots import WriteRoot
-
-if TYPE_CHECKING:
-    from weft.backends.cpu.nest import Nest, Root
 
 LESS, AT_MOST, MORE, AT_LEAST = (2, 6), (3, 7), (4, 8), (5, 9)  # predicates of comparisons, signed and unsigned
 MOST_READERS = 64
@@ -195,13 +193,15 @@ def _by_elements(op: Op) -> bool:
 
 
 class Ends:
-    """The ends of the axes of one nest, and what of it is being emitted: all before them, or what is left."""
+    """The ends of the axes of one nest, and what of it is being emitted: all before them, or what is left.
 
-    def __init__(self, nest: Nest) -> None:
+    An axis whose bits are `walked` along rows has none.
+    """
+
+    def __init__(self, nest: Planned, walked: Sequence[int]) -> None:
         self.nest = nest
         self.extents = [] if nest.transposes or nest.zips else find_extents(nest.roots, nest.coords)
-        if nest.rows is not None:
-            self.extents = [e for e in self.extents if e.bits != nest.rows.bits]
+        self.extents = [e for e in self.extents if e.bits != tuple(walked)]
         if self.extents:
             runs = nest.loop_runs([*nest.inner_bits, *nest.outer_bits])
             self.extents = [e for e in self.extents if self._is_cut(e, runs)]

@@ -61,12 +61,12 @@ index bits as the space of loops are layouts/linear.py's idea, and the prices ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.extents import Ends
+from weft.backends.cpu.planned import Root as Root
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
     REMAINDERS,
@@ -88,25 +88,6 @@ EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_lo
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
 MOST_TRANSPOSED = 40  # operations in a nest that is unrolled in order to transpose in registers
-
-
-class Root(Protocol):
-    """Something done at every point of a nest."""
-
-    shape: tuple[int, ...]
-
-    @property
-    def op(self) -> Op | None:
-        """The anchor, where there is one."""
-
-    def inputs(self) -> list[tuple[Value, Coords]]:
-        """Values needed at each point, with their coordinates in the nest."""
-
-    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
-        """Pointers (or a buffer) written at each point, with the element size in bits: for the choice of lanes."""
-
-    def prepare(self, ev: Evaluator, coords: Callable[[Coords], Coords]) -> Callable[[], None]:
-        """Evaluate at one point; the result does the writing (all roots evaluate before any writes)."""
 
 
 def in_order(root: Root, analysis: Analysis) -> bool:
@@ -183,7 +164,7 @@ class Nest:
         self._choose()
         if self.rows is not None:
             self.versions.append(f"along rows of {self.rows.length} elements that an index is divided into")
-        self.ends = Ends(self)
+        self.ends = Ends(self, () if self.rows is None else self.rows.bits)
         self.unsettled = self.ends.bits | set(self.rows.bits if self.rows is not None else ())
         """The bits of axes that end early, or are walked along, before their loops begin."""
 

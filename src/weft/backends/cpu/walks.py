@@ -20,20 +20,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import ZERO, Coords, live_bits, substitute
 from weft.backends.cpu.evaluate import Evaluator, Walk
 from weft.backends.cpu.forms import vector_of
+from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, constant_int, operands_at
 from weft.backends.cpu.roots import StoreRoot, WriteRoot
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Type, Value as Reg, const
-
-if TYPE_CHECKING:
-    from weft.backends.cpu.nest import Nest, Root
 
 MOST_WALKED = 96
 """Operations of a nest whose body is emitted once for vectors within a row, and once for the end of it."""
@@ -53,7 +50,7 @@ class Rows:
     """The quotients and remainders that follow from a row's number and a place in it."""
 
 
-def find_rows(nest: Nest) -> Rows | None:
+def find_rows(nest: Planned) -> Rows | None:
     """The rows that a nest is to be walked along, if any."""
     lanes = len(nest.lane_bits)
     if lanes < 2 or nest.transposes or nest.zips or len(nest.visited) > MOST_WALKED:
@@ -67,7 +64,7 @@ def find_rows(nest: Nest) -> Rows | None:
     return next((rows for rows in found if rows is not None), None)
 
 
-def _indices(nest: Nest, bits: tuple[int, ...]) -> Iterator[tuple[Value, Coords]]:
+def _indices(nest: Planned, bits: tuple[int, ...]) -> Iterator[tuple[Value, Coords]]:
     """The indices that go along an axis one by one and are divided."""
     asked = dict[tuple[Value, Coords], None]()
     for op, coords in _divisions(nest):
@@ -78,7 +75,7 @@ def _indices(nest: Nest, bits: tuple[int, ...]) -> Iterator[tuple[Value, Coords]
             yield index, coords
 
 
-def _divisions(nest: Nest) -> Iterator[tuple[Op, Coords]]:
+def _divisions(nest: Planned) -> Iterator[tuple[Op, Coords]]:
     for value, coords in nest.visited:
         op = value.op
         if op is None or op.name not in (*REMAINDERS, *QUOTIENTS) or value in nest.env or value.is_inside:
@@ -87,7 +84,7 @@ def _divisions(nest: Nest) -> Iterator[tuple[Op, Coords]]:
             yield op, coords
 
 
-def _rows(nest: Nest, bits: tuple[int, ...], index: Value, coords: Coords) -> Rows | None:
+def _rows(nest: Planned, bits: tuple[int, ...], index: Value, coords: Coords) -> Rows | None:
     length, divisions, along, apart = 0, set[Op](), {(index, coords)}, False
     for op, at in _divisions(nest):  # operands first
         if operands_at(op, op.result, at)[0] in along:
@@ -103,14 +100,14 @@ def _rows(nest: Nest, bits: tuple[int, ...], index: Value, coords: Coords) -> Ro
     return Rows(bits, index, coords, length, frozenset(divisions)) if _for_addresses(nest, divisions) else None
 
 
-def _for_addresses(nest: Nest, divisions: set[Op]) -> bool:
+def _for_addresses(nest: Planned, divisions: set[Op]) -> bool:
     """Whether what is loaded or stored lies where these divisions say."""
     pointers = [(v.op.args[0], c) for v, c in nest.visited if v not in nest.env and v.op and v.op.name == "tt.load"]
     pointers += [(r.op.args[0], nest.coords) for r in nest.roots if isinstance(r, StoreRoot)]
     return not divisions.isdisjoint(v.op for v, _ in nest.analysis.walk(pointers) if v.op is not None)
 
 
-def _whole(nest: Nest, bits: tuple[int, ...]) -> bool:
+def _whole(nest: Planned, bits: tuple[int, ...]) -> bool:
     """Whether all of a nest takes the bits of an axis together, and knows what to do with a part of a vector."""
     if any(not isinstance(root, (StoreRoot, WriteRoot)) and not _reduces(root) for root in nest.roots):
         return False
@@ -144,7 +141,7 @@ def _places(buffer: Buffer, coords: Coords) -> set[tuple[int, ...]]:
     }
 
 
-def walk(nest: Nest, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None], available: Set[int]) -> None:
+def walk(nest: Planned, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], None], available: Set[int]) -> None:
     """Emit loops along the rows of an axis around a body; `available` are the bits of the loops around them."""
     f, bits = nest.f, rows.bits
     at_once = 1 << sum(b in nest.lane_bits or b in nest.unroll for b in bits)
@@ -197,7 +194,7 @@ def _cast(f: Function, op: str, value: Reg, type: Type) -> Reg:
     return value if value.type == type else f.cast(op, value, type)
 
 
-def _steady(nest: Nest, rows: Rows, full: Set[Value], available: Set[int]) -> list[tuple[Value, Coords]]:
+def _steady(nest: Planned, rows: Rows, full: Set[Value], available: Set[int]) -> list[tuple[Value, Coords]]:
     """What is the same all along a row, operands first: what a row is scaled by, say, and all that is made of it."""
     moving, steady = set[tuple[Value, Coords]](), list[tuple[Value, Coords]]()
     settled = {*available, *rows.bits, *(b for b in (*nest.lane_bits, *nest.unroll) if b not in nest.unsettled)}
@@ -217,7 +214,7 @@ def _steady(nest: Nest, rows: Rows, full: Set[Value], available: Set[int]) -> li
     return steady
 
 
-def can_mask(nest: Nest) -> bool:
+def can_mask(nest: Planned) -> bool:
     """Whether all that a nest loads and stores may be under masks."""
     return all(bits in nest.f.module.masked_bits for _, bits, _ in nest.accesses())
 

@@ -30,7 +30,7 @@ from weft.backends.cpu.questions import MOVES, constant_int, operands_at
 from weft.backends.cpu.roots import WriteRoot
 
 LESS, AT_MOST, MORE, AT_LEAST = (2, 6), (3, 7), (4, 8), (5, 9)  # predicates of comparisons, signed and unsigned
-MOST_READERS = 64
+MOST_READERS = 24
 CHOOSING = frozenset(("arith.cmpf", "arith.cmpi", "arith.ori", "arith.andi", "arith.xori", "arith.constant"))
 
 

@@ -129,6 +129,14 @@ def test_a_death_names_kernel_stage_and_reproducer(pool: WorkerPool, tmp_path: P
     assert weft.compile(file, "cuda:90", {}).name == "scaled"
 
 
+def test_last_words_are_those_of_the_kernel(pool: WorkerPool) -> None:
+    """And no warning about another one, that the same worker made before."""
+    pool.submit(os.write, 2, b"warning: of another kernel\n").result()
+    error, _ = _death(pool, "cpu", "ttir", "SIGABRT")
+    assert "ended by signal SIGABRT: LLVM ERROR: out of everything" in str(error)
+    os.unlink(str(error.reproducer))
+
+
 def test_twenty_deaths_and_what_is_compiled_between_them(pool: WorkerPool) -> None:
     ways = ("SIGSEGV", "SIGABRT", "SIGKILL", "SIGBUS", "3")
     for i in range(20):

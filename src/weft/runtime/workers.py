@@ -67,7 +67,7 @@ class _Process:
             raise LaunchError(
                 f"a compile worker has no place for what it says: {error}", hint="TMPDIR names a folder for such files"
             ) from None
-        self.stage = ""
+        self.stage, self.said = "", 0
         self.arrived = False
         """Whether it has taken the request."""
         self.overdue = False
@@ -91,6 +91,7 @@ class _Process:
         """The result of a request. What it raised there is raised here; EOFError where the worker is dead."""
         assert self.child.stdin is not None and self.child.stdout is not None
         self.stage, self.arrived, self.overdue = "", False, False
+        self.said = self.log.seek(0, os.SEEK_END)  # what it said of other kernels is behind it
         watch = self._watch(max(seconds, STARTUP))
         try:
             try:
@@ -145,7 +146,7 @@ class _Process:
         """How it ended, and what it said."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.child.wait(5)  # its pipe is closed, so that it is ending
-        self.log.seek(0)
+        self.log.seek(self.said)
         words = self.log.read().decode(errors="replace").strip()[-LAST_WORDS:]
         status = self.end()
         cause = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"

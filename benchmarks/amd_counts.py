@@ -14,7 +14,8 @@ of it where there is none. What is counted there:
     barriers    and in the whole kernel: spilled registers, registers, waves that fit on a SIMD by registers
 
 A loop that does more at once, because it is unrolled, is compared by what it does: counts are divided by the products
-(without matrix instructions: by the bytes of global memory) of the loop. `*` marks what is more than Triton's.
+(without matrix instructions: by the bytes of global memory) of the loop. Loops that load as many bytes do as much:
+where waves multiply the same tile several times, that is more of `matrix`. `*` marks what is more than Triton's.
 """
 
 from __future__ import annotations
@@ -74,10 +75,12 @@ def cases() -> dict[str, Case]:
         "amd_kernels", "product", {"a": f16, "b": f16, "c": f16, "M": i32, "N": i32, "K": i32},
         {"BM": 256, "BN": 256, "BK": 64, "COLUMNS": 0, "ACC": "float32"}, {"num_warps": 8},
     )  # fmt: skip
-    found["product f16, 64x64x32"] = Case(
-        "amd_kernels", "product", {"a": f16, "b": f16, "c": f16, "M": i32, "N": i32, "K": i32},
-        {"BM": 64, "BN": 64, "BK": 32, "COLUMNS": 0, "ACC": "float32"},
-    )  # fmt: skip
+    for sides, warps in (((64, 64, 32), 4), ((32, 32, 64), 4), ((64, 128, 64), 4), ((128, 64, 32), 2)):
+        name = "product f16, " + "x".join(map(str, sides)) + f", {warps} waves" * (warps != 4)
+        found[name] = Case(
+            "amd_kernels", "product", {"a": f16, "b": f16, "c": f16, "M": i32, "N": i32, "K": i32},
+            {"BM": sides[0], "BN": sides[1], "BK": sides[2], "COLUMNS": 0, "ACC": "float32"}, {"num_warps": warps},
+        )  # fmt: skip
     attention = {"q": f16, "k": f16, "v": f16, "out": f16, "scale": "fp32", "n": i32}
     sizes = {"HEAD": 64, "BM": 128, "BN": 64}
     pair = {"m": i32, "n": i32}
@@ -85,6 +88,10 @@ def cases() -> dict[str, Case]:
     return found | {
         "attention": Case("gpu_wider_kernels", "attention", attention, sizes | {"CAUSAL": 0}),
         "attention, causal": Case("gpu_wider_kernels", "attention", attention, sizes | {"CAUSAL": 1}),
+        "attention, heads of 32": Case("gpu_wider_kernels", "attention", attention, sizes | {"HEAD": 32, "CAUSAL": 0}),
+        "attention, heads of 128": Case(
+            "gpu_wider_kernels", "attention", attention, sizes | {"HEAD": 128, "CAUSAL": 0}
+        ),
         "softmax": Case("gpu_kernels", "softmax", {"x": f32, "out": f32, "columns": i32}, {"BLOCK": 4096}),
         "layer norm": Case(
             "gpu_kernels", "layer_norm",
@@ -317,10 +324,12 @@ def worse(ours: Row, theirs: Row) -> list[str]:
     """The cells in which Weft is behind."""
     a, b = ours.counts, theirs.counts
     scale = b.products / a.products if a.products and b.products else 1.0
-    if not a.products and not b.products and ours.what == theirs.what == "loop" and a.global_cost:
+    if a.global_cost == b.global_cost > 0:
+        scale = 1.0
+    elif not a.products and not b.products and ours.what == theirs.what == "loop" and a.global_cost:
         scale = b.global_cost / a.global_cost
     more = {
-        "matrix": bool(b.products and not a.products),
+        "matrix": bool(b.products and not a.products) or a.products * scale > b.products,
         "LDS": a.lds_cost * scale > b.lds_cost,
         "global": a.global_cost * scale > b.global_cost,
         "exchanges": a.exchanges * scale > b.exchanges,

@@ -54,6 +54,9 @@ def test_loops_are_compared_by_their_products(tool: Any) -> None:
     assert tool.worse(once, twice) == [] and tool.worse(twice, once) == []
     assert tool.worse(narrow, once) == ["LDS"]
     assert tool.worse(once, narrow) == []
+    load = "global_load_dword v0, v[2:3], off"
+    same, again = row(tool, f"{load}\n{MFMA}"), row(tool, f"{load}\n{MFMA}\n{MFMA}")
+    assert tool.worse(again, same) == ["matrix"] and tool.worse(same, again) == []
 
 
 def test_a_loop_without_products_is_compared_by_its_bytes(tool: Any) -> None:

@@ -13,8 +13,8 @@ from .processor import Processor
 
 REGISTERS, GRANULE, MOST_WAVES = 1536, 24, 16
 """Of a lane of a SIMD, as many as a wave takes at once, and how many waves there can be."""
-NEAR = 16
-"""A limit is near from one register less in so many."""
+NEAR = 8
+"""A limit is near from one register in so many less."""
 
 
 def waves(registers: int) -> int:

@@ -84,7 +84,7 @@ def test_views_are_looked_at_once(gpu: PretendedGPU, monkeypatch: pytest.MonkeyP
     kernel = scaled()
     for _ in range(3):
         kernel[(1,)](View(A), View(B), 1000, 1.5, BLOCK=64)
-    monkeypatch.setattr(launching, "_handler_for", None)
+    monkeypatch.setattr(launching.Binding, "_handler_for", None)
     kernel[(2,)](View(A + 64), View(B), 1000, 2.5, BLOCK=64)
     assert gpu.launched[-1].values("QQif") == (A + 64, B, 1000, 2.5)
 
@@ -136,7 +136,7 @@ def test_descriptors_are_looked_at_once(gpu: PretendedGPU, monkeypatch: pytest.M
     kernel = doubled()
     for _ in range(3):
         kernel[(1,)](described(A), described(B), 16)
-    monkeypatch.setattr(launching, "_handler_for", None)
+    monkeypatch.setattr(launching.Binding, "_handler_for", None)
     kernel[(4,)](described(A + 64), described(B), 32)
     shape = 0, 64, 32, 32, 1
     assert gpu.launched[-1].values("Qqqqqq" * 2 + "i") == (A + 64, *shape, B, *shape, 32)
@@ -167,7 +167,7 @@ def test_descriptors_for_the_copy_engine(gpu: PretendedGPU, monkeypatch: pytest.
     for _ in range(3):
         compiled = kernel[(1,)](of(A), rows)
     compiled[(1,)](of(A))
-    monkeypatch.setattr(launching, "_handler_for", None)
+    monkeypatch.setattr(launching.Binding, "_handler_for", None)
     monkeypatch.setattr(gpu_compiled, "_bound", None)
     kernel[(1,)](of(A + 64), rows)
     compiled[(1,)](of(B))

@@ -20,6 +20,8 @@ from .gpu import arrays_of, binding, device_of, launcher_of, map_makers, refuse_
 from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of
 
+bind = binding().bind
+"""What takes arguments: code is compiled already, so that how large arrays are makes no difference."""
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
@@ -202,7 +204,7 @@ def _bound(param: Any, kind: str, value: Any) -> Any:
             f"argument `{param.name}` was compiled as {kind}, so it must be {wanted}, got a {type(value).__name__}",
             param.name,
         )
-    key, facts = binding().bind(param, value)
+    key, facts = bind(param, value)
     if key is REFUSED:
         refuse_host(param, value)
     return facts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from weft import compiler
 from weft.base import LayoutError, Unsupported
-from weft.compiler import as_target
 from weft.layouts import banks, f2
 from weft.machines import MACHINES, closest, machine_of
 from weft.machines.amd import ROWS, generation_of, nearest
@@ -56,11 +56,6 @@ def test_the_nearest_of_a_processor_without_a_row_are_named(generation: int, nam
     assert nearest(generation) == f"code of AMD is for one processor alone; {names}"
 
 
-TARGETS = ", ".join(
-    ["cpu", *(f"cuda:{n}" for n in (75, 80, 86, 87, 89, 90, 100, 103, 120, 121)), *(f"hip:{name}" for name in NAMES)]
-)
-
-
 @pytest.mark.parametrize(
     ("asked", "hint"),
     [
@@ -78,11 +73,10 @@ TARGETS = ", ".join(
 )
 def test_a_name_that_is_no_processors_is_one_misspelt(asked: str, hint: str) -> None:
     with pytest.raises(Unsupported) as error:
-        as_target(asked)
-    simulated = ", ".join(f"sim:{target}" for target in TARGETS.split(", ")[1:])
+        compiler.as_target(asked)
     assert str(error.value) == (
-        f"error: compiling is not supported on target {asked}\nhint: {hint}targets that exist: {TARGETS}, {simulated}; "
-        "set WEFT_TARGET or use `with weft.target(...)`"
+        f"error: compiling is not supported on target {asked}\nhint: {hint}targets that exist: "
+        f"{', '.join((*compiler.TARGETS, *compiler.SIMULATED))}; set WEFT_TARGET or use `with weft.target(...)`"
     )
 
 

@@ -226,6 +226,9 @@ class Dialect:
     def zero(self, e: Any) -> str:
         return e.ins("load volatile i32, ptr @acme_zero")
 
+    def load_anew(self, e: Any) -> None:
+        e.asm("", "~{memory}", (), ())
+
     def keep(self, e: Any, given: list[tuple[str, str]]) -> None:
         self._array(e, given, 8)
 

@@ -17,7 +17,8 @@ import pytest
 
 import weft
 from kernels import load_cases
-from weft.backends.intel import Module, checked
+from weft.backends.intel import Module, checked, machine
+from weft.backends.intel.module import defined_twice
 from weft.base import CompilerCrash
 from weft.machines.intel import ROWS
 
@@ -89,7 +90,22 @@ def test_what_is_no_spirv_is_refused() -> None:
         Module.of(b"\0" * 40)
     code = compiled("vector_add").asm["spirv"]
     with pytest.raises(ValueError, match="is no instruction of SPIR-V"):
-        Module.of(code[:24] + b"\xff\xff\xff\xff" + code[28:])
+        Module.of(code[:20] + b"\xff\xff\xff\xff" + code[24:])
+
+
+def test_an_id_that_is_defined_twice_is_seen_and_the_module_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    code: bytes = compiled("vector_add").asm["spirv"]
+    words = [int.from_bytes(code[i : i + 4], "little") for i in range(0, len(code), 4)]
+    labels = [i + 1 for i, word in enumerate(words) if word == 2 << 16 | 248]
+    words[labels[-1]] = words[labels[0]]
+    broken = b"".join(word.to_bytes(4, "little") for word in words)
+    assert defined_twice(broken) == {words[labels[0]]} and not defined_twice(code)
+    answers = [broken, broken, code]
+    monkeypatch.setattr(machine, "spirv_of", lambda text: answers.pop(0))
+    assert machine.spirv("") == code and not answers
+    monkeypatch.setattr(machine, "spirv_of", lambda text: broken)
+    with pytest.raises(CompilerCrash, match="gave two things in the module one id"):
+        machine.spirv("")
 
 
 def test_a_call_that_stayed_an_import_is_found() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -256,7 +258,8 @@ def test_a_host_array_says_where_it_lives() -> None:
 
 @pytest.mark.parametrize("status,what", sorted(faults._FAULTS.items()))
 def test_a_fault_is_a_lost_device(bindings: Any, monkeypatch: pytest.MonkeyPatch, status: int, what: str) -> None:
-    monkeypatch.setattr(faults, "launches", [("first", 4, 1, 1), ("second", 2, 3, 1)])
+    launches = deque([("first", 4, 1, 1), ("second", 2, 3, 1)])
+    monkeypatch.setattr(faults, "_CUDA", replace(faults._CUDA, launches=launches))
     said = _said(lambda: faults.check((status,), "second"), DeviceLost)
     lines = said.splitlines()
     assert lines[:5] == [
@@ -564,7 +567,7 @@ def test_options_of_the_launch_reach_the_kernel(option: str) -> None:
 
 def test_a_process_that_was_forked_after_the_first_use(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a call of the driver failed: CUDA_ERROR_3 " in _said(lambda: faults.check((3,)), LaunchError)
-    monkeypatch.setattr(faults, "_process", -1)
+    monkeypatch.setattr(faults, "_CUDA", replace(faults._CUDA, process=-1))
     assert _said(lambda: faults.check((3,), "k"), LaunchError) == (
         "CUDA does not work in this process, which was forked from one that had used it (CUDA_ERROR_3 (what the driver "
         'says))\nhint: start workers by multiprocessing.get_context("spawn") or "forkserver"; or fork before the first '

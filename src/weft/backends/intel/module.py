@@ -59,6 +59,27 @@ def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]
         at += count
 
 
+NO_RESULT = frozenset(
+    (0, 3, 4, 5, 6, 8, 10, 14, 15, 16, 17, 39, 56, 62, 63, 64, 71, 72, 224, 225, 228, 246, 247, 249, 250, 251, 252, 253)
+) | frozenset((254, 255, 256, 257, 317, 330, 331, 332))
+"""Opcodes of what has no result: names, decorations, stores, branches, barriers."""
+UNTYPED = frozenset((7, 11, 73, 248, *range(19, 39)))
+"""Those of results that have no type: types, texts, labels."""
+CORE = 1000
+"""Opcodes of extensions are larger."""
+
+
+def defined_twice(code: bytes) -> set[int]:
+    """The ids that two instructions define."""
+    seen: set[int] = set()
+    twice: set[int] = set()
+    for opcode, operands in instructions(struct.unpack(f"<{len(code) // 4}I", code)):
+        if opcode < CORE and opcode not in NO_RESULT:
+            name = operands[opcode not in UNTYPED]
+            (twice if name in seen else seen).add(name)
+    return twice
+
+
 def text_of(words: tuple[int, ...]) -> str:
     """A text, which ends with a zero."""
     return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode("utf-8", "replace")

@@ -27,6 +27,7 @@ class _Intel:
     binary = "spirv"
     shown, codes = ("llir",), ("spirv",)
     in_worker = True
+    small_arrays = 0
     driver = driver
     kernel = SpirvKernel
 

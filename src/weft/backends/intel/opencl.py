@@ -30,7 +30,7 @@ SYSTEM = 1 << 2
 ALIGNED = 128
 """Of a kernel's own memory."""
 ICD = "libintelocl.so"
-HINT = "pip install 'weft[opencl]'; for the processor of the host, intel-opencl-rt"
+HINT = "pip install 'weft[opencl]'; for the processor of the host, intel-opencl-rt intel-cmplr-lib-rt tbb"
 
 
 @lru_cache(maxsize=1)

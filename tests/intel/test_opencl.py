@@ -17,7 +17,8 @@ import weft.language as tl
 from kernels import load_cases
 from kernels.running import run_case
 from weft.backends.intel import opencl
-from weft.base import LaunchError, NoDevice
+from weft.base import LaunchError, LaunchTypeError, NoDevice
+from weft.runtime.views import dtype_of
 
 CASES = load_cases("weft")
 SOME = ("vector_add", "softmax", "running_sums", "half_atomic_add_bfloat16")
@@ -64,7 +65,7 @@ def test_kernels_agree_with_numpy(name: str) -> None:
 @pytest.mark.parametrize("elem", ["float32", "bfloat16", "int8", "int64"])
 def test_arrays_are_changed_in_place(elem: str) -> None:
     x = np.arange(1000).astype(elem if elem != "bfloat16" else np.float32)
-    x = x if elem != "bfloat16" else x.astype(opencl.SIGNATURE_DTYPES["bf16"])
+    x = x if elem != "bfloat16" else x.astype(dtype_of("bf16"))
     out = np.zeros_like(x)
     with weft.target("opencl"):
         double[(8,)](x[3:], out[3:], 900, BLOCK=128)
@@ -88,6 +89,21 @@ def test_numbers_are_of_the_kernels_types() -> None:
         assert out[0] == 32
         half_of_sum[(1,)](x, out, 3, BLOCK=64)
     assert out[0] == 192
+
+
+@needs_device
+def test_a_compiled_kernel_is_launched_by_its_grid() -> None:
+    source = weft.ASTSource(double, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 128})
+    kernel = weft.compile(source, target="opencl")
+    for n in (1, 1000, 4097):
+        x, out = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+        kernel[(-(-n // 128),)](x, out, n)
+        assert np.array_equal(out, 2 * x)
+    with pytest.raises(LaunchTypeError, match="2 arguments were given, the kernel takes 3"):
+        kernel[(1,)](x, out)
+    out.flags.writeable = False
+    with pytest.raises(LaunchError, match="`out`"):
+        kernel[(1,)](x, out, 8)
 
 
 @needs_device

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import weft
+import weft.language as tl
 from kernels import load_cases
 from weft.backends.intel import Module, checked, machine
 from weft.backends.intel.module import defined_twice
@@ -83,6 +84,16 @@ def test_an_unknown_device_names_those_that_there_are() -> None:
     with pytest.raises(weft.Unsupported, match="xpu:pv2") as caught:
         compiled("vector_add", "xpu:pv2")
     assert "did you mean xpu:pvc? " in str(caught.value)
+
+
+@weft.jit
+def reads_a_clock(out):
+    tl.store(out, tl.extra.cuda.globaltimer())
+
+
+def test_what_there_is_not_is_refused() -> None:
+    with pytest.raises(weft.Unsupported, match="inline assembly is not supported on target xpu:pvc"):
+        weft.compile(weft.ASTSource(reads_a_clock, {"out": "*i64"}), "xpu:pvc")
 
 
 def test_what_is_no_spirv_is_refused() -> None:

@@ -220,6 +220,32 @@ class Backend(Protocol):
         """A kernel in the memory of the current GPU."""
 
 
+class OfVendor:
+    """What the back ends of this tree have alike: code by one step, for the rows of a `vendor`."""
+
+    vendor: str
+    binary: str
+    driver: Any
+    parts: Mapping[str, str] = {}
+    small_arrays = 0
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The vendor's rows."""
+        rows: tuple[Machine, ...] = part_of("machines", self.vendor).ROWS
+        return rows
+
+    def tool(self, name: str) -> Any:
+        """No program is needed."""
+        return None
+
+    def load(self, kernel: Any) -> Any:
+        """Its machine code in the memory of the current GPU."""
+        self.driver.current_device()  # says what is missing, before anything else is
+        with kernel.itemising():
+            return self.driver.load(kernel.asm[self.binary], kernel.metadata._asdict())
+
+
 def backend_of(machine: Machine) -> Backend:
     """What makes code for a machine. Unsupported where nobody does."""
     vendor_backend = part("compiler", machine)

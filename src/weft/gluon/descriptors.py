@@ -91,7 +91,30 @@ class tensor_descriptor_im2col_type(tensor_descriptor_type):
     images = True
 
 
-class tensor_descriptor(base_value):
+class block_descriptor(base_value):
+    """A tensor in global memory, of which a block is moved at a time."""
+
+    type: Any
+    """Has the type of a block, `block_type`."""
+
+    @property
+    def block_type(self) -> block_type:
+        """The type of the block that is moved."""
+        moved: block_type = self.type.block_type
+        return moved
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """The shape of the block that is moved."""
+        return self.block_type.shape
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.block_type.element_ty
+
+
+class tensor_descriptor(block_descriptor):
     """A tensor in global memory, of which bulk copies move a block at a time."""
 
     kind: ClassVar[type[tensor_descriptor_type]] = tensor_descriptor_type
@@ -109,21 +132,6 @@ class tensor_descriptor(base_value):
         handles.append(self.handle)
         self.shape._flatten_ir(handles)
         self.strides._flatten_ir(handles)
-
-    @property
-    def block_type(self) -> block_type:
-        """The type of the block that is moved."""
-        return self.type.block_type
-
-    @property
-    def block_shape(self) -> tuple[int, ...]:
-        """The shape of the block that is moved."""
-        return self.type.block_type.shape
-
-    @property
-    def dtype(self) -> dtype:
-        """The element type."""
-        return self.type.block_type.element_ty
 
     @property
     def layout(self) -> NVMMASharedLayout:

@@ -13,7 +13,7 @@ loaded when it is first asked for. A vendor whose parts are in somebody else's p
 finds it by its entry point).
 
 >>> part_of("lower", "intel") is None, part_of("machines", "intel").ROWS[0].name
-(True, 'xpu:pvc')
+(True, 'xpu:dg2')
 """
 
 from __future__ import annotations

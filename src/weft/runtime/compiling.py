@@ -265,6 +265,9 @@ def _load_hooks() -> tuple[Any, Any, Any]:
 
 
 def _make_launcher(kernel: compiler.CompiledKernel) -> Callable[..., None]:
+    if str(kernel.metadata.target) in compiler.HOSTED:
+        hosted: Callable[..., None] = base.load("weft.runtime.hosted").launcher_of(kernel)
+        return hosted
     launcher: Callable[..., None] = base.load("weft.runtime.prepared").prepare_launcher(kernel, make_launcher(kernel))
     return launcher
 

@@ -147,8 +147,6 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
                 return self[grid](*args, **kwargs)
         if target in compiler.SIMULATED:
             return compiling.simulator()(self, target, grid, *args, **kwargs)
-        if target in compiler.HOSTED:
-            return load("weft.runtime.hosted").launch(self, target, grid, *args, **kwargs)
         if target == "cpu" == compiling.asked():
             return self._host_launcher()(grid, *args, **kwargs)
         if target == "cpu":  # a frozen launch, which was asked for there
@@ -156,6 +154,8 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
                 return self._host_launcher()(grid, *args, **kwargs)
         if target.startswith("cpu:"):  # another processor: what it is asked for, in the end, is the code
             return self._host_launcher()(grid, *args, **{"cpu": target.removeprefix("cpu:"), **kwargs})
+        if target in compiler.HOSTED:
+            return load("weft.runtime.hosted").launch(self, target, grid, *args, **kwargs)
         compiler.as_target(target)  # says what exists
         return self._on_gpu(target).launch(grid, *args, **kwargs)
 

@@ -24,11 +24,8 @@ from weft.compiler.backends import backend_of
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
-from . import compiling, knobs
-from .binder import asked_grid, grid_of
-from .descriptor import TensorDescriptor
-from .launch import runtime_leaves
-from .specialize import leaf_at
+from .binder import grid_of
+from .hosted import flattened, launched
 from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
@@ -46,28 +43,13 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
 
     None where a hook says that there is to be no kernel.
     """
-    bound, options = kernel._bind(*args, **kwargs)
-    kernel._run_pre_hooks(*args, **kwargs)
-    with compiling.target(target):
-        if kernel.refuse_changed_constant():  # a function that it calls is another one now
-            kernel.reset()
-        simulated: SimulatedKernel | None = kernel._compile_for(bound, options, warmup=False)
-    if simulated is None:
-        return None
-    leaves = runtime_leaves(list(simulated.src.signature.values()))
-    named = dict(zip(kernel.arg_names, bound, strict=True))
-    sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
     reports: list[Report] = []
 
-    def fire(x: int, y: int, z: int, *values: Any) -> None:
-        reports.append(_run(simulated.program, (x, y, z), values))
+    def fire(simulated: SimulatedKernel, sizes: tuple[int, int, int], values: tuple[Any, ...]) -> None:
+        reports.append(_run(simulated.program, sizes, values))
 
-    values = tuple(leaf_at(bound, path) for path, _ in leaves)
-    if knobs.runtime.launch_enter_hook or knobs.runtime.launch_exit_hook:
-        kernel._launch_with_hooks(simulated, fire, sizes, bound, values)
-    else:
-        fire(*sizes, *values)
-    return SimulatedLaunch(simulated, reports[0])
+    simulated: SimulatedKernel | None = launched(kernel, target, grid, fire, args, kwargs)
+    return None if simulated is None else SimulatedLaunch(simulated, reports[0])
 
 
 def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Callable[..., Any]) -> SimulatedKernel:
@@ -176,14 +158,7 @@ def _show(report: Report) -> None:
 def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:
     """Values by the program's parameters: a descriptor is several of them."""
     parameters = program.parameters
-    parts: list[Any] = []
-    for value in values:
-        if not isinstance(value, TensorDescriptor):
-            parts.append(value)
-        elif len(parts) < len(parameters) and parameters[len(parts)].elem == "tensormap":
-            parts += [value, *value.shape, *value.strides]
-        else:
-            parts += [value.base, int(value.padding == "nan"), *value.shape, *value.strides]
+    parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
     if len(parts) != len(parameters):
         names = ", ".join(p.name for p in parameters)
         raise LaunchTypeError(f"{len(parts)} arguments were given, the kernel takes {len(parameters)}: {names}")

@@ -25,6 +25,7 @@ from weft.ir.lane import LaneOp, LaneProgram, Value
 
 from ..gpu.emitter import Emitter, Register, Sum
 from ..gpu.operands import Access
+from .first_lane import Alike
 
 RECORDS = (1 << 32) - (1 << 16)
 """Distances below it are in range; what is added to one in an instruction leads from none at it to one in range."""
@@ -35,8 +36,6 @@ MOST_POINTERS = 16
 NEAR = 1 << 11
 """Distances that every processor takes as a part of the instruction."""
 RSRC = "llvm.amdgcn.make.buffer.rsrc.p8.p1"
-SAME = ("constant", "program_id", "num_programs", "rename")
-"""Operations whose results all lanes have where all have the operands, beside arithmetic."""
 VECTORS = {8: "i8", 16: "i16", 32: "i32", 64: "<2 x i32>", 128: "<4 x i32>"}
 """The types of accesses, by their bits."""
 
@@ -61,11 +60,7 @@ class Addresses:
         self.flags = flags
         self.places: dict[tuple[str, int] | str, Place] = {}
         self.masks: dict[tuple[str, int] | str, Mask] = {}
-        self.alike = dict.fromkeys(program.body.arguments, True)
-        """Whether all lanes of a block have a value."""
-        for op in program.body.walk():
-            if op.name == "for":
-                self.alike[op.regions[0].arguments[0]] = True
+        self.is_alike = Alike(program).is_alike
 
     def look(self, e: Emitter, op: LaneOp) -> bool:
         """Take the addresses of an access apart; whether there is one of this form."""
@@ -146,15 +141,6 @@ class Addresses:
             if left != right:
                 return (a, b) if left else (b, a)
         return "", name
-
-    def is_alike(self, value: Value) -> bool:
-        """Whether all lanes of a block are known to have the same."""
-        known = self.alike.get(value)
-        if known is None:
-            op = value.op
-            follows = op is not None and (op.name in SAME or op.name.startswith("arith."))
-            known = self.alike[value] = follows and op is not None and all(map(self.is_alike, op.operands))
-        return known
 
     def of(self, access: Access) -> Place | None:
         """Where an access is, if it is through a descriptor."""

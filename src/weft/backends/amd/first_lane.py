@@ -15,24 +15,26 @@ from weft.ir.lane import LaneProgram, Value
 
 from ..gpu.emitter import CONVERGENT_PURE, Emitter, Register
 
-SAME = ("constant", "program_id", "num_programs", "rename", "load")
+SAME = ("constant", "program_id", "num_programs", "rename")
+"""What gives all lanes the same where its operands are the same."""
 
 
-class FirstLane:
-    """Which addresses of a program all lanes share."""
+class Alike:
+    """Which values of a program all lanes of a block share; `more` are operations of which all lanes of a warp do."""
 
-    def __init__(self, program: LaneProgram) -> None:
+    def __init__(self, program: LaneProgram, *more: str) -> None:
+        self.same = (*SAME, *more)
         self.alike = dict.fromkeys(program.body.arguments, True)
         for op in program.body.walk():
             if op.name == "for":
                 self.alike[op.regions[0].arguments[0]] = True
 
     def is_alike(self, value: Value) -> bool:
-        """Whether all lanes of a warp are known to have the same."""
+        """Whether all lanes are known to have the same."""
         known = self.alike.get(value)
         if known is None:
             op = value.op
-            follows = op is not None and (op.name in SAME or op.name.startswith("arith."))
+            follows = op is not None and (op.name in self.same or op.name.startswith("arith."))
             known = self.alike[value] = follows and op is not None and all(map(self.is_alike, op.operands))
         return known
 

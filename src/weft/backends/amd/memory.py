@@ -18,7 +18,7 @@ from ..gpu.memory import instead_of
 from ..gpu.operands import Access
 from .addresses import VECTORS, Addresses, Place, flags_of
 from .counted import counted
-from .first_lane import FirstLane, from_first_lane
+from .first_lane import Alike, from_first_lane
 from .lanes import Lanes
 from .processor import GFX12, GFX1250
 from .waits import awaiting, awaiting_local
@@ -78,7 +78,7 @@ class Memory(Lanes, BranchedMemory):
         self.past_copies = f", !noalias !{COPIED}" if copies else ""
         self.branches = Branches(e)
         self.addresses = Addresses(flags_of(self.target.number), e.program)
-        self.first_lane = FirstLane(e.program) if self.target.number >= GFX1250 else None
+        self.first_lane = Alike(e.program, "load") if self.target.number >= GFX1250 else None
         self.copied: LaneOp | None = None
         self.targets: dict[str, str] = {}
 

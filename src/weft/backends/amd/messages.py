@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from weft.base import DeviceAssertionError, LaunchError, Span
+from weft.base.locks import renewed
 
 from .driver import Device, allocate, entered
 from .faults import check
@@ -57,7 +58,7 @@ class Listener:
         codes = [m[1] for m in messages if len(m) == 2]
         self._size = CAPACITY + max((4 + struct.calcsize(f"<{c}") for c in codes), default=0)
         self.address = allocate(RECORDS + self._size, gpu)
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     def told_to(self, module: ctypes.c_void_p) -> None:
         """Let a module, which was loaded on the GPU, know where the memory is."""

@@ -13,17 +13,18 @@ of lanes are done as whole vectors and transposed in registers (`_transposed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weft.backends.cpu import access, forms, row_ends
 from weft.backends.cpu.affine_ops import AFFINE_OPS
 from weft.backends.cpu.buffers import Buffer
-from weft.backends.cpu.coords import ZERO, Coord, Coords, constant_of, live_bits, pinned, pinned_bit, unpin
+from weft.backends.cpu.coords import ZERO, Coords, constant_of, live_bits, pinned, pinned_bit, unpin
 from weft.backends.cpu.elementwise import EMITTERS, const_of, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Split, Uniform, Varying, form_of, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
-from weft.backends.cpu.questions import constant_int, operands_at
+from weft.backends.cpu.questions import operands_at
+from weft.backends.cpu.row_walk import Walk
 from weft.backends.llvm.elementwise import Asked, meaning_of
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, I64, Value as Reg, const, const_lanes, vec
@@ -37,27 +38,6 @@ class LoopVar:
     var: Reg
     first: int
     width: int
-
-
-@dataclass(frozen=True)
-class Walk:
-    """What the bits of an axis count in a loop along rows, see walks.py: a place that is no multiple of anything."""
-
-    bits: tuple[int, ...]
-    position: Reg
-    """The first of the places in this iteration."""
-    shift: Reg
-    """What is added to a place for its distance from the beginning of the row."""
-    row: Reg
-    length: int
-    divisions: Set[Op]
-    """Quotients and remainders of the index, and of its remainders, by multiples of a row's length."""
-    rest: Reg | None
-    """How many places there are before the end of the row, where they are fewer than in a whole iteration."""
-
-    def coordinate(self, coords: Coords) -> Coord | None:
-        """The coordinate that goes along the axis, where it is not known."""
-        return next((coord for coord in coords if not set(self.bits).isdisjoint(coord)), None)
 
 
 class Evaluator:
@@ -260,7 +240,9 @@ class Evaluator:
         walk = self.walk
         if walk is not None and op in walk.divisions:
             coord = walk.coordinate(coords)
-            return None if coord is None else self._in_row(op, walk, coord)
+            if coord is None:
+                return None
+            return walk.divided(self.f, op, lambda: self.number([(s, i) for i, s in enumerate(coord)]))
         aligned = self.lanes and self.aligned(op, coords, self.lane_bits)
         length = self.row_length(op) if self.lanes and not aligned else 0
         if not aligned and not length:
@@ -283,27 +265,6 @@ class Evaluator:
         place = forms.cast_int(self.f, "trunc", self.number(tuple(row.items())), whole.type) if row else None
         return Affine(forms.fold_add(self.f, whole, place.value) if isinstance(place, Uniform) else whole, x.terms)
 
-    def _in_row(self, op: Op, walk: Walk, coord: Coord) -> Form:
-        """A quotient or remainder, inside of a loop along rows: of the row's number, and with the place in it."""
-        f, type = self.f, walk.row.type
-
-        def rows(op: Op) -> Reg:
-            return const(type, (constant_int(op.args[1]) or 0) // walk.length)
-
-        def row_of(index: Value) -> Reg:
-            if index.op is None or index.op not in walk.divisions:
-                return walk.row
-            return f.bin("urem", row_of(index.op.args[0]), rows(index.op))
-
-        if "div" in op.name:
-            return Uniform(f.bin("udiv", row_of(op.args[0]), rows(op)))
-        before = f.mul(f.bin("urem", row_of(op.args[0]), rows(op)), const(type, walk.length))
-        number = forms.add(f, self.number([(s, i) for i, s in enumerate(coord)]), Uniform(walk.shift))
-        place = forms.cast_int(f, "trunc", number, type) if number is not None else None
-        place = forms.add(f, place, Uniform(before)) if place is not None else None
-        assert place is not None
-        return place
-
     def under_rest(self, mask: Form | None, coords: Coords) -> Form | None:
         """A mask for what is accessed at a place: without the lanes that lie behind the end of a row."""
         walk = self.walk
@@ -316,10 +277,7 @@ class Evaluator:
         key = ("rest", start, self.lane_bits)
         rest = self._known(key)
         if rest is None:
-            type = vec("i32" if self.lanes <= 16 else "i16", self.lanes)
-            count = self.f.splat(self.f.cast("trunc", walk.rest, type.scalar), self.lanes)
-            numbers = [start + lane for lane in range(self.lanes)]  # lanes are the lowest bits of the axis
-            rest = self.scopes[-1][key] = Varying(self.f.icmp("ult", const_lanes(type, numbers), count))
+            rest = self.scopes[-1][key] = walk.before_end(self.f, start, self.lanes)
         if mask is None or (isinstance(mask, Uniform) and mask.value.name == "true"):
             return rest
         return Varying(self.f.and_(vector_of(self.f, mask, self.lanes), vector_of(self.f, rest, self.lanes)))

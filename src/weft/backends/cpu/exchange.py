@@ -26,11 +26,12 @@ import numpy as np
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, flat, log2, pinned, row_major, substitute
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type
-from weft.backends.cpu.evaluate import Evaluator, LoopVar, Walk
+from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.forms import vector_of, wrap
 from weft.backends.cpu.networks import NETWORK, Keep, Network, Pointwise, Step
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.reduce import emit_region
+from weft.backends.cpu.row_walk import Walk
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.cpu.telling import tell_loop
 from weft.backends.llvm.values import I64, Value as Reg, const, const_lanes

@@ -23,12 +23,13 @@ from math import gcd
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import ZERO, Coords, live_bits, substitute
-from weft.backends.cpu.evaluate import Evaluator, Walk
+from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, constant_int, operands_at
 from weft.backends.cpu.roots import StoreRoot, WriteRoot
+from weft.backends.cpu.row_walk import Walk
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Type, Value as Reg, const
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Value
+from weft.base import Unsupported
 
 from ..gpu.dialect import Pair, Scalar
 from ..gpu.emitter import LLVM, Emitter
@@ -60,12 +61,15 @@ class Arithmetic(Lanes):
         return e.pure(f"select i1 {below}, {whole} {low}, {whole} {number}")
 
     def clock(self, e: Emitter) -> str:
-        """There is none in SPIR-V 1.2: always 0."""
-        return "0"
+        """There is none in SPIR-V 1.2."""
+        raise Unsupported("reading a clock in a kernel", e.program.target)
 
     def zero(self, e: Emitter) -> str:
-        """A zero that is loaded: nobody sees what it is."""
-        return "0"
+        """A volatile load from the thread's own memory: nobody sees what it gives."""
+        place = f"%zero{len(e.f.allocas)}"
+        e.f.allocas.append(f"  {place} = alloca i32, align 4")
+        e.do(f"store volatile i32 0, ptr {place}, align 4")
+        return e.ins(f"load volatile i32, ptr {place}, align 4")
 
     def load_anew(self, e: Emitter) -> None:
         """A fence of the thread alone."""

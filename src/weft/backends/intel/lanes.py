@@ -34,8 +34,7 @@ class Lanes:
 
     def attributes(self, program: LaneProgram, registers: int) -> str:
         """The size of a block and of a subgroup, as metadata of OpenCL's."""
-        threads = program.warps * program.lanes
-        return f"!reqd_work_group_size !{BLOCK} !intel_reqd_sub_group_size !{BLOCK + 1}" if threads else ""
+        return f"!reqd_work_group_size !{BLOCK} !intel_reqd_sub_group_size !{BLOCK + 1}"
 
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """A variable of the block's: launches add nothing."""

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, NoDevice, OutOfResources, load
+from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 from weft.ops.dtypes import SIGNATURE_DTYPES
 
@@ -106,7 +107,7 @@ class Built:
         except cl.Error as error:
             raise LaunchError(f"{self.device.name} does not build `{self.name}`: {error}") from None
         self.reaches_all = bool(self.device.svm_capabilities & SYSTEM)
-        self.lock = threading.Lock()  # a kernel has its arguments until it is queued
+        self.lock = renewed(threading.Lock())  # a kernel has its arguments until it is queued
 
     def run(self, sizes: tuple[int, int, int], values: Sequence[Any]) -> None:
         """Run over a grid on arrays and numbers, to the end."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.base import CompileOptions, LaunchTypeError, load
-from weft.machines import Machine, part_of
+from weft.machines import Machine
 
+from ..backends import OfVendor
 from . import driver
 from .kernel import HipKernel
 
@@ -31,8 +32,8 @@ HINTS = {"matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
 """Options of Triton's that choose among instructions, with their values: checked, and not followed."""
 
 
-class _AMD:
-    parts: Mapping[str, str] = {}
+class _AMD(OfVendor):
+    vendor = "amd"
     texts: tuple[str, ...] = ("llir",)
     binary = "hsaco"
     shown, codes = ("llir", "amdgcn"), ("hsaco",)
@@ -40,11 +41,6 @@ class _AMD:
     small_arrays = SMALL
     driver = driver
     kernel = HipKernel
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        rows: tuple[Machine, ...] = part_of("machines", "amd").ROWS
-        return rows
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Whether all programs are to run at once, so that they may wait for each other, and how many warps are to fit
@@ -78,14 +74,6 @@ class _AMD:
             program, language, options.get("maxnreg"), options.get("waves_per_eu") or 0, timings
         )
         return result
-
-    def tool(self, name: str) -> Any:
-        return None
-
-    def load(self, kernel: Any) -> Any:
-        driver.current_device()  # says what is missing, before anything else is
-        with kernel.itemising():
-            return driver.load(kernel.asm["hsaco"], kernel.metadata._asdict())
 
 
 BACKEND = _AMD()

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weft.base import CompileOptions, load
-from weft.machines import Machine, part_of
+from weft.machines import Machine
 
+from ..backends import OfVendor
 from . import driver
 from .kernel import SpirvKernel
 
@@ -21,20 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND"]
 
 
-class _Intel:
-    parts: Mapping[str, str] = {}
+class _Intel(OfVendor):
+    vendor = "intel"
     texts: tuple[str, ...] = ("llir",)
     binary = "spirv"
     shown, codes = ("llir",), ("spirv",)
     in_worker = True
-    small_arrays = 0
     driver = driver
     kernel = SpirvKernel
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        rows: tuple[Machine, ...] = part_of("machines", "intel").ROWS
-        return rows
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """None of its own."""
@@ -50,14 +45,6 @@ class _Intel:
             program, language, timings
         )
         return result
-
-    def tool(self, name: str) -> Any:
-        return None
-
-    def load(self, kernel: Any) -> Any:
-        driver.current_device()  # says what is missing, before anything else is
-        with kernel.itemising():
-            return driver.load(kernel.asm["spirv"], kernel.metadata._asdict())
 
 
 BACKEND = _Intel()

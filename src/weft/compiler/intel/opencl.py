@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.base import NoDevice, load
-from weft.machines import Machine, part_of
 
 from . import _Intel
 from .kernel import SpirvKernel
@@ -49,13 +48,9 @@ class OpenCLKernel(SpirvKernel):
 
 
 class _OpenCL(_Intel):
+    vendor = "opencl"
     driver: Any = _Driver()
     kernel = OpenCLKernel
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        rows: tuple[Machine, ...] = part_of("machines", "opencl").ROWS
-        return rows
 
 
 BACKEND = _OpenCL()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.loaded_kernel import LoadedKernel
 from weft.base import CompileOptions, LaunchTypeError, load
-from weft.machines import Machine, part_of
+from weft.machines import Machine
 
+from ..backends import OfVendor
 from . import driver
 from .kernel import CudaKernel
 
@@ -26,18 +27,13 @@ LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
 before the kernel that is in front in the stream has ended."""
 
 
-class _Nvidia:
-    parts: Mapping[str, str] = {}
+class _Nvidia(OfVendor):
+    vendor = "nvidia"
     texts: tuple[str, ...] = ("llir", "ptx")
-    binary, in_worker, small_arrays = "", False, 0
+    binary, in_worker = "", False
     shown, codes = texts, ("cubin", "sass")
     driver = driver
     kernel = CudaKernel
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        rows: tuple[Machine, ...] = part_of("machines", "nvidia").ROWS
-        return rows
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""

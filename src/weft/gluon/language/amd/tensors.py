@@ -18,13 +18,14 @@ from weft import ir
 from weft.base import LayoutError, Unsupported
 from weft.ir.amd import tdm as ops
 from weft.language.constants import unwrap, unwrap_shape
-from weft.language.dtypes import block_type, dtype, pointer_type
-from weft.language.protocol import GIVEN, base_type, base_value, builtin
+from weft.language.dtypes import block_type, pointer_type
+from weft.language.protocol import GIVEN, base_type, builtin
 from weft.language.semantic import shape_text
 from weft.language.tensors import tensor
 from weft.language.tuples import tuple as _tuple
 from weft.layouts import PaddedSharedLayout, SharedLayout, SwizzledSharedLayout
 
+from ...descriptors import block_descriptor
 from ...memory import shared_memory_descriptor
 from ...operands import known_number
 from ...semantic import GluonSemantic
@@ -67,7 +68,7 @@ class tensor_descriptor_type(base_type):
         return f"TD{self.block_type.mangle()}_{mangled(self.layout)}TD"
 
 
-class tensor_descriptor(base_value):
+class tensor_descriptor(block_descriptor):
     """A tensor in global memory, of which copies move a block at a time."""
 
     def __init__(
@@ -82,21 +83,6 @@ class tensor_descriptor(base_value):
     def _flatten_ir(self, handles: list[Any]) -> None:
         for part in (self.base, self.shape, self.strides):
             part._flatten_ir(handles)
-
-    @property
-    def block_type(self) -> block_type:
-        """The type of the block that is moved."""
-        return self.type.block_type
-
-    @property
-    def block_shape(self) -> tuple[int, ...]:
-        """The shape of the block that is moved."""
-        return self.type.block_type.shape
-
-    @property
-    def dtype(self) -> dtype:
-        """The element type."""
-        return self.type.block_type.element_ty
 
     @property
     def layout(self) -> SharedLayout:

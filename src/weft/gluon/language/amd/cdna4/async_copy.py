@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.base import Unsupported
 from weft.ir import unit_attr
 from weft.ir.amd.amdg import NARROW
 from weft.language.constants import unwrap
@@ -24,7 +23,7 @@ from weft.language.tensors import tensor
 from ....copies import begin_copy, commit_group, wait_group
 from ....semantic import GluonSemantic
 from ..buffers import pointers_at
-from ..processors import check_processor
+from ..processors import check_other, check_processor
 
 __all__ = ["buffer_load_to_shared", "commit_group", "global_load_to_shared", "load_shared_relaxed", "wait_group"]
 
@@ -40,7 +39,7 @@ def global_load_to_shared(
 ) -> None:
     """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
     check_processor("global_load_to_shared", "hip:gfx950", _semantic)
-    _check_other("global_load_to_shared", other)
+    check_other("global_load_to_shared", other)
     begin_copy(dest, ptr, mask, _semantic, cache_modifier)
 
 
@@ -55,17 +54,10 @@ def buffer_load_to_shared(
     _semantic: GluonSemantic = GIVEN,
 ) -> None:
     """The same of elements at offsets from one pointer."""
-    _check_other("buffer_load_to_shared", other)
+    check_other("buffer_load_to_shared", other)
     pointers = pointers_at("buffer_load_to_shared", ptr, offsets, _semantic)
     pointers.handle.owner.attributes[NARROW] = unit_attr()
     begin_copy(dest, pointers, mask, _semantic, cache_modifier)
-
-
-def _check_other(name: str, other: Any) -> None:
-    if unwrap(other) not in (None, 0):
-        raise Unsupported(
-            f"{name} with `other` that is not 0", hint="leave it out, and put the value in its place after the wait"
-        )
 
 
 @builtin

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.base import Unsupported
-from weft.language.constants import unwrap
 from weft.language.protocol import GIVEN, builtin
 
 from ....copies import begin_copy, commit_group as commit_group, wait_group as wait_group
 from ....elsewhere import unsupported_builtin
 from ....semantic import GluonSemantic
-from ..processors import check_processor
+from ..processors import check_other, check_processor
 
 __all__ = ["commit_group", "global_to_shared", "mbarrier_arrive", "shared_to_global", "wait_group"]
 
@@ -35,11 +33,7 @@ def global_to_shared(
 ) -> None:
     """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
     check_processor("async_copy.global_to_shared", "hip:gfx1250", _semantic)
-    if unwrap(other) not in (None, 0):
-        raise Unsupported(
-            "async_copy.global_to_shared with `other` that is not 0",
-            hint="leave it out, and put the value in its place after the wait",
-        )
+    check_other("async_copy.global_to_shared", other)
     begin_copy(smem, pointer, mask, _semantic, cache_modifier)
 
 

@@ -104,19 +104,36 @@ def test_what_is_no_spirv_is_refused() -> None:
         Module.of(code[:20] + b"\xff\xff\xff\xff" + code[24:])
 
 
-def test_an_id_that_is_defined_twice_is_seen_and_the_module_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_that_is_defined_twice_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     code: bytes = compiled("vector_add").asm["spirv"]
     words = [int.from_bytes(code[i : i + 4], "little") for i in range(0, len(code), 4)]
     labels = [i + 1 for i, word in enumerate(words) if word == 2 << 16 | 248]
     words[labels[-1]] = words[labels[0]]
     broken = b"".join(word.to_bytes(4, "little") for word in words)
     assert defined_twice(broken) == {words[labels[0]]} and not defined_twice(code)
-    answers = [broken, broken, code]
-    monkeypatch.setattr(machine, "spirv_of", lambda text: answers.pop(0))
-    assert machine.spirv("") == code and not answers
     monkeypatch.setattr(machine, "spirv_of", lambda text: broken)
     with pytest.raises(CompilerCrash, match="gave two things in the module one id"):
         machine.spirv("")
+
+
+KERNEL = "define spir_kernel void @k(ptr addrspace(1) %p) {\n  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n"
+
+
+@pytest.mark.parametrize("way", [machine._forked, machine._started])
+def test_each_module_is_made_in_a_process_of_its_own(way: Any) -> None:
+    status, code = way(KERNEL)
+    assert status == 0 and Module.of(code).kernels == ("k",)
+    status, said = way("define nonsense")
+    assert status == machine.REFUSED and b"LLVM refuses the code" in said
+    status, _ = way(KERNEL.replace("ret void", "call void asm sideeffect \"nop\", \"\"()\n  ret void"))
+    assert status not in (0, machine.REFUSED)  # LLVM has ended the child
+
+
+def test_modules_do_not_depend_on_those_before_them() -> None:
+    names = ("vector_add", "running_sums", "softmax")
+    texts = [compiled(name).asm["llir"] for name in names]
+    for text in texts * 20:
+        assert not defined_twice(machine.spirv(text))
 
 
 def test_a_call_that_stayed_an_import_is_found() -> None:

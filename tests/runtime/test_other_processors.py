@@ -202,5 +202,5 @@ def test_products_of_integers_without_the_instruction() -> None:
 def test_a_mask_that_holds_for_a_vector_is_no_branch_for_each_lane() -> None:
     kernel = weft.compile(source(), target="cpu:neoverse-v1", options={"features": "-sve"})
     whole = [line for line in kernel.asm["asm"].splitlines() if re.search(r"\b(ldr|ldp|str|stp)\s+q", line)]
-    assert len(whole) >= 6  # in the version without masks; where the last index is inside; where the mask's bits are all
+    assert len(whole) >= 6  # without masks, where the last index is inside, where all bits of a mask are
     assert re.search(r"\bcmp\s+w\d+, #15$", kernel.asm["asm"], re.MULTILINE)

@@ -3,11 +3,18 @@
 The extensions that a module may use are an option of LLVM's, for the whole process and read with the first module: they
 are named one by one, and who compiles for others has another process. Where LLVM finds no instruction for something it
 ends the process, so that modules are made in compile workers (`Backend.in_worker`).
+
+Each module is made in a process of its own, a child of the worker. LLVM 22 remembers the labels of blocks by the places
+in memory of functions that are gone: of a thousand modules in one process some fifty had a label and a type of one id.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 
 import llvmlite.binding as llvm
@@ -22,16 +29,16 @@ from .module import defined_twice
 TRIPLE = "spirv64v1.2-unknown-unknown"
 """SPIR-V 1.2, which every consumer takes; pointers have 64 bits."""
 STAGE = "spirv"
+REFUSED = 3
+"""The status of a child whose LLVM does not take the text."""
 EXTENSIONS = (
     "SPV_INTEL_subgroup_matrix_multiply_accumulate",
     "SPV_INTEL_2d_block_io",
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
-    "SPV_KHR_float_controls", "SPV_INTEL_subgroups",
+    "SPV_KHR_float_controls",
+    "SPV_INTEL_subgroups",
 )
-ATTEMPTS = 32
-"""LLVM 22 gives a block the id of a type in one module of some dozens, by where its objects lie in memory."""
-NOTHING = "define spir_kernel void @nothing() {\n  ret void\n}\n"
 _one_at_a_time = renewed(threading.Lock())
 
 
@@ -51,7 +58,7 @@ def _machine() -> llvm.TargetMachine:
 
 def begin() -> None:
     """Have what LLVM does once in a process done in another thread; who compiles waits for it."""
-    early.begin(TRIPLE, lambda: spirv_of(NOTHING))
+    early.begin(TRIPLE, _target)
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -83,11 +90,55 @@ def spirv_of(text: str) -> bytes:
 
 
 def spirv(text: str) -> bytes:
-    """The same, when what LLVM does once in a process is done; who waits for the kernel is told where LLVM gives up."""
+    """The same by a child of this process; who waits for the kernel is told where LLVM gives up."""
     early.wait(TRIPLE)
+    _target()  # which the child then has
     with told(text, STAGE):
-        for _ in range(ATTEMPTS):
-            code = spirv_of(text)
-            if not defined_twice(code):
-                return code
-    raise CompilerCrash("LLVM gave two things in the module one id, each time that it was asked", STAGE, ir=text)
+        status, answer = _forked(text) if hasattr(os, "fork") else _started(text)
+    if status == REFUSED:
+        raise CompilerCrash(answer.decode(), STAGE, ir=text)
+    if status:
+        raise CompilerCrash(f"LLVM gave up, with status {status}", STAGE, ir=text)
+    if defined_twice(answer):
+        raise CompilerCrash("LLVM gave two things in the module one id", STAGE, ir=text)
+    return answer
+
+
+def _answer(text: str, write: Callable[[bytes], object]) -> int:
+    """What a child does: the words, or why there are none; its status."""
+    try:
+        write(spirv_of(text))
+    except CompilerCrash as error:
+        write(error.message.encode())
+        return REFUSED
+    return 0
+
+
+def _forked(text: str) -> tuple[int, bytes]:
+    """By a fork, which takes some milliseconds."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.close(reading)
+            with open(writing, "wb") as pipe:
+                status = _answer(text, pipe.write)
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        answer = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answer
+
+
+def _started(text: str) -> tuple[int, bytes]:
+    """By another Python, where there are no forks."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+    done = subprocess.run([sys.executable, "-c", code], check=False, input=text.encode(), stdout=subprocess.PIPE)
+    return done.returncode, done.stdout
+
+
+def serve() -> None:
+    """Be such a process: LLVM IR comes in, and what became of it goes out."""
+    sys.exit(_answer(sys.stdin.buffer.read().decode(), sys.stdout.buffer.write))

@@ -9,11 +9,12 @@ from weft.ir.gpu.names import FIELDS, layout_text
 from weft.layouts import IntelDPASLayout
 from weft.machines import machine_of
 from weft.ops.dtypes import DTYPES
-from weft.targets.intel import INSTRUCTIONS
+from weft.targets.intel import INSTRUCTIONS as ALL
 from weft.targets.meaning import from_matrix, shape_of
 from weft.targets.table import products
 
 LANES = 16
+INSTRUCTIONS = {name: entry for name, entry in ALL.items() if entry.products}
 
 
 def bases(rows: int, depth: int, packed: int) -> dict[str, list[tuple[int, int]]]:

@@ -13,6 +13,8 @@ lanes in one (of 8 on DG2). What nobody has said stands in a comment.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .machine import KIB, Machine
 
 DG2, PVC, XE2, XE3 = 1255, 1260, 2001, 3000
@@ -58,6 +60,46 @@ ROWS = (
     _row("lnl", 2004, 8),  # Core Ultra 200V
     _row("ptl", XE3, 12),  # Core Ultra Series 3: of its cores' threads, eight of ten are counted
 )
+
+
+@dataclass(frozen=True)
+class BlockLimits:
+    """What 2D blocks ask of a surface in memory, and how large they may be.
+
+    Block sizes are those of OpenCL's extension cl_intel_subgroup_2d_block_io. What a surface must be is known from
+    Intel's public code that fills in such instructions; that a row may not be longer than the pitch, and that the first
+    byte of a block is a multiple of 4, was not confirmed on a GPU, nor was anything else of this.
+    """
+
+    base: int = 64
+    """What divides the surface's address."""
+    least: int = 64
+    """Bytes that a row and the pitch have at least."""
+    most: int = 1 << 24
+    """Bytes of a row and of the pitch, and rows, are fewer than this or as many."""
+    width: int = 4
+    """What divides the bytes of a row, and the place of a block in it."""
+    pitch: int = 16
+    """What divides the pitch."""
+    row_bytes: int = 64
+    rows: int = 32
+    """Of one instruction that loads or prefetches."""
+    stored_rows: int = 8
+
+
+BLOCKS = BlockLimits()
+WHOLE_WARPS = ":simd"
+"""How the names of machines end for which one work item is a whole warp: those have no operations of subgroups."""
+
+
+def blocks_of(machine: Machine) -> BlockLimits | None:
+    """The limits of 2D blocks on a machine; None where it has none.
+
+    >>> blocks_of(ROWS[0]) is None, blocks_of(ROWS[1]) is BLOCKS
+    (True, True)
+    """
+    has_blocks = machine.vendor == "intel" and machine.generation >= PVC
+    return BLOCKS if has_blocks and not machine.name.endswith(WHOLE_WARPS) else None
 
 
 def generation_of(text: str) -> int:

@@ -31,7 +31,7 @@ VENDORS: dict[str, Mapping[str, str]] = {
     for vendor, rooms in {
         "nvidia": "machines ir targets passes lower sim compiler",
         "amd": "machines ir targets passes lower sim compiler",
-        "intel": "machines targets compiler",
+        "intel": "machines ir targets passes lower sim compiler",
     }.items()
 }
 VENDORS["opencl"] = {"machines": "weft.machines.opencl", "compiler": "weft.compiler.intel.opencl"}

@@ -15,6 +15,7 @@ from weft.targets.instruction import Instruction
 from ..gpu.calls import write_instruction
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
+from .blocks import write_block
 from .memory import Memory
 
 
@@ -25,6 +26,8 @@ class SPIRV(Memory, Arithmetic):
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.intel`."""
+        if "block" in entry.params:
+            return write_block(e, op, entry, chunks)
         return write_instruction(e, op, entry, chunks)
 
     def together(self, value: Value) -> int:

@@ -72,14 +72,17 @@ def _pointer(group: str) -> Rule:
     return lambda parts: (ptr_of(element_of(parts.type(group))),)
 
 
-def _form(text: str, **base: Rule) -> Form:
+def _form(text: str, base: str) -> Form:
+    surface = text.replace("*", "%base[%width, %height, %pitch][%x, %y]")
     i = is_type(i32)
-    return Form(text.replace("*", "%base[%width, %height, %pitch][%x, %y]"), width=i, height=i, pitch=i, x=i, y=i, **base)
+    if base == "base":
+        return Form(surface, width=i, height=i, pitch=i, x=i, y=i)
+    return Form(surface, base=_pointer(base), width=i, height=i, pitch=i, x=i, y=i)
 
 
-register(BlockLoadOp, _form("*{} : <result>", base=_pointer("result")))
-register(BlockStoreOp, _form("%value, *{} : <value>", base=_pointer("value")))
-register(BlockPrefetchOp, _form("*{} : <base>"))
+register(BlockLoadOp, _form("*{} : <result>", "result"))
+register(BlockStoreOp, _form("%value, *{} : <value>", "value"))
+register(BlockPrefetchOp, _form("*{} : <base>", "base"))
 
 
 @rule(BlockLoadOp, BlockStoreOp)

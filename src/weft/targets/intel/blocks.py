@@ -101,7 +101,7 @@ class Block:
                 sizes[dim] *= 2
                 size //= 2
         shape = {"dim0": self.rows, "dim1": self.columns * self.count}
-        return LinearLayout.from_bases(bases, shape)  # type: ignore[arg-type]
+        return LinearLayout.from_bases(bases, shape)
 
     def fits(self) -> bool:
         """Whether the limits of an instruction allow for it."""

@@ -87,7 +87,7 @@ def gpu_pipeline(
     adds.before_layouts(module)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)
-    adds.after_layouts(module)
+    adds.after_layouts(module, machine, stages, remarks)
     store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave
     pipeline_loads(module, machine, stages, remarks)
     store_operands(module, machine, loaded=True, remarks=remarks)

@@ -79,8 +79,8 @@ class VendorPasses:
         whether these need not be tried."""
         return False
 
-    def after_layouts(self, module: ModuleOp) -> None:
-        """Change layout IR that the compiler has just made."""
+    def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
+        """Change layout IR that the compiler has just made; loops have so many iterations under way."""
 
     def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:
         """Change layout IR in which it is known what is copied ahead."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .remark import Remark, Site
 
 __all__ = [
+    "BlockAccess",
     "CacheHint",
     "FewBlocks",
     "InParts",
@@ -116,6 +117,12 @@ class Prefetched(Rewritten):
     """What is fetched ahead of where it is wanted: into a cache, or into registers for the next iteration."""
 
     kind = "prefetched"
+
+
+class BlockAccess(Rewritten):
+    """A tile that is loaded, stored or prefetched by 2D blocks of memory."""
+
+    kind = "block access"
 
 
 class LoopFused(Rewritten):

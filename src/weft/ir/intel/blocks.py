@@ -10,9 +10,13 @@ Triton's Intel backend has such operations on block pointers; here the surface i
 from __future__ import annotations
 
 from xdsl import irdl
+from xdsl.ir import Attribute
+
+from weft.layouts import DotOperandLayout
 
 from ..check.rules import fail, need_tile, rule, show
 from ..effects import ReadOp, ReadWriteOp, WriteOp
+from ..gpu.encoding import name_of
 from ..text import register
 from ..text.elements import Form, Rule
 from ..text.forms import is_type
@@ -65,6 +69,12 @@ class BlockPrefetchOp(ReadWriteOp):
     x = irdl.operand_def()
     y = irdl.operand_def()
     shape = irdl.prop_def()
+
+
+def is_right(type: Attribute) -> bool:
+    """Whether a tile is a right operand of products, of which a word holds neighbouring rows."""
+    layout = name_of(type)
+    return isinstance(layout, DotOperandLayout) and layout.operand_index == 1
 
 
 def _pointer(group: str) -> Rule:

@@ -1,9 +1,21 @@
-"""What only Intel's GPUs need of the passes; see `passes/vendor.py`."""
+"""What only Intel's GPUs need of the passes: 2D blocks of memory; see `passes/vendor.py`."""
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.base.remarks import RemarkCollector
+from weft.machines import Machine
+
 from ..vendor import VendorPasses
+from .block_access import access_by_blocks
 
 __all__ = ["PASSES"]
 
-PASSES = VendorPasses()
+
+class _Passes(VendorPasses):
+    def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
+        access_by_blocks(module, machine, stages, remarks)
+
+
+PASSES = _Passes()

@@ -47,7 +47,7 @@ class _Passes(VendorPasses):
     def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         return warpgroup_product(op, a, b, c)
 
-    def after_layouts(self, module: ModuleOp) -> None:
+    def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         start_from_zero(module)
 
     def after_copies(self, module: ModuleOp, machine: Machine, remarks: RemarkCollector) -> None:

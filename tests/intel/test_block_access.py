@@ -204,10 +204,10 @@ def test_as_many_iterations_are_prefetched_as_are_under_way(stages: int, ahead: 
     assert loop.count("ttig.block_prefetch") == (2 if ahead else 0)
 
 
-def test_machines_without_blocks_do_as_before() -> None:
-    for target in ("xpu:dg2",):
-        made = _compiled(by_pointers, target)
-        assert "block_load" not in made.asm["ttgir"] and "SPV_INTEL_2d_block_io" not in made.metadata.extensions
+def test_dg2_multiplies_in_subgroups_of_8_and_has_no_blocks() -> None:
+    for dtype in (np.float16, np.int8, BFLOAT16):
+        report = multiplied(by_pointers, 40, 72, 48, dtype, target="sim:xpu:dg2")
+        assert not kinds(report) and any(kind.startswith("dpas.8x8x") for kind in report.kinds)
 
 
 @weft.jit

@@ -64,15 +64,18 @@ def test_modules_are_valid(name: str, tmp_path: Path) -> None:
 def test_products_are_dpas() -> None:
     kernel = compiled("matmul_f16")
     assert "isa=dpas.8x16x16.f32.f16.f16" in kernel.asm["lane"]
-    assert kernel.metadata.extensions == ["SPV_INTEL_subgroups", "SPV_INTEL_subgroup_matrix_multiply_accumulate"]
+    assert set(kernel.metadata.extensions) == {
+        "SPV_INTEL_subgroups", "SPV_INTEL_subgroup_matrix_multiply_accumulate", "SPV_INTEL_2d_block_io"
+    }  # fmt: skip
     assert "SubgroupMatrixMultiplyAccumulateINTEL" in kernel.asm["llir"]
     assert kernel.metadata.warp_size == 16
 
 
-def test_products_without_dpas_are_sums() -> None:
+def test_products_of_dg2_are_dpas_of_8_columns() -> None:
     kernel = compiled("matmul_f16", "xpu:dg2")
-    assert "isa=dpas" not in kernel.asm["lane"]
-    assert "SPV_INTEL_subgroup_matrix_multiply_accumulate" not in kernel.metadata.extensions
+    assert "isa=dpas.8x8x16.f32.f16.f16" in kernel.asm["lane"]
+    assert kernel.metadata.warp_size == 8
+    assert kernel.metadata.extensions == ["SPV_INTEL_subgroup_matrix_multiply_accumulate"]
 
 
 def test_every_processor_is_compiled_for() -> None:

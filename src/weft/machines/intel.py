@@ -18,25 +18,26 @@ from dataclasses import dataclass
 from .machine import KIB, Machine
 
 DG2, PVC, XE2, XE3 = 1255, 1260, 2001, 3000
-
-
 LANES = 16
+"""Of a subgroup, on all of them but DG2."""
 
 
-def _row(name: str, generation: int, cores: int, *, shared: int = 128, engines: int = 8, words: int = 16) -> Machine:
+def _row(
+    name: str, generation: int, cores: int, *, shared: int = 128, engines: int = 8, words: int = 16, lanes: int = LANES
+) -> Machine:
     """`cores` Xe cores of `engines` vector engines, which have 8 threads each; `shared` KiB of local memory for a
-    block. A thread has 128 registers of so many words of 32 bits."""
-    threads = engines * 8 * LANES
+    block. A thread has 128 registers of so many words of 32 bits, and is a warp of so many `lanes`."""
+    threads = engines * 8 * lanes
     return Machine(
         f"xpu:{name}",
         "intel",
         generation,
         portable=False,
-        lanes=LANES,
+        lanes=lanes,
         banks=32,  # a guess: 128 bytes a cycle, in words of 32 bits
         shared_bytes=shared * KIB,
         most_threads=threads,
-        most_blocks=threads // LANES,
+        most_blocks=threads // lanes,
         registers=engines * 8 * 128 * words,
         multiprocessors=cores,
         float32_products="ieee",
@@ -54,7 +55,7 @@ def _row(name: str, generation: int, cores: int, *, shared: int = 128, engines: 
 
 
 ROWS = (
-    _row("dg2", DG2, 32, shared=64, engines=16, words=8),  # Arc A770
+    _row("dg2", DG2, 32, shared=64, engines=16, words=8, lanes=8),  # Arc A770: its DPAS is for subgroups of 8
     _row("pvc", PVC, 128),  # Data Center GPU Max 1550
     _row("bmg", XE2, 20),  # Arc B580
     _row("lnl", 2004, 8),  # Core Ultra 200V

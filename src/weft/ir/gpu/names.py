@@ -258,3 +258,4 @@ FIELDS: dict[str, Callable[[Fields], layouts.Layout]] = {
 }
 """The layout of each name, from the fields in its braces."""
 FIELDS["#triton_intel_gpu.dpas"] = FIELDS["#ttig.dpas"]  # what it was called until 2025
+FIELDS["#ttig.dot_op"] = FIELDS["#ttg.dot_op"]

@@ -25,8 +25,9 @@ __all__ = ["IntelDPASLayout"]
 class IntelDPASLayout(DistributedLayout):
     """The result of DPAS: `repeat_count` rows of `execution_size` elements, row after row over the lanes.
 
-    `rep_cluster` instructions side by side belong together; `threads_per_warp` is 16 or 32 (8 on some). Operands have
-    the `k_width` that fills 16 bits (A), 32 bits (B): ops_per_channel / 2 (1 or more) and ops_per_channel.
+    `rep_cluster` instructions side by side belong together; `threads_per_warp` is 16 or 32, and 8 with the instruction
+    of DG2, whose `execution_size` is 8. Operands have the `k_width` that fills 16 bits (A), 32 bits (B):
+    ops_per_channel / 2 (1 or more) and ops_per_channel. Eight threads have 32 bits of A as well, all of its K.
 
     >>> layout = IntelDPASLayout(8, 8, 16, 2, [1, 1], [1, 1], 16)
     >>> layout.to_linear([8, 16]).bases["register"], layout.to_linear([8, 16]).bases["lane"]
@@ -80,12 +81,18 @@ class IntelDPASLayout(DistributedLayout):
         return self._over(tile, shape, (self.rank - 2, self.rank - 1), None)
 
     def check_operand(self, index: int, k_width: int) -> None:
-        wanted = self.ops_per_channel if index else max(1, self.ops_per_channel // 2)
+        wanted = self.k_widths[index]
         if k_width != wanted:
             raise LayoutError(
                 f"DotOperandLayout: k_width of operand {index} of {self!r} must be {wanted}, got {k_width}",
-                hint="lanes hold 16 bits of operand 0 and 32 bits of operand 1 at once",
+                hint="lanes hold 16 bits of operand 0 (32 if there are 8 lanes) and 32 bits of operand 1 at once",
             )
+
+    @property
+    def k_widths(self) -> tuple[int, int]:
+        """The `k_width` of operand 0 and of operand 1."""
+        depth = self.systolic_depth * self.ops_per_channel
+        return max(1, self.ops_per_channel // 2, depth // self.threads_per_warp), self.ops_per_channel
 
     def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
         """An operand: A row after row over the lanes, B in columns of `ops_per_channel` elements."""

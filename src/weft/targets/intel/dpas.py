@@ -1,9 +1,11 @@
 """DPAS (dot product accumulate systolic): a warp multiplies `repeat` rows by 16 columns, 8 words of 32 bits deep.
 
     dpas.8x16x16.f32.f16.f16       8 x 16 (A) by 16 x 16 (B): K is 8 words of two f16
+    dpas.8x8x16.f32.f16.f16        of DG2: 8 columns, for 8 lanes
 
-A lane has 16 bits of K of a row of A, and of B the words of its column: two, four or one consecutive elements of K.
-Those are the layouts of `IntelDPASLayout`. Products are exact and are summed with the accumulator, then rounded once.
+A lane has 16 bits of K of a row of A (32 where there are 8 lanes), and of B the words of its column: two, four or one
+consecutive elements of K. Those are the layouts of `IntelDPASLayout`. Products are exact and are summed with the
+accumulator, then rounded once.
 
 SPIR-V has it as `OpSubgroupMatrixMultiplyAccumulateINTEL` (extension SPV_INTEL_subgroup_matrix_multiply_accumulate),
 whose last operand says what A, B and the sums are taken for (`TAKEN`). Older compilers know the functions of OpenCL's
@@ -14,16 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 from weft.layouts import DotOperandLayout, IntelDPASLayout, LinearLayout
 from weft.machines import Machine
-from weft.machines.intel import LANES, PVC
+from weft.machines.intel import DG2, PVC
 
 from ..instruction import BITS, Array, Instruction, Operand
 from ..meaning import from_matrix, multiply, tf32, to_matrix
 
-DEPTH, COLUMNS, REPEATS = 8, 16, (8, 4, 2, 1)
+DEPTH, REPEATS = 8, (8, 4, 2, 1)
 SIGNED_A, SIGNED_B = 0x1, 0x2
 TAKEN = {"f16": 0x400 | 0x800, "bf16": 0x1000 | 0x2000, "tf32": 0x100 | 0x200, "i8": 0x10 | 0x20}
 """What the last operand says of words of A and of B."""
@@ -48,9 +51,9 @@ _ROWS = (
 )
 
 
-def layout_of(repeat: int, channel: int, warps: Sequence[int], machine: Machine) -> IntelDPASLayout:
+def layout_of(repeat: int, columns: int, channel: int, warps: Sequence[int], machine: Machine) -> IntelDPASLayout:
     """The layout of a result that so many warps along each dimension make."""
-    return IntelDPASLayout(repeat, DEPTH, COLUMNS, channel, list(warps), [1] * len(warps), machine.lanes)
+    return IntelDPASLayout(repeat, DEPTH, columns, channel, list(warps), [1] * len(warps), machine.lanes)
 
 
 def vector(count: int, elem: str) -> str:
@@ -94,20 +97,22 @@ def _semantics(
     return run
 
 
-def _made(row: _Row, repeat: int, signed: tuple[bool, bool]) -> Instruction:
+def _made(row: _Row, repeat: int, signed: tuple[bool, bool], columns: int) -> Instruction:
+    """That for as many lanes as it has columns."""
     channel = 32 // BITS[row.elem]
     depth = DEPTH * channel
-    layout = IntelDPASLayout(repeat, DEPTH, COLUMNS, channel, [1, 1], [1, 1], LANES)
-    widths = max(1, channel // 2), channel
+    layout = IntelDPASLayout(repeat, DEPTH, columns, channel, [1, 1], [1, 1], columns)
+    widths = layout.k_widths
     a, b = (
         DotOperandLayout(i, layout, width).to_linear(shape).sublayout(["register", "lane"], ["dim0", "dim1"])
-        for i, width, shape in ((0, widths[0], [repeat, depth]), (1, widths[1], [depth, COLUMNS]))
+        for i, width, shape in ((0, widths[0], [repeat, depth]), (1, widths[1], [depth, columns]))
     )
-    c = layout.to_linear([repeat, COLUMNS]).sublayout(["register", "lane"], ["dim0", "dim1"])
+    c = layout.to_linear([repeat, columns]).sublayout(["register", "lane"], ["dim0", "dim1"])
     kinds = tuple(row.kind if row.elem != "i8" else "s8" if s else "u8" for s in signed)
-    words = "float" if row.kind == "tf32" else "i16", "float" if row.kind == "tf32" else "i32"
+    bits = 32 if row.kind == "tf32" or columns == 8 else 16
+    words = "float" if row.kind == "tf32" else f"i{bits}", "float" if row.kind == "tf32" else "i32"
     total = "i32" if row.accumulator == "i32" else "float"
-    counts = [a.in_dims["register"] * BITS[row.elem] // (32 if words[0] == "float" else 16), DEPTH, repeat]
+    counts = [a.in_dims["register"] * BITS[row.elem] // bits, DEPTH, repeat]
     shapes = [*zip(counts, (*words, total), strict=True)]
     types = [vector(*shape) for shape in shapes]
     taken = TAKEN[row.kind]
@@ -115,8 +120,9 @@ def _made(row: _Row, repeat: int, signed: tuple[bool, bool]) -> Instruction:
         taken |= SIGNED_A * signed[0] | SIGNED_B * signed[1]
     asked = (("i32", depth), (types[0], "a"), (types[1], "b"), (types[2], "c"), ("i32", taken))
     return Instruction(
-        name=f"dpas.{repeat}x{COLUMNS}x{depth}.{row.accumulator}.{'.'.join(kinds)}",
-        since=PVC,
+        name=f"dpas.{repeat}x{columns}x{depth}.{row.accumulator}.{'.'.join(kinds)}",
+        since=DG2 if columns == 8 else PVC,
+        until=PVC if columns == 8 else 0,
         text=mangled(NAME, [(1, "i32"), *shapes, (1, "i32")]),
         operands=tuple(
             Operand(letter, elem, x.in_dims["register"], "r", x)
@@ -126,13 +132,13 @@ def _made(row: _Row, repeat: int, signed: tuple[bool, bool]) -> Instruction:
         semantics=_semantics((a, b, c), row, signed),
         cost=float(repeat),
         params={
-            "shape": (repeat, COLUMNS, depth),
+            "shape": (repeat, columns, depth),
             "accumulator": row.accumulator,
             "types": kinds,
             "multiplies": tuple("u8" if kind == "u8" else row.elem for kind in kinds),
             "k_width": widths,
-            "named": partial(layout_of, repeat, channel),
-            "described": f"IntelDPASLayout({repeat}, {DEPTH}, {COLUMNS}, {channel}, warps_per_cta, [1, 1], {LANES})",
+            "named": partial(layout_of, repeat, columns, channel),
+            "described": f"IntelDPASLayout({repeat}, {DEPTH}, {columns}, {channel}, warps_per_cta, [1, 1], {columns})",
             "arguments": asked,
             "returns": types[2],
             "imported": _imported(row, repeat, signed, shapes),
@@ -150,9 +156,9 @@ def _imported(row: _Row, repeat: int, signed: tuple[bool, bool], shapes: Sequenc
 
 def dpas_instructions() -> Iterator[Instruction]:
     """All entries: the most rows first, since those cost as much for each product."""
-    for repeat in REPEATS:
-        for row in _ROWS:
-            for left in (True, False):
-                for right in (True, False):
-                    if row.elem == "i8" or (left and right):
-                        yield _made(row, repeat, (left, right))
+    for repeat, columns, row in product(REPEATS, (16, 8), _ROWS):
+        if row.kind == "tf32" and columns == 8:  # which DG2 does not have
+            continue
+        for left, right in product((True, False), repeat=2):
+            if row.elem == "i8" or (left and right):
+                yield _made(row, repeat, (left, right), columns)

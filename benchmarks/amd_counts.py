@@ -15,7 +15,8 @@ of it where there is none. What is counted there:
 
 A loop that does more at once, because it is unrolled, is compared by what it does: counts are divided by the products
 (without matrix instructions: by the bytes of global memory) of the loop. Loops that load as many bytes do as much:
-where waves multiply the same tile several times, that is more of `matrix`. `*` marks what is more than Triton's.
+where waves multiply the same tile several times, that is more of `matrix`. Barriers are not compared where ours let two
+groups of waves multiply in turns (ping-pong), which is what they are for. `*` marks what is more than Triton's.
 """
 
 from __future__ import annotations
@@ -242,6 +243,11 @@ class Counts:
     instructions: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def is_in_turns(self) -> bool:
+        """Whether two groups of waves run it in turns, which takes barriers: waves that multiply have a priority."""
+        return "s_setprio" in self.kinds and self.barriers > 2
+
     def add(self, instruction: Instruction) -> None:
         """Count an instruction."""
         name = instruction.name
@@ -264,7 +270,7 @@ class Counts:
                 self.kinds["direct to LDS"] += 1
         elif name in ("s_barrier", "s_barrier_wait"):
             self.barriers += 1
-        else:
+        elif name != "s_setprio":
             return
         self.kinds[name] += 1
 
@@ -333,7 +339,7 @@ def worse(ours: Row, theirs: Row) -> list[str]:
         "LDS": a.lds_cost * scale > b.lds_cost,
         "global": a.global_cost * scale > b.global_cost,
         "exchanges": a.exchanges * scale > b.exchanges,
-        "barriers": a.barriers * scale > b.barriers,
+        "barriers": a.barriers * scale > b.barriers and not a.is_in_turns,
         "spills": ours.spills > theirs.spills or a.spill_accesses * scale > b.spill_accesses,
         "waves": ours.waves < theirs.waves,
     }

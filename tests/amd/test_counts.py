@@ -65,6 +65,13 @@ def test_a_loop_without_products_is_compared_by_its_bytes(tool: Any) -> None:
     assert tool.worse(once, wide) == ["barriers"]
 
 
+def test_barriers_of_ping_pong_are_not_compared(tool: Any) -> None:
+    phase = f"ds_read_b64 v[0:1], v4\ns_barrier\ns_setprio 1\n{MFMA}\ns_setprio 0\ns_barrier\n"
+    in_turns, in_step = row(tool, phase * 2), row(tool, f"{phase.replace('s_setprio', 's_nop')}{MFMA}")
+    assert tool.worse(in_turns, in_step) == ["LDS"]
+    assert tool.worse(row(tool, (phase * 2).replace("s_setprio", "s_nop")), in_step) == ["LDS", "barriers"]
+
+
 def test_without_triton_it_says_so(
     tool: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -293,7 +293,8 @@ OPERATIONS: dict[str, str] = {
     "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system; acquire.block, "
     "acquire.device, acquire.system: what is read from here on is as new as what was read before",
     # control flow: uniform; regions end with yield
-    "for": "(lower, upper, step, initial...), one region with (index, carried...)",
+    "for": "(lower, upper, step, initial...), one region with (index, carried...); attrs ping_pong: the warps from "
+    "this one on wait at a barrier of the block (id 0) before the loop, and the others at one behind it",
     "while": "(initial...), regions before (ends with condition) and after",
     "if": "(condition), regions then and else; attrs of_warp: each warp decides for itself, and waits for none in them",
     "yield": "(values...)",
@@ -455,6 +456,11 @@ class Builder:
             one_warp = scope == "block" and warps == 1
             attrs = attrs | {"scope": "warp"} if one_warp else attrs | {"id": number, "warps": warps}
         self.add("barrier", (), (), attrs)
+
+
+def barrier_of(loop: LaneOp) -> LaneOp:
+    """The barrier at which one group of warps waits before or behind a loop that two of them run in turns."""
+    return LaneOp("barrier", attrs={"scope": "block", "inserted": True, "id": 0}, span=loop.span)
 
 
 def text_of(program: LaneProgram) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from weft.base import Unsupported, WeftError
-from weft.ir.lane import Block, LaneOp, Value
+from weft.ir.lane import Block, LaneOp, Value, barrier_of
 
 from . import access, registers, special
 from .access import need_defined
@@ -191,6 +191,29 @@ def _if(context: Context, op: LaneOp) -> Running:
 
 
 def _for(context: Context, op: LaneOp) -> Running:
+    results = yield from (_in_turns if "ping_pong" in op.attrs else _by_bounds)(context, op)
+    return results
+
+
+def _in_turns(context: Context, op: LaneOp) -> Running:
+    """Two groups of warps, the second one a barrier behind the first."""
+    is_late = context.warps % context.batch.program.warps >= op.attrs["ping_pong"]
+
+    def body(part: Context, late: bool) -> Running:
+        if late:
+            yield from special.WAITING["barrier"](part, barrier_of(op))
+        results = yield from _by_bounds(part, op)
+        if not late and results is not None:
+            yield from special.WAITING["barrier"](part, barrier_of(op))
+        return results
+
+    groups = [(np.flatnonzero(is_late == late), partial(body, late=late)) for late in (False, True)]
+    results = yield from _parallel(context, op, [rows for rows, _ in groups], [run for _, run in groups])
+    return results
+
+
+def _by_bounds(context: Context, op: LaneOp) -> Running:
+    """By all warps that have the same bounds."""
     names = ("the lower bound of `for`", "the upper bound of `for`", "the step of `for`")
     bounds = [_per_warp(context, op, context.env[v], v, name) for v, name in zip(op.operands[:3], names, strict=True)]
     initial = [context.env[v] for v in op.operands[3:]]

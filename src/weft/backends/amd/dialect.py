@@ -33,6 +33,9 @@ class AMDGPU(Memory, Arithmetic):
             if entry.name == "slice" or self.narrow:
                 e.do(e.call("llvm.amdgcn.sched.barrier", "void", [("i32", "0")], CONVERGENT))
             return []
+        if not entry.results and not entry.touches:  # it would be dropped as having no effect
+            e.do(e.call(entry.text, "void", [(type, str(n)) for type, n in entry.params["arguments"]], CONVERGENT))
+            return []
         if not entry.text:  # no instruction, but LLVM sees one in its place
             return [[e.asm("", "=v,0", ["i32"], [("i32", e.name(chunks[0][0]))])[0]]]
         return write_instruction(e, op, entry, chunks, self.past_copies if entry.touches == "shared" else "")

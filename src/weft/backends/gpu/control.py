@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from weft.ir.lane import LaneOp, Value
+from weft.ir.lane import LaneOp, Value, barrier_of
 
 from .emitter import BITS, Emitter, Register, Sum, emitter
+from .registers import warp_index
 from .steps import Phi, one_way, other_uses
 
 
@@ -106,12 +107,27 @@ def _flat(groups: Sequence[Sequence[str] | None]) -> list[str]:
 
 @emitter("for")
 def _for(e: Emitter, op: LaneOp) -> None:
+    if "ping_pong" in op.attrs:
+        _wait(e, op, "uge")
     lines, mark, block = len(e.lines), e.mark(), e.f.block
     if not _loop(e, op, apart=False):
         del e.lines[lines:]
         e.forget(mark)
         e.f.block = block
         _loop(e, op, apart=True)
+    if "ping_pong" in op.attrs:
+        _wait(e, op, "ult")
+
+
+def _wait(e: Emitter, op: LaneOp, predicate: str) -> None:
+    """A barrier of the block for one of two groups of warps; the others reach another one meanwhile."""
+    waits, on = e.f.new_label("waits"), e.f.new_label("on")
+    is_mine = e.ins(f"icmp {predicate} i32 {warp_index(e)}, {op.attrs['ping_pong']}")
+    e.do(f"br i1 {is_mine}, label %{waits}, label %{on}")
+    e.f.start(waits)
+    e.dialect.barrier(e, barrier_of(op))
+    e.do(f"br label %{on}")
+    e.f.start(on)
 
 
 def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:

@@ -14,6 +14,7 @@ __all__ = [
     "LoadsSpread",
     "LoopFused",
     "OperandInMemory",
+    "PingPong",
     "Prefetched",
     "ProductOverlap",
     "ProductSplit",
@@ -123,6 +124,12 @@ class BlockAccess(Rewritten):
     """A tile that is loaded, stored or prefetched by 2D blocks of memory."""
 
     kind = "block access"
+
+
+class PingPong(Rewritten):
+    """A loop that two groups of warps run in turns, one barrier apart."""
+
+    kind = "ping-pong"
 
 
 class LoopFused(Rewritten):

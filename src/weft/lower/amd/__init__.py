@@ -10,6 +10,7 @@ from .ahead import take_up_behind_barriers
 from .behind_loops import compute_behind_loops
 from .copies import lower_copy
 from .exchanges import write_exchanges
+from .ping_pong import multiply_in_turns
 from .scaled import lower_scaled
 from .slices import keep_slices
 from .tdm import TENSOR_LOWERINGS
@@ -37,6 +38,7 @@ class _Lowering(VendorLowering):
         compute_behind_loops(program)
         write_exchanges(program)
         keep_slices(program)
+        multiply_in_turns(program)
         take_up_behind_barriers(program)
 
 

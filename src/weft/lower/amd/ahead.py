@@ -11,11 +11,16 @@ Between the two stand all products of an iteration, which take as long as the lo
 way to shared memory moves no memory and waits for nobody, so that LLVM may put it right behind the load, and with it a
 wait for the load. The word that comes out of `held` is the one that went in, but nobody sees that it is; and what has
 effects stays behind barriers.
+
+What stands right in front of a barrier and only computes for what comes behind it is moved there first: barriers are
+put as late as they can be, so that the first store's elements have been put in order in front of them.
 """
 
 from __future__ import annotations
 
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
+
+from .used_up import is_movable
 
 WORD = 32
 
@@ -28,9 +33,10 @@ def take_up_behind_barriers(program: LaneProgram) -> None:
 
 
 def _in_block(block: Block) -> None:
-    barriers = [i for i, op in enumerate(block.ops) if op.name == "barrier"]
-    if not barriers:
+    if not any(op.name == "barrier" for op in block.ops):
         return
+    _bring_forward(block)
+    barriers = [i for i, op in enumerate(block.ops) if op.name == "barrier"]
     behind: dict[int, list[LaneOp]] = {}
     for i, op in enumerate(block.ops):
         if op.name != "load" or op.attrs["space"] != "global" or not _fits(op.result):
@@ -48,6 +54,18 @@ def _in_block(block: Block) -> None:
         for op in block.ops[barrier + 1 :]:
             op.operands = tuple(renamed.get(v, v) for v in op.operands)
         block.ops[barrier + 1 : barrier + 1] = build.block.ops
+
+
+def _bring_forward(block: Block) -> None:
+    """Barriers to before what only computes for others behind them."""
+    ops: list[LaneOp] = []
+    for op in block.ops:
+        at = len(ops)
+        if op.name == "barrier" and "id" not in op.attrs:
+            while at and is_movable(ops[at - 1]):
+                at -= 1
+        ops.insert(at, op)
+    block.ops[:] = ops
 
 
 def _first_use(block: Block, at: int, value: Value) -> int:

@@ -43,7 +43,7 @@ def _in_block(block: Block, products: Sequence[int], uses: dict[Value, list[Lane
     """By the product that operations could come before."""
     for i, op in enumerate(block.ops):
         ready[op] = i
-        if _is_movable(op):
+        if is_movable(op):
             ready[op] = max([ready.get(x.op, -1) for x in op.operands if x.op is not None], default=-1)
             number = bisect_right(products, ready[op])
             if number < len(products) and products[number] < i:
@@ -110,7 +110,8 @@ def _words(value: Value) -> int:
     return -(-value.count * ELEMENT_BITS[value.elem] // 32)
 
 
-def _is_movable(op: LaneOp) -> bool:
+def is_movable(op: LaneOp) -> bool:
+    """Whether an operation only computes registers from others of its lanes' warp."""
     return op.name in MOVABLE or is_elementwise(op.name)
 
 

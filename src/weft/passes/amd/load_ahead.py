@@ -48,6 +48,7 @@ from weft.layouts.plan.trip import Trip
 from weft.machines import Machine
 
 from ..buffered_tiles import is_multiplied
+from ..effects import shareable
 from ..loop_slices import masked_load, slice_of
 from ..pipeline_loads import SPARE_BYTES, depends_on_stores, has_effects, stored_roots
 from ..pipelined_loop import CopiedLoad, PipelinedLoop
@@ -72,14 +73,15 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
             because = None if obstacle is None else site_of(obstacle)
             remarks.add(NotPipelined(span_of(loop), "the loop", why, because))
         return True
-    stored, room = stored_roots(loop), machine.shared_bytes - SPARE_BYTES
+    stored = stored_roots(loop)
     done, why_not = copy_directly(loop, loads, stages, stored, machine, remarks)
     if done:
         return True
     chosen: list[CopiedLoad] = []
     held: list[tt.LoadOp] = []
-    for op in loads:
-        ahead = _ahead(loop, op, machine)
+    ways = [_ahead(loop, op, machine) for op in loads]
+    room = machine.shared_bytes - _spare(loop, ways, machine)
+    for op, ahead in zip(loads, ways, strict=True):
         if not isinstance(ahead, str):
             if depends_on_stores(loop, op, stored, set(loads)):
                 ahead = "it may see what the loop stores, or is looked up in a tile that is loaded"
@@ -103,6 +105,29 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
     if chosen or held:
         LoopAhead(loop, chosen, held, machine).rewrite()
     return True
+
+
+def _spare(loop: scf.ForOp, ways: Sequence[CopiedLoad | str | None], machine: Machine) -> int:
+    """Bytes of shared memory to leave to others: none where a loop only loads operands and multiplies them.
+
+    Two operands of 32 KiB are all that gfx942 has. A loop that also reduces, or converts anything but those operands,
+    needs memory for it while they are there.
+    """
+    operands = [way for way in ways if isinstance(way, CopiedLoad)]
+    if len(operands) < len(ways) or sum(c.bytes for c in operands) > machine.shared_bytes:
+        return SPARE_BYTES
+    tiles = {c.load.result for c in operands}
+    for op in walk(loop.body.block):
+        source = op.operands[0] if isinstance(op, ttg.ConvertLayoutOp | tt.TransOp) else None
+        if isinstance(op, tt.TransOp) and source in tiles:
+            tiles.add(op.results[0])
+        elif source not in tiles and not (isinstance(op, tt.LoadOp | tt.DotOp | scf.YieldOp) or shareable(op)):
+            return SPARE_BYTES
+    root = loop.parent_op()
+    while root is not None and root.name != "tt.func":
+        root = root.parent_op()
+    others = root is None or any(isinstance(op, ttg.LocalAllocOp) for op in walk(root))
+    return SPARE_BYTES if others else 0
 
 
 def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str | None:

@@ -170,6 +170,11 @@ def lane_instructions() -> Iterator[Instruction]:
     )  # fmt: skip
     for name in ("slice", "slice.narrow"):  # where LLVM's scheduler stops; always, or where registers are few
         yield Instruction(name, GFX9A, "", (), (), tuple, 0, params={"arguments": (), "returns": ()})
+    for level in (0, 1):
+        yield Instruction(
+            f"setprio.{level}", GFX9A, "llvm.amdgcn.s.setprio", (), (), tuple, 0,
+            params={"arguments": constant(level, type="i16"), "returns": ()},
+        )  # fmt: skip
     yield Instruction(
         "ds_bpermute", GFX9A, "llvm.amdgcn.ds.bpermute", (_word("address"), _word("a")), (_word("d"),), _bpermute, 4,
         params={"arguments": (("i32", "address"), ("i32", "a")), "returns": "i32"},

@@ -8,6 +8,7 @@ as_target("cuda:90")    GPUTarget("cuda", 90, 32)
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,8 @@ def _nearest(number: int, vendor: str) -> str:
 
 
 def _hint(backend: str, arch: str) -> str:
-    """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88)."""
+    """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88,
+    cuda:gfx942)."""
     targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
     vendor, number = load("weft.machines.rows").meant(f"{backend}:{arch}")
     compiled = vendor in vendors_with("compiler")
@@ -108,7 +110,10 @@ def _hint(backend: str, arch: str) -> str:
     begun = [name for name in names if name.startswith(asked)]
     alike = begun or load("difflib").get_close_matches(asked, names, 1, 0.8)
     nearest = f"did you mean {alike[0]}? " if arch and alike else ""
-    if told is not None:
+    named = _of_processor(asked.lower(), simulated if backend == "sim" else targets)
+    if named and not begun:
+        nearest = f"did you mean {named}? "
+    elif told is not None:
         nearest = told(number)
     elif compiled and backend == "sim":
         nearest = f"the nearest is sim:{below.name}; " if below is not None else ""
@@ -119,6 +124,16 @@ def _hint(backend: str, arch: str) -> str:
     return f"{nearest}targets that exist: {', '.join((*targets, *simulated))}; " + (
         "set WEFT_TARGET or use `with weft.target(...)`"
     )
+
+
+def _of_processor(asked: str, names: Iterable[str]) -> str:
+    """The target of a processor whose name says which vendor's it is, whatever stands before it."""
+    whole = {name.rpartition(":")[2]: name for name in names}
+    processor = asked.rpartition(":")[2]
+    if processor.isdigit() or ":" not in asked:
+        return ""
+    alike = load("difflib").get_close_matches(processor, whole, 1, 0.9)
+    return whole[alike[0]] if alike else ""
 
 
 def _known(backend: str, arch: str) -> GPUTarget | None:

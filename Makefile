@@ -23,7 +23,7 @@
 #                gcc-aarch64-linux-gnu) and compared with what they do here, bit for bit
 #   make amd-test   AMD's GPUs without one: code objects and waits of all kernels for eight processors, and of
 #                random ones; all kernels and random ones, for SECONDS=60 or for SEEDS=0:100, in sim:hip:gfx942 and
-#                sim:hip:gfx1201
+#                gfx950 and gfx1201
 #   make amd-emulate EMULATOR=folder   kernels and each instruction in tinygrad's emulator of AMD GPUs, a clone of its
 #                repository; needs a clang (Debian: clang-19)
 #   make amd-counts   instructions of main loops beside Triton's, by TRITON_PYTHON=an interpreter with Triton 3.6.0
@@ -114,7 +114,7 @@ amd-test: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m amd.suite --jobs $(JOBS)
 	PYTHONPATH=tests $(BIN)/python -m amd.meetings
 	PYTHONPATH=tests $(BIN)/python -m amd.random_code --seeds 0:200
-	for target in gfx942 gfx1201; do PYTHONPATH=tests $(BIN)/python -m fuzz.run --jobs $(JOBS) \
+	for target in gfx942 gfx950 gfx1201; do PYTHONPATH=tests $(BIN)/python -m fuzz.run --jobs $(JOBS) \
 		$(if $(SEEDS),--seeds $(SEEDS),--seconds $(if $(filter file,$(origin SECONDS)),60,$(SECONDS))) \
 		--variant sim:hip:$$target || exit 1; done
 

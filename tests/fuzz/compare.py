@@ -80,7 +80,8 @@ VARIANTS = {
 }
 """Each runs on any x86-64 with AVX2."""
 SIMULATED = {f"sim:cuda:{n}": Variant({"target": f"sim:cuda:{n}"}, apart=True, lanes=True) for n in (80, 90)}
-AMD = ("gfx942", "gfx1201")
+AMD = ("gfx942", "gfx950", "gfx1201")
+"""gfx950 alone copies operands to LDS directly, and reads them so that they come out transposed."""
 SIMULATED |= {f"sim:hip:{n}": Variant({"target": f"sim:hip:{n}"}, apart=True, lanes=True) for n in AMD}
 SIMULATED |= {
     f"sim:cuda:90-x{n}": Variant({"target": "sim:cuda:90", "num_ctas": n}, apart=True, lanes=True) for n in (2, 4)

@@ -65,6 +65,7 @@ def tile_ir(
         passes_of(target.machine).of_text(module, remarks)
         return layout_pipeline(module)
     threads = target.machine.threads(language.num_warps)
+    passes_of(target.machine).note_asked(module, options)
     return gpu_tile_pipeline(module, threads, language.enable_fp_fusion, remarks)
 
 

@@ -424,7 +424,8 @@ class Choices(TileGroups):
         entries = products(self.machine, *elements, precise=precise) if isinstance(group, str) else ()
         depth, fed = ir.shape_of(a.type)[-1], _reaches(a, forward=False)
         chained = fed or _is_chained(op)
-        laid = matrix_layouts(entries, shape, depth, self.machine, self.warps, chained, cga, fed=fed)
+        asked = self.adds.asked(op, entries, self.machine, chained)
+        laid = matrix_layouts(asked, shape, depth, self.machine, self.warps, chained, cga, fed=fed)
         if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
         elif laid is not None:

@@ -6,7 +6,7 @@ engine. `passes_of(machine)` gives that of a machine's vendor, or one that adds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects import scf
@@ -17,6 +17,7 @@ from weft.base.remarks import RemarkCollector
 from weft.ir.tt import DotScaledOp
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout
 from weft.machines import Machine, part
+from weft.targets.instruction import Instruction
 
 AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
 """The layout by which a load, or a store, accesses memory."""
@@ -31,6 +32,15 @@ class VendorPasses:
 
     scalar_pointers = False
     """Whether loops carry one pointer for a tile of pointers that all move alike."""
+
+    def note_asked(self, module: ModuleOp, options: Mapping[str, Any]) -> None:
+        """Write onto tile IR what options of a launch ask of its products."""
+
+    def asked(
+        self, op: Operation, entries: Sequence[Instruction], machine: Machine, chained: bool
+    ) -> Sequence[Instruction]:
+        """Of the matrix instructions that can do a product, those that are asked for."""
+        return entries
 
     def before_layouts(self, module: ModuleOp) -> None:
         """Change tile IR that is about to get layouts."""

@@ -60,6 +60,10 @@ def test_the_nearest_of_a_processor_without_a_row_are_named(generation: int, nam
     ("asked", "hint"),
     [
         ("hip:gfx9420", "did you mean hip:gfx942? "),
+        ("amd:gfx942", "did you mean hip:gfx942? "),
+        ("cuda:gfx942", "did you mean hip:gfx942? "),
+        ("hip:GFX942", "did you mean hip:gfx942? "),
+        ("sim:amd:gfx1201", "did you mean sim:hip:gfx1201? "),
         ("sim:hip:gfx9420", "did you mean sim:hip:gfx942? "),
         ("hip:gfx11000", "did you mean hip:gfx1100? "),
         ("hip:gfx120", "did you mean hip:gfx1200? "),

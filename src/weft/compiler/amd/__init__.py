@@ -29,7 +29,8 @@ MOST_WARPS = 20
 
 
 HINTS = {"matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
-"""Options of Triton's that choose among instructions, with their values: checked, and not followed."""
+"""Options of Triton's that choose among instructions, with their values; 0, 4 and 1 change nothing."""
+FOLLOWED = (("matrix_instr_nonkdim", 16), ("matrix_instr_nonkdim", 32), ("kpack", 2))
 
 
 class _AMD(OfVendor):
@@ -61,6 +62,7 @@ class _AMD(OfVendor):
         return {
             **({"launch_cooperative_grid": True} if together else {}),
             **({"waves_per_eu": warps} if warps else {}),
+            **{name: value for name, value in FOLLOWED if options.get(name) == value},
         }
 
     def begin(self, machine: Machine) -> None:

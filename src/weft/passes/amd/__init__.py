@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -12,8 +13,10 @@ from weft.base.remarks import RemarkCollector
 from weft.ir.tt import DotScaledOp
 from weft.layouts import BlockedLayout
 from weft.machines import Machine
+from weft.targets.instruction import Instruction
 
 from ..vendor import AnyLayout, VendorPasses
+from .asked import asked_instructions, note_asked
 from .expand_buffers import expand_buffers
 from .load_ahead import load_ahead
 from .scalar_bases import scalar_bases
@@ -25,6 +28,14 @@ __all__ = ["PASSES"]
 
 class _Passes(VendorPasses):
     scalar_pointers = True
+
+    def note_asked(self, module: ModuleOp, options: Mapping[str, Any]) -> None:
+        note_asked(module, options)
+
+    def asked(
+        self, op: Operation, entries: Sequence[Instruction], machine: Machine, chained: bool
+    ) -> Sequence[Instruction]:
+        return asked_instructions(op, entries, machine, chained)
 
     def before_layouts(self, module: ModuleOp) -> None:
         complete_scaled_products(module)

@@ -26,6 +26,7 @@ from weft.targets.amd import operand_layout, scale_layout, scaled_products
 
 from ..matrix_layouts import Layout, matrix_layouts
 from ..removal import remove
+from .asked import asked_instructions
 
 
 def scaled_layouts(op: tt.DotScaledOp, machine: Machine, warps: int, chained: bool) -> Sequence[Layout] | None:
@@ -34,7 +35,8 @@ def scaled_layouts(op: tt.DotScaledOp, machine: Machine, warps: int, chained: bo
     if kinds is None:
         return None
     shape = shape_of(op.c.type)
-    laid = matrix_layouts(scaled_products(machine, *kinds), shape, depth_of(op), machine, warps, chained, ())
+    entries = asked_instructions(op, scaled_products(machine, *kinds), machine, True)  # kpack is not for them
+    laid = matrix_layouts(entries, shape, depth_of(op), machine, warps, chained, ())
     if laid is None or not isinstance(laid[2], DistributedLayout):
         return None
     sides = [operand_layout(index, kind, laid[2]) for index, kind in enumerate(kinds)]

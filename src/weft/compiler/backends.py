@@ -201,6 +201,9 @@ class Backend(Protocol):
     def begin(self, machine: Machine) -> None:
         """Begin what takes long and is done once, while a kernel is traced."""
 
+    def tell(self, module: Any, options: Mapping[str, Any]) -> None:
+        """Say in tile IR what its passes have to know of these options."""
+
     def make(
         self,
         program: LaneProgram,
@@ -228,6 +231,9 @@ class OfVendor:
     driver: Any
     parts: Mapping[str, str] = {}
     small_arrays = 0
+
+    def tell(self, module: Any, options: Mapping[str, Any]) -> None:
+        """Nothing."""
 
     @property
     def machines(self) -> tuple[Machine, ...]:

@@ -31,6 +31,7 @@ def make(
     language, remarks = opts.language, RemarkCollector()
     with stage("ttir", timings):
         module = tile_ir(src, target, options, remarks)
+        backend_of(target.machine).tell(module, options)
         ttir = print_module(module)
         module_facts = {
             "stored_params": stored_params(module),

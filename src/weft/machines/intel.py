@@ -89,6 +89,8 @@ class BlockLimits:
 
 
 BLOCKS = BlockLimits()
+WITHOUT_BLOCKS = "ttig.without_blocks"
+"""Attribute of a module: there are to be no 2D blocks, as the compiler that it goes to does not know them."""
 WHOLE_WARPS = ":simd"
 """How the names of machines end for which one work item is a whole warp: those have no operations of subgroups."""
 

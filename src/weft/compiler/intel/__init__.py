@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.base import CompileOptions, load
 from weft.machines import Machine
+from weft.machines.intel import WITHOUT_BLOCKS
 
 from ..backends import OfVendor
 from . import driver
@@ -37,6 +38,11 @@ class _Intel(OfVendor):
 
     def begin(self, machine: Machine) -> None:
         load("weft.backends.intel").begin()
+
+    def tell(self, module: Any, options: Mapping[str, Any]) -> None:
+        """Compilers that know products by imported functions alone know no 2D blocks of memory."""
+        if options.get("imported_dpas"):
+            module.attributes[WITHOUT_BLOCKS] = load("weft.ir").unit_attr()
 
     def make(
         self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]

@@ -51,7 +51,7 @@ from weft.ir import (
 from weft.ir.gpu import layout_of
 from weft.ir.intel.blocks import BlockLoadOp, BlockPrefetchOp, BlockStoreOp, is_right
 from weft.machines import Machine
-from weft.machines.intel import blocks_of
+from weft.machines.intel import WITHOUT_BLOCKS, blocks_of
 from weft.targets.intel.covers import cover_of
 
 from ..pipeline_loads import is_zero
@@ -76,7 +76,7 @@ class Access:
 def access_by_blocks(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
     """Rewrite the accesses of a module of layout IR; `stages` is how many iterations are under way in a loop that does
     not say so itself."""
-    if blocks_of(machine) is None:
+    if blocks_of(machine) is None or WITHOUT_BLOCKS in module.attributes:
         return
     for function in find(module, tt.FuncOp):
         _Function(function, machine, stages, remarks).rewrite()

@@ -37,6 +37,9 @@ class Backend:
     def begin(self, machine: Machine) -> None:
         """Nothing takes long."""
 
+    def tell(self, module: Any, given: Mapping[str, Any]) -> None:
+        """No pass asks for an option."""
+
     def make(self, program: Any, language: Any, given: Any, timings: Any) -> tuple[dict[str, Any], dict[str, str]]:
         dialect: Any = Dialect(program)
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, lines=False)

@@ -43,13 +43,18 @@ VENDORS = {"cuda": "nvidia", "hip": "amd"}
 CODE = {"cuda": "cubin", "hip": "hsaco"}
 
 
-def prepare(side: str, target: str) -> float:
-    """Import all that compiling needs; gives the seconds of what else is done once in a process."""
-    for wanted in NEEDED[side]:
-        name = wanted.format(vendor=VENDORS[target.partition(":")[0]])
+def imported(packages: Iterable[str], vendor: str) -> None:
+    """Import packages with all of their modules."""
+    for wanted in packages:
+        name = wanted.format(vendor=vendor)
         package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
             importlib.import_module(module.name)
+
+
+def prepare(side: str, target: str) -> float:
+    """Import all that compiling needs; gives the seconds of what else is done once in a process."""
+    imported(NEEDED[side], VENDORS[target.partition(":")[0]])
     cases(side)
     begin = time.perf_counter()
     if side == "triton":

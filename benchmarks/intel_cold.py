@@ -3,8 +3,9 @@
     python benchmarks/intel_cold.py                       # or make intel-cold
     python benchmarks/intel_cold.py --target xpu:bmg --repeat 5
 
-Both begin with the Python source. What is compared are all stages of Weft's own up to the last that LLVM makes: PTX, and
-the words of SPIR-V. As in `gpu_cold.py`, a process has imported all when it is told to compile, and compiles one kernel.
+Both begin with the Python source. What is compared are all stages of Weft's own up to the last that LLVM makes: PTX,
+and the words of SPIR-V. As in `gpu_cold.py`, a process has imported all when it is told to compile, and compiles one
+kernel.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def main() -> None:
     ratios = []
     for name in (n for n in cases("weft") if options.only in n):
         taken = {t: [measured(name, t) for _ in range(options.repeat)] for t in (options.target, BESIDE)}
-        own, other = (statistics.median(sum(m.values()) for m in taken[t]) for t in (options.target, BESIDE))
-        llvm = [statistics.median(m["llir"] + m["ptx"] + m["spirv"] for m in taken[t]) for t in (options.target, BESIDE)]
+        own, other = (statistics.median(sum(m.values()) for m in taken[t]) for t in taken)
+        llvm = [statistics.median(m["llir"] + m["ptx"] + m["spirv"] for m in times) for times in taken.values()]
         ratios.append(own / other)
         last = f"{1e3 * llvm[0]:.1f} and {1e3 * llvm[1]:.1f} ms"
         print(f"{name:28} {1e3 * own:12.1f} {1e3 * other:12.1f} {own / other:6.2f}   {last}", flush=True)

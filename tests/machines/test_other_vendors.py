@@ -108,7 +108,7 @@ def test_a_vendor_in_the_tree_is_its_own_files_and_a_line_of_the_registry(tmp_pa
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
     registry = tmp_path / "weft" / "machines" / "vendors.py"
-    line = '        "intel": "machines targets compiler",\n'
+    line = '        "intel": "machines ir targets passes lower sim compiler",\n'
     registry.write_text(registry.read_text().replace(line, f'{line}        "acme": "machines targets compiler",\n'))
     run(tmp_path, "rows", "matmul", "driver")
     problems = rooms_of(tmp_path)

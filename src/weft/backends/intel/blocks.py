@@ -3,7 +3,7 @@
     %block = alloca [16 x i16]
     call void @_Z32__spirv_Subgroup2DBlockLoadINTEL...(i32 2, i32 16, i32 8, i32 2, ptr addrspace(1) %base, i32 %width,
                                                        i32 %height, i32 %pitch, <2 x i32> %at, ptr %block)
-    %words = load <16 x i16>, ptr %block                                 longer vectors are loaded in parts
+    %words = load <8 x i16>, ptr %block                                  and the others, as products take them
 
 The first four numbers are the bytes of an element, columns, rows and blocks. Translators keep such memory in registers.
 Transforms and transposes give words of 32 bits.
@@ -17,16 +17,17 @@ from weft.ir.lane import LaneOp
 from weft.targets.instruction import Instruction
 from weft.targets.intel.blocks import PREFETCH, STORE, TRANSFORM, TRANSPOSE, Block
 
-from ..gpu.calls import packed, unpacked
+from ..gpu.calls import packed
 from ..gpu.emitter import CONVERGENT, Emitter, Register
 from ..gpu.memory import pointer_to
+from .vectors import Vectors
 
-LONGEST = 16
-"""Elements of the longest vector in SPIR-V."""
+LONGEST = 8
+"""Words of the vectors that products take; SPIR-V's longest have 16."""
 
 
 def write_block(
-    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
+    e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]], vectors: Vectors
 ) -> list[list[Register]]:
     """Write an access to a block; the elements that it loads, if it does."""
     block: Block = entry.params["block"]
@@ -44,24 +45,25 @@ def write_block(
     if data.count > 1 and block.kind not in (TRANSFORM, TRANSPOSE) and block.columns * block.bytes > 32:
         bits = min(32, bits * (block.columns * block.bytes // 32))  # neighbours that a lane has
     words = data.count * block.bytes * 8 // bits
-    place = _Place(e, words, f"i{bits}")
+    place = _Place(e, words, f"i{bits}", block.kind == STORE)
     if block.kind == STORE:
         place.store(packed(e, chunks[6], e.llvm[op.operands[6].elem], place.type))
         e.do(e.call(entry.text, "void", [*sizes, ("ptr", place.first), *surface], CONVERGENT))
         return []
     e.do(e.call(entry.text, "void", [*sizes, *surface, ("ptr", place.first)], CONVERGENT))
-    elem, each = e.llvm[op.results[0].elem], data.count // len(place.starts)
-    return [[r for start in place.starts for r in unpacked(e, place.load(start), place.type, elem, each)]]
+    value, each = op.results[0], data.count // len(place.starts)
+    parts = (vectors.elements(e, value, place.load(start), place.type, each) for start in place.starts)
+    return [[register for part in parts for register in part]]
 
 
 class _Place:
-    """An array of words of the lane's own, which vectors of up to 16 are loaded from: SPIR-V has no longer ones."""
+    """An array of words of the lane's own, which vectors are loaded from as products take them."""
 
-    def __init__(self, e: Emitter, words: int, word: str) -> None:
+    def __init__(self, e: Emitter, words: int, word: str, stored: bool) -> None:
         self.e, self.whole = e, f"[{words} x {word}]"
         self.array = f"%block{len(e.f.allocas)}"
         e.f.allocas.append(f"  {self.array} = alloca {self.whole}, align 64")
-        each = min(words, LONGEST)
+        each = words if stored else min(words, LONGEST)
         self.type = word if each == 1 else f"<{each} x {word}>"
         self.starts = range(0, words, each)
         self.first = self.at(0)

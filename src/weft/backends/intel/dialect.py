@@ -12,23 +12,31 @@ from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 from weft.targets.instruction import Instruction
 
-from ..gpu.calls import write_instruction
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
 from .blocks import write_block
 from .memory import Memory
+from .vectors import Vectors, write_product
 
 
 class SPIRV(Memory, Arithmetic):
     """The dialect of one program."""
+
+    of_program: Vectors | None = None
 
     def instruction(
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.intel`."""
         if "block" in entry.params:
-            return write_block(e, op, entry, chunks)
-        return write_instruction(e, op, entry, chunks)
+            return write_block(e, op, entry, chunks, self.vectors(e))
+        return write_product(e, op, entry, chunks, self.vectors(e))
+
+    def vectors(self, e: Emitter) -> Vectors:
+        """Those of the program that is being written."""
+        if self.of_program is None:
+            self.of_program = Vectors(e.program)
+        return self.of_program
 
     def together(self, value: Value) -> int:
         """Each register is for itself."""

@@ -70,3 +70,30 @@ def test_the_vectors_within_a_row_are_taken_without_masks() -> None:
     text = of_rows.warmup(x, out, out, x.view(np.int32), out, 300, BLOCK, BLOCK=BLOCK, grid=(3,)).asm["llir"]
     loops = re.findall(r"\nhead[.\w]*:.*?\ndone", text, re.DOTALL)
     assert loops and not any("masked.load" in loop for loop in loops)
+
+
+@weft.jit
+def twice_flat(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+@weft.jit
+def twice_rows(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * BLOCK + i
+    tl.store(out + at, tl.load(x + at, mask=i < n) * 2, mask=i < n)
+
+
+def test_points_have_two_versions_where_every_program_has_such_as_are_not_whole() -> None:
+    """Of an array that is cut into tiles, one tile is not whole; of rows shorter than their tiles, each."""
+    x, out = np.arange(3 * BLOCK, dtype=np.float32), np.zeros(3 * BLOCK, np.float32)
+    multiplied = []
+    for kernel in (twice_flat, twice_rows):
+        text = kernel.warmup(x, out, 300, BLOCK=BLOCK, grid=(3,)).asm["llir"]
+        multiplied.append(len(re.findall(r"= fmul\b", text)))
+        out[:] = 0
+        kernel[(3,)](x, out, 300, BLOCK=BLOCK)
+        written = np.arange(3 * BLOCK) % BLOCK < 300 if kernel is twice_rows else np.arange(3 * BLOCK) < 300
+        np.testing.assert_array_equal(out, np.where(written, 2 * x, 0))
+    assert multiplied[0] < multiplied[1]

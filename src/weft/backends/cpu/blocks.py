@@ -27,7 +27,7 @@ from weft.backends.cpu.prefetch import Between
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I32, I64, Value as Reg, const, vec
 
-UNROLLED, UNROLLED_REST = 96, 32
+UNROLLED, UNROLLED_REST = 48, 16
 """Multiplications of vectors in the body of the innermost loop, at most: of blocks as high as planned, of others."""
 REST = 4
 """Rows of the blocks that pack B, and of those below the last that is as high as planned."""

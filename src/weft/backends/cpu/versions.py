@@ -28,6 +28,7 @@ from weft.backends.cpu.questions import consecutive_run
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
+LEAST_POINTS = 8  # of a nest, for these to be in two versions
 LINE = 64  # bytes of a cache line
 
 Version = Callable[[], Sequence[Reg]]
@@ -63,15 +64,35 @@ def _point(nest: Nest, ev: Evaluator) -> None:
 
 def masks_of_points(nest: Nest, full: Set[Value]) -> dict[Value, list[Condition]]:
     """What has to be so for all lanes and copies of a point to be inside of masks of which that is not known, if loops
-    move the point and the body is short enough to be there twice. Nothing where ends that are known cut the loops.
+    move the point and the body is short enough to be there twice. Nothing where ends that are known cut the loops, and
+    where tiles are only seldom not wholly inside of their masks.
     """
     if len(nest.visited) << len(nest.unroll) > MAX_TWICE or nest.ends.extents or nest.rows is not None:
+        return {}
+    if 1 << len(nest.inner_bits) + len(nest.outer_bits) < LEAST_POINTS:
         return {}
     moving = frozenset((*nest.lane_bits, *nest.unroll))
     conditions = mask_conditions(nest, moving, selections=True)
     along = set(nest.inner_bits) | set(nest.outer_bits)
     moved = [mask for mask, at in nest.visited if mask in conditions and along & nest.analysis.deps(mask, at)]
-    return {mask: conditions[mask] for mask in moved if mask not in full}
+    asked = {mask: conditions[mask] for mask in moved if mask not in full}
+    answers: dict[Value, bool] = {}
+    return asked if any(_is_everywhere(mask, answers) for mask in asked) else {}
+
+
+def _is_everywhere(value: Value, answers: dict[Value, bool]) -> bool:
+    """Whether an integer, or a mask, is the same in all programs of a launch and all iterations of loops.
+
+    What is not, as `program_id(0) * BLOCK + arange(0, BLOCK) < n`, cuts the last tile alone, and all others have a
+    version for them; a row that is shorter than its tile, as with `arange(0, BLOCK) < n_columns`, is so each time.
+    """
+    if value not in answers:
+        op = value.op
+        known = op is None and value.block is not None and value.block.parent is None and not value.block.predecessors
+        if op is not None and op.name not in ("tt.get_program_id", "tt.load") and not op.regions:
+            known = all(_is_everywhere(a, answers) for a in op.args)
+        answers[value] = known
+    return answers[value]
 
 
 def all_hold(ev: Evaluator, masks: dict[Value, list[Condition]]) -> Reg:

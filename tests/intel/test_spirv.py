@@ -20,7 +20,7 @@ import weft.language as tl
 from kernels import load_cases
 from weft.backends.intel import Module, checked, machine
 from weft.backends.intel.module import defined_twice
-from weft.base import CompilerCrash
+from weft.base import CompilerCrash, LaunchTypeError
 from weft.machines.intel import ROWS
 
 CASES = load_cases("weft")
@@ -69,6 +69,18 @@ def test_products_are_dpas() -> None:
     }  # fmt: skip
     assert "SubgroupMatrixMultiplyAccumulateINTEL" in kernel.asm["llir"]
     assert kernel.metadata.warp_size == 16
+
+
+def test_older_compilers_are_given_functions_for_products() -> None:
+    case = CASES["matmul_f16"]
+    types, values, attributes = case.signature(case.make_inputs())
+    source = weft.ASTSource(case.kernel, types, values, attributes)
+    kernel = weft.compile(source, "xpu:pvc", {**case.options, "imported_products": True})
+    name = "_Z38intel_sub_group_f16_f16_matrix_mad_k16Dv8_sDv8_iDv8_f"
+    assert kernel.metadata.imports == [name] and name in Module.of(kernel.asm["spirv"]).imports
+    assert "SPV_INTEL_subgroup_matrix_multiply_accumulate" not in kernel.metadata.extensions
+    with pytest.raises(LaunchTypeError, match="imported_products must be True or False, got 3"):
+        weft.compile(source, "xpu:pvc", {"imported_products": 3})
 
 
 def test_products_of_dg2_are_dpas_of_8_columns() -> None:

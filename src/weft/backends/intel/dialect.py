@@ -7,9 +7,11 @@ words = spirv(emit_llvm(without_bf16(program), dialect))
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
+from weft.machines import Machine
 from weft.targets.instruction import Instruction
 
 from ..gpu.emitter import Emitter, Register
@@ -20,9 +22,14 @@ from .vectors import Vectors, write_product
 
 
 class SPIRV(Memory, Arithmetic):
-    """The dialect of one program."""
+    """The dialect of one program. With `imports_products` a product is a call of the function that older compilers know
+    for it, which the module imports (`imported` then has their names)."""
 
-    of_program: Vectors | None = None
+    def __init__(self, machine: Machine, imports_products: bool = False) -> None:
+        super().__init__(machine)
+        self.imports_products = imports_products
+        self.imported: set[str] = set()
+        self.of_program: Vectors | None = None
 
     def instruction(
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
@@ -30,6 +37,10 @@ class SPIRV(Memory, Arithmetic):
         """An entry of `targets.intel`."""
         if "block" in entry.params:
             return write_block(e, op, entry, chunks, self.vectors(e))
+        if self.imports_products:
+            name, arguments = entry.params["imported"], entry.params["imported arguments"]
+            entry = replace(entry, text=name, params={**entry.params, "arguments": arguments})
+            self.imported.add(name)
         return write_product(e, op, entry, chunks, self.vectors(e))
 
     def vectors(self, e: Emitter) -> Vectors:

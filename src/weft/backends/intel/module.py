@@ -6,7 +6,7 @@ A call whose mangled name LLVM does not know stays a call of a function that som
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from weft.base import CompilerCrash
@@ -85,10 +85,11 @@ def text_of(words: tuple[int, ...]) -> str:
     return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def checked(code: bytes) -> Module:
-    """The facts of a module that was made here. CompilerCrash where a call in it is of a function that it imports."""
+def checked(code: bytes, allowed: Collection[str] = ()) -> Module:
+    """The facts of a module that was made here. CompilerCrash where a call in it is of a function that it imports, and
+    that is not one of those `allowed`."""
     module = Module.of(code)
-    unknown = [name for name in module.imports if not name.startswith(BUILTINS)]
+    unknown = [name for name in module.imports if name not in allowed and not name.startswith(BUILTINS)]
     if unknown:
         raise CompilerCrash(f"SPIR-V has no function of the name {', '.join(unknown)}", "spirv")
     return module

@@ -89,9 +89,10 @@ def found() -> str:
 
 
 class Built:
-    """A kernel that has been built for the device."""
+    """A kernel that has been built for the device; functions that its module imports are those of
+    `library_source`, OpenCL C."""
 
-    def __init__(self, code: bytes, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, code: bytes, metadata: Mapping[str, Any], library_source: str = "") -> None:
         cl = library()
         self.device, self.context, self.queue = chosen()
         self.params, self.name = list(metadata["params"]), metadata["name"]
@@ -103,7 +104,7 @@ class Built:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # what it says of vectors
-                self.kernel = cl.Kernel(cl.Program(self.context, code).build(), self.name)
+                self.kernel = cl.Kernel(_program(self.context, code, library_source), self.name)
         except cl.Error as error:
             raise LaunchError(f"{self.device.name} does not build `{self.name}`: {error}") from None
         self.reaches_all = bool(self.device.svm_capabilities & SYSTEM)
@@ -128,6 +129,16 @@ class Built:
         except cl.Error as error:
             raise LaunchError(f"{self.device.name} does not run `{self.name}`: {error}") from None
         memory.back()
+
+
+def _program(context: Any, code: bytes, library_source: str) -> Any:
+    """A module, built; linked with OpenCL C that defines what it imports, where there is some."""
+    cl = library()
+    module = cl.Program(context, code)
+    if not library_source:
+        return module.build()
+    plain = cl.Program(context, library_source).compile()
+    return cl.link_program(context, [module.compile(), plain])
 
 
 def _number(kind: str, value: Any) -> Any:

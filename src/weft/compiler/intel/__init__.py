@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from weft.base import CompileOptions, load
+from weft.base import CompileOptions, LaunchTypeError, load
 from weft.machines import Machine
 from weft.machines.intel import WITHOUT_BLOCKS
 
@@ -33,22 +33,25 @@ class _Intel(OfVendor):
     kernel = SpirvKernel
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """None of its own."""
-        return {}
+        """`imported_products`: products are calls of functions that a module imports, as older compilers know them."""
+        imported = options.get("imported_products")
+        if imported not in (None, False, True):
+            raise LaunchTypeError(f"imported_products must be True or False, got {imported!r}", "imported_products")
+        return {"imported_products": True} if imported else {}
 
     def begin(self, machine: Machine) -> None:
         load("weft.backends.intel").begin()
 
     def tell(self, module: Any, options: Mapping[str, Any]) -> None:
         """Compilers that know products by imported functions alone know no 2D blocks of memory."""
-        if options.get("imported_dpas"):
+        if options.get("imported_products"):
             module.attributes[WITHOUT_BLOCKS] = load("weft.ir").unit_attr()
 
     def make(
         self, program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
     ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
         result: tuple[dict[str, Any], dict[str, str | bytes]] = load("weft.compiler.intel.make").make(
-            program, language, timings
+            program, language, options, timings
         )
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.backends.gpu import emit_llvm, emitted_of
@@ -13,15 +14,15 @@ from ..stages import stage
 
 
 def make(
-    program: LaneProgram, language: CompileOptions, timings: dict[str, float]
+    program: LaneProgram, language: CompileOptions, options: Mapping[str, Any], timings: dict[str, float]
 ) -> tuple[dict[str, Any], dict[str, str | bytes]]:
     """(facts, texts)."""
     with stage("llir", timings, lambda: text_of(program)):
-        dialect = SPIRV(program.machine)
+        dialect = SPIRV(program.machine, bool(options.get("imported_products")))
         llir = emit_llvm(program, dialect, language.enable_fp_fusion)
     with stage("spirv", timings, lambda: llir):
         code = spirv(llir)
-        taken = checked(code)
+        taken = checked(code, dialect.imported)
     emitted = emitted_of(program, dialect, llir, "")
-    facts = {**emitted.metadata, "extensions": list(taken.extensions)}
+    facts = {**emitted.metadata, "extensions": list(taken.extensions), "imports": sorted(dialect.imported)}
     return facts, {"llir": llir, "spirv": code}

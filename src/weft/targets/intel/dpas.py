@@ -8,13 +8,14 @@ consecutive elements of K. Those are the layouts of `IntelDPASLayout`. Products 
 accumulator, then rounded once.
 
 SPIR-V has it as `OpSubgroupMatrixMultiplyAccumulateINTEL` (extension SPV_INTEL_subgroup_matrix_multiply_accumulate),
-whose last operand says what A, B and the sums are taken for (`TAKEN`). Older compilers know the functions of OpenCL's
-extension cl_intel_subgroup_matrix_multiply_accumulate instead (`imported`).
+whose last operand says what A, B and the sums are taken for (`TAKEN`). Older compilers know functions for it instead,
+which a module imports (`imported`): those of OpenCL's extension cl_intel_subgroup_matrix_multiply_accumulate, with the
+operands in order, and of IGC's own for tf32, with the sums first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -31,7 +32,7 @@ SIGNED_A, SIGNED_B = 0x1, 0x2
 TAKEN = {"f16": 0x400 | 0x800, "bf16": 0x1000 | 0x2000, "tf32": 0x100 | 0x200, "i8": 0x10 | 0x20}
 """What the last operand says of words of A and of B."""
 VECTORS = {1: "", 2: "Dv2_", 4: "Dv4_", 8: "Dv8_"}
-LETTERS = {"i16": "s", "i32": "i", "float": "f"}
+LETTERS = {"i16": "s", "i32": "i", "float": "f", "u16": "t", "u32": "j"}
 NAME = "__spirv_SubgroupMatrixMultiplyAccumulateINTEL"
 
 
@@ -40,14 +41,14 @@ class _Row(NamedTuple):
     accumulator: str
     kind: str
     imported: str
-    """OpenCL's function, but for the types of its arguments; "" where that has none."""
+    """The function that older compilers know, but for the types of its arguments."""
 
 
 _ROWS = (
-    _Row("f16", "f32", "f16", "f16_f16_matrix_mad_k16"),
-    _Row("bf16", "f32", "bf16", "bf16_bf16_matrix_mad_k16"),
-    _Row("f32", "f32", "tf32", ""),
-    _Row("i8", "i32", "i8", "i8_i8_matrix_mad_k32"),
+    _Row("f16", "f32", "f16", "intel_sub_group_f16_f16_matrix_mad_k16"),
+    _Row("bf16", "f32", "bf16", "intel_sub_group_bf16_bf16_matrix_mad_k16"),
+    _Row("f32", "f32", "tf32", "__builtin_IB_sub_group16_fdpas_f_f_tf32_tf32_8_{}"),
+    _Row("i8", "i32", "i8", "intel_sub_group_{}_{}_matrix_mad_k32"),
 )
 
 
@@ -142,16 +143,24 @@ def _made(row: _Row, repeat: int, signed: tuple[bool, bool], columns: int) -> In
             "arguments": asked,
             "returns": types[2],
             "imported": _imported(row, repeat, signed, shapes),
+            "imported arguments": _order(row, zip(types, "abc", strict=True)),
         },
     )
 
 
 def _imported(row: _Row, repeat: int, signed: tuple[bool, bool], shapes: Sequence[tuple[int, str]]) -> str:
-    """OpenCL's function for the same, of the operands alone."""
-    if not row.imported:
-        return ""
-    name = row.imported if row.elem != "i8" else "_".join([*("i8" if s else "u8" for s in signed), "matrix_mad_k32"])
-    return mangled(f"intel_sub_group_{name}", shapes)
+    """The function for the same that older compilers know, of the operands alone: IGC's own has a plain name."""
+    if row.kind == "tf32":
+        return row.imported.format(repeat)
+    name = row.imported.format(*("i8" if s else "u8" for s in signed))
+    kinds = [kind if s else kind.replace("i", "u") for (_, kind), s in zip(shapes, (*signed, True), strict=True)]
+    return mangled(name, [(count, kind) for (count, _), kind in zip(shapes, kinds, strict=True)])
+
+
+def _order(row: _Row, operands: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What that function is called with."""
+    a, b, c = operands
+    return (c, a, b) if row.kind == "tf32" else (a, b, c)
 
 
 def dpas_instructions() -> Iterator[Instruction]:

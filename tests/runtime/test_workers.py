@@ -137,10 +137,10 @@ def test_last_words_are_those_of_the_kernel(pool: WorkerPool) -> None:
     os.unlink(str(error.reproducer))
 
 
-def test_twenty_deaths_and_what_is_compiled_between_them(pool: WorkerPool) -> None:
+def test_ten_deaths_and_what_is_compiled_between_them(pool: WorkerPool) -> None:
     ways = ("SIGSEGV", "SIGABRT", "SIGKILL", "SIGBUS", "3")
-    for i in range(20):
-        stage = ("", "", "ttir", "", "llir")[i // 4]
+    for i in range(10):
+        stage = ("", "", "ttir", "", "llir")[i // 2]
         error, seconds = _death(pool, "cpu", stage, ways[i % len(ways)])
         assert error.stage == (stage or None) and "`scaled`" in str(error)
         assert seconds < 60  # a new process begins first; how soon a death is told is measured by hand

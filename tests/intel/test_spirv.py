@@ -18,7 +18,7 @@ import pytest
 import weft
 import weft.language as tl
 from kernels import load_cases
-from weft.backends.intel import Module, checked, machine
+from weft.backends.intel import Module, checked, machine, server
 from weft.backends.intel.module import defined_twice
 from weft.base import CompilerCrash, LaunchTypeError
 from weft.machines.intel import ROWS
@@ -126,7 +126,7 @@ def test_an_id_that_is_defined_twice_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     words[labels[-1]] = words[labels[0]]
     broken = b"".join(word.to_bytes(4, "little") for word in words)
     assert defined_twice(broken) == {words[labels[0]]} and not defined_twice(code)
-    monkeypatch.setattr(machine, "spirv_of", lambda text: broken)
+    monkeypatch.setattr(server, "asked", lambda text: (0, broken))
     with pytest.raises(CompilerCrash, match="gave two things in the module one id"):
         machine.spirv("")
 
@@ -134,7 +134,7 @@ def test_an_id_that_is_defined_twice_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 KERNEL = "define spir_kernel void @k(ptr addrspace(1) %p) {\n  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n"
 
 
-@pytest.mark.parametrize("way", [machine._forked, machine._started])
+@pytest.mark.parametrize("way", [machine.forked, machine._started, lambda text: server.asked(text.encode())])
 def test_each_module_is_made_in_a_process_of_its_own(way: Any) -> None:
     status, code = way(KERNEL)
     assert status == 0 and Module.of(code).kernels == ("k",)
@@ -142,6 +142,15 @@ def test_each_module_is_made_in_a_process_of_its_own(way: Any) -> None:
     assert status == machine.REFUSED and b"LLVM refuses the code" in said
     status, _ = way(KERNEL.replace("ret void", "call void asm sideeffect \"nop\", \"\"()\n  ret void"))
     assert status not in (0, machine.REFUSED)  # LLVM has ended the child
+
+
+def test_a_server_that_has_ended_is_started_again() -> None:
+    assert server.asked(KERNEL.encode())[0] == 0
+    first = server.started()
+    first.kill()
+    first.wait()
+    status, code = server.asked(KERNEL.encode())
+    assert status == 0 and Module.of(code).kernels == ("k",) and server.started().pid != first.pid
 
 
 def test_modules_do_not_depend_on_those_before_them() -> None:

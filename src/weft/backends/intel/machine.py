@@ -4,8 +4,9 @@ The extensions that a module may use are an option of LLVM's, for the whole proc
 are named one by one, and who compiles for others has another process. Where LLVM finds no instruction for something it
 ends the process, so that modules are made in compile workers (`Backend.in_worker`).
 
-Each module is made in a process of its own, a child of the worker. LLVM 22 remembers the labels of blocks by the places
-in memory of functions that are gone: of a thousand modules in one process some fifty had a label and a type of one id.
+Each module is made in a process of its own. LLVM 22 remembers the labels of blocks by the places in memory of functions
+that are gone: of a thousand modules in one process some fifty had a label and a type of one id. These processes are
+forks of one that has LLVM and little else (`server.py`): a fork of a compile worker takes 40 ms, for its many pages.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash
 from weft.base.locks import renewed
 
+from . import server
 from .module import defined_twice
 
 TRIPLE = "spirv64v1.2-unknown-unknown"
@@ -56,9 +58,14 @@ def _machine() -> llvm.TargetMachine:
     return _target().create_target_machine(opt=0)
 
 
+def prepare() -> None:
+    """Have LLVM do what it does once in a process, for those that are forked of it."""
+    _target()
+
+
 def begin() -> None:
-    """Have what LLVM does once in a process done in another thread; who compiles waits for it."""
-    early.begin(TRIPLE, _target)
+    """Have the process started that makes modules, in another thread; who compiles waits for it."""
+    early.begin(TRIPLE, server.started)
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -90,11 +97,9 @@ def spirv_of(text: str) -> bytes:
 
 
 def spirv(text: str) -> bytes:
-    """The same by a child of this process; who waits for the kernel is told where LLVM gives up."""
+    """The same by a process of its own; who waits for the kernel is told where LLVM gives up."""
     early.wait(TRIPLE)
-    _target()  # which the child then has
-    with told(text, STAGE):
-        status, answer = _forked(text) if hasattr(os, "fork") else _started(text)
+    status, answer = server.asked(text.encode()) if hasattr(os, "fork") else _started(text)
     if status == REFUSED:
         raise CompilerCrash(answer.decode(), STAGE, ir=text)
     if status:
@@ -105,17 +110,18 @@ def spirv(text: str) -> bytes:
 
 
 def _answer(text: str, write: Callable[[bytes], object]) -> int:
-    """What a child does: the words, or why there are none; its status."""
+    """What such a process does: the words, or why there are none; its status."""
     try:
-        write(spirv_of(text))
+        with told(text, STAGE):
+            write(spirv_of(text))
     except CompilerCrash as error:
         write(error.message.encode())
         return REFUSED
     return 0
 
 
-def _forked(text: str) -> tuple[int, bytes]:
-    """By a fork, which takes some milliseconds."""
+def forked(text: str) -> tuple[int, bytes]:
+    """By a fork of this process: its status, and what it has written."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

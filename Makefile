@@ -28,6 +28,8 @@
 #                repository; needs a clang (Debian: clang-19)
 #   make amd-counts   instructions of main loops beside Triton's, by TRITON_PYTHON=an interpreter with Triton 3.6.0
 #   make intel-test   all kernels in sim:xpu:pvc, and their SPIR-V by spirv-val
+#   make intel-counts   matrix instructions and spilled registers of products for pvc, by ocloc where it is installed
+#   make intel-cold   cold compiles for xpu:pvc beside those for cuda:90, without ptxas
 #   make opencl-test   all kernels run by OpenCL, on a device that takes SPIR-V: Intel's runtime for processors is one
 #   make vendor-lines   the lines that AMD has cost in code that is no vendor's, commit by commit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
@@ -52,7 +54,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -127,6 +129,12 @@ amd-counts: $(VENV)/.test
 intel-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/intel --deselect tests/intel/test_opencl.py \
 		$(PYTEST_ARGS)
+
+intel-counts: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m intel.ocloc
+
+intel-cold: $(VENV)/.test
+	$(BIN)/python benchmarks/intel_cold.py
 
 opencl-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "slow or not slow" tests/intel/test_opencl.py $(PYTEST_ARGS)

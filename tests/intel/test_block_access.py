@@ -261,3 +261,9 @@ def test_rows_before_the_first_one_are_read_where_no_mask_forbids_it(low: int) -
         if i + low < 32:
             wanted[i] = whole[32 + i + low]
     assert np.array_equal(c, wanted)
+
+
+def test_compilers_that_know_no_extension_get_no_blocks() -> None:
+    made = _compiled(by_pointers, imported_products=True)
+    assert "SPV_INTEL_2d_block_io" not in made.metadata.extensions
+    assert "ttig.block_load" not in made.asm["ttgir"] and "isa=dpas" in made.asm["lane"]

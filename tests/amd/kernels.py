@@ -19,6 +19,9 @@ import weft.language as tl
 Array = np.ndarray[Any, Any]
 
 
+E4M3 = ml_dtypes.float8_e4m3fn
+
+
 @dataclass(frozen=True)
 class Small:
     """A kernel, its arguments by name, and what the named arrays hold afterwards."""
@@ -32,6 +35,8 @@ class Small:
     options: dict[str, Any] = field(default_factory=dict)
     said: Callable[[dict[str, Any]], list[str]] = lambda given: []
     """Lines that it prints, sorted, and behind them what does not hold, and in which program."""
+    not_emulated: tuple[str, ...] = ()
+    """Processors whose instructions for it the emulator does not have."""
 
 
 @weft.jit
@@ -149,6 +154,16 @@ def steps(x, out, N: tl.constexpr):
             value = tl.where(value % 2 == 0, value // 2, 3 * value + 1)
             count += 1
         tl.store(out + k, count)
+
+
+@weft.jit
+def widened(x, half, out, N: tl.constexpr):
+    """e4m3 as f16 and as f32; 999 in the place of NaN."""
+    i = tl.arange(0, N)
+    value = tl.load(x + i)
+    y, z = value.to(tl.float16), value.to(tl.float32)
+    tl.store(half + i, tl.where(y == y, y, 999.0))
+    tl.store(out + i, tl.where(z == z, z, 999.0))
 
 
 @weft.jit
@@ -301,11 +316,18 @@ SMALL: dict[str, Small] = {
         lambda rng: {"x": ints(rng, 256), "out8": np.zeros(256, np.int8), "out16": np.zeros(256, np.float16)},
         lambda g: {"out8": g["x"] + 3, "out16": g["x"] * 2}, {"N": 256},
     ),
+    "floats of 8 bits": Small(
+        widened,
+        lambda rng: {"x": np.arange(1024).astype(np.uint8).view(E4M3), "half": np.zeros(1024, np.float16),
+                     "out": np.zeros(1024, np.float32)},
+        lambda g: dict.fromkeys(("half", "out"), np.nan_to_num(g["x"].astype(np.float32), nan=999.0)), {"N": 1024},
+        not_emulated=("gfx1201",),  # v_cvt_pk_f32_fp8
+    ),
 }  # fmt: skip
 
 TYPES = {
     np.dtype(np.int32): "*i32", np.dtype(np.float32): "*fp32", np.dtype(np.float16): "*fp16", np.dtype(np.int8): "*i8",
-    np.dtype(ml_dtypes.bfloat16): "*bf16",
+    np.dtype(ml_dtypes.bfloat16): "*bf16", np.dtype(E4M3): "*fp8e4nv",
 }  # fmt: skip
 
 

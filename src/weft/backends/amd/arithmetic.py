@@ -48,12 +48,14 @@ class Arithmetic(Lanes):
         return f"{name} i64 {a}, {b}"
 
     def pair_conversion(self, source: str, target: str) -> Pair[Emitter] | None:
-        """`v_cvt_pk_fp8_f32` and its like, for the formats that the processor has."""
+        """`v_cvt_pk_fp8_f32` and its like, for the formats that the processor has; e4m3 by f16 elsewhere."""
         small = self.small_floats()
         if target in small and source in WIDE:
             return lambda e, pair: _to_small(e, pair, source, target, small[target])
         if source in small and target in WIDE:
             return lambda e, pair: _from_small(e, pair, target, small[source])
+        if source == "f8E4M3FN" and target in WIDE:
+            return lambda e, pair: _from_e4m3(e, pair, target)
         return None
 
     def small_floats(self) -> Mapping[str, str]:
@@ -110,15 +112,51 @@ def _to_small(e: Emitter, pair: list[Register], source: str, target: str, kind: 
 
 
 def _from_small(e: Emitter, pair: list[Register], target: str, kind: str) -> list[Register]:
-    """Two bytes of a word as they lie there, the lower or the upper ones."""
-    first, second = pair
-    upper = "false"
-    if isinstance(first, Part) and isinstance(second, Part) and first.word == second.word and first.count == 4 and (
-        first.index in (0, 2) and second.index == first.index + 1
-    ):  # fmt: skip
-        word, upper = first.word, "true" if first.index else "false"
-    else:
-        word = e.early("zext i16", e.word(pair, "i8"), to="i32")
+    """By an instruction that takes the lower or the upper half of a word."""
+    word, is_upper = _in_word(e, pair)
+    upper = str(is_upper).lower()
     floats = e.pure(e.call(f"llvm.amdgcn.cvt.pk.f32.{kind}", "<2 x float>", [("i32", word), ("i1", upper)], PURE))
     names = [e.pure(f"extractelement <2 x float> {floats}, i32 {i}") for i in (0, 1)]
     return [n if target == "f32" else convert(e, "f32", target, n) for n in names]
+
+
+def _in_word(e: Emitter, pair: list[Register]) -> tuple[str, bool]:
+    """A word with two bytes as they lie there, and whether they are its upper ones."""
+    first, second = pair
+    if isinstance(first, Part) and isinstance(second, Part) and first.word == second.word and first.count == 4 and (
+        first.index in (0, 2) and second.index == first.index + 1
+    ):  # fmt: skip
+        return first.word, bool(first.index)
+    return e.early("zext i16", e.word(pair, "i8"), to="i32"), False
+
+
+def _from_e4m3(e: Emitter, pair: list[Register], target: str) -> list[Register]:
+    """Two e4m3 of a word in seven instructions: they are f16 whose exponents count from another number.
+
+        s eeee mmm  ->  s 0eeee mmm 0000000     2^-8 of it, denormals too, so it is multiplied by 256
+
+    Only NaN would come out as a number, 480. It is the only one that overflows f16 when multiplied by 140 (448 x 140 is
+    62,720); infinity times 0 is NaN, and 0 of all others adds nothing.
+    """
+    word, is_upper = _in_word(e, pair)
+    spread = e.pure(
+        e.call("llvm.amdgcn.perm", "i32", [("i32", word), ("i32", word), ("i32", str(SPREAD[is_upper]))], PURE)
+    )
+    numbers = e.early("and i32", e.early("lshr i32", spread, "1"), str(0x3F803F80))
+    bits = e.early("or i32", e.early("and i32", spread, str(0x80008000 - (1 << 32))), numbers)
+    small = e.pure(f"bitcast i32 {bits} to <2 x half>")
+    value = e.pure(f"fmul <2 x half> {small}, {_both(256)}")
+    large = e.pure(f"fmul <2 x half> {small}, {_both(256 * 140)}")
+    arguments = [("<2 x half>", x) for x in (large, _both(0), value)]
+    checked = e.pure(e.call("llvm.fma.v2f16", "<2 x half>", arguments))
+    names = [e.pure(f"extractelement <2 x half> {checked}, i32 {i}") for i in (0, 1)]
+    return [n if target == "f16" else convert(e, "f16", target, n) for n in names]
+
+
+SPREAD = {False: 0x010C000C, True: 0x030C020C}
+"""For `v_perm_b32`: the lower or the upper two bytes of a word, each above a byte of zeros."""
+
+
+def _both(number: int) -> str:
+    """A constant of two f16."""
+    return f"<half {literal(vec('half', 0), number)}, half {literal(vec('half', 0), number)}>"

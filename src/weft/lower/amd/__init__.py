@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import Operation
+
 from weft.ir.lane import LaneProgram
 
 from ..vendor import VendorLowering
@@ -17,6 +22,7 @@ from .tdm import TENSOR_LOWERINGS
 from .transposed import lower_local_load
 from .unread import load_what_is_read
 from .used_up import use_up_before_products
+from .widen_in_parts import widen_in_parts
 
 __all__ = ["LOWERING"]
 
@@ -31,6 +37,10 @@ class _Lowering(VendorLowering):
         "tt.dot_scaled": lower_scaled,
         **TENSOR_LOWERINGS,
     }
+
+    def body(self, c: Any, ops: Sequence[Operation], cap: int) -> None:
+        super().body(c, ops, cap)
+        widen_in_parts(c.program)
 
     def finished(self, program: LaneProgram) -> None:
         load_what_is_read(program)

@@ -17,12 +17,14 @@ two accumulators, operands, and what is loaded ahead, and the scheduler, which l
 much early that there are no registers left: 15 are spilled on gfx1201, and none with slices. Elsewhere it does well
 alone, and is only told of slices (`slice.narrow`) where a kernel has turned out to take too many registers.
 
-Only on RDNA, where a lane has 256 registers for all of that.
+On RDNA, where a lane has 256 registers for all of that; on CDNA only where operands are widened between their loads
+and the products (`widen_in_parts.py`), of which LLVM would begin all at once: a product of fp8 on gfx90a takes 126
+registers so, and 199 otherwise.
 """
 
 from __future__ import annotations
 
-from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
+from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
 
 from .used_up import is_product
 
@@ -31,14 +33,20 @@ RDNA = 0x1000
 
 def keep_slices(program: LaneProgram) -> None:
     """Mark where slices begin, in all loops that have several."""
-    if program.machine.generation < RDNA:
-        return
+    always = program.machine.generation >= RDNA
     for op in program.body.walk():
-        if op.name == "for":
-            _in_block(op.regions[0])
+        if op.name == "for" and (always or _are_widened(op.regions[0])):
+            _in_block(op.regions[0], always)
 
 
-def _in_block(block: Block) -> None:
+def _are_widened(block: Block) -> bool:
+    """Whether operands of products are made of elements of 8 bits between them (`widen_in_parts.py`)."""
+    makers = (value.op for op in block.ops if is_product(op) for value in op.operands)
+    wide = (op for op in makers if op is not None and op.name == "arith.extf")
+    return any(ELEMENT_BITS[op.operands[0].elem] == 8 for op in wide)
+
+
+def _in_block(block: Block, narrow: bool) -> None:
     made: dict[Value, int] = {}
     """Of what comes of products, the last slice that it needs."""
     slices: list[list[int]] = []
@@ -61,7 +69,7 @@ def _in_block(block: Block) -> None:
     for i, op in enumerate(block.ops):
         if i in before:
             build.span = op.span
-            ops.append(build.add("instruction", (), (), {"isa": "slice" if is_fed else "slice.narrow"}))
+            ops.append(build.add("instruction", (), (), {"isa": "slice" if is_fed or not narrow else "slice.narrow"}))
         ops.append(op)
     block.ops[:] = ops
 

@@ -30,7 +30,7 @@ class _Passes(VendorPasses):
     scalar_pointers = True
 
     def note_asked(self, module: ModuleOp, options: Mapping[str, Any]) -> None:
-        note_asked(module, options)
+        note_asked(options, module)
 
     def asked(
         self, op: Operation, entries: Sequence[Instruction], machine: Machine, chained: bool

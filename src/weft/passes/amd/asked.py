@@ -27,7 +27,7 @@ WIDEST = 16
 """Bytes of an access of shared memory."""
 
 
-def note_asked(module: ModuleOp, options: Mapping[str, Any]) -> None:
+def note_asked(options: Mapping[str, Any], module: ModuleOp) -> None:
     """Write onto a module what a launch asks for."""
     for name in NAMES:
         if options.get(name):

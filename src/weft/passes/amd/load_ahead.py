@@ -56,6 +56,7 @@ from ..removal import remove
 from ..store_operands import memory_for
 from .direct_copies import copy_directly
 from .operand_buffers import Memory, read_buffer, wanted_layouts
+from .widen_behind_memory import widen_behind_memory
 
 HELD_WORDS = 32
 """Registers of a thread that a tile may take which is carried to the next iteration."""
@@ -73,6 +74,7 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
             because = None if obstacle is None else site_of(obstacle)
             remarks.add(NotPipelined(span_of(loop), "the loop", why, because))
         return True
+    widen_behind_memory(loads)
     stored = stored_roots(loop)
     done, why_not = copy_directly(loop, loads, stages, stored, machine, remarks)
     if done:

@@ -186,22 +186,22 @@ def _run_with(tmp_path: Path, text: str, *arguments: str, picky: bool = False) -
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script takes the place of ncu")
 def test_the_whole_script(ncu: Any, tmp_path: Path) -> None:
-    names = [name for name in ncu.WORKS if "copy" in name]
+    names = [name for name in ncu.WORKS if "copy f32" in name]
     table = _table(ncu, names, True)
-    done = _run_with(tmp_path, table, "--only", "copy", "--json")
+    done = _run_with(tmp_path, table, "--only", "copy f32", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"of {len(names)} kernels are as predicted\n" in done.stdout
     facts = json.loads(done.stdout[done.stdout.index("{\n") :])
     assert facts["missing"] == [] and len(facts["lines"]) >= 4 * len(names)
-    done = _run_with(tmp_path, table.replace('"1024"', '"1023"'), "--only", "copy")
+    done = _run_with(tmp_path, table.replace('"1024"', '"1023"'), "--only", "copy f32")
     assert done.returncode == 1 and "DIFFERS" in done.stdout
-    done = _run_with(tmp_path, _table(ncu, names, False), "--only", "copy")
+    done = _run_with(tmp_path, _table(ncu, names, False), "--only", "copy f32")
     assert done.returncode == 0 and "not measured: sass__inst_executed_per_opcode (no instances)" in done.stdout
-    done = _run_with(tmp_path, table.rpartition("\n")[0], "--only", "copy")
+    done = _run_with(tmp_path, table.rpartition("\n")[0], "--only", "copy f32")
     assert done.returncode == 1 and f"not measured: the kernel '{names[-1]}'" in done.stdout
-    done = _run_with(tmp_path, table, "--only", "copy", picky=True)
+    done = _run_with(tmp_path, table, "--only", "copy f32", picky=True)
     assert done.returncode == 0 and "not measured: memory_l1_wavefronts_shared, smsp__sass" in done.stdout, done.stdout
-    done = _run_with(tmp_path, "==ERROR== ERR_NVGPUCTRPERM", "--only", "copy")
+    done = _run_with(tmp_path, "==ERROR== ERR_NVGPUCTRPERM", "--only", "copy f32")
     assert done.returncode == 2 and "ERR_NVGPUCTRPERM" in done.stderr
 
 

@@ -153,6 +153,18 @@ def test_a_server_that_has_ended_is_started_again() -> None:
     assert status == 0 and Module.of(code).kernels == ("k",) and server.started().pid != first.pid
 
 
+def test_an_interrupted_answer_is_not_that_of_the_next_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(pipe: Any) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "_message", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.asked(KERNEL.encode())
+    status, code = server.asked(KERNEL.replace("@k(", "@other(").encode())
+    assert status == 0 and Module.of(code).kernels == ("other",)
+
+
 def test_modules_do_not_depend_on_those_before_them() -> None:
     names = ("vector_add", "running_sums", "softmax")
     texts = [compiled(name).asm["llir"] for name in names]

@@ -478,7 +478,7 @@ class FakeHip:
                 size = 0 if held is None else held.address + held.size - value
                 arguments[parameter.name] = np.frombuffer((c_ubyte * size).from_address(value), np.uint8)
             else:
-                arguments[parameter.name] = _number(parameter.elem, value)
+                arguments[parameter.name] = number_of(parameter.elem, value)
         try:
             return sim.run(program, grid, arguments).printed, None
         except DeviceAssertionError as error:
@@ -631,7 +631,7 @@ def prototypes() -> list[tuple[str, list[Any]]]:
     return found
 
 
-def _number(elem: str, bits: int) -> Any:
+def number_of(elem: str, bits: int) -> Any:
     """A parameter of a lane program from its bits."""
     if elem in ("f32", "f64"):
         return struct.unpack("<f" if elem == "f32" else "<d", bits.to_bytes(4 if elem == "f32" else 8, "little"))[0]

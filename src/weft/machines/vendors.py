@@ -35,7 +35,8 @@ VENDORS: dict[str, Mapping[str, str]] = {
     }.items()
 }
 VENDORS["opencl"] = {"machines": "weft.machines.opencl", "compiler": "weft.compiler.intel.opencl"}
-SIGNS = {"nvidia": ("cuda", "/dev/nvidiactl"), "amd": ("hip", "/dev/kfd"), "intel": ("xpu", ""), "opencl": ("", "")}
+SIGNS = {"nvidia": ("cuda", "/dev/nvidiactl"), "amd": ("hip", "/dev/kfd"), "intel": ("xpu", "/sys/module/xe")}
+SIGNS["opencl"] = "", ""
 """What `torch.version` calls a vendor's software, and the file that its kernel driver has where one of its GPUs is."""
 _parts: dict[tuple[str, str], Any] = {}
 after_joining: list[Callable[[str], None]] = []

@@ -14,6 +14,9 @@ from weft.base import CompilerCrash
 MAGIC = 0x07230203
 NAME, EXTENSION, CAPABILITY, DECORATE, ENTRY, MODE = 5, 10, 17, 71, 15, 16
 LINKAGE, IMPORT = 41, 1
+FLOAT64 = 10
+"""A capability."""
+WITHOUT_FLOAT64 = "compute in float32, or take the target cpu"
 BUILTINS = "__spirv_BuiltIn"
 """What names of variables begin with that the device defines: LLVM declares them as imported."""
 
@@ -27,6 +30,11 @@ class Module:
     capabilities: tuple[int, ...]
     kernels: tuple[str, ...]
     imports: tuple[str, ...]
+
+    @property
+    def needs_float64(self) -> bool:
+        """Whether it computes with elements of 64 bits, which some devices cannot."""
+        return FLOAT64 in self.capabilities
 
     @staticmethod
     def of(code: bytes) -> Module:
@@ -46,6 +54,11 @@ class Module:
                 imports.append(text_of(operands[2:]))
         version = words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF
         return Module(version, tuple(extensions), tuple(capabilities), tuple(kernels), tuple(imports))
+
+
+def is_module(code: bytes) -> bool:
+    """Whether it begins as one."""
+    return code[:4] == MAGIC.to_bytes(4, "little")
 
 
 def instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -19,13 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, NoDevice, OutOfResources, load
+from weft.base import LaunchError, NoDevice, OutOfResources, Unsupported, load
 from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 from weft.ops.dtypes import SIGNATURE_DTYPES
 
+from .module import WITHOUT_FLOAT64, Module
+
 WANTED = "cl_intel_subgroups", "cl_intel_required_subgroup_size"
 """Without them a warp is no subgroup of 16."""
+FLOAT64 = "cl_khr_fp64"
+"""The extension of devices that compute with it."""
 SYSTEM = 1 << 2
 """The bit of a device's SVM capabilities which says that it reaches all of the host's memory."""
 ALIGNED = 128
@@ -101,6 +105,8 @@ class Built:
             raise OutOfResources(metadata["shared"], self.device.local_mem_size, "shared memory")
         if self.threads > self.device.max_work_group_size:
             raise OutOfResources(self.threads, self.device.max_work_group_size, "threads")
+        if Module.of(code).needs_float64 and FLOAT64 not in self.device.extensions.split():
+            raise Unsupported(f"float64, with which `{self.name}` computes,", self.device.name, hint=WITHOUT_FLOAT64)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # what it says of vectors

@@ -15,12 +15,15 @@ from weft.machines.intel import WITHOUT_BLOCKS
 
 from ..backends import OfVendor
 from . import driver
-from .kernel import SpirvKernel
+from .kernel import SpirvKernel, XpuKernel
 
 if TYPE_CHECKING:
     from weft.ir.lane import LaneProgram
 
 __all__ = ["BACKEND"]
+
+GRF_MODES = "default", "128", "256", "auto"
+"""128 registers, 256, or as the driver's compiler chooses; by default 128, and 256 where those are too few."""
 
 
 class _Intel(OfVendor):
@@ -30,14 +33,20 @@ class _Intel(OfVendor):
     shown, codes = ("llir",), ("spirv",)
     in_worker = True
     driver = driver
-    kernel = SpirvKernel
+    kernel: type[SpirvKernel] = XpuKernel
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """`imported_products`: products are calls of functions that a module imports, as older compilers know them."""
-        imported = options.get("imported_products")
+        """`imported_products`: products are calls of functions that a module imports, as older compilers know them.
+        `grf_mode`: how many registers a thread of the hardware has, by the names of Triton's Intel back end."""
+        imported, mode = options.get("imported_products"), options.get("grf_mode") or "default"
         if imported not in (None, False, True):
             raise LaunchTypeError(f"imported_products must be True or False, got {imported!r}", "imported_products")
-        return {"imported_products": True} if imported else {}
+        if mode not in GRF_MODES:
+            raise LaunchTypeError(f"grf_mode must be one of {', '.join(GRF_MODES)}, got {mode!r}", "grf_mode")
+        return {
+            **({"imported_products": True} if imported else {}),
+            **({"grf_mode": mode} if mode != "default" else {}),
+        }
 
     def begin(self, machine: Machine) -> None:
         load("weft.backends.intel").begin()

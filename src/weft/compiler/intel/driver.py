@@ -1,42 +1,43 @@
-"""Intel's `Driver` (see `compiler/backends.py`): there is none yet. Kernels are compiled and simulated.
-
-Every question is answered as on a machine that has no such GPU.
-"""
+"""Intel's `Driver` (see `compiler/backends.py`): what the back end's driver layer says of the GPUs of this machine."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any
 
-from weft.base import NoDevice
+from weft.backends.intel.driver import *  # noqa: F403
+from weft.backends.intel.driver import device, device_count, library_version
+from weft.backends.intel.events import Event, in_use as in_use
+from weft.backends.intel.loaded_kernel import LoadedKernel
+from weft.backends.intel.queues import (
+    copy as copy,
+    fill as fill,
+    free as free,
+    to_device as to_device,
+    to_host as to_host,
+)
+from weft.base import NoDevice, Unsupported
 
 memory_kinds = ("xpu", "oneapi")
+event = Event
 
 
-def no_device(*_: Any, **__: Any) -> NoReturn:
-    """Launches on Intel's GPUs are not built."""
-    raise NoDevice(
-        "kernels for Intel GPUs are compiled and simulated, not launched yet",
-        hint="use the target cpu, or sim:xpu:pvc to simulate one",
-    )
+def load(image: bytes, metadata: Mapping[str, Any]) -> LoadedKernel:
+    """SPIR-V, compiled by the driver for the current GPU."""
+    return LoadedKernel(image, metadata)
 
 
-def available() -> bool:
-    """No."""
-    return False
-
-
-installed = in_use = available
-
-
-def gpu_of_address(address: int) -> int | None:
-    """None is known to be one."""
-    return None
+def map_maker(*facts: Any) -> Any:
+    """Unsupported: there are no descriptors for a copy engine."""
+    raise Unsupported("a tensor map for the copy engine", "xpu")
 
 
 def found() -> dict[str, str]:
-    """Nothing is looked for."""
-    return {"Intel GPUs": "not launched on yet"}
-
-
-device_count = device = current_device = entered = on = event = allocate = free = no_device
-to_device = to_host = copy = fill = load = map_maker = no_device
+    """What there is for launches on Intel's GPUs, in words: GPUs, the library."""
+    try:
+        gpus = [device(i) for i in range(device_count())]
+        names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.number:#06x}" for gpu in gpus]
+        text = library_version()
+    except NoDevice as error:
+        names, text = [], f"none: {error.message}"
+    return {"Intel GPUs": "; ".join(names) or "none", "Level Zero": text}

@@ -13,6 +13,7 @@ import weft.language as tl
 from weft.sim import last_run
 
 BM, BN, BK = 32, 32, 32
+LONG = pytest.mark.slow
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -138,7 +139,9 @@ WHOLE = {"load_block2d", "load_block2d.transform", "prefetch_block2d", "store_bl
 
 
 @pytest.mark.parametrize("kernel", [by_pointers, by_block_pointers, by_descriptors])
-@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 64), (40, 72, 48), (7, 96, 120)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(40, 72, 48), pytest.param(64, 64, 64, marks=LONG), pytest.param(7, 96, 120, marks=LONG)]
+)
 def test_operands_are_blocks(kernel: Any, m: int, n: int, k: int) -> None:
     assert kinds(multiplied(kernel, m, n, k)) == WHOLE
 
@@ -147,7 +150,9 @@ def test_what_no_mask_limits_is_a_surface_of_its_own() -> None:
     assert kinds(multiplied(without_masks, 64, 128, 128)) == WHOLE
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, BFLOAT16])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, *(pytest.param(x, marks=LONG) for x in (np.float16, np.float32, BFLOAT16))]
+)
 @pytest.mark.parametrize("kernel", [by_pointers, of_columns])
 def test_every_type_of_dpas_is_loaded_so(kernel: Any, dtype: Any) -> None:
     report = multiplied(kernel, 48, 64, 128, dtype)
@@ -168,6 +173,7 @@ def test_surfaces_that_are_none_are_accessed_as_before(m: int, n: int, k: int, m
     assert "load_block2d.transform" not in kinds(multiplied(by_pointers, m, n, k, **more))
 
 
+@LONG
 def test_arrays_that_begin_anywhere_are_accessed_in_both_ways() -> None:
     for shift in (0, 1, 2, 8, 24, 33):
         for kernel in (by_pointers, by_block_pointers, without_masks):
@@ -250,7 +256,7 @@ def shifted_down(a, b, c, low, SIZE: tl.constexpr):
     tl.store(c + at[:, None] * SIZE + at[None, :], total)
 
 
-@pytest.mark.parametrize("low", [-32, -3, 0, 5])
+@pytest.mark.parametrize("low", [-3, 0, *(pytest.param(x, marks=LONG) for x in (-32, 5))])
 def test_rows_before_the_first_one_are_read_where_no_mask_forbids_it(low: int) -> None:
     whole = np.random.default_rng(1).integers(-4, 5, (64, 32)).astype(np.float16)
     b, c = np.eye(32, dtype=np.float16), np.zeros((32, 32), np.float32)
@@ -267,3 +273,115 @@ def test_compilers_that_know_no_extension_get_no_blocks() -> None:
     made = _compiled(by_pointers, imported_products=True)
     assert "SPV_INTEL_2d_block_io" not in made.metadata.extensions
     assert "ttig.block_load" not in made.asm["ttgir"] and "isa=dpas" in made.asm["lane"]
+
+
+@weft.jit
+def attention(q, k, v, o, N, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    rows, d = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
+    at = rows[:, None] * D + d[None, :]
+    query = tl.load(q + at, mask=rows[:, None] < N, other=0.0)
+    total, most, sums = tl.zeros((BM, D), tl.float32), tl.full((BM,), -1e30, tl.float32), tl.zeros((BM,), tl.float32)
+    for start in range(0, N, BN):
+        columns = start + tl.arange(0, BN)
+        keys = tl.load(k + columns[:, None] * D + d[None, :], mask=columns[:, None] < N, other=0.0)
+        scores = tl.where(columns[None, :] < N, tl.dot(query, tl.trans(keys)), -1e30)
+        higher = tl.maximum(most, tl.max(scores, 1))
+        weights, shrunk = tl.exp(scores - higher[:, None]), tl.exp(most - higher)
+        sums, most = sums * shrunk + tl.sum(weights, 1), higher
+        values = tl.load(v + columns[:, None] * D + d[None, :], mask=columns[:, None] < N, other=0.0)
+        total = total * shrunk[:, None] + tl.dot(weights.to(tl.float16), values)
+    tl.store(o + at, total / sums[:, None], mask=rows[:, None] < N)
+
+
+@pytest.mark.parametrize("n", [pytest.param(64, marks=LONG), 100])
+def test_attention_has_blocks_of_both_kinds(n: int) -> None:
+    rng = np.random.default_rng(n)
+    q, k, v = (rng.standard_normal((n, 64)).astype(np.float16) / 2 for _ in range(3))
+    o = np.zeros((n, 64), np.float32)
+    with weft.target("sim:xpu:pvc"):
+        attention[-(-n // 32),](q, k, v, o, n, D=64, BM=32, BN=32, num_warps=4)
+    scores = np.exp(q.astype(np.float64) @ k.T.astype(np.float64))
+    assert np.allclose(o, scores / scores.sum(1, keepdims=True) @ v, atol=1e-3)
+    assert kinds(last_run()) == {*WHOLE, "load_block2d.transpose"}
+
+
+@weft.jit
+def of_any_stride(a, b, c, stride, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    left = tl.load(a + at[:, None] * stride + at[None, :])
+    right = tl.load(b + at[:, None] * SIZE + at[None, :])
+    tl.store(c + at[:, None] * SIZE + at[None, :], tl.dot(left, right))
+
+
+@pytest.mark.parametrize("stride", [8, 40, *(pytest.param(x, marks=LONG) for x in (0, 31, 32, 64))])
+def test_rows_that_overlap_or_lie_anywhere(stride: int) -> None:
+    rng = np.random.default_rng(stride)
+    a, b = rng.integers(-3, 4, 4096).astype(np.float16), rng.integers(-3, 4, (32, 32)).astype(np.float16)
+    c = np.zeros((32, 32), np.float32)
+    with weft.target("sim:xpu:pvc"):
+        of_any_stride[1,](a, b, c, stride, SIZE=32, num_warps=2)
+    left = np.array([[a[i * stride + j] for j in range(32)] for i in range(32)], np.float64)
+    assert np.array_equal(c, left @ b.astype(np.float64))
+
+
+@weft.jit
+def between_two_limits(a, b, c, low, high, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    rows = at - 4
+    mask = (rows[:, None] >= low) & (rows[:, None] < high) & (at[None, :] <= high)
+    left = tl.load(a + rows[:, None] * 64 + at[None, :], mask=mask, other=0.0)
+    total = tl.dot(left, tl.load(b + at[:, None] * SIZE + at[None, :]))
+    tl.store(c + at[:, None] * SIZE + at[None, :], total, mask=at[:, None] < high)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 20), (3, 9), *(pytest.param(*x, marks=LONG) for x in ((0, 64), (0, 1)))])
+def test_masks_with_limits_from_below(low: int, high: int) -> None:
+    rng = np.random.default_rng(low + high)
+    a, b = rng.integers(-3, 4, (64, 64)).astype(np.float16), rng.integers(-3, 4, (32, 32)).astype(np.float16)
+    c = np.full((32, 32), 7, np.float32)
+    with weft.target("sim:xpu:pvc"):
+        between_two_limits[1,](a, b, c, low, high, SIZE=32, num_warps=2)
+    left = [[a[i - 4, j] if low <= i - 4 < high and j <= high else 0 for j in range(32)] for i in range(32)]
+    wanted = np.array(left, np.float64) @ b.astype(np.float64)
+    wanted[high:] = 7
+    assert np.array_equal(c, wanted)
+
+
+@weft.jit
+def persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0)):
+        rows, columns = (tile // across) * BM + tl.arange(0, BM), (tile % across) * BN + tl.arange(0, BN)
+        total = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            depth = k + tl.arange(0, BK)
+            of_left = (rows[:, None] < M) & (depth[None, :] < K)
+            of_right = (depth[:, None] < K) & (columns[None, :] < N)
+            left = tl.load(a + rows[:, None] * K + depth[None, :], mask=of_left, other=0)
+            right = tl.load(b + depth[:, None] * N + columns[None, :], mask=of_right, other=0)
+            total = tl.dot(left, right, total)
+        inside = (rows[:, None] < M) & (columns[None, :] < N)
+        tl.store(c + rows[:, None] * N + columns[None, :], total, mask=inside)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [pytest.param(64, 96, 64, marks=LONG), (70, 64, 40)])
+def test_loops_in_loops(m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m)
+    a, b = rng.integers(-3, 4, (m, k)).astype(np.float16), rng.integers(-3, 4, (k, n)).astype(np.float16)
+    c = np.zeros((m, n), np.float32)
+    with weft.target("sim:xpu:pvc"):
+        persistent[2,](a, b, c, m, n, k, BM=32, BN=32, BK=32, num_warps=4)
+    assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    assert kinds(last_run()) == WHOLE
+
+
+def test_accesses_without_caches_stay() -> None:
+    with_hint = weft.compile(weft.ASTSource(uncached, {"a": "*fp16", "c": "*fp32"}), "xpu:pvc").asm["ttgir"]
+    assert "block_load" not in with_hint
+
+
+@weft.jit
+def uncached(a, c):
+    at = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    x = tl.load(a + at, cache_modifier=".cv")
+    tl.store(c + at, tl.dot(x, x))

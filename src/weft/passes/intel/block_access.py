@@ -60,6 +60,7 @@ from ..removal import remove
 from .affine import NotAffine, Sum
 from .surfaces import Finder, Surface, asked
 
+UNCACHED = (tt.CacheModifier.WT, tt.CacheModifier.CV)
 ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll")
 
 
@@ -144,6 +145,8 @@ class _Function:
             volatile = op.properties.get("isVolatile")
             if volatile is not None and splat_value(volatile):
                 raise NotAffine("are loaded anew each time (volatile)")
+        if "cache" in op.properties and int_value(op.properties["cache"]) in UNCACHED:
+            raise NotAffine("are accessed without caches (.cv, .wt)")
         surface = self.finder.of(op, where)
         bits = surface.size * 8
         if isinstance(op, tt.StoreOp):

@@ -24,6 +24,7 @@ from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.operands import Operands
 from weft.backends.cpu.plans import Plan
 from weft.backends.cpu.prefetch import Between
+from weft.backends.cpu.product_ends import ProductEnds
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I32, I64, Value as Reg, const, vec
 
@@ -31,6 +32,8 @@ UNROLLED, UNROLLED_REST = 48, 16
 """Multiplications of vectors in the body of the innermost loop, at most: of blocks as high as planned, of others."""
 REST = 4
 """Rows of the blocks that pack B, and of those below the last that is as high as planned."""
+
+ALL_OF_IT = ProductEnds()
 
 INTRINSICS = {
     "vdpbf16ps": "llvm.x86.avx512bf16.dpbf16ps.512",
@@ -70,26 +73,51 @@ def numbered(m: int, n: int, p: Plan, packs: bool) -> int:
 
 
 def multiply(
-    f: Function, p: Plan, at: Operands, size: tuple[int, int, int], from_zero: bool, between: Between | None = None
+    f: Function,
+    p: Plan,
+    at: Operands,
+    size: tuple[int, int, int],
+    from_zero: bool,
+    between: Between | None = None,
+    ends: ProductEnds = ALL_OF_IT,
 ) -> None:
-    """C (m x n) = or += A times B. Blocks of the longest run call `between` with their number."""
+    """C (m x n) = or += A times B, as far as some ends. Blocks of the longest run call `between` with their number."""
     m, n, _ = size
     runs = runs_of(m, p.rows, at.unpacked is not None)
     longest, across = max(runs, key=lambda run: run.count), n // p.panel
+    panels = _blocks_before(f, ends.columns, 0, p.panel, across)
     for run in runs:
-        with f.loop(const(I64, 0), const(I64, run.count), const(I64, 1), at_least_once=True) as number:
+        count = _blocks_before(f, ends.rows, run.first, run.rows, run.count)
+        with f.loop(const(I64, 0), count, const(I64, 1), at_least_once=ends.rows is None) as number:
             row = f.add(const(I64, run.first), f.mul(number, const(I64, run.rows)))
-            with f.loop(const(I64, 0), const(I64, across), const(I64, 1), at_least_once=True) as panel:
+            with f.loop(const(I64, 0), panels, const(I64, 1), at_least_once=ends.columns is None) as panel:
                 if between is not None and run is longest:
                     down = f.and_(number, const(I64, (1 << log2(run.count)) - 1))
                     between(f.add(f.mul(down, const(I64, across)), panel))
-                _block(f, p, at, size, run, (row, f.mul(panel, const(I64, p.panel))), from_zero)
+                _block(f, p, at, size, run, (row, f.mul(panel, const(I64, p.panel))), from_zero, ends.depth)
+
+
+def _blocks_before(f: Function, end: Reg | None, first: int, length: int, count: int) -> Reg:
+    """How many of `count` blocks of some length, from a first place on, begin before an end."""
+    if end is None:
+        return const(I64, count)
+    rest = f.sub(end, const(I64, first))
+    blocks = f.bin("udiv", f.add(rest, const(I64, length - 1)), const(I64, length))
+    blocks = f.select(f.icmp("sgt", rest, const(I64, 0)), blocks, const(I64, 0))
+    return f.select(f.icmp("ult", blocks, const(I64, count)), blocks, const(I64, count))
 
 
 def _block(
-    f: Function, p: Plan, at: Operands, size: tuple[int, int, int], run: Run, place: tuple[Reg, Reg], from_zero: bool
+    f: Function,
+    p: Plan,
+    at: Operands,
+    size: tuple[int, int, int],
+    run: Run,
+    place: tuple[Reg, Reg],
+    from_zero: bool,
+    depth: Reg | None,
 ) -> None:
-    """One block of sums, whose first row and column are given."""
+    """One block of sums, whose first row and column are given, over the first `depth` elements of K."""
     (row, column), (_, n, k) = place, size
     lanes = p.lanes if p.lanes > 1 else 0
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, lanes)
@@ -125,7 +153,8 @@ def _block(
                     sums[index] = _accumulate(f, p, sums[index], left, columns[j])
         return sums
 
-    final = f.loop_carrying(const(I64, 0), const(I64, k), const(I64, step), start, inner, at_least_once=True)
+    stop = const(I64, k) if depth is None else depth
+    final = f.loop_carrying(const(I64, 0), stop, const(I64, step), start, inner, at_least_once=depth is None)
     for total, out in zip(final, outs, strict=True):
         f.store(total, out, 4)
 

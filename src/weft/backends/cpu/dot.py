@@ -19,6 +19,7 @@ from weft.backends.cpu.deferred import Slots, slots_for, waits
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.operands import Matrix, Operands, packed_panels, panel_weights, panels_of, rows_of
 from weft.backends.cpu.plans import Plan, plan
+from weft.backends.cpu.product_ends import ProductEnds, product_ends
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
@@ -98,6 +99,7 @@ def _dot(s: Scheduler, op: Op) -> None:
         _wait(s, op, p, slots)
         return
     ahead = [] if p.in_tiles else prefetch.find(s, op, (a, b))  # tiles are done before much could be fetched
+    ends = ProductEnds() if p.in_tiles else product_ends(s, op)
     left, kept = rows_of(s, a, p.packed)
     right, unpacked, kept_right = panels_of(s, b, p.packed, p.panel, p.pair, once=a.shape[-2] == p.down)
     _tell(s, op, p, None, in_place=(kept is None, kept_right is None))
@@ -112,7 +114,7 @@ def _dot(s: Scheduler, op: Op) -> None:
         if p.in_tiles:
             tiles.multiply(f, p, Operands(left, right, out_at), (m, n, k), const(I64, 1), from_zero)
         else:
-            blocks.multiply(f, p, Operands(left, right, out_at, unpacked), (m, n, k), from_zero, between)
+            blocks.multiply(f, p, Operands(left, right, out_at, unpacked), (m, n, k), from_zero, between, ends)
 
     if batch == 1:
         one(left, right, target.address)

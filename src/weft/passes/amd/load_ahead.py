@@ -58,6 +58,8 @@ from .direct_copies import copy_directly
 from .operand_buffers import Memory, read_buffer, wanted_layouts
 from .widen_behind_memory import widen_behind_memory
 
+MOST_SUMS = 128
+"""Registers of sums that a thread may have where both operands are loaded ahead through all of shared memory."""
 HELD_WORDS = 32
 """Registers of a thread that a tile may take which is carried to the next iteration."""
 
@@ -113,7 +115,8 @@ def _spare(loop: scf.ForOp, ways: Sequence[CopiedLoad | str | None], machine: Ma
     """Bytes of shared memory to leave to others: none where a loop only loads operands and multiplies them.
 
     Two operands of 32 KiB are all that gfx942 has. A loop that also reduces, or converts anything but those operands,
-    needs memory for it while they are there.
+    needs memory for it while they are there. Where sums take most registers of a lane, one operand is not loaded ahead:
+    a product of 256 x 256 by 256 lanes spills on RDNA, and more with both ahead.
     """
     operands = [way for way in ways if isinstance(way, CopiedLoad)]
     if len(operands) < len(ways) or sum(c.bytes for c in operands) > machine.shared_bytes:
@@ -121,6 +124,8 @@ def _spare(loop: scf.ForOp, ways: Sequence[CopiedLoad | str | None], machine: Ma
     tiles = {c.load.result for c in operands}
     for op in walk(loop.body.block):
         source = op.operands[0] if isinstance(op, ttg.ConvertLayoutOp | tt.TransOp) else None
+        if isinstance(op, tt.DotOp) and layout_of(op.results[0].type).in_dims["register"] > MOST_SUMS:
+            return SPARE_BYTES
         if isinstance(op, tt.TransOp) and source in tiles:
             tiles.add(op.results[0])
         elif source not in tiles and not (isinstance(op, tt.LoadOp | tt.DotOp | scf.YieldOp) or shareable(op)):

@@ -5,6 +5,7 @@ pytest tests/intel/test_opencl.py -m "slow or not slow"      # all kernels of th
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 from collections.abc import Iterator
 from typing import Any
@@ -127,3 +128,21 @@ def test_without_pyopencl_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(NoDevice, match="pyopencl, by which OpenCL is reached, is not installed") as caught:
         opencl.library()
     assert "pip install 'weft[opencl]'" in str(caught.value)
+
+
+@weft.jit
+def says(x, n, BLOCK: tl.constexpr):
+    tl.device_print("100% of x:", tl.load(x + tl.arange(0, BLOCK)))
+    tl.device_print("n =", n, tl.program_id(0).to(tl.int64) << 33)
+
+
+@needs_device
+def test_lines_are_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.array([0.5, 1.5], np.float32)
+    with weft.target("opencl"):
+        says[(2,)](x, -7, BLOCK=2, num_warps=1)
+    ctypes.CDLL(None).fflush(None)
+    expected = [f"pid ({p}, 0, 0) idx ({i}) 100% of x: {i}.500000" for p in (0, 1) for i in (0, 1)]
+    for p in (0, 1):
+        expected += [f"pid ({p}, 0, 0) idx () n =: (operand {i}) {v}" for i, v in enumerate((-7, p << 33))]
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(expected)

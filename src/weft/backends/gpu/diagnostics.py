@@ -17,14 +17,15 @@ Printed: TypeAlias = tuple[str, str, str]
 """The format, the LLVM type and the operand of a number that is printed."""
 
 
-def address_of(e: Emitter, text: str) -> str:
-    """The address of a text that ends with a zero."""
+def address_of(e: Emitter, text: str, space: int = 0) -> str:
+    """The address of a text that ends with a zero, in an address space."""
     symbol = e.strings.get(text)
     if symbol is None:
         data = text.encode("utf-8", "surrogatepass") + b"\0"
         spelled = "".join(chr(c) if 32 <= c < 127 and c not in (34, 92) else f"\\{c:02X}" for c in data)
         symbol = e.strings[text] = f"@text{len(e.strings)}"
-        e.module.globals.append(f'{symbol} = private unnamed_addr constant [{len(data)} x i8] c"{spelled}", align 1')
+        kind = f"addrspace({space}) constant" if space else "constant"
+        e.module.globals.append(f'{symbol} = private unnamed_addr {kind} [{len(data)} x i8] c"{spelled}", align 1')
     return symbol
 
 

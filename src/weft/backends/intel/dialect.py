@@ -14,11 +14,17 @@ from weft.ir.lane import LaneOp, Value
 from weft.machines import Machine
 from weft.targets.instruction import Instruction
 
+from ..gpu.diagnostics import address_of
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
 from .blocks import write_block
 from .memory import Memory
 from .vectors import Vectors, write_product
+
+CONSTANT = 2
+"""The address space of what formats are in."""
+CONSTANT_POINTER = f"ptr addrspace({CONSTANT})"
+PRINTF = "printf"
 
 
 class SPIRV(Memory, Arithmetic):
@@ -62,8 +68,11 @@ class SPIRV(Memory, Arithmetic):
         raise Unsupported("inline assembly", e.program.target, op.span, hint="operations of the language do the same")
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
-        """OpenCL's `printf`."""
-        raise Unsupported("printing in a kernel", e.program.target)
+        """OpenCL's `printf`, whose format is in constant memory: the device's runtime writes the lines."""
+        text = address_of(e, form.replace("%ll", "%l"), space=CONSTANT)
+        e.module.declarations[PRINTF] = f"declare spir_func i32 @{PRINTF}({CONSTANT_POINTER}, ...)"
+        given = ", ".join(f"{type} {name}" for type, name in [(CONSTANT_POINTER, text), *values])
+        e.do(f"call spir_func i32 ({CONSTANT_POINTER}, ...) @{PRINTF}({given})")
 
     def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
         raise Unsupported("assertions in a kernel", e.program.target)

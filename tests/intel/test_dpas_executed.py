@@ -9,26 +9,20 @@ import numpy as np
 import pytest
 
 import weft
-from kernels import load_cases
-from kernels.case import copy_arguments
-from kernels.running import for_weft
 from weft.backends.gpu import emit_llvm, emitted_of
 from weft.backends.intel import SPIRV, Module, checked, opencl, spirv
 from weft.base import LaunchError
 from weft.ir.lane import Block, Builder, LaneProgram, Parameter, Value, verify
 from weft.machines import machine_of
-from weft.runtime.simulate import flattened
-from weft.runtime.views import numpy_view
 from weft.targets.instruction import Instruction
 from weft.targets.intel import INSTRUCTIONS
 from weft.targets.meaning import from_matrix, shape_of
 
-from .test_opencl import needs_device
+from .test_opencl import needs_device, run_elsewhere
 
 PLAIN = (Path(__file__).parent / "dpas.cl").read_text()
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "i8": 1, "i32": 4}
 DTYPES = {"f16": "f2", "bf16": "u2", "f32": "f4", "i8": "i1", "i32": "i4"}
-CASES = load_cases("weft")
 PRODUCTS = [name for name, entry in INSTRUCTIONS.items() if entry.shape and "imported" in entry.params]
 
 
@@ -103,19 +97,8 @@ WHOLE = ("matmul_bf16", "matmul_f16", "matmul_f32_tf32", "matmul_int8", "block_p
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == WHOLE[0] else pytest.mark.slow) for n in WHOLE])
 def test_whole_products_agree_with_numpy(name: str) -> None:
     """Compiled for a GPU, with DPAS in it; run by what is here."""
-    case = CASES[name]
-    before = case.make_inputs()
-    after = copy_arguments(before)
-    types, values, attributes = case.signature(before)
-    source = weft.ASTSource(case.kernel, types, values, attributes)
-    kernel = weft.compile(source, "xpu:pvc", {**case.options, "imported_products": True})
+    kernel = run_elsewhere(name, "xpu:pvc", {"imported_products": True}, PLAIN)
     assert kernel.metadata.imports and "isa=dpas" in kernel.asm["lane"]
-    arguments = flattened(tuple(for_weft(after[n]) for n in case.kernel.arg_names if types[n] != "constexpr"))
-    pairs = zip(kernel.metadata.params, arguments, strict=True)
-    built = opencl.Built(kernel.asm["spirv"], kernel.metadata._asdict(), PLAIN)
-    grid = case.grid(case.constexprs) if callable(case.grid) else case.grid
-    built.run((*grid, 1, 1)[:3], [numpy_view(v, "an array") if k[0] == "*" else v for k, v in pairs])
-    case.check(before, after)
 
 
 @needs_device

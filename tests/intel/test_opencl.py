@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,13 +17,23 @@ import pytest
 import weft
 import weft.language as tl
 from kernels import load_cases
-from kernels.running import run_case
+from kernels.case import copy_arguments
+from kernels.running import for_weft, run_case
 from weft.backends.intel import opencl
 from weft.base import LaunchError, LaunchTypeError, NoDevice
-from weft.runtime.views import dtype_of
+from weft.runtime.simulate import flattened
+from weft.runtime.views import dtype_of, numpy_view
 
 CASES = load_cases("weft")
-SOME = ("vector_add", "softmax", "running_sums", "half_atomic_add_bfloat16")
+SOME = (
+    *("vector_add", "vector_add_f16", "vector_add_bf16", "vector_add_f64", "softmax", "running_sums"),
+    *("half_atomic_add_bfloat16", "countdown", "cast_bool_to_float32", "cast_int32_to_int8", "cast_uint8_to_int32"),
+    *("cast_float32_to_float8_e5m2", "cast_float8_e4m3fn_to_float32", "cast_float16_to_int8", "integer_ops_int64"),
+    *("vector_add_one_element", "vector_add_two_elements", "vector_add_four_elements", "unrolled_rows_3_5_1"),
+    "unrolled_rows_7_2_1",
+)
+WAYS = ("opencl", "opencl:simd")
+"""A work item for each lane, and one for each warp."""
 
 
 def _missing() -> str:
@@ -50,16 +61,78 @@ def half_of_sum(x, out, factor, BLOCK: tl.constexpr):
     tl.store(out, tl.sum(tl.load(x + tl.arange(0, BLOCK)), 0) * factor)
 
 
+def run_elsewhere(name: str, target: str, options: Any = None, plain: str = "") -> Any:
+    """Run a kernel of the suite that was compiled for a GPU by what is here, and check it; the compiled kernel."""
+    case = CASES[name]
+    before = case.make_inputs()
+    after = copy_arguments(before)
+    types, values, attributes = case.signature(before)
+    source = weft.ASTSource(case.kernel, types, values, attributes)
+    kernel = weft.compile(source, target, {**case.options, **(options or {})})
+    arguments = flattened(tuple(for_weft(after[n]) for n in case.kernel.arg_names if types[n] != "constexpr"))
+    pairs = zip(kernel.metadata.params, arguments, strict=True)
+    grid = case.grid(case.constexprs) if callable(case.grid) else case.grid
+    built = opencl.Built(kernel.asm["spirv"], kernel.metadata._asdict(), plain)
+    built.run((*grid, 1, 1)[:3], [numpy_view(v, "an array") if k[0] == "*" else v for k, v in pairs])
+    case.check(before, after)
+    return kernel
+
+
 def _cases() -> Iterator[Any]:
     for name in CASES:
         yield pytest.param(name, marks=() if name in SOME else pytest.mark.slow)
 
 
 @needs_device
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", list(_cases()))
-def test_kernels_agree_with_numpy(name: str) -> None:
-    with weft.target("opencl"):
+def test_kernels_agree_with_numpy(name: str, way: str) -> None:
+    with weft.target(way):
         run_case(CASES[name])
+
+
+@weft.jit
+def sums_of_rows(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, i < n, 0.0)
+    tl.store(out + tl.program_id(0), tl.sum(tl.exp(row - tl.max(row, 0)), 0))
+
+
+@needs_device
+def test_both_ways_give_the_same_bits() -> None:
+    x = np.random.default_rng(3).standard_normal((7, 200)).astype(np.float32)
+    outs = []
+    for way in WAYS:
+        out = np.zeros(7, np.float32)
+        with weft.target(way):
+            sums_of_rows[(7,)](x, out, 200, BLOCK=256)
+        outs.append(out)
+    assert np.array_equal(*outs) and outs[0].all()
+
+
+SUBGROUP = re.compile(rb"[sS]ub_?[gG]roup")
+"""What every builtin of subgroups has in its name."""
+
+
+@pytest.mark.parametrize("target", ["opencl:simd", "xpu:pvc:simd"])
+@pytest.mark.parametrize("name", ["softmax", "matmul_f16"])
+def test_a_whole_warp_is_one_work_item(name: str, target: str) -> None:
+    """Its module has nothing of subgroups, and takes a work item for each warp."""
+    case = CASES[name]
+    types, values, attributes = case.signature(case.make_inputs())
+    source = weft.ASTSource(case.kernel, types, values, attributes)
+    kernel = weft.compile(source, target, case.options)
+    assert SUBGROUP.search(kernel.asm["spirv"]) is None and kernel.metadata.extensions == []
+    assert kernel.metadata.threads == kernel.metadata.num_warps
+    assert f"!{{i32 {kernel.metadata.num_warps}, i32 1, i32 1}}" in kernel.asm["llir"]
+    lanes = weft.compile(source, target.removesuffix(":simd"), case.options)
+    assert lanes.metadata.threads == 16 * lanes.metadata.num_warps and SUBGROUP.search(lanes.asm["spirv"])
+
+
+@needs_device
+def test_products_of_whole_warps_are_sums_of_vectors() -> None:
+    """Compiled for a GPU that has DPAS; what its entry means is written as sums."""
+    run_elsewhere("matmul_f16", "xpu:pvc:simd")
 
 
 @needs_device

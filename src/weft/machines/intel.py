@@ -13,7 +13,7 @@ lanes in one (of 8 on DG2). What nobody has said stands in a comment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .machine import KIB, Machine
 
@@ -54,13 +54,17 @@ def _row(
     )
 
 
-ROWS = (
+_GPUS = (
     _row("dg2", DG2, 32, shared=64, engines=16, words=8, lanes=8),  # Arc A770: its DPAS is for subgroups of 8
     _row("pvc", PVC, 128),  # Data Center GPU Max 1550
     _row("bmg", XE2, 20),  # Arc B580
     _row("lnl", 2004, 8),  # Core Ultra 200V
     _row("ptl", XE3, 12),  # Core Ultra Series 3: of its cores' threads, eight of ten are counted
 )
+
+WHOLE_WARPS = ":simd"
+"""How the names of machines end for which one work item is a whole warp: those have no operations of subgroups."""
+ROWS = (*_GPUS, *(replace(row, name=row.name + WHOLE_WARPS) for row in _GPUS))
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,6 @@ class BlockLimits:
 BLOCKS = BlockLimits()
 WITHOUT_BLOCKS = "ttig.without_blocks"
 """Attribute of a module: there are to be no 2D blocks, as the compiler that it goes to does not know them."""
-WHOLE_WARPS = ":simd"
-"""How the names of machines end for which one work item is a whole warp: those have no operations of subgroups."""
 
 
 def blocks_of(machine: Machine) -> BlockLimits | None:
@@ -122,4 +124,4 @@ def capability_of(generation: int) -> tuple[int, int]:
 
 def nearest(generation: int) -> str:
     """Which of these are compiled for, in words, where another one was asked for."""
-    return f"of Intel's GPUs {', '.join(row.name for row in ROWS)} are compiled for; "
+    return f"of Intel's GPUs {', '.join(row.name for row in _GPUS)} are compiled for; "

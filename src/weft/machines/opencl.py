@@ -4,9 +4,11 @@
 ('opencl', True)
 """
 
+from dataclasses import replace
+
 from .machine import KIB, Machine
 
-ROWS = (
+_LANES = (
     Machine(
         "opencl",
         "opencl",
@@ -19,8 +21,9 @@ ROWS = (
         float32_products="ieee",
     ),
 )
+ROWS = (*_LANES, *(replace(row, name=f"{row.name}:simd") for row in _LANES))  # a work item for each warp
 
 
 def generation_of(text: str) -> int:
     """1 for opencl, else 0."""
-    return int(text == "opencl")
+    return int(text in ("opencl", "opencl:simd"))

@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from .dialect import SPIRV
     from .machine import begin, spirv
     from .module import Module, checked
+    from .whole_warps import WholeWarps
+    from .widening import widened
 
-__all__ = ["SPIRV", "Module", "begin", "checked", "spirv"]
+__all__ = ["SPIRV", "Module", "WholeWarps", "begin", "checked", "spirv", "widened"]
 
 __getattr__ = lazy_face(
-    __name__, {"dialect": "SPIRV", "machine": "begin spirv", "module": "Module checked"}
+    __name__,
+    {
+        "dialect": "SPIRV",
+        "machine": "begin spirv",
+        "module": "Module checked",
+        "whole_warps": "WholeWarps",
+        "widening": "widened",
+    },
 )

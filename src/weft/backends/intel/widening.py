@@ -1,0 +1,679 @@
+"""LLVM IR of one lane to LLVM IR of a warp: every value becomes vectors of 16 elements, one for each lane.
+
+    %x3 = add i32 %x1, 4                    %x3 = add <16 x i32> %x1, splat (i32 4)
+    %x4 = load float, ptr ... %x3           16 loads, whose results are the elements
+    %x5 = extractelement <4 x float> ...    nothing: a vector of 4 is 4 vectors, one for each of its elements
+    br i1 %x6, ...                          by the bit of lane 0
+
+Where a lane program branches, all lanes of a warp go the same way (`ir/lane.py`), so that one lane's bit says which. No
+other branches are in what is widened: accesses under a mask, atomics and functions with branches of their own are done
+by one lane after the other (`whole_warps` says how they are written). A pointer is a number, since SPIR-V has no
+vectors of pointers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weft.base import Unsupported
+
+BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+TYPE = r"(?:<\d+ x \w+>|ptr addrspace\(\d\)|i\d+\b|half|bfloat|float|double|ptr|void)"
+BRANCHES = (
+    *("body", "done", "again", "then", "else", "join", "partition", "others", "together", "never", "short", "long"),
+)
+"""How labels begin of the loops and branches of lane programs, and of those to a short way of doing the same."""
+ALL = "label %short"
+"""What is taken where it is right for all lanes; the other way is right for any."""
+DBG = re.compile(r", !dbg !\d+$")
+LETTERS = {"i8": "h", "i16": "t", "i32": "j"}
+NAMES = {"i16": "ushort", "i32": "uint", "i64": "ulong"}
+"""What OpenCL calls integers without a sign, in the names of functions."""
+CASTS = frozenset(["zext", "sext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui"])
+IMMEDIATE = ("llvm.abs", "llvm.ctlz", "llvm.cttz")
+"""Intrinsics whose last operand is a constant, not one for each lane."""
+
+
+def bits_of(type: str) -> int:
+    """Of a scalar type."""
+    return BITS.get(type) or int(type[1:])
+
+
+def split(text: str) -> list[str]:
+    """What commas separate outside of brackets.
+
+    >>> split("<2 x i32> <i32 1, i32 2>, i32 %x")
+    ['<2 x i32> <i32 1, i32 2>', 'i32 %x']
+    """
+    parts, depth, at = [], 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "<([{") - (c in ">)]}")
+        if c == "," and not depth:
+            parts.append(text[at:i].strip())
+            at = i + 1
+    return [*parts, text[at:].strip()] if text.strip() else []
+
+
+def members(type: str) -> tuple[int, str]:
+    """(elements, type of one); pointers are numbers.
+
+    >>> members("<4 x half>"), members("ptr addrspace(3)")
+    ((4, 'half'), (1, 'i32'))
+    """
+    if type.startswith("ptr"):
+        return 1, "i32" if type.endswith("(3)") else "i64"
+    count, _, member = type.strip("<>").rpartition(" x ")
+    return int(count or 1), member
+
+
+@dataclass
+class _Phi:
+    """One whose operands are not all known yet: where it stands, what defines it."""
+
+    line: int
+    names: list[str]
+    type: str
+    incoming: list[tuple[str, str]]
+
+
+CONSTANT = r"(?:splat \(i\d+ (-?\d+)\)|(zeroinitializer))"
+CAST = re.compile(rf"(zext|sext|trunc) (?:nneg )?<(\d+) x i(\d+)> {CONSTANT} to <\d+ x i(\d+)>$")
+BINARY = re.compile(rf"(\w+) (?:[a-z]+ )*<(\d+) x i(\d+)> {CONSTANT}, {CONSTANT}$")
+VALUES: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "lshr": lambda a, b: a >> b,
+}
+"""Of numbers without a sign."""
+
+
+def folded(text: str) -> str:
+    """What an instruction makes of constants that are the same for all lanes; "" where it is none of those.
+
+    >>> folded("zext <16 x i8> splat (i8 -1) to <16 x i32>"), folded("shl <16 x i32> splat (i32 3), splat (i32 8)")
+    ('splat (i32 255)', 'splat (i32 768)')
+    """
+    if match := CAST.match(text):
+        op, _, have, number, _, bits = match.groups()
+        value = int(number or 0)
+        if op == "zext":
+            value &= (1 << int(have)) - 1
+        return _splat(value, int(bits))
+    if (match := BINARY.match(text)) and match[1] in VALUES:
+        op, _, bits, a, _, b, _ = match.groups()
+        every = (1 << int(bits)) - 1
+        return _splat(VALUES[op](int(a or 0) & every, int(b or 0) & every), int(bits))
+    return ""
+
+
+def _splat(value: int, bits: int) -> str:
+    """A number of so many bits in all lanes."""
+    half = 1 << bits - 1
+    return f"splat (i{bits} {(value + half & (1 << bits) - 1) - half})" if bits > 1 else f"splat (i1 {value & 1})"
+
+
+class Widened:
+    """One kernel, line by line."""
+
+    def __init__(self, lanes: int, target: str, arguments: dict[str, str]) -> None:
+        self.lanes, self.target = lanes, target
+        self.out: list[str] = []
+        self.made: dict[str, list[str]] = {}
+        """The vectors that a register has become."""
+        self.arguments = arguments
+        self.scalars: set[str] = set()
+        """Places of the work item's own memory."""
+        self.declared: dict[str, str] = {}
+        self.ends: dict[str, str] = {}
+        """The block in which each block ends now."""
+        self.block = self.begun = "entry"
+        self.phis: list[_Phi] = []
+        self.place, self.count = "", 0
+        self.conditional = 0
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def ins(self, text: str, name: str = "") -> str:
+        """An instruction with a result; of constants their value, as LLVM finds no instruction for vectors of those."""
+        if not name:
+            if "splat (i" in text and (constant := folded(text)):
+                return constant
+            self.count += 1
+            name = f"%w{self.count}"
+        self.out.append(f"  {name} = {text}{self.place}")
+        return name
+
+    def do(self, text: str) -> None:
+        """One without."""
+        self.out.append(f"  {text}{self.place}")
+
+    def start(self, label: str) -> None:
+        """A block that the widening begins."""
+        self.out.append(f"{label}:")
+        self.block = label
+
+    def label(self, hint: str) -> str:
+        """A new name."""
+        self.count += 1
+        return f"w.{hint}{self.count}"
+
+    def vector(self, type: str) -> str:
+        """A type with an element for each lane."""
+        return f"<{self.lanes} x {type}>"
+
+    def operand(self, type: str, text: str) -> list[str]:
+        """The vectors of an operand, one for each element of its type."""
+        count, member = members(type)
+        if text in self.made:
+            return self.made[text]
+        if text in ("poison", "undef", "zeroinitializer"):
+            return [text] * count
+        if text.startswith("splat"):
+            return [f"splat ({text[7:-1]})"] * count
+        if text.startswith("<"):
+            return [f"splat ({part})" for part in split(text[1:-1])]
+        if text.startswith("%"):
+            raise KeyError(text)
+        return [f"splat ({member} {text})"]
+
+    def spread(self, type: str, name: str) -> str:
+        """A scalar in all lanes."""
+        vector = self.vector(type)
+        first = self.ins(f"insertelement {vector} poison, {type} {name}, i32 0")
+        return self.ins(f"shufflevector {vector} {first}, {vector} poison, {self.vector('i32')} zeroinitializer")
+
+    def of_lane(self, type: str, name: str, lane: int | str) -> str:
+        """The element of one lane."""
+        return self.ins(f"extractelement {self.vector(type)} {name}, i32 {lane}")
+
+    def shuffled(self, type: str, name: str, lanes: Sequence[int]) -> str:
+        """Elements in another order."""
+        if name.startswith(("splat", "zero")):
+            return name
+        vector, places = self.vector(type), ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.ins(f"shufflevector {vector} {name}, {vector} poison, {self.vector('i32')} <{places}>")
+
+    def numbers(self) -> str:
+        """The numbers of lanes."""
+        return f"<{', '.join(f'i32 {lane}' for lane in range(self.lanes))}>"
+
+    def ballot(self, mask: str) -> str:
+        """A vector whose elements are all the mask's bits."""
+        vector = self.vector("i32")
+        word = self.ins(f"select {self.vector('i1')} {mask}, {vector} splat (i32 1), {vector} zeroinitializer")
+        word = self.ins(f"shl {vector} {word}, {self.numbers()}")
+        distance = 1
+        while distance < self.lanes:
+            other = self.shuffled("i32", word, [lane ^ distance for lane in range(self.lanes)])
+            word = self.ins(f"or {vector} {word}, {other}")
+            distance *= 2
+        return word
+
+    def all(self, mask: str) -> str:
+        """Whether all lanes have the bit."""
+        return self.ins(f"icmp eq i32 {self.of_lane('i32', self.ballot(mask), 0)}, {(1 << self.lanes) - 1}")
+
+    def pointer(self, type: str, number: str) -> str:
+        """The number of one lane as a pointer of LLVM's."""
+        if type.endswith("(3)"):
+            return f"{type} {self.ins(f'getelementptr i8, {type} @shared_memory, i32 {number}')}"
+        return f"{type} {self.ins(f'inttoptr i64 {number} to {type}')}"
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """One line of the kernel."""
+        if not text.startswith("  "):
+            self.ends[self.begun] = self.block
+            self.out.append(text)
+            self.block = self.begun = text[:-1]
+            if self.begun == "entry":
+                self._spread_arguments()
+            return
+        found = DBG.search(text)
+        self.place = found[0] if found else ""
+        text = (text[: found.start()] if found else text).strip()
+        name, is_definition, rest = text.partition(" = ")
+        if not is_definition or not name.startswith("%"):
+            name, rest = "", text
+        rest = re.sub(r" #\d+$", "", rest)
+        op, _, operands = rest.partition(" ")
+        handler = getattr(self, f"_{op.replace('.', '_')}", None)
+        if handler is not None:
+            made = handler(name, operands)
+        elif op in CASTS:
+            made = self._cast(op, operands)
+        else:
+            made = self._plain(op, operands)
+        if name and made is not None:
+            self.made[name] = made
+
+    def _spread_arguments(self) -> None:
+        for name, type in self.arguments.items():
+            member, scalar = members(type)[1], name
+            if type.startswith("ptr"):
+                scalar = self.ins(f"ptrtoint {type} {name} to {member}")
+            self.made[name] = [self.spread(member, scalar)]
+
+    def _plain(self, op: str, operands: str) -> list[str]:
+        """Arithmetic and comparisons: (flags) type a, b."""
+        match = re.match(rf"((?:[a-z]+ )*?)({TYPE}) (?=[^a-z]|true|false|splat|poison|zero)(.*)", operands)
+        if match is None or op in ("alloca", "extractvalue"):
+            raise Unsupported(f"the instruction `{op}` for whole warps", self.target)
+        flags, type, rest = match.groups()
+        _, member = members(type)
+        columns = [self.operand(type, text) for text in split(rest)]
+        return [
+            self.ins(f"{op} {flags}{self.vector(member)} {', '.join(row)}") for row in zip(*columns, strict=True)
+        ]
+
+    def _cast(self, op: str, operands: str) -> list[str]:
+        source, _, target = operands.rpartition(" to ")
+        type, _, name = source.rpartition(" ")
+        flags = "nneg " if type.startswith("nneg ") else ""
+        type = type.removeprefix("nneg ")
+        kinds = self.vector(members(type)[1]), self.vector(members(target)[1])
+        if members(type)[1] == "i1" and op.endswith("tofp"):  # of which LLVM makes a choice between scalars
+            one = f"splat ({members(target)[1]} {'-' * (op == 'sitofp')}1.0)"
+            return [
+                self.ins(f"select {kinds[0]} {x}, {kinds[1]} {one}, {kinds[1]} zeroinitializer")
+                for x in self.operand(type, name)
+            ]
+        return [self._converted(op, flags, members(type)[1], members(target)[1], x) for x in self.operand(type, name)]
+
+    def _converted(self, op: str, flags: str, source: str, target: str, name: str) -> str:
+        """A narrow integer is made wider by OpenCL's function: LLVM joins a `zext` with a `trunc` before it, to what it
+        finds no instruction for."""
+        kinds = self.vector(source), self.vector(target)
+        if op != "zext" or source not in LETTERS or not name.startswith("%"):
+            return self.ins(f"{op} {flags}{kinds[0]} {name} to {kinds[1]}")
+        function = f"convert_{NAMES[target]}{self.lanes}"
+        function = f"_Z{len(function)}{function}Dv{self.lanes}_{LETTERS[source]}"
+        self.declared[function] = f"declare {kinds[1]} @{function}({kinds[0]})"
+        wide = self.ins(f"call {kinds[1]} @{function}({kinds[0]} {name})")
+        mask = _splat((1 << bits_of(source)) - 1, bits_of(target))  # it copies the sign, whatever its name says
+        return self.ins(f"and {kinds[1]} {wide}, {mask}")
+
+    def _select(self, name: str, operands: str) -> list[str]:
+        condition, *values = split(operands)
+        bit_type, _, bit = condition.partition(" ") if condition[0] != "<" else condition.rpartition(" ")
+        bits = self.operand(bit_type, bit)
+        (type, a), (_, b) = (self._typed(value) for value in values)
+        left, right = self.operand(type, a), self.operand(type, b)
+        bits = bits if len(bits) == len(left) else bits * len(left)
+        kind, vector = self.vector("i1"), self.vector(members(type)[1])
+        return [
+            self.ins(f"select {kind} {c}, {vector} {x}, {vector} {y}")
+            for c, x, y in zip(bits, left, right, strict=True)
+        ]
+
+    def _typed(self, text: str) -> tuple[str, str]:
+        """(type, operand) of `i32 %x`."""
+        match = re.match(rf"({TYPE}) (.*)", text)
+        assert match is not None, text
+        return match[1], re.sub(r"^(?:noundef|nonnull) ", "", match[2])
+
+    def _bitcast(self, name: str, operands: str) -> list[str]:
+        source, _, target = operands.rpartition(" to ")
+        type, text = self._typed(source)
+        (have, member), (want, other) = members(type), members(target)
+        parts = self.operand(type, text)
+        if have == want:
+            if member == other:
+                return parts
+            return [self.ins(f"bitcast {self.vector(member)} {x} to {self.vector(other)}") for x in parts]
+        small, large = bits_of(other), bits_of(member)
+        if have > want:  # elements are joined, the lowest first
+            whole, each = self.vector(f"i{small}"), have // want
+            joined = []
+            for i in range(0, have, each):
+                word = ""
+                for k, part in enumerate(parts[i : i + each]):
+                    bits = self._as_bits(member, part)
+                    wide = self._converted("zext", "", f"i{large}", f"i{small}", bits)
+                    if k:
+                        wide = self.ins(f"shl {whole} {wide}, splat (i{small} {k * large})")
+                    word = self.ins(f"or {whole} {word}, {wide}") if word else wide
+                joined.append(self._from_bits(other, word))
+            return joined
+        taken = []
+        whole = self.vector(f"i{large}")
+        for part in parts:
+            bits = self._as_bits(member, part)
+            for k in range(want // have):
+                moved = self.ins(f"lshr {whole} {bits}, splat (i{large} {k * small})") if k else bits
+                taken.append(
+                    self._from_bits(other, self.ins(f"trunc {whole} {moved} to {self.vector(f'i{small}')}"))
+                )
+        return taken
+
+    def _as_bits(self, type: str, name: str) -> str:
+        if type[0] == "i":
+            return name
+        return self.ins(f"bitcast {self.vector(type)} {name} to {self.vector(f'i{bits_of(type)}')}")
+
+    def _from_bits(self, type: str, name: str) -> str:
+        if type[0] == "i":
+            return name
+        return self.ins(f"bitcast {self.vector(f'i{bits_of(type)}')} {name} to {self.vector(type)}")
+
+    def _extractelement(self, name: str, operands: str) -> list[str]:
+        whole, place = split(operands)
+        return [self.operand(*self._typed(whole))[int(place.split()[1])]]
+
+    def _insertelement(self, name: str, operands: str) -> list[str]:
+        whole, element, place = split(operands)
+        parts = list(self.operand(*self._typed(whole)))
+        (parts[int(place.split()[1])],) = self.operand(*self._typed(element))
+        return parts
+
+    def _shufflevector(self, name: str, operands: str) -> list[str]:
+        a, b, places = split(operands)
+        parts = [*self.operand(*self._typed(a)), *self.operand(*self._typed(b))]
+        numbers = re.findall(r"i32 (\d+)", places.partition("> ")[2])
+        return [parts[int(number)] for number in numbers]
+
+    def _phi(self, name: str, operands: str) -> list[str]:
+        match = re.match(rf"({TYPE}) (.*)", operands)
+        assert match is not None
+        count, _ = members(match[1])
+        incoming = [(x.strip(), block.strip()) for x, block in re.findall(r"\[ (.*?), %(\S+) \]", match[2])]
+        names = [name] if count == 1 else [f"{name}.{i}" for i in range(count)]
+        self.phis.append(_Phi(len(self.out), names, match[1], incoming))
+        self.out += [self.place] * count  # written in the end, when all is known
+        return names
+
+    def finish(self) -> None:
+        """Write phi nodes: their operands by the names that those have now, from the blocks that those are in."""
+        self.ends[self.begun] = self.block
+        for phi in self.phis:
+            member = members(phi.type)[1]
+            columns = [(self.operand(phi.type, x), self.ends.get(block, block)) for x, block in phi.incoming]
+            for i, name in enumerate(phi.names):
+                pairs = ", ".join(f"[ {parts[i]}, %{block} ]" for parts, block in columns)
+                at = phi.line + i
+                self.out[at] = f"  {name} = phi {self.vector(member)} {pairs}{self.out[at]}"
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _br(self, name: str, operands: str) -> None:
+        if operands.startswith("label"):
+            self.do(f"br {operands}")
+            return
+        condition, *labels = split(operands)
+        if not all(label.removeprefix("label %").startswith(BRANCHES) for label in labels[:2]):
+            raise Unsupported("a branch that not all lanes of a warp take", self.target)
+        self.conditional += 1
+        bit = condition.removeprefix("i1 ")
+        if bit.startswith("%"):
+            (mask,) = self.operand("i1", bit)
+            bit = self.all(mask) if labels[0].startswith(ALL) else self.of_lane("i1", mask, 0)
+        self.do(f"br i1 {bit}, {', '.join(labels[:2])}")
+
+    def _ret(self, name: str, operands: str) -> None:
+        self.do(f"ret {operands}")
+
+    def _fence(self, name: str, operands: str) -> None:
+        self.do(f"fence {operands}")
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _getelementptr(self, name: str, operands: str) -> list[str]:
+        _, base, distance = split(operands)
+        type, text = self._typed(base)
+        more_type, more = self._typed(distance)
+        (added,) = self.operand(more_type, more)
+        if text == "@shared_memory":
+            return [added]
+        (number,) = self.operand(type, text)
+        return [self.ins(f"add {self.vector(more_type)} {number}, {added}")]
+
+    def _inttoptr(self, name: str, operands: str) -> list[str]:
+        return self.operand(*self._typed(operands.rpartition(" to ")[0]))
+
+    _ptrtoint = _inttoptr
+
+    def _alloca(self, name: str, operands: str) -> None:
+        self.ins(f"alloca {operands}", name)
+        self.scalars.add(name)
+
+    def _load(self, name: str, operands: str) -> list[str]:
+        kind, pointer, *rest = split(operands)
+        type = kind.removeprefix("volatile ")
+        type_of, number = self._typed(pointer)
+        if type_of == "ptr":
+            return [self.spread(type, self.ins(f"load {kind}, {pointer}, {', '.join(rest)}"))]
+        (numbers,) = self.operand(type_of, number)
+        return self._loads(kind, type, type_of, numbers, ", ".join(rest))
+
+    def _loads(self, kind: str, type: str, pointer: str, numbers: str, rest: str) -> list[str]:
+        """One for each lane."""
+        (count, member), wide = members(type), members(pointer)[1]
+        made = ["poison"] * count
+        for lane in range(self.lanes):
+            place = self.pointer(pointer, self.of_lane(wide, numbers, lane))
+            whole = self.ins(f"load {kind}, {place}, {rest}")
+            for i in range(count):
+                part = whole if count == 1 else self.ins(f"extractelement {type} {whole}, i32 {i}")
+                made[i] = self.ins(f"insertelement {self.vector(member)} {made[i]}, {member} {part}, i32 {lane}")
+        return made
+
+    def _lanes_load(self, name: str, operands: str) -> list[str]:
+        """Where no lane's mask holds nothing is loaded; else lanes without it load what another one loads."""
+        mask_text, _, rest = operands.partition(" [")
+        others, _, access = rest.partition("] load ")
+        kind, pointer, *rest_of = split(access)
+        type = kind.removeprefix("volatile ")
+        pointer_type, number = self._typed(pointer)
+        (numbers,) = self.operand(pointer_type, number)
+        if mask_text == "true":
+            return self._loads(kind, type, pointer_type, numbers, ", ".join(rest_of))
+        (mask,) = self.operand("i1", mask_text)
+        instead = [self.operand(*self._typed(x))[0] for x in split(others)]
+        member, wide = members(type)[1], members(pointer_type)[1]
+        bits = self.of_lane("i32", self.ballot(mask), 0)
+        inside, after, before = self.label("held"), self.label("after"), self.block
+        self.do(f"br i1 {self.ins(f'icmp ne i32 {bits}, 0')}, label %{inside}, label %{after}")
+        self.start(inside)
+        first = self.of_lane(wide, numbers, self.lanes - 1)
+        for lane in reversed(range(self.lanes - 1)):
+            held, mine = self.of_lane("i1", mask, lane), self.of_lane(wide, numbers, lane)
+            first = self.ins(f"select i1 {held}, {wide} {mine}, {wide} {first}")
+        vector, kinds = self.vector(wide), self.vector("i1")
+        safe = self.ins(f"select {kinds} {mask}, {vector} {numbers}, {vector} {self.spread(wide, first)}")
+        made = self._loads(kind, type, pointer_type, safe, ", ".join(rest_of))
+        words = self.vector(member)
+        chosen = [
+            self.ins(f"select {kinds} {mask}, {words} {x}, {words} {other}")
+            for x, other in zip(made, instead, strict=True)
+        ]
+        self.do(f"br label %{after}")
+        self.start(after)
+        return [
+            self.ins(f"phi {words} [ {x}, %{inside} ], [ {other}, %{before} ]")
+            for x, other in zip(chosen, instead, strict=True)
+        ]
+
+    def _store(self, name: str, operands: str) -> None:
+        value, pointer, *rest = split(operands)
+        type, text = self._typed(value.removeprefix("volatile "))
+        if self._typed(pointer)[0] == "ptr":
+            self.do(f"store {operands}")
+            return
+        self._stores(None, "volatile " * value.startswith("volatile "), type, text, pointer, ", ".join(rest))
+
+    def _lanes_store(self, name: str, operands: str) -> None:
+        mask_text, _, access = operands.partition(" store ")
+        mask = None if mask_text == "true" else self.operand("i1", mask_text)[0]
+        value, pointer, *rest = split(access)
+        type, text = self._typed(value.removeprefix("volatile "))
+        self._stores(mask, "volatile " * value.startswith("volatile "), type, text, pointer, ", ".join(rest))
+
+    def _stores(self, mask: str | None, flags: str, type: str, text: str, pointer: str, rest: str) -> None:
+        """One for each lane, in a loop where there is a mask."""
+        (count, member), parts = members(type), self.operand(type, text)
+        pointer_type, number = self._typed(pointer)
+        (numbers,) = self.operand(pointer_type, number)
+        wide = members(pointer_type)[1]
+
+        def one(lane: int | str) -> None:
+            elements = [self.of_lane(member, part, lane) for part in parts]
+            whole = elements[0] if count == 1 else "poison"
+            for i, element in enumerate(elements if count > 1 else ()):
+                whole = self.ins(f"insertelement {type} {whole}, {member} {element}, i32 {i}")
+            place = self.pointer(pointer_type, self.of_lane(wide, numbers, lane))
+            self.do(f"store {flags}{type} {whole}, {place}, {rest}")
+
+        if mask is None:
+            for lane in range(self.lanes):
+                one(lane)
+            return
+        number, held, after = self._loop_begins(mask, [])
+        one(number)
+        self._loop_ends(number, held, after, [])
+
+    def _loop_begins(self, mask: str, carried: list[tuple[str, str, str]]) -> tuple[str, str, str]:
+        """A loop over lanes, which is inside where the lane's mask holds: (lane, label before, label of the next).
+
+        `carried` are (type, register, first value).
+        """
+        before, head, inside, following = self.block, self.label("lane"), self.label("held"), self.label("next")
+        self.count += 1
+        lane = f"%w.lane{self.count}"
+        self.do(f"br label %{head}")
+        self.start(head)
+        self.out.append(f"  {lane} = phi i32 [ 0, %{before} ], [ {lane}.next, %{following} ]")
+        for type, register, first in carried:
+            self.out.append(f"  {register} = phi {type} [ {first}, %{before} ], [ {register}.next, %{following} ]")
+        self.do(f"br i1 {self.of_lane('i1', mask, lane)}, label %{inside}, label %{following}")
+        self.start(inside)
+        return lane, head, following
+
+    def _loop_ends(self, lane: str, head: str, following: str, carried: list[tuple[str, str, str]]) -> None:
+        """`carried` are (type, register, what the lane made of it)."""
+        inside, done = self.block, self.label("done")
+        self.do(f"br label %{following}")
+        self.start(following)
+        for type, register, made in carried:
+            self.out.append(f"  {register}.next = phi {type} [ {made}, %{inside} ], [ {register}, %{head} ]")
+        self.ins(f"add i32 {lane}, 1", f"{lane}.next")
+        again = self.ins(f"icmp ult i32 {lane}.next, {self.lanes}")
+        self.do(f"br i1 {again}, label %{head}, label %{done}")
+        self.start(done)
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _lanes_call(self, name: str, operands: str) -> list[str]:
+        mask_text, _, rest = operands.partition(" [")
+        instead, _, call = rest.partition("] ")
+        type, _, callee = call.partition(" @")
+        function, _, arguments = callee.partition("(")
+        mask = "splat (i1 true)" if mask_text == "true" else self.operand("i1", mask_text)[0]
+        (first,) = self.operand(*self._typed(instead))
+        given = [(t, self.operand(t, x)[0]) for t, x in map(self._typed, split(arguments[:-1]))]
+        vector = self.vector(type)
+        self.count += 1
+        carried = f"%w.old{self.count}"
+        if mask.startswith("splat"):
+            mask = self.ins(f"or {self.vector('i1')} {mask}, zeroinitializer")
+        lane, head, following = self._loop_begins(mask, [(vector, carried, first)])
+        spelled = ", ".join(f"{t} {self.of_lane(t, x, lane)}" for t, x in given)
+        old = self.ins(f"call spir_func {type} @{function}({spelled})")
+        made = self.ins(f"insertelement {vector} {carried}, {type} {old}, i32 {lane}")
+        self._loop_ends(lane, head, following, [(vector, carried, made)])
+        return [f"{carried}.next"]
+
+    def _call(self, name: str, operands: str) -> list[str] | None:
+        match = re.match(rf"((?:[a-z]+ )*?)({TYPE}) @([\w.]+)\((.*)\)$", operands)
+        if match is None:
+            raise Unsupported("inline assembly", self.target)
+        flags, type, function, listed = match.groups()
+        given = [self._typed(x) for x in split(listed)]
+        if function.startswith("_Z"):  # of the work item: its place, a barrier
+            if type == "void":
+                self.do(f"call {operands}")
+                return None
+            made = self.ins(f"call {operands}")
+            return [self.spread(type, made)]
+        _, member = members(type)
+        if not function.startswith("llvm."):
+            parts = [self.operand(t, x)[0] for t, x in given]
+            result = "poison"
+            for lane in range(self.lanes):
+                row = ", ".join(f"{t} {self.of_lane(t, x, lane)}" for (t, _), x in zip(given, parts, strict=True))
+                one = self.ins(f"call {flags}{type} @{function}({row})")
+                result = self.ins(f"insertelement {self.vector(member)} {result}, {member} {one}, i32 {lane}")
+            return [result]
+        stem = re.sub(r"\.(v\d+)?b?[if]\d+$", "", function)
+        wide = f"{stem}.v{self.lanes}{MANGLED.get(member, member)}"
+        last = given.pop() if stem.startswith(IMMEDIATE) else None
+        columns = [self.operand(t, x) for t, x in given]
+        kinds = [self.vector(members(t)[1]) for t, _ in given]
+        behind = [f"{last[0]} {last[1]}"] if last is not None else []
+        types = ", ".join([*kinds, *(["i1"] if last is not None else [])])
+        self.declared[wide] = f"declare {self.vector(member)} @{wide}({types})"
+        return [
+            self.ins(
+                f"call {flags}{self.vector(member)} @{wide}("
+                + ", ".join([*(f"{k} {x}" for k, x in zip(kinds, row, strict=True)), *behind])
+                + ")"
+            )
+            for row in zip(*columns, strict=True)
+        ]
+
+    def _lanes_index(self, name: str, operands: str) -> list[str]:
+        return [self.ins(f"add {self.vector('i32')} {self.numbers()}, zeroinitializer")]
+
+    def _lanes_swap(self, name: str, operands: str) -> list[str]:
+        word, distance = split(operands)
+        (x,) = self.operand(*self._typed(word))
+        return [self.shuffled("i32", x, [lane ^ int(distance) for lane in range(self.lanes)])]
+
+    def _lanes_shuffle(self, name: str, operands: str) -> list[str]:
+        (_, word), (_, lane) = map(self._typed, split(operands))
+        (x,) = self.operand("i32", word)
+        if not lane.startswith("%"):
+            return [self.shuffled("i32", x, [int(lane) & self.lanes - 1] * self.lanes)]
+        (places,) = self.operand("i32", lane)
+        vector = self.vector("i32")
+        places = self.ins(f"and {vector} {places}, splat (i32 {self.lanes - 1})")
+        made = "poison"
+        for i in range(self.lanes):
+            one = self.of_lane("i32", x, self.of_lane("i32", places, i))
+            made = self.ins(f"insertelement {vector} {made}, i32 {one}, i32 {i}")
+        return [made]
+
+    def _lanes_ballot(self, name: str, operands: str) -> list[str]:
+        (mask,) = self.operand(*self._typed(operands))
+        return [self.ballot(mask)]
+
+
+def widened(text: str, lanes: int, target: str) -> str:
+    """A module in which the kernel is one of whole warps; functions of one lane stay what they are."""
+    out: list[str] = []
+    kernel: Widened | None = None
+    for line in text.splitlines():
+        if line.startswith("define spir_kernel"):
+            parameters = re.findall(rf"({TYPE})[ \w]* (%[\w.]+)[,)]", line.partition("(")[2])
+            kernel = Widened(lanes, target, {name: type for type, name in parameters})
+            out.append(line)
+        elif line == "}" and kernel is not None:
+            kernel.finish()
+            out += [*kernel.out, line, *kernel.declared.values()]
+            declared = set(kernel.declared)
+            kernel = None
+        elif kernel is not None:
+            kernel.line(line)
+        else:
+            match = re.match(r"declare .*?@([\w.]+)\(", line)
+            if match is None or match[1] not in declared:
+                out.append(line)
+    return "\n".join(out) + "\n"

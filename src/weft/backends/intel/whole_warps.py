@@ -215,6 +215,8 @@ class WholeWarps(SPIRV):
         if kind == "tf32":
             bits = e.pure(f"and i32 {e.pure(f'bitcast float {name} to i32')}, -8192")
             return e.pure(f"bitcast i32 {bits} to float")
+        if kind == "f16":
+            return e.pure(f"fpext half {name} to float")
         return widen(e.f, kind, e.typed(kind, name)).name
 
     def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:

@@ -128,7 +128,7 @@ def run_pass(name: str, module: ModuleOp) -> None:
     function = PASSES[name]
     target = module.attributes.get("ttg.target")
     machine = machine_of(getattr(target, "data", "cuda:90"))
-    known = {"machine": machine, "warps": 4, "threads": 128, "stages": 2, "loaded": False}
+    known = {"machine": machine, "warps": 4, "threads": 128, "stages": 2, "loaded": False, "remarks": NO_REMARKS}
     wanted = inspect.signature(function).parameters.values()
     function(module, **{p.name: known[p.name] for p in wanted if p.name in known and p.default is p.empty})
 

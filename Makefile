@@ -31,7 +31,7 @@
 #   make intel-counts   matrix instructions and spilled registers of products for pvc, by ocloc where it is installed
 #   make intel-cold   cold compiles for xpu:pvc beside those for cuda:90, without ptxas
 #   make opencl-test   all kernels run by OpenCL, on a device that takes SPIR-V: Intel's runtime for processors is one
-#   make vendor-lines   the lines that AMD has cost in code that is no vendor's, commit by commit
+#   make vendor-lines   the lines that AMD, or VENDOR=intel, has cost in code that is no vendor's, commit by commit
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
@@ -140,7 +140,7 @@ opencl-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -rs -m "slow or not slow" tests/intel/test_opencl.py $(PYTEST_ARGS)
 
 vendor-lines: $(VENV)/.test
-	$(BIN)/python tools/vendor_lines.py $(if $(AT),--since $(AT))
+	$(BIN)/python tools/vendor_lines.py $(if $(AT),--since $(AT)) $(if $(VENDOR),--vendor $(VENDOR))
 
 lines: $(VENV)/.test
 	$(BIN)/python tools/lines_of_code.py $(if $(AT),--at $(AT))

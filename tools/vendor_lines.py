@@ -24,8 +24,14 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parent.parent
 CLOSED = "dbab3f78"
 """The commit that closed the redesign for more than one vendor."""
-WORDS = {"amd": r"\b(AMD|HIP|ROCm|gfx\w+|hip)\b", "nvidia": r"\b(NVIDIA|CUDA|PTX|cuda)\b"}
+WORDS = {
+    "amd": r"\b(AMD|HIP|ROCm|gfx\w+|hip)\b",
+    "intel": r"\b(Intel|OpenCL|SPIR-V|xpu|opencl)\b",
+    "nvidia": r"\b(NVIDIA|CUDA|PTX|cuda)\b",
+}
 """How a message names a vendor."""
+FOLDERS = {"intel": ("intel", "opencl")}
+"""Names of a vendor's folders and files, where it has others than its own."""
 KINDS = ("counted", "a refactoring", "of another subject")
 UNCHANGED = re.compile(r"^Digests: unchanged$", re.MULTILINE)
 
@@ -51,11 +57,11 @@ def is_own(path: str, vendor: str) -> bool:
 
     >>> is_own("src/weft/backends/amd/hsaco.py", "amd"), is_own("src/weft/machines/amd.py", "amd")
     (True, True)
-    >>> is_own("src/weft/machines/vendors.py", "amd")
-    False
+    >>> is_own("src/weft/machines/vendors.py", "amd"), is_own("src/weft/machines/opencl.py", "intel")
+    (False, True)
     """
     parts = PurePosixPath(path)
-    return vendor in parts.parts[:-1] or parts.stem == vendor
+    return not {*parts.parts[:-1], parts.stem}.isdisjoint(FOLDERS.get(vendor, (vendor,)))
 
 
 def commit_of(text: str, vendor: str) -> Commit:

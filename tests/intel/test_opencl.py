@@ -30,7 +30,7 @@ SOME = (
     *("half_atomic_add_bfloat16", "countdown", "cast_bool_to_float32", "cast_int32_to_int8", "cast_uint8_to_int32"),
     *("cast_float32_to_float8_e5m2", "cast_float8_e4m3fn_to_float32", "cast_float16_to_int8", "integer_ops_int64"),
     *("vector_add_one_element", "vector_add_two_elements", "vector_add_four_elements", "unrolled_rows_3_5_1"),
-    "unrolled_rows_7_2_1",
+    "gather_rows",
 )
 WAYS = ("opencl", "opencl:simd")
 """A work item for each lane, and one for each warp."""

@@ -291,8 +291,11 @@ class Widened:
 
     def _converted(self, op: str, flags: str, source: str, target: str, name: str) -> str:
         """A narrow integer is made wider by OpenCL's function: LLVM joins a `zext` with a `trunc` before it, to what it
-        finds no instruction for."""
+        finds no instruction for. A lowest bit is compared, as LLVM gives what it makes of a `trunc` a wrong size."""
         kinds = self.vector(source), self.vector(target)
+        if op == "trunc" and target == "i1":
+            lowest = self.ins(f"and {kinds[0]} {name}, {_splat(1, bits_of(source))}")
+            return self.ins(f"icmp ne {kinds[0]} {lowest}, zeroinitializer")
         if op != "zext" or source not in LETTERS or not name.startswith("%"):
             return self.ins(f"{op} {flags}{kinds[0]} {name} to {kinds[1]}")
         function = f"convert_{NAMES[target]}{self.lanes}"

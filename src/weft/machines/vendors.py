@@ -12,7 +12,7 @@ A room asks for its own part alone, by a machine: `part("lower", machine)` is `w
 loaded when it is first asked for. A vendor whose parts are in somebody else's package joins (`compiler/backends.py`
 finds it by its entry point).
 
->>> part_of("lower", "intel") is None, part_of("machines", "intel").ROWS[0].name
+>>> part_of("lower", "opencl") is None, part_of("machines", "intel").ROWS[0].name
 (True, 'xpu:dg2')
 """
 

@@ -129,7 +129,7 @@ class BlockAccess(Rewritten):
 class PingPong(Rewritten):
     """A loop that two groups of warps run in turns, one barrier apart."""
 
-    kind = "ping-pong"
+    kind = "ping pong"
 
 
 class LoopFused(Rewritten):

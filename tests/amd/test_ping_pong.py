@@ -61,7 +61,7 @@ LARGE = {"BM": 256, "BN": 256, "BK": 64}
 def test_memory_and_products_are_apart(target: str, sizes: dict[str, int], phases: int, each: int) -> None:
     """Between a barrier and the next there are products or accesses of memory, never both; waits are complete."""
     kernel = compiled(target, **sizes)
-    assert kernel.n_spills == 0 and any(": ping-pong: " in str(r) for r in kernel.remarks)
+    assert kernel.n_spills == 0 and any(": ping pong: " in str(r) for r in kernel.remarks)
     text = kernel.asm["amdgcn"]
     assert check(text) == []
     (function,) = parse(text).values()

@@ -32,6 +32,7 @@ import pytest
 
 from weft import sim
 from weft.backends.amd import driver, faults, hip as hip_functions, library, messages as kept
+from weft.backends.gpu import libraries
 from weft.base import DeviceAssertionError
 from weft.compiler import backends, gpu_kernels
 from weft.compiler.gpu import lowered
@@ -647,7 +648,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
     PyTorch is not there, whatever has been imported. Kernels that Weft compiles run in the simulator.
     """
     hip = FakeHip(*(gpus or (MI300X,)), **facts)
-    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=hip.library))
+    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=hip.library))
     monkeypatch.setattr(library, "folders", list)
     monkeypatch.setattr(library, "loaded", lambda: None)
     monkeypatch.setattr(backends, "SIGNS", {"nvidia": ("cuda", ""), "amd": ("hip", "/")})  # there is such a file

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from weft.backends.amd import hip as functions, library
+from weft.backends.gpu import libraries
 from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources, Unsupported
 from weft.compiler.amd import driver
 
@@ -265,7 +266,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(library, "loaded", lambda: None)
     monkeypatch.setattr(library, "NAMES", ("libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"))
     monkeypatch.delenv(library.NAMED, raising=False)
-    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=_missing))
+    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=_missing))
     forget()
     assert not driver.available() and not driver.installed()
     with pytest.raises(NoDevice) as error:

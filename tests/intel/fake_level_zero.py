@@ -31,6 +31,7 @@ import pytest
 
 from amd.fake_hip import Memory, number_of, program_of
 from weft import sim
+from weft.backends.gpu import libraries
 from weft.backends.intel import driver, faults, level_zero, loader, queues
 from weft.backends.intel.module import Module
 from weft.compiler import backends, gpu_kernels
@@ -541,7 +542,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
     PyTorch is not there, whatever has been imported. Kernels that Weft compiles run in the simulator.
     """
     ze = FakeLevelZero(*(gpus or (MAX_1550,)), **facts)
-    monkeypatch.setattr(loader, "ctypes", SimpleNamespace(CDLL=ze.library))
+    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=ze.library))
     monkeypatch.setattr(loader, "folders", list)
     monkeypatch.setattr(backends, "SIGNS", {"nvidia": ("cuda", ""), "amd": ("hip", ""), "intel": ("xpu", "/")})
     for name in ("torch", "cupy"):

@@ -12,6 +12,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.backends.gpu import libraries
 from weft.backends.intel import level_zero, loader
 from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources, Unsupported
 from weft.compiler.intel import driver
@@ -288,7 +289,7 @@ def _missing(name: str) -> None:
 def test_no_loader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(loader, "NAMES", ("libze_loader.so.1", "libze_loader.so"))
     monkeypatch.setattr(loader, "folders", lambda: [tmp_path / "lib"])
-    monkeypatch.setattr(loader, "ctypes", SimpleNamespace(CDLL=_missing))
+    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=_missing))
     forget()
     assert not driver.available() and not driver.installed()
     with pytest.raises(NoDevice) as error:

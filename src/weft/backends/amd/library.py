@@ -17,6 +17,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.backends.gpu.libraries import opened
+
 WINDOWS = sys.platform == "win32"
 NAMES = ("amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll") if WINDOWS else tuple(
     f"libamdhip64.so{version}" for version in ("", ".7", ".6")
@@ -83,15 +85,4 @@ def there() -> bool:
 
 def open_library() -> ctypes.CDLL:
     """It, loaded. FileNotFoundError with what was looked for and where, and why a copy that is there does not load."""
-    broken = []
-    for candidate in _candidates():
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError as error:
-            if os.sep in candidate:
-                broken.append(str(error).splitlines()[0])
-    names = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
-    if broken:
-        raise FileNotFoundError(f"AMD's HIP library does not load: {'; '.join(broken)}")
-    places = ", ".join(map(str, folders()))
-    raise FileNotFoundError(f"AMD's HIP library was not found: no {names} in {places}, nor where the system looks")
+    return opened("AMD's HIP library", _candidates(), NAMES, folders())

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.backends.gpu.libraries import opened
+
 WINDOWS = sys.platform == "win32"
 NAMES = ("ze_loader.dll",) if WINDOWS else ("libze_loader.so.1", "libze_loader.so")
 NAMED = "ZE_PATH"
@@ -35,14 +37,4 @@ def _candidates() -> Iterator[str]:
 
 def open_loader() -> ctypes.CDLL:
     """It, loaded. FileNotFoundError with what was looked for and where, and why a copy that is there does not load."""
-    broken = []
-    for candidate in _candidates():
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError as error:
-            if os.sep in candidate:
-                broken.append(str(error).splitlines()[0])
-    if broken:
-        raise FileNotFoundError(f"Level Zero's loader does not load: {'; '.join(broken)}")
-    names, places = " or ".join(NAMES), ", ".join(map(str, folders()))
-    raise FileNotFoundError(f"Level Zero's loader was not found: no {names} in {places}, nor where the system looks")
+    return opened("Level Zero's loader", _candidates(), NAMES, folders())

@@ -22,6 +22,7 @@ READERS = {
     "amd/assembler.py": "assembly that LLVM writes for an assembler, and what that says of it",
     "amd/printing.py": "formats of C's, for Python's",
     "amd/inline.py": "inline assembly, which the kernel's author wrote",
+    "intel/ir_text.py": "types and constants, for widening",
     "intel/widening.py": "instructions of a lane, each of which becomes one of a warp (decision 43)",
     "gpu/inline.py": "inline assembly, which the kernel's author wrote",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",

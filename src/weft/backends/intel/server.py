@@ -9,6 +9,7 @@ and an answer has a status of 4 bytes before it. What LLVM says goes where this 
 
 from __future__ import annotations
 
+import atexit
 import os
 import struct
 import subprocess
@@ -53,7 +54,16 @@ def _server() -> subprocess.Popen[bytes]:
         server = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         _running.clear()
         _running[os.getpid()] = server
+        atexit.register(_stop, os.getpid())
     return server
+
+
+def _stop(owner: int) -> None:
+    """End the server of this process, where it is this one's."""
+    server = _running.pop(owner, None) if owner == os.getpid() else None
+    if server is not None:
+        server.kill()
+        server.communicate()
 
 
 def _exchanged(server: subprocess.Popen[bytes], text: bytes) -> tuple[int, bytes]:

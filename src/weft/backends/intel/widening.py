@@ -14,14 +14,13 @@ vectors of pointers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.base import Unsupported
 
-BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
-TYPE = r"(?:<\d+ x \w+>|ptr addrspace\(\d\)|i\d+\b|half|bfloat|float|double|ptr|void)"
+from .ir_text import MANGLED, TYPE, bits_of, folded, members, splat, split
+
 BRANCHES = (
     *("body", "done", "again", "then", "else", "join", "partition", "others", "together", "never", "short", "long"),
 )
@@ -37,38 +36,6 @@ IMMEDIATE = ("llvm.abs", "llvm.ctlz", "llvm.cttz")
 """Intrinsics whose last operand is a constant, not one for each lane."""
 
 
-def bits_of(type: str) -> int:
-    """Of a scalar type."""
-    return BITS.get(type) or int(type[1:])
-
-
-def split(text: str) -> list[str]:
-    """What commas separate outside of brackets.
-
-    >>> split("<2 x i32> <i32 1, i32 2>, i32 %x")
-    ['<2 x i32> <i32 1, i32 2>', 'i32 %x']
-    """
-    parts, depth, at = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "<([{") - (c in ">)]}")
-        if c == "," and not depth:
-            parts.append(text[at:i].strip())
-            at = i + 1
-    return [*parts, text[at:].strip()] if text.strip() else []
-
-
-def members(type: str) -> tuple[int, str]:
-    """(elements, type of one); pointers are numbers.
-
-    >>> members("<4 x half>"), members("ptr addrspace(3)")
-    ((4, 'half'), (1, 'i32'))
-    """
-    if type.startswith("ptr"):
-        return 1, "i32" if type.endswith("(3)") else "i64"
-    count, _, member = type.strip("<>").rpartition(" x ")
-    return int(count or 1), member
-
-
 @dataclass
 class _Phi:
     """One whose operands are not all known yet: where it stands, what defines it."""
@@ -77,47 +44,6 @@ class _Phi:
     names: list[str]
     type: str
     incoming: list[tuple[str, str]]
-
-
-CONSTANT = r"(?:splat \(i\d+ (-?\d+)\)|(zeroinitializer))"
-CAST = re.compile(rf"(zext|sext|trunc) (?:nneg )?<(\d+) x i(\d+)> {CONSTANT} to <\d+ x i(\d+)>$")
-BINARY = re.compile(rf"(\w+) (?:[a-z]+ )*<(\d+) x i(\d+)> {CONSTANT}, {CONSTANT}$")
-VALUES: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "lshr": lambda a, b: a >> b,
-}
-"""Of numbers without a sign."""
-
-
-def folded(text: str) -> str:
-    """What an instruction makes of constants that are the same for all lanes; "" where it is none of those.
-
-    >>> folded("zext <16 x i8> splat (i8 -1) to <16 x i32>"), folded("shl <16 x i32> splat (i32 3), splat (i32 8)")
-    ('splat (i32 255)', 'splat (i32 768)')
-    """
-    if match := CAST.match(text):
-        op, _, have, number, _, bits = match.groups()
-        value = int(number or 0)
-        if op == "zext":
-            value &= (1 << int(have)) - 1
-        return _splat(value, int(bits))
-    if (match := BINARY.match(text)) and match[1] in VALUES:
-        op, _, bits, a, _, b, _ = match.groups()
-        every = (1 << int(bits)) - 1
-        return _splat(VALUES[op](int(a or 0) & every, int(b or 0) & every), int(bits))
-    return ""
-
-
-def _splat(value: int, bits: int) -> str:
-    """A number of so many bits in all lanes."""
-    half = 1 << bits - 1
-    return f"splat (i{bits} {(value + half & (1 << bits) - 1) - half})" if bits > 1 else f"splat (i1 {value & 1})"
 
 
 class Widened:
@@ -294,7 +220,7 @@ class Widened:
         finds no instruction for. A lowest bit is compared, as LLVM gives what it makes of a `trunc` a wrong size."""
         kinds = self.vector(source), self.vector(target)
         if op == "trunc" and target == "i1":
-            lowest = self.ins(f"and {kinds[0]} {name}, {_splat(1, bits_of(source))}")
+            lowest = self.ins(f"and {kinds[0]} {name}, {splat(1, bits_of(source))}")
             return self.ins(f"icmp ne {kinds[0]} {lowest}, zeroinitializer")
         if op != "zext" or source not in LETTERS or not name.startswith("%"):
             return self.ins(f"{op} {flags}{kinds[0]} {name} to {kinds[1]}")
@@ -302,7 +228,7 @@ class Widened:
         function = f"_Z{len(function)}{function}Dv{self.lanes}_{LETTERS[source]}"
         self.declared[function] = f"declare {kinds[1]} @{function}({kinds[0]})"
         wide = self.ins(f"call {kinds[1]} @{function}({kinds[0]} {name})")
-        mask = _splat((1 << bits_of(source)) - 1, bits_of(target))  # it copies the sign, whatever its name says
+        mask = splat((1 << bits_of(source)) - 1, bits_of(target))  # it copies the sign, whatever its name says
         return self.ins(f"and {kinds[1]} {wide}, {mask}")
 
     def _select(self, name: str, operands: str) -> list[str]:

@@ -4,7 +4,8 @@
 #   make test    lint, types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600, or for SEEDS=0:5000;
 #                VARIANT=sim: on simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and
-#                what rounds; VARIANT=layouts: random Gluon layouts; VARIANT=sim:cuda:80, ...: in one only
+#                what rounds; VARIANT=layouts: random Gluon layouts; VARIANT=sim:cuda:80, ...: in one only;
+#                KERNELS=5000 VARIANT=cpu: so many new ones, in turn in every variant of the CPU
 #   make malformed   malformed kernels, IR texts and layout expressions, for SEEDS=0:5000; KIND=kernels, ttir, ttgir or
 #                layouts: only these; OPTIMISED=1: under `python -O`
 #   make fuzz-flow   random programs of loops, branches and returns, which Python runs too, for SEEDS=0:5000; on
@@ -83,7 +84,7 @@ aarch64-test: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) \
-		$(if $(VARIANT),--variant $(VARIANT)) --jobs $(JOBS)
+		$(if $(KERNELS),--kernels $(KERNELS)) $(if $(VARIANT),--variant $(VARIANT)) --jobs $(JOBS)
 
 # kernels, IR texts and layout expressions that are wrong: Weft's errors, soon, and nothing else
 malformed: $(VENV)/.test

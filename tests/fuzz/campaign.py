@@ -32,7 +32,9 @@ from weft.base import DeviceLost, OutOfResources, Unsupported
 from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
 
 SLICE = 200
-"""Seeds of a process. On a GPU a process takes seconds to begin."""
+"""Seeds of a process, at most. On a GPU a process takes seconds to begin."""
+SLICES = 4
+"""Processes, one after the other, that a job runs at least, so that all end at about the same time."""
 PATIENCE = 60.0  # seconds that a seed may take
 STILLBORN = 20  # processes that crash at once, after which a campaign is given up
 LOST = 75  # status of a process whose GPU is lost
@@ -60,6 +62,11 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.verdict} {self.seed} {self.variant} {self.what}"
+
+    @property
+    def command(self) -> str:
+        """What runs it again, and prints the smallest kernel that fails alike."""
+        return f"python -m fuzz.run --seed {self.seed} --variant {self.variant} --reduce    # {self.verdict}"
 
     @property
     def kind(self) -> str:
@@ -97,7 +104,8 @@ class Campaign:
         start = time.monotonic()
         self.end = start + self.seconds
         self.lock = threading.Lock()
-        slices = iter(range(self.first, self.last, SLICE))
+        self.slice = max(1, min(SLICE, (self.last - self.first) // (self.jobs * SLICES)))
+        slices = iter(range(self.first, self.last, self.slice))
 
         def take(slot: int) -> None:
             while time.monotonic() < self.end:
@@ -128,6 +136,7 @@ class Campaign:
             lines.append(f"{variant:<24}" + "".join(f"{counts[variant][verdict]:>13}" for verdict in verdicts))
         kinds = Counter((f.verdict, f.variant, f.kind) for f in self.findings)
         lines += [f"    {v:<13}{variant:<24}{kind:<44}{n:>6}" for (v, variant, kind), n in kinds.most_common()]
+        lines += [f.command for f in self.wrong]
         return "\n".join(lines)
 
     @property
@@ -145,7 +154,7 @@ class Campaign:
         (folder / "findings.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
 
     def _slice(self, first: int, slot: int) -> None:
-        work = list(pairs(first, min(first + SLICE, self.last), self.variants, self.in_turn))
+        work = list(pairs(first, min(first + self.slice, self.last), self.variants, self.in_turn))
         while work and time.monotonic() < self.end:
             at, status = self._child(work, slot)
             self.stillborn = self.stillborn + 1 if status.startswith("CRASH") and at == 0 else 0

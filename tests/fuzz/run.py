@@ -2,6 +2,8 @@
 
 python -m fuzz.run --seeds 0:5000                     a campaign on the CPU, each seed in one variant, in turn
 python -m fuzz.run --seeds 0:1000 --variant avx2      all of them in one variant; `--variant all`: in every one
+python -m fuzz.run --kernels 5000 --variant cpu       so many that nobody has run, in turn in every variant of the CPU,
+                                                      half of them on NaN, infinities and so on
 python -m fuzz.run --seeds 0:100 --variant sim             on simulated GPUs, Gluon kernels too
 python -m fuzz.run --seeds 0:2000 --variant layouts        random Gluon layouts on simulated GPUs
 python -m fuzz.run --seeds 0:100 --variant special         on NaN, infinities, denormals, numbers that round
@@ -26,7 +28,7 @@ from .compare import EVERY, LAYOUTS, SIMULATED, SPECIAL, VARIANTS, Variant, diff
 from .program import Program
 from .shrink import fails_alike, outcome, reduced
 
-GROUPS = ("sim", "special", "layouts", "gpu")
+GROUPS = ("cpu", "sim", "special", "layouts", "gpu")
 """Names of several variants, each seed in one of them."""
 FRESH = 1 << 40  # from here on
 HOPPER = ["gluon:cuda:90", "cuda-x2", "cuda", "gluon:cuda:90", "cuda-x4"]
@@ -37,6 +39,7 @@ def main() -> None:
     """Parse the command line and do it."""
     parser = argparse.ArgumentParser(description="Random kernels against an interpreter.")
     parser.add_argument("--seeds", default="", help="first:last of a campaign")
+    parser.add_argument("--kernels", type=int, default=1 << 30, help="how many a campaign without --seeds has at most")
     parser.add_argument("--seconds", type=float, default=1e9, help="when a campaign ends at the latest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--variant", default="", choices=["", "all", *GROUPS, *EVERY])
@@ -67,9 +70,10 @@ def campaign(options: argparse.Namespace) -> int:
         first, last = map(int, options.seeds.split(":"))
     else:
         first = FRESH + int(time.time()) * 1000  # so no two campaigns share a kernel
-        last = first + (1 << 30)
+        last = first + options.kernels
     in_turn = options.variant in ("", *GROUPS)
     groups = {"": list(VARIANTS), "all": list(VARIANTS), "sim": list(SIMULATED), "gpu": ["cuda", "special:cuda"]}
+    groups["cpu"] = [*VARIANTS, *(f"special:{name}" for name in VARIANTS)]
     groups["layouts"] = list(LAYOUTS)
     groups["special"] = [name for name, variant in SPECIAL.items() if not variant.device]
     variants = groups.get(options.variant, [options.variant])

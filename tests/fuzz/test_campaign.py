@@ -36,6 +36,7 @@ def test_each_failure_is_one_finding(
     (tmp_path / "child.py").write_text(CHILD)
     monkeypatch.setattr(campaign, "PATIENCE", 1.0)
     monkeypatch.setattr(campaign, "SLICE", 13)
+    monkeypatch.setattr(campaign, "SLICES", 1)
     made = Campaign(0, 15, ["host"], False, 60, 1, (sys.executable, str(tmp_path / "child.py")))
     made.run()
     found = {f.seed: f.what for f in made.findings}
@@ -49,7 +50,9 @@ def test_each_failure_is_one_finding(
     assert lines[0].startswith("5 findings, 15 run, seeds from 0")
     assert lines[1].split() == list(VERDICTS)
     assert lines[2].split() == ["host", "10", "0", "3", "1", "1"]
-    assert [line.split()[-1] for line in lines[3:]] == ["2", "1", "1", "1"]
+    assert [line.split()[-1] for line in lines[3:7]] == ["2", "1", "1", "1"]
+    again = "python -m fuzz.run --seed 3 --variant host --reduce    # CRASH"
+    assert len(lines) == 12 and again in lines[7:]
     made.write(tmp_path / "found")
     text = (tmp_path / "found" / "findings.txt").read_text()
     assert text.count("def kernel(") == 5 and "# TIMEOUT 7 host no end within 1 s" in text

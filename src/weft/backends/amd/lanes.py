@@ -94,6 +94,14 @@ class Lanes:
             text += ' "amdgpu-agpr-alloc"="0"'
         return " ".join([text, *(f'"{name}"' for name in unused)])
 
+    def pointers(self, program: LaneProgram) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def anywhere(self, e: Emitter, bit: str) -> str:
+        """Each warp stops by itself."""
+        return bit
+
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """As large as it is: the code object says so, and launches add nothing."""
         return f"@shared_memory = internal addrspace(3) global [{program.shared_bytes} x i8] poison, align {alignment}"

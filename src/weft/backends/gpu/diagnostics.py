@@ -146,7 +146,7 @@ def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None
             failed = e.early("and i1", failed, masks[k])
         wrong = e.early("or i1", wrong, failed) if wrong else failed
     stop, on = f.new_label("failed"), f.new_label("held")
-    e.do(f"br i1 {wrong}, label %{stop}, label %{on}")
+    e.do(f"br i1 {e.dialect.anywhere(e, wrong)}, label %{stop}, label %{on}")
     f.start(stop)
     path = str(getattr(span, "path", None) or getattr(span, "file", None) or "unknown")
     e.dialect.give_up(e, message, path, int(getattr(span, "line", 0) or 0))

@@ -69,6 +69,9 @@ class Dialect(Protocol[E]):
     def attributes(self, program: LaneProgram, registers: int) -> str:
         """Attributes of the kernel's function: the size of its blocks and clusters, how many `registers` (0: any)."""
 
+    def pointers(self, program: LaneProgram) -> Sequence[str]:
+        """The names of pointers to global memory that the kernel takes behind its parameters."""
+
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """The definition of `@shared_memory`, in address space 3."""
 
@@ -191,6 +194,9 @@ class Dialect(Protocol[E]):
 
     def print(self, e: E, form: str, values: list[tuple[str, str]]) -> None:
         """Print a line: a format of C's, and values (type, name), of 32 and 64 bits."""
+
+    def anywhere(self, e: E, bit: str) -> str:
+        """Where threads stop for an assertion: where this bit says so, or where that of any thread does."""
 
     def give_up(self, e: E, message: str, path: str, line: int) -> None:
         """An assertion does not hold: the launch ends. What is wrong, and where that stands."""

@@ -7,8 +7,9 @@
 The kernel's ABI, for whoever launches it: parameters in the program's order; a pointer is 8 bytes, an address in global
 memory; integers and floats have their own size, i1 and fp8 a byte, f16 and bf16 two; a tensor map is 128 bytes by
 value, aligned to 64. A program that wants global memory of its own (`scratch_bytes` for each program of the grid) has
-one pointer more, the last, to all of it, aligned to 128. The block has `threads` threads along x; shared memory is
-dynamic, `shared_bytes` of it. With clusters, the grid counts blocks: programs times `blocks` along x.
+one pointer more to all of it, aligned to 128; behind that come those that a vendor's kernels take (`Dialect.pointers`).
+The block has `threads` threads along x; shared memory is dynamic, `shared_bytes` of it. With clusters, the grid counts
+blocks: programs times `blocks` along x.
 """
 
 from __future__ import annotations
@@ -138,6 +139,9 @@ def emit_llvm(
     if program.scratch:
         pairs.append(("scratch", vec("ptr addrspace(1)", 0)))
         extra.append("noundef align 128")
+    further = dialect.pointers(program)
+    pairs += [(name, vec("ptr addrspace(1)", 0)) for name in further]
+    extra += ["noundef"] * len(further)
     function = Body(e.module, _identifier(program.name), vec("void", 0), pairs, attributes, dialect.convention, extra)
     e.module.functions.append(function)
     e.start(function)

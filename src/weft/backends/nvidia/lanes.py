@@ -133,6 +133,14 @@ class Lanes(Version):
             text += f' "nvvm.minctasm"="{program.at_a_time}"'
         return text
 
+    def pointers(self, program: LaneProgram) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def anywhere(self, e: Emitter, bit: str) -> str:
+        """Each warp stops by itself."""
+        return bit
+
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """Dynamic: the launch says how much."""
         return f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}"

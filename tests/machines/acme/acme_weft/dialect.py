@@ -42,6 +42,12 @@ class Dialect:
     def attributes(self, program: Any, registers: int) -> str:
         return ""
 
+    def pointers(self, program: Any) -> tuple[str, ...]:
+        return ()
+
+    def anywhere(self, e: Any, bit: str) -> str:
+        return bit
+
     def shared_memory(self, program: Any, alignment: int) -> str:
         return f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}"
 

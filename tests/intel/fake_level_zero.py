@@ -34,6 +34,7 @@ from weft import sim
 from weft.backends.gpu import libraries
 from weft.backends.intel import driver, faults, level_zero, loader, queues
 from weft.backends.intel.module import Module
+from weft.base import DeviceAssertionError
 from weft.compiler import backends, gpu_kernels
 from weft.ir.lane import LaneProgram
 from weft.runtime import clock, gpu as launching
@@ -182,6 +183,8 @@ class FakeLevelZero:
         self.launched: list[Launched] = []
         self.programs: dict[str, LaneProgram] = {}
         """Lane programs by the SHA-256 of their SPIR-V: what launches run."""
+        self.messages: dict[str, Any] = {}
+        """What their kernels assert."""
         self.memory: dict[int, Memory] = {}
         self.made: dict[int, Any] = {}
         """What handles stand for."""
@@ -388,7 +391,13 @@ class FakeLevelZero:
                 self.problems.append(f"argument {i} of {made.name} is in the memory of GPU {held.gpu}")
             size = 0 if held is None else held.address + held.size - value
             arguments[parameter.name] = np.frombuffer((c_ubyte * size).from_address(value), np.uint8)
-        sim.run(program, grid, arguments)
+        try:
+            sim.run(program, grid, arguments)
+        except DeviceAssertionError as error:
+            texts = self.messages[hashlib.sha256(made.module.code).hexdigest()]
+            number = 1 + next(i for i, (text, *_) in enumerate(texts) if text == error.message)
+            record = int.from_bytes(made.given[len(program.parameters)], "little")
+            ctypes.memmove(record, struct.pack("<4I", number, *(error.program or (0, 0, 0))), 16)
 
     # -- events
 
@@ -551,7 +560,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterat
 
     def told(kernel: gpu_kernels.GPUKernel) -> Any:
         if "spirv" in kernel.asm:
-            ze.programs[hashlib.sha256(kernel.asm["spirv"]).hexdigest()] = program_of(kernel)
+            code = hashlib.sha256(kernel.asm["spirv"]).hexdigest()
+            ze.programs[code], ze.messages[code] = program_of(kernel), kernel.metadata.messages
         return into_memory(kernel)
 
     monkeypatch.setattr(gpu_kernels.GPUKernel, "_into_memory", told)

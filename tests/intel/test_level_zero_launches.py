@@ -19,7 +19,7 @@ import weft.language as tl
 from amd.test_hip_launches import add, counted, described, product, scalars
 from gpu import test_kernels as kernels, test_launching as launching, test_two_gpus as two
 from weft import gluon
-from weft.base import LaunchError, NoDevice, OutOfResources, Unsupported
+from weft.base import DeviceAssertionError, LaunchError, NoDevice, OutOfResources, Unsupported
 from weft.compiler import GPUTarget
 from weft.gluon import language as gl
 from weft.runtime import driver
@@ -41,7 +41,7 @@ def ze(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLevelZero]:
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """GPU 0 is another one in the next test."""
-    used = add, scalars, product, described, counted, doubles
+    used = add, scalars, product, described, counted, doubles, positive
     for kernel in used:
         kernel.reset()
     yield
@@ -79,6 +79,27 @@ def test_arguments_of_every_kind_reach_the_kernel(ze: FakeLevelZero) -> None:
     assert out.numpy().tolist() == [1, 7, (1 << 40) + 1, 3, -4, 1.5, 1e300, -0.375, 250, 77]
     scalars[(1,)](out, False, -(1 << 31), -1, (1 << 33, 0), 1, float("inf"), -0.0, 2.0, 0, num_warps=1)
     assert out.numpy().tolist() == [0, -(1 << 31), -1, 1 << 33, 0, float("inf"), 0, 2, 0, 77]
+
+
+@weft.jit
+def positive(x, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.device_assert(tl.load(x + i) > 0, "x is positive")
+    tl.store(x + i, 0)
+
+
+def test_an_assertion_that_does_not_hold_is_raised_by_the_launch(ze: FakeLevelZero) -> None:
+    x = weft.cuda.to_device(np.array([3, 2, 7, 9, 1, -2, 3, 4], np.int32))
+    with pytest.raises(DeviceAssertionError, match="x is positive") as error:
+        positive[(2,)](x, BLOCK=4, debug=True)
+    assert (error.value.program, error.value.kernel) == ((1, 0, 0), "positive")
+    assert "tl.device_assert(" in (error.value.source_line or "")
+    before = len(ze.called)
+    positive[(1,)](weft.cuda.to_device(np.ones(4, np.int32)), BLOCK=4, debug=True)  # the record begins anew
+    assert "zeCommandListAppendMemoryFill" in ze.called[before:]
+    before = len(ze.called)
+    positive[(1,)](weft.cuda.to_device(np.ones(4, np.int32)), BLOCK=4)  # asserts nothing: nothing waits
+    assert "zeCommandListAppendMemoryFill" not in ze.called[before:]
 
 
 def test_descriptors_and_atomics(ze: FakeLevelZero) -> None:

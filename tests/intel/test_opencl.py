@@ -20,7 +20,7 @@ from kernels import load_cases
 from kernels.case import copy_arguments
 from kernels.running import for_weft, run_case
 from weft.backends.intel import opencl
-from weft.base import LaunchError, LaunchTypeError, NoDevice
+from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError, NoDevice
 from weft.runtime.simulate import flattened
 from weft.runtime.views import dtype_of, numpy_view
 
@@ -210,12 +210,67 @@ def says(x, n, BLOCK: tl.constexpr):
 
 
 @needs_device
-def test_lines_are_printed(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_lines_are_printed(way: str, capfd: pytest.CaptureFixture[str]) -> None:
     x = np.array([0.5, 1.5], np.float32)
-    with weft.target("opencl"):
+    with weft.target(way):
         says[(2,)](x, -7, BLOCK=2, num_warps=1)
     ctypes.CDLL(None).fflush(None)
     expected = [f"pid ({p}, 0, 0) idx ({i}) 100% of x: {i}.500000" for p in (0, 1) for i in (0, 1)]
     for p in (0, 1):
         expected += [f"pid ({p}, 0, 0) idx () n =: (operand {i}) {v}" for i, v in enumerate((-7, p << 33))]
     assert sorted(capfd.readouterr().out.splitlines()) == sorted(expected)
+
+
+@needs_device
+@pytest.mark.parametrize("way", WAYS)
+def test_every_lane_prints(way: str, capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(64, dtype=np.float32)
+    with weft.target(way):
+        says[(1,)](x, 5, BLOCK=64, num_warps=2)
+    ctypes.CDLL(None).fflush(None)
+    expected = [f"pid (0, 0, 0) idx ({i:2d}) 100% of x: {i}.000000" for i in range(64)]
+    assert sorted(line for line in capfd.readouterr().out.splitlines() if "100%" in line) == sorted(expected)
+
+
+@weft.jit
+def positive(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i)
+    tl.device_assert(value > 0, "x is positive")
+    whole = tl.sum(value, 0)
+    tl.device_assert(whole < 1000, "the sum is small")
+    tl.store(out + i, whole)
+
+
+@needs_device
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("warps", [1, 4])
+def test_a_program_stops_where_an_assertion_does_not_hold(way: str, warps: int) -> None:
+    """All of its threads do, and others end: nothing waits for ever at a barrier."""
+    for place, value, program, text in ((300, -1, 2, "x is positive"), (0, 2000, 0, "the sum is small")):
+        x, out = np.ones(512, np.int32), np.zeros((4, 128), np.int32)
+        x[place] = value
+        with weft.target(way):
+            with pytest.raises(DeviceAssertionError, match=text) as error:
+                positive[(4,)](x, out, BLOCK=128, debug=True, num_warps=warps)
+            expected = np.where(np.arange(4) == program, 0, 128)
+            assert (out == expected[:, None]).all()
+            assert error.value.program == (program, 0, 0) and "device_assert" in (error.value.source_line or "")
+            positive[(4,)](np.ones(512, np.int32), out, BLOCK=128, debug=True, num_warps=warps)
+        assert (out == 128).all()
+
+
+@weft.jit
+def waits(flag, out, ns):
+    tl.store(out, tl.atomic_poll(flag, 1, timeout_ns=ns))
+
+
+@needs_device
+@pytest.mark.parametrize("way", WAYS)
+def test_a_wait_ends_by_the_devices_clock(way: str) -> None:
+    with weft.target(way):
+        for there in (0, 1):
+            out = np.full(1, 7, np.int32)
+            waits[(1,)](np.full(1, there, np.int32), out, 100_000)
+            assert out[0] == there

@@ -17,6 +17,7 @@ from weft.targets.instruction import Instruction
 from ..gpu.diagnostics import address_of
 from ..gpu.emitter import Emitter, Register
 from .arithmetic import Arithmetic
+from .assertions import TRAPPED, Assertions, any_of
 from .blocks import write_block
 from .memory import Memory
 from .vectors import Vectors, write_product
@@ -31,10 +32,14 @@ class SPIRV(Memory, Arithmetic):
     """The dialect of one program. With `imports_products` a product is a call of the function that older compilers know
     for it, which the module imports (`imported` then has their names)."""
 
+    prints = "call spir_func"
+    """The instruction that prints."""
+
     def __init__(self, machine: Machine, imports_products: bool = False) -> None:
         super().__init__(machine)
         self.imports_products = imports_products
         self.imported: set[str] = set()
+        self.assertions = Assertions()
         self.of_program: Vectors | None = None
 
     def instruction(
@@ -72,10 +77,16 @@ class SPIRV(Memory, Arithmetic):
         text = address_of(e, form.replace("%ll", "%l"), space=CONSTANT)
         e.module.declarations[PRINTF] = f"declare spir_func i32 @{PRINTF}({CONSTANT_POINTER}, ...)"
         given = ", ".join(f"{type} {name}" for type, name in [(CONSTANT_POINTER, text), *values])
-        e.do(f"call spir_func i32 ({CONSTANT_POINTER}, ...) @{PRINTF}({given})")
+        e.do(f"{self.prints} i32 ({CONSTANT_POINTER}, ...) @{PRINTF}({given})")
+
+    def anywhere(self, e: Emitter, bit: str) -> str:
+        """Where that of any thread of the block says so, as no thread may return alone: others wait at barriers."""
+        return any_of(e, bit, of_block=e.program.warps > 1 and e.partition is None)
 
     def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
-        raise Unsupported("assertions in a kernel", e.program.target)
+        """The program stops, and the launch says why."""
+        self.assertions.fails(e, [message, path, line], is_alone=e.partition is not None)
 
     def trap(self, e: Emitter) -> None:
-        raise Unsupported("a trap", e.program.target)
+        """The same."""
+        self.assertions.fails(e, [TRAPPED, "", 0], is_alone=e.partition is not None)

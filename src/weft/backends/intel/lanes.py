@@ -12,6 +12,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import Machine
 
 from ..gpu.emitter import CONVERGENT, CONVERGENT_PURE, PURE, Emitter
+from .assertions import pointers
 
 AXES = "xyz"
 SCOPES = {"block": "workgroup", "device": "device", "system": ""}
@@ -35,6 +36,10 @@ class Lanes:
     def attributes(self, program: LaneProgram, registers: int) -> str:
         """The size of a block and of a subgroup, as metadata of OpenCL's."""
         return f"!reqd_work_group_size !{BLOCK} !intel_reqd_sub_group_size !{BLOCK + 1}"
+
+    def pointers(self, program: LaneProgram) -> tuple[str, ...]:
+        """Where a failing assertion is written to."""
+        return pointers(program)
 
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """A variable of the block's: launches add nothing."""

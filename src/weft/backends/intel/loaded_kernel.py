@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_size_t, c_void_p
 from functools import partial
 from typing import Any
 
 from weft.base import LaunchError, OutOfResources, Unsupported
+from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 
 from ..gpu.launches import check_shared, written_launch
-from .driver import Device, current_device
+from .assertions import HEAD, raise_failure
+from .driver import Device, allocate, current_device
 from .faults import answer, check, launches
 from .level_zero import (
     INDIRECT,
@@ -38,7 +41,7 @@ from .level_zero import (
     said,
 )
 from .module import WITHOUT_FLOAT64, Module, is_module
-from .queues import finish, queue_of
+from .queues import fill, finish, queue_of, to_host
 
 Stream = Callable[[], int]
 """Gives the stream of the next launch."""
@@ -134,6 +137,10 @@ class LoadedKernel:
         self._lanes = int(metadata.get("warp_size") or 16)
         self.threads: int = int(metadata.get("threads") or int(metadata["num_warps"]) * self._lanes)
         self._sizes = sizes_of(metadata.get("params") or (), bool(metadata.get("global_scratch_size")))
+        self._messages = metadata.get("messages") or ()
+        self._records: dict[int, ctypes.c_uint64] = {}
+        """The addresses of memory on GPUs to which assertions that do not hold are written."""
+        self._asserting = renewed(threading.Lock())
         self._mode: str = metadata.get("grf_mode") or "default"
         self._target = str(metadata.get("target") or "")
         self._image = (ctypes.c_uint8 * len(image)).from_buffer_copy(image)
@@ -215,7 +222,28 @@ class LoadedKernel:
             "note": launches.append,
             "failed": self._failed,
         }
-        return written_launch(self.name, count, spaces, call="call(buffer, nx, ny, nz)", fail="failed(status)")
+        launch = written_launch(self.name, count, spaces, call="call(buffer, nx, ny, nz)", fail="failed(status)")
+        return self._heard(launch, gpu) if self._messages else launch
+
+    def _record(self, gpu: Device) -> ctypes.c_uint64:
+        """The address of a GPU's record, which is there as long as the kernel's code."""
+        if gpu.index not in self._records:
+            self._records[gpu.index] = ctypes.c_uint64(allocate(HEAD.size, gpu))
+        return self._records[gpu.index]
+
+    def _heard(self, launch: Callable[..., None], gpu: Device) -> Callable[..., None]:
+        """The launch of a kernel that asserts: it waits for its end, and raises what does not hold."""
+        record, said = self._record(gpu).value, (ctypes.c_uint8 * HEAD.size)()
+
+        def heard(*arguments: Any) -> None:
+            with self._asserting:
+                fill(record, HEAD.size, gpu)
+                launch(*arguments)
+                to_host(ctypes.addressof(said), record, HEAD.size, gpu)
+                written = bytes(said)
+            raise_failure(written, self._messages, self.name)
+
+        return heard
 
     def frozen(self, codes: str, stream: Stream, grid: Sequence[int], values: Sequence[Any]) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time; `on_gpu` as that of `launcher` has it."""
@@ -234,6 +262,7 @@ class LoadedKernel:
             raise LaunchError(f"{count} parameters were given for `{self.name}`, which takes {len(self._sizes)}")
         ze, queue, kernel = api(), queue_of(gpu), self.built_on(gpu).kernel
         sizes = list(enumerate(self._sizes or [8] * count))
+        further = self._record(gpu) if self._messages else None
         give, append = ze.zeKernelSetArgumentValue, ze.zeCommandListAppendLaunchKernel
 
         def call(buffer: _Buffer, nx: int, ny: int, nz: int) -> int:
@@ -246,6 +275,8 @@ class LoadedKernel:
                     status = give(kernel, i, size, start + 8 * i)
                     if status:
                         return int(status)
+                if further is not None and (status := give(kernel, count, 8, ctypes.addressof(further))):
+                    return int(status)
                 status = queue.append(append, kernel, byref(groups))
                 return int(status or (queue.wait() if buffer.stream else 0))
 

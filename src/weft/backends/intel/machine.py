@@ -40,6 +40,7 @@ EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_min_max",
     "SPV_KHR_float_controls",
     "SPV_INTEL_subgroups",
+    "SPV_KHR_shader_clock",
 )
 _one_at_a_time = renewed(threading.Lock())
 

@@ -24,6 +24,7 @@ from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 from weft.ops.dtypes import SIGNATURE_DTYPES
 
+from .assertions import HEAD, raise_failure
 from .module import WITHOUT_FLOAT64, Module
 
 WANTED = "cl_intel_subgroups", "cl_intel_required_subgroup_size"
@@ -101,6 +102,7 @@ class Built:
         self.device, self.context, self.queue = chosen()
         self.params, self.name = list(metadata["params"]), metadata["name"]
         self.threads, self.scratch = metadata["threads"], metadata["global_scratch_size"]
+        self.messages = metadata.get("messages") or ()
         if metadata["shared"] > self.device.local_mem_size:
             raise OutOfResources(metadata["shared"], self.device.local_mem_size, "shared memory")
         if self.threads > self.device.max_work_group_size:
@@ -120,10 +122,13 @@ class Built:
         """Run over a grid on arrays and numbers, to the end."""
         arrays = [v for k, v in zip(self.params, values, strict=True) if k[0] == "*"]
         scratch = np.empty(self.scratch * sizes[0] * sizes[1] * sizes[2] + ALIGNED, np.uint8)
-        memory = (_Reached if self.reaches_all else _Copied)(self, [*arrays, scratch])
+        record = np.zeros(HEAD.size, np.uint8)
+        memory = (_Reached if self.reaches_all else _Copied)(self, [*arrays, scratch, record])
         given = [memory.pointer(v) if k[0] == "*" else _number(k, v) for k, v in zip(self.params, values, strict=True)]
         if self.scratch:
             given.append(memory.pointer(scratch, ALIGNED))
+        if self.messages:
+            given.append(memory.pointer(record))
         grid = sizes[0] * self.threads, sizes[1], sizes[2]
         cl = library()
         try:
@@ -135,6 +140,7 @@ class Built:
         except cl.Error as error:
             raise LaunchError(f"{self.device.name} does not run `{self.name}`: {error}") from None
         memory.back()
+        raise_failure(record.tobytes(), self.messages, self.name)
 
 
 def _program(context: Any, code: bytes, library_source: str) -> Any:

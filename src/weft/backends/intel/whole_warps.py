@@ -6,10 +6,11 @@ element for each lane.
 
     lanes.index                             the lane's number
     lanes.shuffle i32 %x, i32 %lane         %x of another lane; lanes.swap i32 %x, 4: of the one at a distance
-    lanes.ballot i1 %b
+    lanes.ballot i1 %b                      lanes.any i1 %b: whether a lane has it, in all of them
     lanes.load %m [T a, T b] load <2 x T>, ptr addrspace(1) %p, align 8      what is there instead is in brackets
     lanes.store %m store T %x, ptr addrspace(1) %p, align 4
     lanes.call %m [T a] T @f(i64 %p, T %x)  a function of one lane, called by one lane after the other
+    lanes.print i32 (...) @printf(...)      called by one lane after the other: those that a branch has let in
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import Any
 
 from weft.backends.llvm.elementwise import widen
 from weft.backends.llvm.values import vec
-from weft.base import Unsupported
 from weft.ir.lane import LaneOp, LaneProgram
 from weft.targets.instruction import Instruction
 
@@ -27,12 +27,15 @@ from ..gpu.branched import stored_whole
 from ..gpu.emitter import Body, Emitter, Part, Register
 from ..gpu.memory import instead_of, pointer_to
 from ..gpu.operands import Access
+from .assertions import any_of
 from .dialect import SPIRV
 from .lanes import BLOCK
 
 
 class WholeWarps(SPIRV):
     """The dialect of one program."""
+
+    prints = "lanes.print"
 
     def attributes(self, program: LaneProgram, registers: int) -> str:
         """A work item for each warp, whose vectors are not to be made larger; there are no subgroups."""
@@ -219,9 +222,7 @@ class WholeWarps(SPIRV):
             return e.pure(f"fpext half {name} to float")
         return widen(e.f, kind, e.typed(kind, name)).name
 
-    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
-        """Lanes would print one after the other."""
-        raise Unsupported("printing in a kernel", e.program.target)
-
-    def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
-        raise Unsupported("assertions in a kernel", e.program.target)
+    def anywhere(self, e: Emitter, bit: str) -> str:
+        """The lanes of a warp are one work item."""
+        some = e.ins(f"lanes.any i1 {bit}")
+        return some if e.program.warps == 1 or e.partition is not None else any_of(e, some, of_block=True)

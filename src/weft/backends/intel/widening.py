@@ -23,10 +23,17 @@ from .ir_text import MANGLED, TYPE, bits_of, folded, members, splat, split
 
 BRANCHES = (
     *("body", "done", "again", "then", "else", "join", "partition", "others", "together", "never", "short", "long"),
+    *("failed", "held"),
 )
 """How labels begin of the loops and branches of lane programs, and of those to a short way of doing the same."""
 ALL = "label %short"
 """What is taken where it is right for all lanes; the other way is right for any."""
+OF_ITEM = "item."
+"""How functions begin that a work item calls once, whatever its lanes are."""
+PRINTS, PRINTED = "label %prints", "label %printed"
+"""Where lanes print that have something to say, and what follows: a loop over lanes."""
+EVERY = "splat (i1 true)"
+"""A mask that all lanes have."""
 DBG = re.compile(r", !dbg !\d+$")
 LETTERS = {"i8": "h", "i16": "t", "i32": "j"}
 NAMES = {"i16": "ushort", "i32": "uint", "i64": "ulong"}
@@ -64,6 +71,8 @@ class Widened:
         self.phis: list[_Phi] = []
         self.place, self.count = "", 0
         self.conditional = 0
+        self.printing: tuple[str, str, str] | None = None
+        """The loop over lanes that print, where one is being written: (lane, its head, what follows a lane)."""
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -335,9 +344,17 @@ class Widened:
 
     def _br(self, name: str, operands: str) -> None:
         if operands.startswith("label"):
+            if operands.startswith(PRINTED) and self.printing is not None:
+                (lane, head, following), self.printing = self.printing, None
+                self._loop_ends(lane, head, following, [])
             self.do(f"br {operands}")
             return
         condition, *labels = split(operands)
+        if labels[0].startswith(PRINTS):
+            (mask,) = self.operand("i1", condition.removeprefix("i1 "))
+            self.printing = self._loop_begins(mask, [])
+            self.do(f"br {labels[0]}")
+            return
         if not all(label.removeprefix("label %").startswith(BRANCHES) for label in labels[:2]):
             raise Unsupported("a branch that not all lanes of a warp take", self.target)
         self.conditional += 1
@@ -477,6 +494,8 @@ class Widened:
         before, head, inside, following = self.block, self.label("lane"), self.label("held"), self.label("next")
         self.count += 1
         lane = f"%w.lane{self.count}"
+        if not mask.startswith("%"):  # an element of a constant, which LLVM would have to find when it is run
+            mask = self.ins(f"or {self.vector('i1')} {mask}, zeroinitializer", f"{lane}.mask")
         self.do(f"br label %{head}")
         self.start(head)
         self.out.append(f"  {lane} = phi i32 [ 0, %{before} ], [ {lane}.next, %{following} ]")
@@ -505,14 +524,12 @@ class Widened:
         instead, _, call = rest.partition("] ")
         type, _, callee = call.partition(" @")
         function, _, arguments = callee.partition("(")
-        mask = "splat (i1 true)" if mask_text == "true" else self.operand("i1", mask_text)[0]
+        mask = EVERY if mask_text == "true" else self.operand("i1", mask_text)[0]
         (first,) = self.operand(*self._typed(instead))
         given = [(t, self.operand(t, x)[0]) for t, x in map(self._typed, split(arguments[:-1]))]
         vector = self.vector(type)
         self.count += 1
         carried = f"%w.old{self.count}"
-        if mask.startswith("splat"):
-            mask = self.ins(f"or {self.vector('i1')} {mask}, zeroinitializer")
         lane, head, following = self._loop_begins(mask, [(vector, carried, first)])
         spelled = ", ".join(f"{t} {self.of_lane(t, x, lane)}" for t, x in given)
         old = self.ins(f"call spir_func {type} @{function}({spelled})")
@@ -526,12 +543,13 @@ class Widened:
             raise Unsupported("inline assembly", self.target)
         flags, type, function, listed = match.groups()
         given = [self._typed(x) for x in split(listed)]
-        if function.startswith("_Z"):  # of the work item: its place, a barrier
+        if function.startswith(("_Z", OF_ITEM)):  # of the work item: its place, a barrier
+            row = ", ".join(f"{t} {self._of_item(t, x)}" for t, x in given)
+            call = f"call {flags}{type} @{function}({row})"
             if type == "void":
-                self.do(f"call {operands}")
+                self.do(call)
                 return None
-            made = self.ins(f"call {operands}")
-            return [self.spread(type, made)]
+            return [self.spread(type, self.ins(call))]
         _, member = members(type)
         if not function.startswith("llvm."):
             parts = [self.operand(t, x)[0] for t, x in given]
@@ -558,6 +576,11 @@ class Widened:
             for row in zip(*columns, strict=True)
         ]
 
+    def _of_item(self, type: str, name: str) -> str:
+        """An operand that all lanes have, as the work item has it."""
+        is_own = name in self.arguments or name not in self.made
+        return name if is_own else self.of_lane(type, self.made[name][0], 0)
+
     def _lanes_index(self, name: str, operands: str) -> list[str]:
         return [self.ins(f"add {self.vector('i32')} {self.numbers()}, zeroinitializer")]
 
@@ -579,6 +602,20 @@ class Widened:
             one = self.of_lane("i32", x, self.of_lane("i32", places, i))
             made = self.ins(f"insertelement {vector} {made}, i32 {one}, i32 {i}")
         return [made]
+
+    def _lanes_print(self, name: str, operands: str) -> None:
+        """For the lane that a loop has come to; in a loop of its own where all print."""
+        function, _, listed = operands.partition(" @printf(")
+        (text_type, text), *values = (self._typed(x) for x in split(listed[:-1]))
+        lane, head, following = self.printing or self._loop_begins(EVERY, [])
+        given = [f"{text_type} {text}", *(f"{t} {self.of_lane(t, self.operand(t, x)[0], lane)}" for t, x in values)]
+        self.ins(f"call spir_func {function} @printf({', '.join(given)})")
+        if self.printing is None:
+            self._loop_ends(lane, head, following, [])
+
+    def _lanes_any(self, name: str, operands: str) -> list[str]:
+        (mask,) = self.operand(*self._typed(operands))
+        return [self.ins(f"icmp ne {self.vector('i32')} {self.ballot(mask)}, zeroinitializer")]
 
     def _lanes_ballot(self, name: str, operands: str) -> list[str]:
         (mask,) = self.operand(*self._typed(operands))

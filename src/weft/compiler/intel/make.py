@@ -28,7 +28,12 @@ def make(
         code = spirv(llir)
         taken = checked(code, dialect.imported)
     emitted = emitted_of(program, dialect, llir, "")
-    facts = {**emitted.metadata, "extensions": list(taken.extensions), "imports": sorted(dialect.imported)}
+    facts = {
+        **emitted.metadata,
+        "extensions": list(taken.extensions),
+        "imports": sorted(dialect.imported),
+        "messages": dialect.assertions.messages,
+    }
     if is_whole:
         facts["threads"] = program.warps
     return facts, {"llir": llir, "spirv": code}

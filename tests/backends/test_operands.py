@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -31,9 +33,9 @@ def product(a, b, c, M, N, K, WRAPS: tl.constexpr, MASKED: tl.constexpr, BM: tl.
 
 @pytest.mark.parametrize(
     ("rows", "wraps", "masked", "in_place"),
-    [(16, 0, 0, (True, False)), (2, 0, 0, (True, True)), (16, 1, 0, (False, False)), (16, 0, 1, (False, False))],
+    [(16, 0, 0, (True, False)), (2, 0, 0, (True, True)), (16, 1, 0, (False, False)), (16, 0, 1, (True, False))],
 )
-def test_plain_loads_are_read_in_place(rows: int, wraps: int, masked: int, in_place: tuple[bool, bool]) -> None:
+def test_loads_by_rows_are_read_in_place(rows: int, wraps: int, masked: int, in_place: tuple[bool, bool]) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-8, 9, (32, 32)).astype(np.float32) for _ in range(2))
     c = np.zeros((32, 32), np.float32)
@@ -41,6 +43,93 @@ def test_plain_loads_are_read_in_place(rows: int, wraps: int, masked: int, in_pl
     kernel = product[32 // rows, 1](a, b, c, m, 32, 32, WRAPS=wraps, MASKED=masked, BM=rows, BN=32)
     np.testing.assert_array_equal(c[:m], (a @ b)[:m])
     assert [r.in_place for r in kernel.remarks.of(remarks.RegisterBlock)] == [in_place]
+
+
+AVX2 = {"cpu": "x86-64-v3", "features": "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+sse4.2", "vector_bits": 256}
+SSE2 = {"cpu": "x86-64", "features": "+sse,+sse2", "vector_bits": 128}
+
+
+class AtTheEnd:
+    """Arrays that end where memory does that may be touched: one byte more is the end of the process."""
+
+    def __init__(self) -> None:
+        self.kept: list[mmap.mmap] = []
+        self.libc = ctypes.CDLL(None, use_errno=True)
+
+    def put(self, values: Any) -> Any:
+        """A copy of an array, before a page that is closed."""
+        page = mmap.PAGESIZE
+        size = -(-values.nbytes // page) * page
+        memory = mmap.mmap(-1, size + page)
+        self.kept.append(memory)
+        whole = np.frombuffer(memory, np.uint8)
+        closed = ctypes.c_void_p(whole.ctypes.data + size)
+        assert self.libc.mprotect(closed, ctypes.c_size_t(page), 0) == 0
+        array = whole[size - values.nbytes : size].view(values.dtype).reshape(values.shape)
+        array[...] = values
+        return array
+
+
+@weft.jit
+def masked_product(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), a.dtype.element_ty)
+    for first in range(0, K, BK):
+        k = tl.arange(0, BK)
+        in_k = k < K - first
+        left = (m[:, None] < M) & in_k[None, :] if ROWS else in_k[None, :]
+        right = in_k[:, None] & (n[None, :] < N) if COLUMNS else in_k[:, None]
+        x = tl.load(a + m[:, None] * K + (first + k)[None, :], left, 0)
+        y = tl.load(b + (first + k)[:, None] * N + n[None, :], right, 0)
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+    tl.store(c + m[:, None] * N + n[None, :], acc, (m[:, None] < M) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize("blocks", [(32, 32, 32), (2, 64, 16)])
+@pytest.mark.parametrize(
+    ("elem", "options"), [(np.float32, {}), (np.float64, {}), (np.float32, AVX2), (np.float32, SSE2)]
+)
+def test_nothing_beyond_the_end_of_an_operand_is_touched(
+    blocks: tuple[int, int, int], elem: Any, options: dict[str, Any]
+) -> None:
+    rng, memory = np.random.default_rng(7), AtTheEnd()
+    for m, n, k in ((33, 41, 17), (7, 31, 129), (64, 41, 17), (33, 64, 17)):
+        a = memory.put(rng.integers(-4, 5, (m, k)).astype(elem))
+        b = memory.put(rng.integers(-4, 5, (k, n)).astype(elem))
+        c = memory.put(np.full((m, n), np.nan, elem))
+        grid = -(-m // blocks[0]), -(-n // blocks[1])
+        whole = m % blocks[0] == 0, n % blocks[1] == 0
+        masks = {"ROWS": not whole[0], "COLUMNS": not whole[1]}
+        kernel = masked_product[grid](a, b, c, m, n, k, *blocks, **masks, **options)
+        np.testing.assert_array_equal(c, a @ b)
+        (block,) = kernel.remarks.of(remarks.RegisterBlock)
+        assert block.in_place == (True, blocks[0] < 4)
+
+
+@weft.jit
+def other_ends(a, b, c, M, other, K, other_k, B: tl.constexpr):
+    m, k = tl.arange(0, B), tl.arange(0, B)
+    x = tl.load(a + m[:, None] * B + k[None, :], (m[:, None] < other) & (k[None, :] < K), 0.0)
+    y = tl.load(b + k[:, None] * B + m[None, :], k[:, None] < other_k, 0.0)
+    tl.store(c + m[:, None] * B + m[None, :], tl.dot(x, y, input_precision="ieee"), m[:, None] < M)
+
+
+def test_operands_that_end_elsewhere_are_not_read_in_place() -> None:
+    """Ends that are other numbers, whatever these are."""
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-4, 5, (32, 32)).astype(np.float32) for _ in range(2))
+    k = np.arange(32)
+    for ends in ((20, 12, 7, 7), (12, 20, 7, 9), (20, 20, 9, 7)):
+        m, other, depth, other_k = ends
+        c = np.full((32, 32), -1, np.float32)
+        kernel = other_ends[(1,)](a, b, c, *ends, B=32)
+        left, right = a * (k[:, None] < other) * (k < depth), b * (k[:, None] < other_k)
+        np.testing.assert_array_equal(c, np.where(k[:, None] < m, left @ right, -1))
+        (block,) = kernel.remarks.of(remarks.RegisterBlock)
+        assert block.in_place == (False, False)
 
 
 @weft.jit

@@ -107,7 +107,7 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
                 align = max(1, elem.bits // 8)
                 either = f.if_else(mask.value, lambda: [f.load(type, address, align)], lambda: [passthru])
                 return Varying(either[0])
-            return Varying(_load_vector(f, type, address, _mask_vector(f, mask, lanes), passthru))
+            return Varying(load_vector(f, type, address, _mask_vector(f, mask, lanes), passthru))
         low, high = min(constant), max(constant)
         if high - low < WINDOW and (mask is None or isinstance(mask, Uniform) or len(set(constant)) == lanes):
             return Varying(_load_window(f, type, address, constant, low, high, mask, other))
@@ -247,7 +247,9 @@ def _zeros(f: Function) -> Value:
     return zeros
 
 
-def _load_vector(f: Function, type: Type, address: Value, bits: Value | None, passthru: Value) -> Value:
+def load_vector(f: Function, type: Type, address: Value, bits: Value | None, passthru: Value | None = None) -> Value:
+    """Consecutive elements, or only those of some lanes, and what is passed through, or zero, in the others."""
+    passthru = const(type, 0) if passthru is None else passthru
     align = max(1, type.bits // 8)
     if bits is None:
         return f.load(type, address, align)
@@ -295,7 +297,7 @@ def _load_window(
     window = type.with_lanes(width)
     start = address if low == 0 else f.gep(type, address, const(I64, low))
     bits = _window_mask(f, {c - low: lane for lane, c in enumerate(constant)}, width, mask, type.lanes)
-    loaded = _load_vector(f, window, start, bits, const(window, 0))
+    loaded = load_vector(f, window, start, bits, const(window, 0))
     result = f.shuffle(loaded, None, [c - low for c in constant])
     if mask is None or other is None:
         return result

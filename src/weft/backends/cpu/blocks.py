@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weft.backends.cpu.access import load_vector
 from weft.backends.cpu.coords import log2
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.operands import Operands
@@ -26,7 +27,7 @@ from weft.backends.cpu.plans import Plan
 from weft.backends.cpu.prefetch import Between
 from weft.backends.cpu.product_ends import ProductEnds
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I8, I32, I64, Value as Reg, const, vec
+from weft.backends.llvm.values import I8, I32, I64, Value as Reg, const, const_lanes, vec
 
 UNROLLED, UNROLLED_REST = 48, 16
 """Multiplications of vectors in the body of the innermost loop, at most: of blocks as high as planned, of others."""
@@ -80,8 +81,11 @@ def multiply(
     from_zero: bool,
     between: Between | None = None,
     ends: ProductEnds = ALL_OF_IT,
+    exactly: bool = False,
 ) -> None:
-    """C (m x n) = or += A times B, as far as some ends. Blocks of the longest run call `between` with their number."""
+    """C (m x n) = or += A times B, as far as some ends, and along K no further if `exactly`. Blocks of the longest run
+    call `between` with their number.
+    """
     m, n, _ = size
     runs = runs_of(m, p.rows, at.unpacked is not None)
     longest, across = max(runs, key=lambda run: run.count), n // p.panel
@@ -94,7 +98,7 @@ def multiply(
                 if between is not None and run is longest:
                     down = f.and_(number, const(I64, (1 << log2(run.count)) - 1))
                     between(f.add(f.mul(down, const(I64, across)), panel))
-                _block(f, p, at, size, run, (row, f.mul(panel, const(I64, p.panel))), from_zero, ends.depth)
+                _block(f, p, at, size, run, (row, f.mul(panel, const(I64, p.panel))), from_zero, ends.depth, exactly)
 
 
 def _blocks_before(f: Function, end: Reg | None, first: int, length: int, count: int) -> Reg:
@@ -116,8 +120,11 @@ def _block(
     place: tuple[Reg, Reg],
     from_zero: bool,
     depth: Reg | None,
+    exactly: bool,
 ) -> None:
-    """One block of sums, whose first row and column are given, over the first `depth` elements of K."""
+    """One block of sums, whose first row and column are given, over the first `depth` elements of K. It may go on to a
+    multiple of what the innermost loop does at once, unless it is to be `exactly` these.
+    """
     (row, column), (_, n, k) = place, size
     lanes = p.lanes if p.lanes > 1 else 0
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, lanes)
@@ -126,12 +133,13 @@ def _block(
     panel, start_of_b = at.b.panel(f, column), source.panel(f, column)
     much = run.rows == p.rows and not run.packs and p.by is None  # in long bodies LLVM takes vpdpwssd apart
     unrolled = (UNROLLED if much else UNROLLED_REST) // (run.rows * p.vectors)
-    step = p.pair * min(1 << log2(max(1, unrolled)), k // p.pair)
+    step = p.pair * (1 if exactly else min(1 << log2(max(1, unrolled)), k // p.pair))
     rows = [at.a.row(f, f.add(row, const(I64, i))) for i in range(run.rows)]
     outs = []
     for i in range(run.rows):
         out = f.gep(acc_type, at.c, f.add(f.mul(f.add(row, const(I64, i)), const(I64, n)), column))
         outs += [f.gep(acc_type, out, const(I64, j * p.lanes)) for j in range(p.vectors)]
+    masks = _before(f, source.columns, column, p)
     start = [const(acc_type, 0) if from_zero else f.load(acc_type, out, 4) for out in outs]
 
     def inner(kk: Reg, acc: list[Reg]) -> list[Reg]:
@@ -140,7 +148,7 @@ def _block(
             at_k = f.add(kk, const(I64, u))
             there = f.gep(I8, start_of_b, f.mul(at_k, source.stride))
             vectors = [f.gep(packed, there, const(I64, j * p.lanes * p.pair)) for j in range(p.vectors)]
-            columns = [f.load(vec(word.elem, lanes), vector, 4) for vector in vectors]
+            columns = [load_vector(f, vec(word.elem, lanes), *v) for v in zip(vectors, masks, strict=True)]
             if run.packs:
                 here = f.gep(I8, panel, f.mul(at_k, at.b.stride))
                 for j, vector in enumerate(columns):
@@ -157,6 +165,15 @@ def _block(
     final = f.loop_carrying(const(I64, 0), stop, const(I64, step), start, inner, at_least_once=depth is None)
     for total, out in zip(final, outs, strict=True):
         f.store(total, out, 4)
+
+
+def _before(f: Function, end: Reg | None, column: Reg, p: Plan) -> list[Reg | None]:
+    """For each vector of a panel that begins with a column, its lanes before an end, if there is one."""
+    if end is None:
+        return [None] * p.vectors
+    lanes = const_lanes(vec("i32", p.lanes), list(range(p.lanes)))
+    rest = f.cast("trunc", f.sub(end, column), I32)
+    return [f.icmp("slt", lanes, f.splat(f.sub(rest, const(I32, j * p.lanes)), p.lanes)) for j in range(p.vectors)]
 
 
 def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:

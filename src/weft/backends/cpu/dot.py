@@ -100,12 +100,13 @@ def _dot(s: Scheduler, op: Op) -> None:
         return
     ahead = [] if p.in_tiles else prefetch.find(s, op, (a, b))  # tiles are done before much could be fetched
     ends = ProductEnds() if p.in_tiles else product_ends(s, op)
-    left, kept = rows_of(s, a, p.packed)
-    right, unpacked, kept_right = panels_of(s, b, p.packed, p.panel, p.pair, once=a.shape[-2] == p.down)
+    left, kept = rows_of(s, a, p.packed, p.pair, ends)
+    right, unpacked, kept_right = panels_of(s, b, p.packed, p.panel, p.pair, a.shape[-2] == p.down, ends)
     _tell(s, op, p, None, in_place=(kept is None, kept_right is None))
     target, from_zero = accumulator_buffer(s, op, p.accumulator, (kept, kept_right))
     batch, m, k, n = prod(a.shape[:-2]), a.shape[-2], a.shape[-1], b.shape[-1]
     f = s.f
+    in_place = kept is None or kept_right is None or unpacked is not None
     between = None
     if ahead and batch == 1:
         between = prefetch.between(s, ahead, blocks.numbered(m, n, p, unpacked is not None))
@@ -114,7 +115,8 @@ def _dot(s: Scheduler, op: Op) -> None:
         if p.in_tiles:
             tiles.multiply(f, p, Operands(left, right, out_at), (m, n, k), const(I64, 1), from_zero)
         else:
-            blocks.multiply(f, p, Operands(left, right, out_at, unpacked), (m, n, k), from_zero, between, ends)
+            at = Operands(left, right, out_at, unpacked)
+            blocks.multiply(f, p, at, (m, n, k), from_zero, between, ends, ends.depth is not None and in_place)
 
     if batch == 1:
         one(left, right, target.address)

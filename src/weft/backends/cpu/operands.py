@@ -1,7 +1,8 @@
 """Where the operands of a product lie: packed in scratch, or for A where a kernel loads it from.
 
-A is read by rows. If it is a plain load (no mask, elements as the instruction takes them) whose rows are contiguous and
-at even distances, it is read where it is: to copy it would cost up to a quarter of the product.
+A is read by rows. If it is a plain load (elements as the instruction takes them, no mask or one that ends it where the
+product ends: see product_ends.py) whose rows are contiguous and at even distances, it is read where it is: to copy it
+would cost up to a quarter of the product.
 
 B is read in panels as wide as the block of registers, so that the inner loop reads it in order. A plain load is put
 into them by the first blocks that multiply it, all else beforehand; where A has no more rows than a block, so that each
@@ -11,13 +12,14 @@ panel is read once, a plain load is read where it is as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import ZERO, log2, row_major
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import Affine, fold_add
+from weft.backends.cpu.product_ends import ProductEnds
 from weft.backends.cpu.program import Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler
@@ -27,14 +29,22 @@ from weft.backends.llvm.values import I8, I64, Value as Reg, const
 
 @dataclass(frozen=True)
 class Matrix:
-    """Where an operand begins, bytes from row to row, and for B from a column of the product to the next panel's."""
+    """Where an operand begins, bytes from row to row, and for B from a column of the product to the next panel's.
+
+    From `rows` or `columns` on it may lie outside of the kernel's arrays.
+    """
 
     address: Reg
     stride: Reg
     column: int = 0
+    rows: Reg | None = None
+    columns: Reg | None = None
 
     def row(self, f: Function, number: Reg) -> Reg:
-        """The address of a row."""
+        """The address of a row, or of the last that there is."""
+        if self.rows is not None:
+            last = f.sub(self.rows, const(I64, 1))
+            number = f.select(f.icmp("slt", number, last), number, last)
         return f.gep(I8, self.address, f.mul(number, self.stride))
 
     def panel(self, f: Function, column: Reg) -> Reg:
@@ -82,13 +92,15 @@ def packed_panels(address: Reg, depth: int, panel: int, elem: str) -> Matrix:
 
 
 def panels_of(
-    s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool
+    s: Scheduler, value: Value, elem: str, panel: int, pair: int, once: bool, ends: ProductEnds
 ) -> tuple[Matrix, Matrix | None, Buffer | None]:
     """B in panels, where it is if it has still to be put into them, and the buffer of the panels if there is one.
 
     If each panel is read but once, the panels are where B is loaded from.
     """
-    unpacked = _where_it_is(s, value, elem) if pair == 1 else None
+    unpacked = _where_it_is(s, value, elem, ends.right_lies) if pair == 1 else None
+    if unpacked is not None and ends.right_lies:
+        unpacked = replace(unpacked, columns=ends.right_columns)
     if unpacked is not None and once:
         return unpacked, None, None
     weights = panel_weights(value.shape, panel, pair)
@@ -99,21 +111,21 @@ def panels_of(
     return packed_panels(buffer.address, value.shape[-2], panel, elem), unpacked, buffer
 
 
-def rows_of(s: Scheduler, value: Value, elem: str) -> tuple[Matrix, Buffer | None]:
+def rows_of(s: Scheduler, value: Value, elem: str, pair: int, ends: ProductEnds) -> tuple[Matrix, Buffer | None]:
     """A matrix, or the first of several, by rows: where it is loaded from if that does, else packed in a buffer."""
-    where_it_is = _where_it_is(s, value, elem)
+    where_it_is = _where_it_is(s, value, elem, ends.left_lies and (pair == 1 or ends.depth is None))
     if where_it_is is not None:
-        return where_it_is, None
+        return replace(where_it_is, rows=ends.rows if ends.left_lies else None), None
     buffer = pack(s, value, elem, row_major(value.shape))
     return Matrix(buffer.address, const(I64, value.shape[-1] * element_bits(elem) // 8)), buffer
 
 
-def _where_it_is(s: Scheduler, value: Value, elem: str) -> Matrix | None:
-    """A matrix where a kernel loads it from, if all of it is there by rows."""
+def _where_it_is(s: Scheduler, value: Value, elem: str, under_mask: bool) -> Matrix | None:
+    """A matrix where a kernel loads it from, perhaps under a mask, if all of it is there by rows."""
     load = value.op
     if load is None or load.name != "tt.load" or value in s.env or value.elem != elem or len(value.shape) != 2:
         return None
-    if load.is_volatile or len(load.args) > 1 or value.is_inside:
+    if load.is_volatile or (len(load.args) > 1 and not under_mask) or value.is_inside:
         return None
     analysis, pointers, coords = s.analysis(), load.args[0], row_major(value.shape)
     walked = [v for v, _ in analysis.walk([(pointers, coords)])]

@@ -11,22 +11,23 @@ Blocks seldom divide the sizes of matrices, and the masks of a kernel know where
 From K on both operands are zeros, which add nothing. Rows from M on and columns from N on are not stored, and nothing
 else reads `acc`, so that they need not be computed. What is zero in one operand alone is multiplied: the other may be
 infinite there. The ends are numbers that are known when the product is begun, and `blocks` goes as far as they say.
+
+An operand whose mask ends it nowhere else is read where the kernel loads it from, as nothing beyond is looked at: A if
+the rows of its mask end where those of the stores do, and its columns where the rows of B do; B if its rows end where
+the columns of A do, since its own columns are loaded under masks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from weft.backends.cpu.coords import Coords, row_major
-from weft.backends.cpu.corners import Condition, Conditions, ordered, substitute_live
-from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.coords import row_major
+from weft.backends.cpu.mask_bounds import Bound, Bounds, Key, bounds_of, end_of, is_settled
 from weft.backends.cpu.program import Op, Value
-from weft.backends.cpu.questions import MOVES, operands_at
 from weft.backends.cpu.schedule import Scheduler
-from weft.backends.llvm.values import I64, Value as Reg, const
+from weft.backends.llvm.values import Value as Reg
 
-LESS, MORE = 2, 4  # predicates of comparisons of signed integers
 MOST_READERS = 24
 WIDENING = ("arith.extf", "arith.truncf", "tt.fp_to_fp")  # of zero make zero
 
@@ -37,16 +38,12 @@ class ProductEnds(NamedTuple):
     rows: Reg | None = None
     columns: Reg | None = None
     depth: Reg | None = None
-
-
-class Bound(NamedTuple):
-    """`low < high` for a place: `low` rises by one with each place along an axis, `high` is the same everywhere."""
-
-    low: Value
-    low_at: Coords
-    high: Value
-    high_at: Coords
-    orders: tuple[Condition, ...]
+    left_lies: bool = False
+    """Whether A, though loaded under a mask, is all there in these rows and this depth."""
+    right_lies: bool = False
+    """Whether B is all there in this depth, before `right_columns`."""
+    right_columns: Reg | None = None
+    """Where the columns of a B that lies there end; behind that are zeros."""
 
 
 def product_ends(s: Scheduler, op: Op) -> ProductEnds:
@@ -54,28 +51,62 @@ def product_ends(s: Scheduler, op: Op) -> ProductEnds:
     a, b, _ = op.args
     if len(a.shape) != 2:
         return ProductEnds()
+    (m, k), n = a.shape, b.shape[1]
     rows, columns = (_of_readers(s, op.result, axis) for axis in (0, 1))
-    zeros = [_of_zeros(s, a, 1), _of_zeros(s, b, 0)]
-    depth = None if zeros[0] is None or zeros[1] is None else _greatest(s, [zeros[0], zeros[1]])
-    return ProductEnds(rows, columns, depth)
+    left, right = _of_zeros(s, a), _of_zeros(s, b)
+    depth = None
+    if left is not None and right is not None and left.axes[1] and right.axes[0]:
+        depth = _greatest(s, [left.axes[1], right.axes[0]], k)
+    left_lies = (
+        left is not None
+        and _is_all(s, a, left)
+        and (not left.axes[0] or (bool(rows) and all(_keys(left.axes[0]) <= _keys(end) for end in rows)))
+        and _keys(left.axes[1]) <= _keys(right.axes[0] if right is not None else ())
+    )
+    right_lies = (
+        right is not None
+        and _is_all(s, b, right)
+        and _keys(right.axes[0]) <= _keys(left.axes[1] if left is not None else ())
+    )
+    across = end_of(s, right.axes[1], n) if right is not None and right_lies and right.axes[1] else None
+    return ProductEnds(_greatest(s, rows, m), _greatest(s, columns, n), depth, left_lies, right_lies, across)
 
 
-def _greatest(s: Scheduler, ends: list[Reg]) -> Reg:
-    greatest, *others = ends
+def _keys(bounds: Sequence[Bound]) -> set[Key]:
+    return {bound.key for bound in bounds}
+
+
+def _greatest(s: Scheduler, ends: Sequence[Sequence[Bound]], size: int) -> Reg | None:
+    """The last of some ends, each of which is the first of some bounds."""
+    if not ends:
+        return None
+    different = {frozenset(_keys(bounds)): bounds for bounds in ends}
+    greatest, *others = (end_of(s, bounds, size) for bounds in different.values())
     for end in others:
         greatest = s.f.select(s.f.icmp("ult", greatest, end), end, greatest)
     return greatest
 
 
-def _of_zeros(s: Scheduler, value: Value, axis: int) -> Reg | None:
-    """From where on an operand is zero along an axis, as its mask says."""
+def _of_zeros(s: Scheduler, value: Value) -> Bounds | None:
+    """From where on an operand is zero along either axis, as its mask says."""
     while value.op is not None and value.op.name in WIDENING and value not in s.env:
         value = value.op.args[0]
     load = value.op
     if load is None or load.name != "tt.load" or len(load.args) < 3 or not _is_zero(load.args[2]):
         return None
-    bounds = list(_bounds(s, load.args[1], axis))
-    return _end(s, bounds, value.shape[axis]) if bounds else None
+    return bounds_of(s, load.args[1])
+
+
+def _is_all(s: Scheduler, value: Value, bounds: Bounds) -> bool:
+    """Whether a load under these bounds is what lies in memory before them.
+
+    Indices that addresses are made of are taken not to wrap around.
+    """
+    load = value.op
+    if load is None or load.name != "tt.load" or not bounds.complete:
+        return False
+    addresses = s.analysis().walk([(load.args[0], row_major(value.shape))])
+    return all(not b.orders or (b.low, b.low_at) in addresses for axis in bounds.axes for b in axis)
 
 
 def _is_zero(value: Value) -> bool:
@@ -84,22 +115,23 @@ def _is_zero(value: Value) -> bool:
     return value.op is not None and value.op.name == "arith.constant" and value.op.attrs["value"] == 0
 
 
-def _of_readers(s: Scheduler, value: Value, axis: int) -> Reg | None:
-    """Where all that read a tile, directly or element by element, stop along an axis: at the masks of stores that are
-    the same throughout a program."""
-    ends: list[Reg] = []
+def _of_readers(s: Scheduler, value: Value, axis: int) -> list[list[Bound]]:
+    """Where those that read a tile, directly or element by element, stop along an axis: at the masks of stores that are
+    the same throughout a program. Nothing if one of them does not.
+    """
+    ends: list[list[Bound]] = []
     todo, seen = [value], {value}
     while todo:
         current = todo.pop()
         if current.elem[0] not in "fb" or len(seen) > MOST_READERS:  # what is not written may be any number
-            return None
+            return []
         following: list[Value] = []
         for user in current.users:
             if user.name == "tt.store" and user.args[1] is current and len(user.args) > 2:
-                bounds = [bound for bound in _bounds(s, user.args[2], axis) if _is_settled(s, bound)]
+                bounds = [bound for bound in bounds_of(s, user.args[2]).axes[axis] if is_settled(s, bound)]
                 if not bounds:
-                    return None
-                ends.append(_end(s, bounds, value.shape[axis]))
+                    return []
+                ends.append(bounds)
             elif user.name == "scf.yield" and user.block.parent is not None and user.block.parent.name == "scf.for":
                 loop = user.block.parent
                 carried = list(zip(user.args, loop.results, user.block.args[1:], strict=True))
@@ -112,73 +144,10 @@ def _of_readers(s: Scheduler, value: Value, axis: int) -> Reg | None:
                 following.append(user.result)
             elif user.name.startswith(("arith.", "math.")) and len(user.results) == 1 and not user.regions:
                 if user.result.shape != value.shape:
-                    return None
+                    return []
                 following.append(user.result)
             else:
-                return None
+                return []
         todo += [v for v in following if v not in seen]
         seen.update(following)
-    return _greatest(s, list(dict.fromkeys(ends))) if ends else None
-
-
-def _bounds(s: Scheduler, mask: Value, axis: int) -> Iterator[Bound]:
-    """The comparisons that a mask is a conjunction of and that end an axis."""
-    analysis, start = s.analysis(), row_major(mask.shape)
-    step_of = {bit: 1 << i for i, bit in enumerate(start[axis])}
-    todo = [(mask, start)]
-    while todo:
-        value, coords = todo.pop()
-        op = value.op
-        if op is None or not value.is_tile or value in s.env:
-            continue
-        if op.name in MOVES[:4] or op.name == "arith.andi":
-            todo += operands_at(op, value, coords)
-        elif op.name == "arith.cmpi" and op.attrs["predicate"] in (LESS, MORE):
-            low, high = operands_at(op, value, coords)[:: 1 if op.attrs["predicate"] == LESS else -1]
-            steps = analysis.exact_steps(*low, [])
-            orders = ordered(analysis, *low, True)
-            if steps is None or orders is None or analysis.deps(*high) or not _is_known(s, [low[0], high[0]]):
-                continue
-            if {bit: step for bit, step in steps.items() if step} == step_of:
-                yield Bound(*low, *high, tuple(orders))
-
-
-def _leaves(s: Scheduler, values: list[Value]) -> Iterator[Value]:
-    """The scalars and tiles in memory that tiles are computed from, and what they are loaded by."""
-    todo, seen = list(values), set(values)
-    while todo:
-        value = todo.pop()
-        if not value.is_tile or value in s.env or value.op is None or value.op.name == "tt.load" or value.op.regions:
-            yield value
-            continue
-        todo += [a for a in value.op.args if a not in seen]
-        seen.update(value.op.args)
-
-
-def _is_known(s: Scheduler, values: list[Value]) -> bool:
-    """Whether integers are made of nothing but places and scalars that there are by now."""
-    return all(not leaf.is_tile and isinstance(s.env.get(leaf), Reg) for leaf in _leaves(s, values))
-
-
-def _is_settled(s: Scheduler, bound: Bound) -> bool:
-    """Whether a bound is the same throughout a program: its scalars are of the block that a kernel begins with."""
-    blocks = [leaf.block for leaf in _leaves(s, [bound.low, bound.high])]
-    return all(block is not None and block.parent is None and not block.predecessors for block in blocks)
-
-
-def _end(s: Scheduler, bounds: list[Bound], size: int) -> Reg:
-    """Where the first of some bounds ends an axis, which is so long."""
-    f, least = s.f, const(I64, size)
-    for bound in bounds:
-        conditions = Conditions(Evaluator(f, s.env, ()))
-        for condition in bound.orders:
-            conditions.add(condition)
-        first = conditions.scalar(bound.low, substitute_live(bound.low_at, -1))
-        end = conditions.scalar(bound.high, substitute_live(bound.high_at, -1))
-        low, high = (f.cast("sext", reg, I64) if reg.type != I64 else reg for reg in (first, end))
-        room = f.select(f.icmp("slt", low, high), f.sub(high, low), const(I64, 0))
-        rises = conditions.all()
-        if rises.name != "true":
-            room = f.select(rises, room, const(I64, size))
-        least = f.select(f.icmp("ult", room, least), room, least)
-    return least
+    return ends

@@ -1,0 +1,128 @@
+"""Where masks end the axes of a tile: the comparisons that a mask is a conjunction of, and the numbers they come to.
+
+    mask = (m[:, None] < M) & (k[None, :] < K)      # m = first_row + tl.arange(0, 32)
+
+ends the first axis after `M - first_row` places, and the second likewise. Such an end is known when the program gets
+there, not when it is compiled (see extents.py for ends that are constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from weft.backends.cpu.coords import Coords, row_major
+from weft.backends.cpu.corners import Condition, Conditions, ordered, substitute_live
+from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.program import Value
+from weft.backends.cpu.questions import MOVES, operands_at
+from weft.backends.cpu.schedule import Scheduler
+from weft.backends.llvm.values import I64, Value as Reg, const
+
+LESS, MORE = 2, 4  # predicates of comparisons of signed integers
+
+Key = tuple[object, ...]
+
+
+class Bound(NamedTuple):
+    """`low < high` for a place: `low` rises by one with each place along an axis, `high` is the same everywhere."""
+
+    low: Value
+    low_at: Coords
+    high: Value
+    high_at: Coords
+    orders: tuple[Condition, ...]
+    """What must hold for `low` not to wrap around within the tile."""
+    key: Key
+    """Equal for bounds that end an axis at the same place."""
+
+
+class Bounds(NamedTuple):
+    """What a mask says of where the axes of a tile end, and whether it says nothing else."""
+
+    axes: tuple[list[Bound], ...]
+    complete: bool
+
+
+def bounds_of(s: Scheduler, mask: Value) -> Bounds:
+    """The bounds that a mask is a conjunction of, by the axis that they end."""
+    analysis, start = s.analysis(), row_major(mask.shape)
+    axes: tuple[list[Bound], ...] = tuple([] for _ in start)
+    steps_of = [{bit: 1 << i for i, bit in enumerate(bits)} for bits in start]
+    complete = True
+    todo = [(mask, start)]
+    while todo:
+        value, coords = todo.pop()
+        op = value.op
+        if op is not None and value.is_tile and value not in s.env:
+            if op.name in MOVES[:4] or op.name == "arith.andi":
+                todo += operands_at(op, value, coords)
+                continue
+            if op.name == "arith.cmpi" and op.attrs["predicate"] in (LESS, MORE):
+                low, high = operands_at(op, value, coords)[:: 1 if op.attrs["predicate"] == LESS else -1]
+                steps = analysis.exact_steps(*low, [])
+                orders = ordered(analysis, *low, True)
+                along = {bit: step for bit, step in (steps or {}).items() if step}
+                is_known = orders is not None and not analysis.deps(*high) and _is_known(s, [low[0], high[0]])
+                if is_known and along and along in steps_of:
+                    axis = steps_of.index(along)
+                    key = (_key(s, *low, start[axis]), _key(s, *high, start[axis]))
+                    axes[axis].append(Bound(*low, *high, tuple(orders or ()), key))
+                    continue
+        complete = False
+    return Bounds(axes, complete)
+
+
+def _key(s: Scheduler, value: Value, coords: Coords, bits: Sequence[int]) -> Key:
+    """How an integer at a place along an axis of some bits is computed, so that others are seen to be the same."""
+    op = value.op
+    while op is not None and value not in s.env and op.name in (*MOVES[:4], "tt.splat"):
+        ((value, coords),) = operands_at(op, value, coords)
+        op = value.op
+    is_made = op is not None and op.name.startswith(("arith.", "tt.make_range")) and not op.regions
+    if op is None or not is_made or (value.is_tile and value in s.env):
+        return (id(value), tuple(tuple(bits.index(b) if b in bits else b for b in coord) for coord in coords))
+    at = tuple(tuple(bits.index(b) if b in bits else b for b in coord) for coord in coords)
+    parts = tuple(_key(s, v, c, bits) for v, c in operands_at(op, value, coords))
+    return (op.name, value.elem, repr(sorted(op.attrs.items())), at if op.name == "tt.make_range" else (), parts)
+
+
+def _leaves(s: Scheduler, values: list[Value]) -> Iterator[Value]:
+    """The scalars and tiles in memory that tiles are computed from, and what they are loaded by."""
+    todo, seen = list(values), set(values)
+    while todo:
+        value = todo.pop()
+        if not value.is_tile or value in s.env or value.op is None or value.op.name == "tt.load" or value.op.regions:
+            yield value
+            continue
+        todo += [a for a in value.op.args if a not in seen]
+        seen.update(value.op.args)
+
+
+def _is_known(s: Scheduler, values: list[Value]) -> bool:
+    """Whether integers are made of nothing but places and scalars that there are by now."""
+    return all(not leaf.is_tile and isinstance(s.env.get(leaf), Reg) for leaf in _leaves(s, values))
+
+
+def is_settled(s: Scheduler, bound: Bound) -> bool:
+    """Whether a bound is the same throughout a program: its scalars are of the block that a kernel begins with."""
+    blocks = [leaf.block for leaf in _leaves(s, [bound.low, bound.high])]
+    return all(block is not None and block.parent is None and not block.predecessors for block in blocks)
+
+
+def end_of(s: Scheduler, bounds: Sequence[Bound], size: int) -> Reg:
+    """Where the first of some bounds ends an axis, which is so long; its whole length where indices wrap around."""
+    f, least = s.f, const(I64, size)
+    for bound in bounds:
+        conditions = Conditions(Evaluator(f, s.env, ()))
+        for condition in bound.orders:
+            conditions.add(condition)
+        first = conditions.scalar(bound.low, substitute_live(bound.low_at, -1))
+        end = conditions.scalar(bound.high, substitute_live(bound.high_at, -1))
+        low, high = (f.cast("sext", reg, I64) if reg.type != I64 else reg for reg in (first, end))
+        room = f.select(f.icmp("slt", low, high), f.sub(high, low), const(I64, 0))
+        rises = conditions.all()
+        if rises.name != "true":
+            room = f.select(rises, room, const(I64, size))
+        least = f.select(f.icmp("ult", room, least), room, least)
+    return least

@@ -216,7 +216,7 @@ def test_what_is_refused() -> None:
     for name, said in (
         ("async_copy.mbarrier_arrive", "ds_atomic_async_barrier_arrive_b64"),
         ("async_copy.shared_to_global", "global_store_async_from_lds"),
-        ("mbarrier.arrive", "ds_atomic_barrier_arrive_rtn_b64"),
+        *((f"mbarrier.{name}", "ds_atomic_barrier_arrive_rtn_b64") for name in ("arrive", "init", "wait")),
     ):
         module, _, function = name.partition(".")
         with pytest.raises(Unsupported) as raised:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from .hsaco import linked
     from .machine import assembly, begin, object_code
     from .notes import Facts, facts_of
-    from .occupancy import registers_for_one_more
+    from .occupancy import Saving, registers_for_one_more
     from .processor import Processor, processor_of
 
 __all__ = [
     "AMDGPU",
     "Facts",
     "Processor",
+    "Saving",
     "assembled",
     "assembly",
     "begin",
@@ -39,7 +40,7 @@ __getattr__ = lazy_face(
         "hsaco": "linked",
         "machine": "assembly begin object_code",
         "notes": "Facts facts_of",
-        "occupancy": "registers_for_one_more",
+        "occupancy": "Saving registers_for_one_more",
         "processor": "Processor processor_of",
     },
 )

@@ -19,6 +19,7 @@ from .arithmetic import Arithmetic
 from .groups import together
 from .inline import AMDRegisters
 from .memory import Memory
+from .occupancy import Saving
 from .printing import may_wait
 
 
@@ -30,12 +31,14 @@ class AMDGPU(Memory, Arithmetic):
     ) -> list[list[Register]]:
         """An entry of `targets.amd`."""
         if not entry.results and not entry.text:  # nothing is scheduled over it
-            if entry.name == "slice" or self.narrow:
+            if entry.name == "slice" or Saving.SLICES in self.saving:
                 e.do(e.call("llvm.amdgcn.sched.barrier", "void", [("i32", "0")], CONVERGENT))
             return []
         if not entry.results and not entry.touches:  # it would be dropped as having no effect
             e.do(e.call(entry.text, "void", [(type, str(n)) for type, n in entry.params["arguments"]], CONVERGENT))
             return []
+        if entry.name == "held.narrow" and Saving.ADDRESSES not in self.saving:
+            return [list(chunks[0])]
         if not entry.text:  # no instruction, but LLVM sees one in its place
             return [[e.asm("", "=v,0", ["i32"], [("i32", e.name(chunks[0][0]))])[0]]]
         return write_instruction(e, op, entry, chunks, self.past_copies if entry.touches == "shared" else "")

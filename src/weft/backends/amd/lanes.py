@@ -11,6 +11,8 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import Machine
 
 from ..gpu.emitter import CONVERGENT, CONVERGENT_PURE, PURE, Emitter
+from .local_size import ATTRIBUTE
+from .occupancy import Saving
 from .printing import Printing
 from .processor import processor_of
 from .waits import awaiting_local
@@ -65,10 +67,9 @@ class Lanes:
     """What is said of accesses of LDS in a program that copies there; see `memory`."""
     tensor_map = ""
 
-    def __init__(self, machine: Machine, warps: int = 0, *, narrow: bool = False) -> None:
-        """`warps` of them are to fit on a SIMD, by the registers that a thread has; 0 is any number. `narrow` says that
-        LLVM takes too many registers if it schedules as it likes."""
-        self.target, self.warps, self.narrow = processor_of(machine), warps, narrow
+    def __init__(self, machine: Machine, warps: int = 0, saving: Saving = Saving.NOTHING) -> None:
+        """`warps` of them are to fit on a SIMD, by the registers that a thread has; 0 is any number."""
+        self.target, self.warps, self.saving = processor_of(machine), warps, saving
         self.processor, self.number, self.lanes = self.target.name, self.target.number, self.target.lanes
         self.word = f"i{self.lanes}"
         """The type of a bit for each lane."""
@@ -88,6 +89,8 @@ class Lanes:
         text = f'"amdgpu-flat-work-group-size"="{threads},{threads}" "uniform-work-group-size"="true"'
         if registers:
             text += f' "amdgpu-num-vgpr"="{registers}"'
+        if Saving.LOCAL in self.saving and program.shared_bytes:
+            text += f' "{ATTRIBUTE}"="{program.shared_bytes}"'
         if self.warps:
             text += f' "amdgpu-waves-per-eu"="{self.warps}"'
         if self.target.is_cdna and threads >= ALL_COMMON:
@@ -103,7 +106,10 @@ class Lanes:
         return bit
 
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
-        """As large as it is: the code object says so, and launches add nothing."""
+        """As large as it is: the code object says so, and launches add nothing. LLVM does not see it where registers
+        are few (`local_size`)."""
+        if Saving.LOCAL in self.saving:
+            return f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}"
         return f"@shared_memory = internal addrspace(3) global [{program.shared_bytes} x i8] poison, align {alignment}"
 
     def begin(self, e: Emitter) -> None:

@@ -18,6 +18,7 @@ from weft.backends.llvm.names import further_names
 from weft.base.locks import renewed
 
 from ..gpu.machine import first_passes, parsed
+from .local_size import in_object, in_text, unseen_bytes
 from .processor import Processor
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -69,7 +70,7 @@ def object_code(text: str, processor: Processor) -> bytes:
     machine = _machine(processor)
     with told(text, STAGE):
         code: bytes = machine.emit_object(_optimized(text, machine))
-        return code
+    return in_object(code, unseen_bytes(text))
 
 
 def assembly(text: str, processor: Processor) -> str:
@@ -77,4 +78,5 @@ def assembly(text: str, processor: Processor) -> str:
     early.wait(processor)
     machine = _machine(processor)
     with told(text, STAGE):
-        return str(machine.emit_assembly(_optimized(text, machine)))
+        written = str(machine.emit_assembly(_optimized(text, machine)))
+    return in_text(written, unseen_bytes(text))

@@ -1,4 +1,4 @@
-"""How many waves fit on a SIMD of RDNA by their registers, and how few registers let one more fit.
+"""How many waves fit on a SIMD of RDNA by their registers, how few registers let one more fit, and how LLVM saves some.
 
 >>> waves(254), waves(240), registers_for_one_more(Processor("gfx1201", 0x1201, 32), 254)
 (5, 6, 240)
@@ -9,7 +9,22 @@ registers, and some more than it needs. Asked for a few less, it most often does
 
 from __future__ import annotations
 
+from enum import Flag, auto
+
 from .processor import Processor
+
+
+class Saving(Flag):
+    """What LLVM is kept from where registers are few."""
+
+    NOTHING = 0
+    SLICES = auto()
+    """Its scheduler from looking at more than a slice of products (`slice.narrow`)."""
+    ADDRESSES = auto()
+    """Holding addresses through a loop that can be computed there (`held.narrow`)."""
+    LOCAL = auto()
+    """Seeing how much LDS a block takes (`local_size`)."""
+
 
 REGISTERS, GRANULE, MOST_WAVES = 1536, 24, 16
 """Of a lane of a SIMD, as many as a wave takes at once, and how many waves there can be."""

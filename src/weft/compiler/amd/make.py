@@ -5,12 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from weft.backends.amd import AMDGPU, Processor, assembled, facts_of, linked, object_code, registers_for_one_more
+from weft.backends.amd import (
+    AMDGPU,
+    Processor,
+    Saving,
+    assembled,
+    facts_of,
+    linked,
+    object_code,
+    registers_for_one_more,
+)
 from weft.backends.gpu import emit_llvm, emitted_of
 from weft.base import CompileOptions
 from weft.ir.lane import LaneProgram, text_of
 
 from ..stages import stage
+
+NEARLY = (Saving.ADDRESSES | Saving.LOCAL, Saving.SLICES)
+"""What is tried, one after the other, where one more warp nearly fits."""
+SPILLING = (Saving.SLICES, Saving.SLICES | Saving.ADDRESSES)
+"""What is tried where registers are spilled. Which is better nobody knows before: attention spills 18 registers and not
+42 where addresses are computed in loops, a product of 256 x 256 736 and not 544. How much LDS there is LLVM may see: it
+is told to take all registers, and does."""
 
 
 def make(
@@ -44,9 +60,13 @@ def _narrower(
     fewer = 0 if taken.spills else registers_for_one_more(target, taken.registers)
     if target.is_cdna or not (fewer or taken.spills):
         return llir, parts
-    dialect = AMDGPU(program.machine, narrow=True)
-    narrow = emit_llvm(program, dialect, language.enable_fp_fusion, fewer or None)
-    code = object_code(narrow, target)
-    found = facts_of(code)
-    better = found.spills < taken.spills if taken.spills else not found.spills and found.registers <= fewer
-    return (narrow, (code,)) if better else (llir, parts)
+    for saving in NEARLY if fewer else SPILLING:
+        dialect = AMDGPU(program.machine, saving=saving)
+        narrow = emit_llvm(program, dialect, language.enable_fp_fusion, fewer or None)
+        code = object_code(narrow, target)
+        found = facts_of(code)
+        if fewer and not found.spills and found.registers <= fewer:
+            return narrow, (code,)
+        if found.spills < taken.spills:
+            llir, parts, taken = narrow, (code,), found
+    return llir, parts

@@ -15,6 +15,7 @@ from .ahead import take_up_behind_barriers
 from .behind_loops import compute_behind_loops
 from .copies import lower_copy
 from .exchanges import write_exchanges
+from .near_addresses import compute_near_addresses
 from .ping_pong import multiply_in_turns
 from .scaled import lower_scaled
 from .slices import keep_slices
@@ -46,6 +47,7 @@ class _Lowering(VendorLowering):
         load_what_is_read(program)
         use_up_before_products(program)
         compute_behind_loops(program)
+        compute_near_addresses(program)
         write_exchanges(program)
         keep_slices(program)
         multiply_in_turns(program)

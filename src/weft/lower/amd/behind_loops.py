@@ -126,20 +126,7 @@ class _Behind:
                 term = build.op("arith.shli" if distance > 0 else "arith.shrui", [term, by], "i32")
             moving = term if moving is None else build.op("arith.xori", [moving, term], "i32")
         assert moving is not None
-        return self.plus(moving, op.attrs["registers"], bases)
-
-    def plus(self, moving: Value, registers: Sequence[int], bases: Sequence[int]) -> Value:
-        """What lanes have with what registers have, of which bits that no lane has are added."""
-        reached = 0
-        for base in bases:
-            reached |= base
-        for name, bits in (("arith.xori", reached), ("arith.addi", ~reached)):
-            parts = [r & bits for r in registers]
-            if any(parts):
-                moving = self.build.op(name, [moving, self.build.linear(parts)], "i32")
-        if moving.count < len(registers):
-            moving = self.build.rename(moving, [0] * len(registers))
-        return moving
+        return plus(build, moving, op.attrs["registers"], bases)
 
     def number(self) -> Value:
         """The thread's number in its block."""
@@ -149,6 +136,26 @@ class _Behind:
             thread = self.build.linear((0,), lanes, warps)
             self.thread = self.build.instruction("held", [thread], [("i32", 1)]).result
         return self.thread
+
+
+def reached(bases: Sequence[int]) -> int:
+    """The bits that some of the bases have."""
+    bits = 0
+    for base in bases:
+        bits |= base
+    return bits
+
+
+def plus(build: Builder, moving: Value, registers: Sequence[int], bases: Sequence[int]) -> Value:
+    """What lanes have with what registers have, of which bits that no lane has are added."""
+    theirs = reached(bases)
+    for name, bits in (("arith.xori", theirs), ("arith.addi", ~theirs)):
+        parts = [r & bits for r in registers]
+        if any(parts):
+            moving = build.op(name, [moving, build.linear(parts)], "i32")
+    if moving.count < len(registers):
+        moving = build.rename(moving, [0] * len(registers))
+    return moving
 
 
 def _is_integer(value: Value) -> bool:

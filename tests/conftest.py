@@ -1,13 +1,16 @@
 """For all tests: a cache of their own, and tile IR verified after each stage, which takes time that users save.
 
-At the end of a run the time of the tests is printed by room, the longest first.
+GPUs are hidden from every run but one of tests/gpu alone, so that a machine with a GPU runs the same tests as one
+without. At the end of a run the time of the tests is printed by room, the longest first.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,10 @@ from children import environment
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs
+
+NEED_GPUS = Path(__file__).parent / "gpu"
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1"}
+"""What hides every GPU from a process and its children."""
 
 collect_ignore = [
     "ir/triton_corpus.py",
@@ -31,6 +38,13 @@ collect_ignore = [
 """Scripts that need the real Triton, in which there is nothing to collect."""
 collect_ignore_glob = ["gluon/kernels/*.py", "gluon/copies_in_layouts.py", "gluon/padded.py"]
 """Kernels whose files say `triton`, loaded by gluon/sources.py."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide the GPUs, before a driver is asked for one."""
+    asked = [config.invocation_params.dir / str(arg).partition("::")[0] for arg in config.args]
+    if not all(NEED_GPUS in (path.resolve(), *path.resolve().parents) for path in asked):
+        os.environ.update(HIDDEN)
 
 
 def verified_tile_pipeline(module: ModuleOp, **how: Any) -> ModuleOp:
@@ -57,10 +71,17 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def children_import_these_sources() -> Iterator[None]:
-    """Not a Weft that is installed beside them, of which there need be none."""
+def children_import_these_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Not a Weft that is installed beside them, of which there need be none; and only the first compiles them.
+
+    Its bytecode is kept in the folder of this run, that of all workers, also where none may be written to the tree.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+        patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
 
 

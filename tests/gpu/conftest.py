@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,11 @@ if (worker := os.environ.get("PYTEST_XDIST_WORKER", "")).startswith("gw"):  # be
     os.environ.update(variables(int(worker.removeprefix("gw")), how_many()))
 
 
+@functools.cache
 def _missing() -> str | None:
+    """Why the tests of this folder cannot run."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return "none is visible to a run that is not of tests/gpu alone"
     try:
         devices.current_device()
     except NoDevice as error:
@@ -46,11 +51,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         os._exit(3)
 
 
+class WithoutGPU(pytest.Module):
+    """A file of this folder where there is no GPU: it is skipped as one, without importing it."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        pytest.skip(f"no GPU: {_missing()}", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Read a file's tests if there is a GPU for them, or if they are to be listed alone."""
+    if parent.config.option.collectonly or _missing() is None:
+        return None
+    return WithoutGPU.from_parent(parent, path=module_path)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder, and skip them where there is no GPU."""
-    ours = [item for item in items if HERE in Path(item.path).parents]
-    reason = _missing() if ours else None
-    for item in ours:
-        item.add_marker(pytest.mark.gpu)
-        if reason is not None:
-            item.add_marker(pytest.mark.skip(reason=f"no GPU: {reason}"))
+    """Mark the tests of this folder."""
+    files = {path for path in {item.path for item in items} if HERE in path.parents}
+    for item in items:
+        if item.path in files:
+            item.add_marker(pytest.mark.gpu)

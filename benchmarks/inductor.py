@@ -78,13 +78,13 @@ def check(name: str, ours: Any, theirs: Any) -> None:
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, msg=lambda text: f"{name}: {text}")
 
 
-def measured(name: str, make: Callable[[], Work], budget: float) -> dict[str, Any]:
+def measured(name: str, make: Callable[[], Work], budget: float, runs: int) -> dict[str, Any]:
     """One line of the table."""
     torch._dynamo.reset()
     theirs, their_compile, expected = compiled(make, "cpp")
     ours, our_compile, got = compiled(make, "triton")
     check(name, got, expected)
-    a, b = interleaved([ours, theirs], budget)
+    a, b = interleaved([ours, theirs], budget, most=max(60, 4 * runs), runs=runs)
     return {
         "graph": name,
         "reached": b.median / a.median,
@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--wide", action="store_true", help="those of inductor_wide.py and inductor_neighbours.py")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of measuring for each graph")
+    parser.add_argument("--runs", type=int, default=2, help="runs in a row that count, behind one that wakes threads")
     parser.add_argument("--show", action="store_true", help="print what Inductor writes, and measure nothing")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -131,7 +132,7 @@ def main() -> None:
         return
     rows = []
     for name, make in chosen:
-        row = measured(name, make, options.budget)
+        row = measured(name, make, options.budget, options.runs)
         rows.append(row)
         if not options.json:
             print(

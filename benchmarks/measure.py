@@ -31,11 +31,11 @@ their work is done; whoever runs next would share the cores with them."""
 
 
 def interleaved(
-    works: Sequence[Callable[[], object]], budget: float = 5.0, least: int = 8, most: int = 60
+    works: Sequence[Callable[[], object]], budget: float = 5.0, least: int = 8, most: int = 60, runs: int = 2
 ) -> list[Timing]:
     """Time several works in turns, so that what disturbs the machine disturbs all of them alike.
 
-    Each turn waits until the threads of the turn before are asleep, runs once to wake its own, and counts two runs.
+    Each turn waits until the threads of the turn before are asleep, runs once to wake its own, and counts some runs.
     """
     for work in works:  # the first run compiles and touches memory
         work()
@@ -45,7 +45,7 @@ def interleaved(
         for work, times in zip(works, samples, strict=True):
             time.sleep(SETTLE)
             work()
-            for _ in range(2):
+            for _ in range(runs):
                 start = time.perf_counter()
                 work()
                 times.append(time.perf_counter() - start)

@@ -14,9 +14,9 @@ from weft.targets.instruction import Instruction
 
 from ..gpu.calls import write_instruction
 from ..gpu.emitter import CONVERGENT, Emitter, Register
+from ..gpu.groups import together
 from ..gpu.inline import write_assembly
 from .arithmetic import Arithmetic
-from .groups import together
 from .inline import AMDRegisters
 from .memory import Memory
 from .occupancy import Saving

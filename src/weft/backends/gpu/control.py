@@ -53,7 +53,7 @@ class Carried:
         if self.places is not None:
             return [Sum(names[k], distance, e.llvm[self.value.elem]) for k, distance in self.places]
         if self.vector:
-            return [e.ins(f"extractelement {self.type} {n}, i32 {i}") for n in names for i in range(self.each)]
+            return [r for n in names for r in e.elements(n, self.type, self.each)]
         if self.each > 1:
             return [r for n in names for r in e.parts(n, e.llvm[self.value.elem], self.each)]
         return list(names)

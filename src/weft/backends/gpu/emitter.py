@@ -117,6 +117,8 @@ class Emitter:
         """Sums of a carried register and one that the loop does not change: (carried, distance)."""
         self.written: dict[str, str] = {}
         """The lines of what may go in front of loops, by what they make."""
+        self.vectors: dict[tuple[str, ...], str] = {}
+        """Vectors by their type and the names of their elements."""
         self._structs: dict[str, str] = {}
         """The names of types."""
         self._count = 0
@@ -366,11 +368,19 @@ class Emitter:
         return self.pure(f"bitcast {vector} {whole} to i{bits}")
 
     def vector(self, names: Sequence[str], type: str) -> str:
-        """Registers as the elements of a vector."""
+        """Registers as the elements of a vector; that which they were taken from, if it is one."""
+        if (taken := self.vectors.get((type, *names))) is not None:
+            return taken
         whole, element = "poison", type[1:-1].partition(" x ")[2]
         for i, name in enumerate(names):
             whole = self.ins(f"insertelement {type} {whole}, {element} {name}, i32 {i}")
         return whole
+
+    def elements(self, name: str, type: str, count: int) -> list[str]:
+        """The elements of a vector, each in a register."""
+        taken = [self.ins(f"extractelement {type} {name}, i32 {i}") for i in range(count)]
+        self.vectors[type, *taken] = name
+        return taken
 
     def _bytes(self, parts: Sequence[Register]) -> str | None:
         """Bytes that lie in words, as a word, by permutations; None where not all do.

@@ -127,7 +127,7 @@ def _plain_load(e: Emitter, address: Register, space: str, more: int, shape: Sha
         return [e.ins(f"load {shape.word}, {pointer}, align {size}")]
     type = f"<{shape.words} x {shape.word}>"
     whole = e.ins(f"load {type}, {pointer}, align {size}")
-    return [e.ins(f"extractelement {type} {whole}, i32 {i}") for i in range(shape.words)]
+    return e.elements(whole, type, shape.words)
 
 
 def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape, is_masked: bool = False) -> list[str]:

@@ -20,7 +20,7 @@ from .arithmetic import Arithmetic
 from .assertions import TRAPPED, Assertions, any_of
 from .blocks import write_block
 from .memory import Memory
-from .vectors import Vectors, write_product
+from .vectors import Vectors, whole, write_product
 
 CONSTANT = 2
 """The address space of what formats are in."""
@@ -40,29 +40,28 @@ class SPIRV(Memory, Arithmetic):
         self.imports_products = imports_products
         self.imported: set[str] = set()
         self.assertions = Assertions()
-        self.of_program: Vectors | None = None
+        self.vectors: Vectors
 
     def instruction(
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.intel`."""
         if "block" in entry.params:
-            return write_block(e, op, entry, chunks, self.vectors(e))
+            return write_block(e, op, entry, chunks, self.vectors)
         if self.imports_products:
             name, arguments = entry.params["imported"], entry.params["imported arguments"]
             entry = replace(entry, text=name, params={**entry.params, "arguments": arguments})
             self.imported.add(name)
-        return write_product(e, op, entry, chunks, self.vectors(e))
+        return write_product(e, op, entry, chunks, self.vectors)
 
-    def vectors(self, e: Emitter) -> Vectors:
-        """Those of the program that is being written."""
-        if self.of_program is None:
-            self.of_program = Vectors(e.program)
-        return self.of_program
+    def begin(self, e: Emitter) -> None:
+        """What products and blocks take."""
+        super().begin(e)
+        self.vectors = Vectors(e)
 
     def together(self, value: Value) -> int:
-        """Each register is for itself."""
-        return 1
+        """What one product gives."""
+        return whole(value)
 
     def wait(self, e: Emitter, op: LaneOp) -> None:
         """Products are done when the next instruction wants them."""

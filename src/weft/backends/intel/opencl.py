@@ -111,7 +111,7 @@ class Built:
             raise Unsupported(f"float64, with which `{self.name}` computes,", self.device.name, hint=WITHOUT_FLOAT64)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)  # what it says of vectors
+                warnings.simplefilter("ignore", UserWarning)  # of vectors, by the compiler; of pyopencl's own cache
                 self.kernel = cl.Kernel(_program(self.context, code, library_source), self.name)
         except cl.Error as error:
             raise LaunchError(f"{self.device.name} does not build `{self.name}`: {error}") from None

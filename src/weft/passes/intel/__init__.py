@@ -1,4 +1,6 @@
-"""What only Intel's GPUs need of the passes: 2D blocks of memory; see `passes/vendor.py`."""
+"""What only Intel's GPUs need of the passes: 2D blocks of memory, and what products take without; see
+`passes/vendor.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from weft.machines import Machine
 
 from ..vendor import VendorPasses
 from .block_access import access_by_blocks
+from .operand_rows import hold_rows
 
 __all__ = ["PASSES"]
 
@@ -16,6 +19,7 @@ __all__ = ["PASSES"]
 class _Passes(VendorPasses):
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         access_by_blocks(module, machine, stages, remarks)
+        hold_rows(module)
 
 
 PASSES = _Passes()

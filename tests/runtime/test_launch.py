@@ -36,6 +36,13 @@ def where_am_i(out, BLOCK: tl.constexpr):
 
 
 @weft.jit
+def count_along(out, seen, AXIS: tl.constexpr):
+    """The programs at each place along one axis, wherever they are along the others."""
+    tl.atomic_add(out + tl.program_id(AXIS), 1)
+    tl.atomic_add(seen, 1)
+
+
+@weft.jit
 def copy_one(x, out):
     tl.store(out, tl.load(x))
 
@@ -52,6 +59,16 @@ def run_scale(x: Any, factor: Any = 2.0, **options: Any) -> np.ndarray:
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("grid", [(1, 1, 1), (7, 1, 1), (1, 5, 1), (3, 4, 5), (50, 2, 3), (1, 1, 9)])
+def test_programs_that_ask_for_one_axis(grid: tuple[int, int, int], axis: int) -> None:
+    out, seen = np.zeros(64, np.int32), np.zeros(1, np.int32)
+    count_along[grid](out, seen, AXIS=axis)
+    total = grid[0] * grid[1] * grid[2]
+    assert seen[0] == total
+    assert out[: grid[axis]].tolist() == [total // grid[axis]] * grid[axis]
 
 
 @pytest.mark.parametrize("grid", [(5,), [5], (5, 1), (5, 3), (2, 3, 4), (np.int64(4), 2)])

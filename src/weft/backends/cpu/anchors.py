@@ -98,7 +98,7 @@ def _unsplat(s: Scheduler, op: Op) -> None:
 def _program(s: Scheduler, op: Op) -> None:
     axis = op.attrs["axis"]
     axis = {"x": 0, "y": 1, "z": 2}.get(axis, axis)
-    s.env[op.result] = (s.context.program_ids if op.name == "tt.get_program_id" else s.context.num_programs)[axis]
+    s.env[op.result] = s.context.program_id(axis) if op.name == "tt.get_program_id" else s.context.num_programs[axis]
 
 
 @anchor("tt.elementwise_inline_asm")
@@ -114,8 +114,8 @@ def _register(s: Scheduler, op: Op) -> None:
         value = const(I32, FIXED_REGISTERS[name])
     else:
         register, _, axis = name.partition(".")
-        numbers = s.context.num_programs if register.startswith("n") else s.context.program_ids
-        value = numbers["xyz".index(axis)]
+        number = "xyz".index(axis)
+        value = s.context.num_programs[number] if register.startswith("n") else s.context.program_id(number)
     narrower = value.type.bits > elem.bits
     s.env[op.result] = value if value.type == elem else s.f.cast("trunc" if narrower else "zext", value, elem)
 

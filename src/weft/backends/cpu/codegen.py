@@ -50,6 +50,11 @@ POLL_FN, PRINT_FN, TIME_FN = 0, 8, 16  # offsets in the table
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 
 
+SHORT = 400
+"""Lines of LLVM IR up to which a program becomes a part of the loop over programs: a call of it, and what all programs
+have in common, take as long as thirty numbers are added up."""
+
+
 @dataclass
 class CPUBinary:
     """A compiled kernel: LLVM IR, object code, and what the launcher must know."""
@@ -87,6 +92,8 @@ class Context:
         """Whether some product is computed by tile registers."""
         self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
+        self.numbered_axes = 1
+        """Along how many axes of the grid programs ask where they are."""
         self.num_programs: list[Reg] = []
         self.state: Reg = Reg(PTR, "null")
         self.pid: Reg = const(I64, 0)
@@ -98,6 +105,11 @@ class Context:
         self.thread_number: Reg = const(I32, 0)
         """The number of the thread that runs the program, in kernels that ask for it."""
         self.polling: Polling
+
+    def program_id(self, axis: int) -> Reg:
+        """Where a program is along an axis of the grid."""
+        self.numbered_axes = max(self.numbered_axes, axis + 1)
+        return self.program_ids[axis]
 
     def total_programs(self, f: Function) -> Reg:
         """The number of programs in the launch; the total in the state may be that of a part of it."""
@@ -274,7 +286,7 @@ def emit(
     extra = [*((name, I32) for name in ("x", "y", "z", "nx", "ny", "nz")), ("pid", I64), ("state", PTR)]
     extra += [("found", PTR)] * checks + [("thread", I32)] * numbered + [("scratch", PTR)]
     attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
-    body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
+    body = module.function("weft.program", VOID, [*slots, *extra], "nounwind", "internal", attributes)
     if options.enable_fp_fusion:
         body.fast = "contract "
     args = body.args[len(slots) :]
@@ -292,6 +304,8 @@ def emit(
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
     tell_buffers(arena, program, remarks)
+    if len(body.lines) > SHORT:
+        body.keep_apart()
     _worker(module, program, slots, context, checks=checks, numbered=numbered)
     if not cpu.converts_half:
         half.define_conversions(module)
@@ -365,7 +379,6 @@ def _worker(
         report.append(f.emit(I32, f"atomicrmw add {place}, i32 1 monotonic, align 4"))
     total, chunk = field(TOTAL, I64), field(CHUNK, I64)
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
-    wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
     head, run, done = f.new_label("take"), f.new_label("run"), f.new_label("finished")
     context.after_others(f)
     f.br(head)
@@ -374,17 +387,20 @@ def _worker(
     f.cond_br(f.icmp("slt", first, total), run, done)
     f.start(run)
     end = f.intrinsic("smin", I64, [f.add(first, chunk), total])
-    with f.loop(first, end, const(I64, 1), at_least_once=True) as pid:
-        x = f.cast("trunc", f.bin("urem", pid, wide_x), I32)
-        rest = f.bin("udiv", pid, wide_x)
-        y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
-        z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
-        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *report, scratch])
+
+    counts = [nx, ny, nz][: context.numbered_axes]
+
+    def one(pid: Reg, place: list[Reg]) -> list[Reg]:
+        xyz = [*place, *[const(I32, 0)] * (3 - len(place))]
+        f.call_void("weft.program", [*values, *xyz, nx, ny, nz, pid, state, *report, scratch])
         if context.polls or context.prints:  # programs may end because the launch is to end
             error = f.emit(I64, f"load atomic i64, {f.gep(I8, state, const(I64, ERROR))} monotonic, align 8")
             on = f.new_label("on")
             f.cond_br(f.icmp("slt", error, const(I64, 0)), done, on)
             f.start(on)
+        return _next_place(f, place, counts)
+
+    f.loop_carrying(first, end, const(I64, 1), _place(f, first, counts), one, at_least_once=True)
     f.br(head)
     f.start(done)
     if context.tiles:
@@ -392,6 +408,26 @@ def _worker(
     if context.cpu.is_x86 and module.streams:  # stores went around the cache, and have to be seen by others
         f.call_void("llvm.x86.sse.sfence", [])
     f.ret()
+
+
+def _place(f: Function, pid: Reg, counts: list[Reg]) -> list[Reg]:
+    """Where a program is along the axes of a grid, by its number in the grid."""
+    place, rest = [], pid
+    for count in counts:
+        wide = f.cast("zext", count, I64)
+        place.append(f.cast("trunc", f.bin("urem", rest, wide), I32))
+        rest = f.bin("udiv", rest, wide)
+    return place
+
+
+def _next_place(f: Function, place: list[Reg], counts: list[Reg]) -> list[Reg]:
+    """Where the next program is: a division takes as long as a short program does."""
+    following, more = [], const(I1, 1)
+    for number, count in zip(place, counts, strict=True):
+        number = f.add(number, f.cast("zext", more, number.type))
+        more = f.icmp("eq", number, count)
+        following.append(f.select(more, const(number.type, 0), number))
+    return following
 
 
 def _quoted(name: str) -> str:

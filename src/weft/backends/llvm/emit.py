@@ -147,6 +147,10 @@ class Function:
         self._marked = False
         self.fast = ""  # fast-math flags put on floating-point arithmetic, for example "contract "
 
+    def keep_apart(self) -> None:
+        """Let LLVM not inline the function."""
+        self.header = self.header.removesuffix("{") + "noinline {"
+
     # -- plumbing ---------------------------------------------------------------------------------------------------
 
     def text(self) -> str:

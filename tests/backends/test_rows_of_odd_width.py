@@ -197,6 +197,39 @@ def test_rows_in_a_reduction(width: int, processor: dict[str, Any]) -> None:
     np.testing.assert_array_equal(out, (x * weight[:, :, None]).sum(1))
 
 
+@weft.jit
+def sums_of_some(x, chosen, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr, B: tl.constexpr):
+    """Sums of columns, of those rows that are chosen: a byte for each row, which no vector reads."""
+    i = (tl.program_id(0) * B + tl.arange(0, B))[:, None]
+    matrix, place = i // WIDTH, i % WIDTH
+    total = tl.zeros((B, 4), tl.float32)
+    for first in range(0, ROWS, 4):
+        r = first + tl.arange(0, 4)[None, :]
+        inside = (r < ROWS) & (i < n)
+        weight = tl.load(chosen + r + ROWS * matrix, inside, other=0).to(tl.float32)
+        value = tl.load(x + place + WIDTH * (r + ROWS * matrix), inside, other=0) * weight
+        total = tl.where(inside, total + value, total)
+    tl.store(out + i, tl.sum(total, 1)[:, None], i < n)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("width", "height"), [(20, 7), (75, 10), (300, 13)])
+def test_bytes_that_are_the_same_along_a_row(width: int, height: int, processor: dict[str, Any]) -> None:
+    random = np.random.default_rng(width)
+    x = random.integers(-9, 9, (6, height, width)).astype(np.float32)
+    chosen, out = random.integers(0, 2, (6, height)).astype(np.int8), np.zeros((6, width), np.float32)
+    grid = (-(-6 * width // 64),)
+    sums_of_some[grid](x, chosen, out, 6 * width, ROWS=height, WIDTH=width, B=64, **processor)
+    np.testing.assert_array_equal(out, (x * chosen[..., None]).sum(1))
+
+
+def test_bytes_do_not_keep_a_nest_from_following_rows() -> None:
+    """AVX2 has no masks for bytes, and these need none."""
+    x, chosen = np.zeros((6, 10, 75), np.float32), np.zeros((6, 10), np.int8)
+    kernel = sums_of_some.warmup(x, chosen, x, 450, ROWS=10, WIDTH=75, B=64, cpu="x86-64-v3", grid=(1,))
+    assert "umin.i64" in kernel.asm["llir"]  # of how much is left of a row, and of the tile
+
+
 def test_rows_are_read_and_written_by_whole_vectors() -> None:
     """Two vectors under masks, not a gather or scatter."""
     x, out = np.zeros((20, 40), np.float32), np.zeros((20, 60), np.float32)

@@ -26,7 +26,7 @@ from weft.backends.cpu.coords import ZERO, Coords, live_bits, substitute
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.planned import Planned, Root
-from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, constant_int, operands_at
 from weft.backends.cpu.roots import StoreRoot, WriteRoot
 from weft.backends.cpu.row_walk import Walk
@@ -56,13 +56,12 @@ def find_rows(nest: Planned) -> Rows | None:
     lanes = len(nest.lane_bits)
     if lanes < 2 or nest.transposes or nest.zips or len(nest.visited) > MOST_WALKED:
         return None
-    if nest.reduce_bits and not can_mask(nest):
-        return None
     bits = next((bits for bits in nest.coords if len(bits) > lanes and bits[:lanes] == nest.lane_bits), ())
     if not bits or not set(bits).isdisjoint(nest.reduce_bits) or not _whole(nest, bits):
         return None
     found = (_rows(nest, bits, index, coords) for index, coords in _indices(nest, bits))
-    return next((rows for rows in found if rows is not None), None)
+    rows = next((rows for rows in found if rows is not None), None)
+    return None if rows is None or (nest.reduce_bits and not can_mask(nest, rows)) else rows
 
 
 def _indices(nest: Planned, bits: tuple[int, ...]) -> Iterator[tuple[Value, Coords]]:
@@ -175,7 +174,7 @@ def walk(nest: Planned, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], N
                 ev.eval(value, substitute(coords, copy))
         with f.loop(start, whole, const(I64, at_once)) as position:
             iteration(ev, position, None)
-        if can_mask(nest):
+        if can_mask(nest, rows):
             rest = f.sub(stop, whole)
             f.when(f.icmp("ne", rest, const(I64, 0)), lambda: iteration(ev, whole, rest))
         else:
@@ -195,11 +194,12 @@ def _cast(f: Function, op: str, value: Reg, type: Type) -> Reg:
     return value if value.type == type else f.cast(op, value, type)
 
 
-def _steady(nest: Planned, rows: Rows, full: Set[Value], available: Set[int]) -> list[tuple[Value, Coords]]:
-    """What is the same all along a row, operands first: what a row is scaled by, say, and all that is made of it."""
-    moving, steady = set[tuple[Value, Coords]](), list[tuple[Value, Coords]]()
-    settled = {*available, *rows.bits, *(b for b in (*nest.lane_bits, *nest.unroll) if b not in nest.unsettled)}
-    for value, coords in nest.visited:
+def _moving(
+    nest: Planned, rows: Rows, full: Set[Value] = frozenset(), *, inside: bool = False
+) -> set[tuple[Value, Coords]]:
+    """What is not the same all along a row; `inside`: and all that is inside of loops, which is not the same there."""
+    moving = set[tuple[Value, Coords]]()
+    for value, coords in nest.visited:  # operands first
         op = value.op
         if op is None or value in nest.env or op.name == "tt.make_range":
             moves = not live_bits(coords).isdisjoint(rows.bits)
@@ -207,17 +207,34 @@ def _steady(nest: Planned, rows: Rows, full: Set[Value], available: Set[int]) ->
             moves = False
         else:
             parts = operands_at(op, value, coords)
-            moves = value.is_inside or op.fused or any(p in moving and p[0] not in full for p in parts)
+            moves = (inside and value.is_inside) or op.fused or any(p in moving and p[0] not in full for p in parts)
         if moves:
             moving.add((value, coords))
-        elif settled >= (deps := nest.analysis.deps(value, coords)) and not deps.isdisjoint(rows.bits):
-            steady.append((value, coords))
+    return moving
+
+
+def _steady(nest: Planned, rows: Rows, full: Set[Value], available: Set[int]) -> list[tuple[Value, Coords]]:
+    """What is the same all along a row, operands first: what a row is scaled by, say, and all that is made of it."""
+    settled = {*available, *rows.bits, *(b for b in (*nest.lane_bits, *nest.unroll) if b not in nest.unsettled)}
+    moving, steady = _moving(nest, rows, full, inside=True), list[tuple[Value, Coords]]()
+    for value, coords in nest.visited:
+        if (value, coords) not in moving and value.op is not None and value not in nest.env:
+            deps = nest.analysis.deps(value, coords)
+            if settled >= deps and not deps.isdisjoint(rows.bits):
+                steady.append((value, coords))
     return steady
 
 
-def can_mask(nest: Planned) -> bool:
-    """Whether all that a nest loads and stores may be under masks."""
-    return all(bits in nest.f.module.masked_bits for _, bits, _ in nest.accesses())
+def can_mask(nest: Planned, rows: Rows) -> bool:
+    """Whether all that a nest loads and stores along the rows may be under masks."""
+    moving, sizes = _moving(nest, rows), set[int]()
+    for value, coords in nest.visited:
+        have, op = nest.env.get(value), value.op
+        is_read = isinstance(have, Buffer) and not live_bits(coords).isdisjoint(rows.bits)
+        if is_read or (op is not None and op.name == "tt.load" and (op.args[0], coords) in moving):
+            sizes.add(element_bits(value.elem))
+    sizes |= {bits for root in nest.roots for _, _, bits in root.accesses()}
+    return sizes <= set(nest.f.module.masked_bits)
 
 
 def one_by_one(ev: Evaluator) -> Evaluator:

@@ -32,7 +32,7 @@ of more dimensions, whose ranges are slices of a layout, and tiles that conversi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -224,8 +224,14 @@ def is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:
 
 
 def replace_layout(function: Operation, old: LayoutAttr, new: LayoutAttr) -> None:
+    replace_layouts(function, {old: new})
+
+
+def replace_layouts(function: Operation, instead: Mapping[LayoutAttr, LayoutAttr]) -> None:
+    """Give tiles other layouts, each by the one that it has."""
     for value in values_in(function):
-        if encoding_of(value.type) == old:
+        old = encoding_of(value.type)
+        if old is not None and (new := instead.get(old)) is not None:
             value._type = new.tensor(element_of(value.type))
             op = value.owner
             number = op.properties.get("value") if isinstance(op, Operation) else None

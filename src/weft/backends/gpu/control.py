@@ -48,12 +48,12 @@ class Carried:
             return [e.word(registers[i : i + self.each], type) for i in range(0, len(registers), self.each)]
         return [e.name(r) for r in registers]
 
-    def unpack(self, e: Emitter, names: Sequence[str]) -> list[Register]:
-        """The fragment in the registers that carry it."""
+    def unpack(self, e: Emitter, names: Sequence[str], value: Value) -> list[Register]:
+        """The fragment in the registers that carry it, which is `value` there."""
         if self.places is not None:
             return [Sum(names[k], distance, e.llvm[self.value.elem]) for k, distance in self.places]
         if self.vector:
-            return [r for n in names for r in e.elements(n, self.type, self.each)]
+            return [r for n in names for r in e.elements(n, self.type, self.each, value)]
         if self.each > 1:
             return [r for n in names for r in e.parts(n, e.llvm[self.value.elem], self.each)]
         return list(names)
@@ -150,7 +150,7 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         mark, at = e.mark(), len(e.lines)
         e.env[index] = [number]
         for kind, group in zip(kinds, names, strict=True):
-            e.env[kind.value] = kind.unpack(e, group)
+            e.env[kind.value] = kind.unpack(e, group, kind.value)
         yielded = e.region(body)
         last = _packed(e, kinds, yielded)
         same = all(group is not None for group in last)
@@ -180,7 +180,7 @@ def _give(
     """Results of a loop or a branch from the registers that hold them."""
     at = 0
     for value, kind, group in zip(values, kinds, groups, strict=True):
-        e.env[value] = kind.unpack(e, names[at : at + len(group)])
+        e.env[value] = kind.unpack(e, names[at : at + len(group)], value)
         at += len(group)
 
 
@@ -198,7 +198,7 @@ def _while(e: Emitter, op: LaneOp) -> None:
         mark, at = e.mark(), len(e.lines)
         e.dialect.load_anew(e)  # it may wait for what another program stores
         for kind, group in zip(kinds, names, strict=True):
-            e.env[kind.value] = kind.unpack(e, group)
+            e.env[kind.value] = kind.unpack(e, group, kind.value)
         condition, *handed = e.region(before)
         for argument, value in zip(after.arguments, handed, strict=True):
             e.env[argument] = [e.name(r) for r in e.wide(value, argument.count)]

@@ -13,7 +13,7 @@ dominates what follows: until the end of the region.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -119,6 +119,10 @@ class Emitter:
         """The lines of what may go in front of loops, by what they make."""
         self.vectors: dict[tuple[str, ...], str] = {}
         """Vectors by their type and the names of their elements."""
+        self.whole: Container[lane.Value] = ()
+        """Values whose vectors nobody takes apart."""
+        self.inside: dict[str, str] = {}
+        """Elements that were not taken out of a vector, and what would do it."""
         self._structs: dict[str, str] = {}
         """The names of types."""
         self._count = 0
@@ -376,9 +380,14 @@ class Emitter:
             whole = self.ins(f"insertelement {type} {whole}, {element} {name}, i32 {i}")
         return whole
 
-    def elements(self, name: str, type: str, count: int) -> list[str]:
-        """The elements of a vector, each in a register."""
-        taken = [self.ins(f"extractelement {type} {name}, i32 {i}") for i in range(count)]
+    def elements(self, name: str, type: str, count: int, value: lane.Value | None = None) -> list[str]:
+        """The elements of a vector, each in a register; those of a value that is `whole` stay inside."""
+        texts = [f"extractelement {type} {name}, i32 {i}" for i in range(count)]
+        if value in self.whole:
+            taken = [f"{name}.{i}" for i in range(count)]
+            self.inside.update(zip(taken, texts, strict=True))
+        else:
+            taken = [self.ins(text) for text in texts]
         self.vectors[type, *taken] = name
         return taken
 

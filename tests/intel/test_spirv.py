@@ -65,7 +65,7 @@ def test_products_are_dpas() -> None:
     kernel = compiled("matmul_f16")
     assert "isa=dpas.8x16x16.f32.f16.f16" in kernel.asm["lane"]
     assert set(kernel.metadata.extensions) == {
-        "SPV_INTEL_subgroups", "SPV_INTEL_subgroup_matrix_multiply_accumulate", "SPV_INTEL_2d_block_io"
+        "SPV_INTEL_subgroup_matrix_multiply_accumulate", "SPV_INTEL_2d_block_io"
     }  # fmt: skip
     assert "SubgroupMatrixMultiplyAccumulateINTEL" in kernel.asm["llir"]
     assert kernel.metadata.warp_size == 16

@@ -17,7 +17,6 @@ from weft.ir.lane import LaneOp
 from weft.targets.instruction import Instruction
 from weft.targets.intel.blocks import PREFETCH, STORE, TRANSFORM, TRANSPOSE, Block
 
-from ..gpu.calls import packed
 from ..gpu.emitter import CONVERGENT, Emitter, Register
 from ..gpu.memory import pointer_to
 from .vectors import Vectors
@@ -47,7 +46,7 @@ def write_block(
     words = data.count * block.bytes * 8 // bits
     place = _Place(e, words, f"i{bits}", block.kind == STORE)
     if block.kind == STORE:
-        place.store(packed(e, chunks[6], e.llvm[op.operands[6].elem], place.type))
+        place.store(vectors.packed(e, chunks[6], e.llvm[op.operands[6].elem], place.type))
         e.do(e.call(entry.text, "void", [*sizes, ("ptr", place.first), *surface], CONVERGENT))
         return []
     e.do(e.call(entry.text, "void", [*sizes, *surface, ("ptr", place.first)], CONVERGENT))

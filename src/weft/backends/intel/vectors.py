@@ -41,18 +41,21 @@ def whole(value: Value) -> int:
     return count if count <= LARGEST and count & count - 1 == 0 else 1
 
 
-def handed_on(op: LaneOp) -> Iterator[Value]:
-    """What a loop begins with or a branch ends with that is carried whole, as what is handed on in its place is."""
+def handed_on(op: LaneOp) -> Iterator[tuple[LaneOp, int, Sequence[Value]]]:
+    """The operands, of an operation, with which a loop begins and a branch ends, that are carried whole as what is
+    handed on in their place is; and what they are there and behind it."""
     if op.name == "for":
-        for first, last in zip(op.operands[3:], op.regions[0].ops[-1].operands, strict=True):
+        end = op.regions[0].ops[-1]
+        for i, last in enumerate(end.operands):
             if (count := whole(last)) > 1:
-                yield last
-                if whole(first) == count:
-                    yield first
+                yield end, i, (op.regions[0].arguments[i + 1], op.results[i])
+                if whole(op.operands[i + 3]) == count:
+                    yield op, i + 3, ()
     elif op.name == "if" and op.results:
-        for values in zip(*(region.ops[-1].operands for region in op.regions), strict=True):
-            count = whole(values[0])
-            yield from (value for value in values if count > 1 and whole(value) == count)
+        ends = [region.ops[-1] for region in op.regions]
+        for i, last in enumerate(ends[0].operands):
+            count = whole(last)
+            yield from ((end, i, (op.results[i],)) for end in ends if count > 1 and whole(end.operands[i]) == count)
 
 
 class Vectors:
@@ -67,14 +70,20 @@ class Vectors:
         for elem, zero in ZEROS.items():
             e.vectors |= {(f"<{n} x {elem}>", *[zero] * n): "zeroinitializer" for n in (2, 4, 8)}
         operations = list(e.program.body.walk())
-        kept = {value for op in operations for value in handed_on(op)}
+        carried: set[Value] = set()
+        kept: set[tuple[int, int]] = set()
+        for op in operations:
+            for end, i, values in handed_on(op):
+                kept.add((id(end), i))
+                carried.update(values)
         for op in reversed(operations):
             is_product = op.name == "instruction" and instruction(op.attrs["isa"]).products
             is_moved = op.name in MOVES and self.apart.isdisjoint(op.results)
             if op.name in ("for", "yield"):
-                self.apart.update(value for value in op.operands if value not in kept)
+                self.apart.update(value for i, value in enumerate(op.operands) if (id(op), i) not in kept)
             elif not is_product and not is_moved:
                 self.apart.update(op.operands)
+        e.whole = carried - self.apart
 
     def elements(self, e: Emitter, value: Value, name: str, type: str, count: int) -> list[Register]:
         """The elements of a vector that is a value or a part of it; they stay inside where only products take them."""
@@ -101,7 +110,8 @@ class Vectors:
     def _outside(self, e: Emitter, register: Register) -> Register:
         """A register that can be named: taken out of its vector, in another order than it has there."""
         if register not in self.inside:
-            return register
+            taken = e.inside.get(register) if isinstance(register, str) else None
+            return register if taken is None else e.pure(taken)
         name, type, elem, count, i = self.inside[register]
         return unpacked(e, name, type, elem, count)[i]
 

@@ -44,6 +44,7 @@ class WholeWarps(SPIRV):
     def begin(self, e: Emitter) -> None:
         """As for lanes, but for the size of a block."""
         super().begin(e)
+        e.whole = ()  # elements of vectors are what it works with
         e.module.attributes[-2:] = [
             f"!{BLOCK} = !{{i32 {e.program.warps}, i32 1, i32 1}}",
             f"!{BLOCK + 1} = !{{<{self.lanes} x float> undef, i32 0}}",

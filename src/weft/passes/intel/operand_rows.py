@@ -28,7 +28,7 @@ from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, IntelDPASLayout, Layout, SliceLayout
 from weft.ops.table import ELEMENTWISE
 
-from ..recoalesce import CONTROL, layouts_of, replace_layout
+from ..recoalesce import CONTROL, layouts_of, replace_layouts
 
 ROWS = 8
 SEES_NOTHING = ELEMENTWISE | {
@@ -91,6 +91,5 @@ def _replace(function: Operation, old: BlockedLayout, new: BlockedLayout) -> Non
     def changed(named: Layout | None) -> DistributedLayout:
         return SliceLayout(named.dim, changed(named.parent)) if isinstance(named, SliceLayout) else new
 
-    for attr in layouts_of(function):
-        if _is_of(attr, old):
-            replace_layout(function, attr, encoding_for(changed(attr.named), attr.data.shape))
+    layouts = [attr for attr in layouts_of(function) if _is_of(attr, old)]
+    replace_layouts(function, {attr: encoding_for(changed(attr.named), attr.data.shape) for attr in layouts})

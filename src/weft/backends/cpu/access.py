@@ -107,7 +107,8 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
                 align = max(1, elem.bits // 8)
                 either = f.if_else(mask.value, lambda: [f.load(type, address, align)], lambda: [passthru])
                 return Varying(either[0])
-            return Varying(load_vector(f, type, address, _mask_vector(f, mask, lanes), passthru))
+            some = mask.value if isinstance(mask, Uniform) else None
+            return Varying(load_vector(f, type, address, _mask_vector(f, mask, lanes), passthru, some))
         low, high = min(constant), max(constant)
         if high - low < WINDOW and (mask is None or isinstance(mask, Uniform) or len(set(constant)) == lanes):
             return Varying(_load_window(f, type, address, constant, low, high, mask, other))
@@ -247,8 +248,21 @@ def _zeros(f: Function) -> Value:
     return zeros
 
 
-def load_vector(f: Function, type: Type, address: Value, bits: Value | None, passthru: Value | None = None) -> Value:
-    """Consecutive elements, or only those of some lanes, and what is passed through, or zero, in the others."""
+def load_vector(
+    f: Function,
+    type: Type,
+    address: Value,
+    bits: Value | None,
+    passthru: Value | None = None,
+    some: Value | None = None,
+) -> Value:
+    """Consecutive elements, or only those of some lanes, and what is passed through, or zero, in the others. `some`:
+    whether there are such lanes, where that is known.
+
+    A masked instruction whose lanes lie in a page that is not there takes hundreds of cycles, even if the mask has none
+    of them. Rows that tiles go far beyond, and the last rows of an array, have many such: so it goes to a place of our
+    own where no lane is wanted.
+    """
     passthru = const(type, 0) if passthru is None else passthru
     align = max(1, type.bits // 8)
     if bits is None:
@@ -259,7 +273,11 @@ def load_vector(f: Function, type: Type, address: Value, bits: Value | None, pas
     def masked() -> Value:
         return f.emit(type, f"call {type} @{name}(ptr align {align} {address.name}, {bits}, {passthru})")
 
-    if is_const(bits) or _has_masks(f, type):
+    if is_const(bits):
+        return masked()
+    if _has_masks(f, type):
+        somewhere = f.alloca(vec("i64", 0), 8)
+        address = f.select(_any_holds(f, bits) if some is None else some, address, somewhere)
         return masked()
 
     def partly() -> list[Value]:

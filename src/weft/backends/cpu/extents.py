@@ -28,6 +28,8 @@ from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import MOVES, constant_int, operands_at
 from weft.backends.cpu.roots import WriteRoot
+from weft.backends.llvm.emit import Function
+from weft.backends.llvm.values import I64, Value as Reg, const
 
 LESS, AT_MOST, MORE, AT_LEAST = (2, 6), (3, 7), (4, 8), (5, 9)  # predicates of comparisons, signed and unsigned
 MOST_READERS = 24
@@ -205,8 +207,30 @@ class Ends:
         if self.extents:
             runs = nest.loop_runs([*nest.inner_bits, *nest.outer_bits])
             self.extents = [e for e in self.extents if self._is_cut(e, runs)]
+        self.limit = self._find_limit(walked)
         self.left: dict[tuple[int, ...], int] = {}
         """Of the axes of which what is left is emitted: how much."""
+
+    def _find_limit(self, walked: Sequence[int]) -> tuple[Extent, Reg] | None:
+        """The axis of a single write that has to go only to a place that is known at run time."""
+        roots = [root for root in self.nest.roots if not _is_hint(root)]
+        root = roots[0]
+        if len(roots) > 1 or not isinstance(root, WriteRoot) or root.end is None:
+            return None
+        axis, end = root.end
+        extent = Extent(root.coords[axis], 1 << len(root.coords[axis]))
+        runs = self.nest.loop_runs([*self.nest.inner_bits, *self.nest.outer_bits])
+        if self.extents or self.nest.transposes or self.nest.zips or walked or not self._is_cut(extent, runs):
+            return None
+        return extent, end
+
+    def limit_of_loop(self, f: Function, bits: Sequence[int]) -> Reg | None:
+        """How many iterations a loop over some bits has, where that is known at run time."""
+        if self.limit is None or tuple(bits) != self.limit[0].bits[self.at_once(self.limit[0]) :]:
+            return None
+        extent, end = self.limit
+        shift = self.at_once(extent)
+        return f.lshr(f.add(end, const(I64, (1 << shift) - 1)), const(I64, shift))
 
     def _is_cut(self, extent: Extent, runs: Sequence[tuple[int, ...]]) -> bool:
         """Whether an axis has one loop, which counts groups of vectors in order."""

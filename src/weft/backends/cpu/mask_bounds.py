@@ -19,6 +19,7 @@ from weft.backends.cpu.questions import MOVES, operands_at
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm.values import I64, Value as Reg, const
 
+MOST_READERS = 24
 LESS, MORE = 2, 4  # predicates of comparisons of signed integers
 
 Key = tuple[object, ...]
@@ -104,7 +105,7 @@ def _is_known(s: Scheduler, values: list[Value]) -> bool:
     return all(not leaf.is_tile and isinstance(s.env.get(leaf), Reg) for leaf in _leaves(s, values))
 
 
-def is_settled(s: Scheduler, bound: Bound) -> bool:
+def _is_settled(s: Scheduler, bound: Bound) -> bool:
     """Whether a bound is the same throughout a program: its scalars are of the block that a kernel begins with."""
     blocks = [leaf.block for leaf in _leaves(s, [bound.low, bound.high])]
     return all(block is not None and block.parent is None and not block.predecessors for block in blocks)
@@ -126,3 +127,58 @@ def end_of(s: Scheduler, bounds: Sequence[Bound], size: int) -> Reg:
             room = f.select(rises, room, const(I64, size))
         least = f.select(f.icmp("ult", room, least), room, least)
     return least
+
+
+def keys_of(bounds: Sequence[Bound]) -> set[Key]:
+    """The keys of some bounds."""
+    return {bound.key for bound in bounds}
+
+
+def last_end(s: Scheduler, ends: Sequence[Sequence[Bound]], size: int) -> Reg | None:
+    """The last of some ends, each of which is the first of some bounds."""
+    if not ends:
+        return None
+    different = {frozenset(keys_of(bounds)): bounds for bounds in ends}
+    greatest, *others = (end_of(s, bounds, size) for bounds in different.values())
+    for end in others:
+        greatest = s.f.select(s.f.icmp("ult", greatest, end), end, greatest)
+    return greatest
+
+
+def ends_of_readers(s: Scheduler, value: Value, axis: int) -> list[list[Bound]]:
+    """Where those that read a tile, directly or element by element, stop along an axis: at the masks of stores that are
+    the same throughout a program. Nothing if one of them does not.
+    """
+    ends: list[list[Bound]] = []
+    todo, seen = [value], {value}
+    while todo:
+        current = todo.pop()
+        if current.elem == "ptr" or len(seen) > MOST_READERS:
+            return []
+        following: list[Value] = []
+        for user in current.users:
+            if user.name == "tt.store" and user.args[1] is current and len(user.args) > 2:
+                bounds = [bound for bound in bounds_of(s, user.args[2]).axes[axis] if _is_settled(s, bound)]
+                if not bounds:
+                    return []
+                ends.append(bounds)
+            elif user.name == "scf.yield" and user.block.parent is not None and user.block.parent.name == "scf.for":
+                loop = user.block.parent
+                carried = list(zip(user.args, loop.results, user.block.args[1:], strict=True))
+                following += [v for arg, *more in carried if arg is current for v in more]
+            elif user.name == "scf.for":
+                inits = user.args[len(user.args) - len(user.results) :]
+                carried = list(zip(inits, user.results, user.regions[0][0].args[1:], strict=True))
+                following += [v for arg, *more in carried if arg is current for v in more]
+            elif user.name == "tt.dot" and current is user.args[2] and current not in user.args[:2]:
+                following.append(user.result)
+            elif user.name.startswith(("arith.", "math.")) and len(user.results) == 1 and not user.regions:
+                traps = user.name.startswith(("arith.div", "arith.rem")) and not user.name.endswith("f")
+                if user.result.shape != value.shape or traps:  # what is not written may be any number
+                    return []
+                following.append(user.result)
+            else:
+                return []
+        todo += [v for v in following if v not in seen]
+        seen.update(following)
+    return ends

@@ -87,6 +87,7 @@ EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_lo
 """What writes memory, or is read before what comes after it."""
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
+MOST_OF_EIGHT = 16  # operations in a nest around a loop that has eight accumulators for each result, not four
 MOST_TRANSPOSED = 40  # operations in a nest that is unrolled in order to transpose in registers
 
 
@@ -271,7 +272,8 @@ class Nest:
                 most = 2 if self.rows is None else min(2, len(outer) - 1, log2(self.rows.length >> width + 1))
                 unroll = tuple(outer[: max(0, most)])  # the loop reads four vectors side by side in each row
             else:
-                unroll = tuple(inner[:2])
+                # a loop goes on in the next page each time: eight vectors of it take less time than twice four
+                unroll = tuple(inner[: 3 if fused and len(self.visited) <= MOST_OF_EIGHT else 2])
         self.unroll = unroll
         if self.rows is not None and {*self.lane_bits, *unroll} >= set(self.rows.bits):
             self.rows = None
@@ -430,7 +432,11 @@ class Nest:
         else:
             count, left = self.ends.parts(extent)
             self.unsettled -= set(extent.bits)
-        if count == 1:
+        limit = self.ends.limit_of_loop(f, run)
+        if limit is not None:
+            with f.loop(const(I64, 0), limit, const(I64, 1)) as var:
+                iteration(var)
+        elif count == 1:
             iteration(const(I64, 0))
         elif count:
             with f.loop(const(I64, 0), const(I64, count), const(I64, 1), at_least_once=True) as var:

@@ -19,16 +19,14 @@ the columns of A do, since its own columns are loaded under masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.backends.cpu.coords import row_major
-from weft.backends.cpu.mask_bounds import Bound, Bounds, Key, bounds_of, end_of, is_settled
+from weft.backends.cpu.mask_bounds import Bounds, bounds_of, end_of, ends_of_readers, keys_of, last_end
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm.values import Value as Reg
 
-MOST_READERS = 24
 WIDENING = ("arith.extf", "arith.truncf", "tt.fp_to_fp")  # of zero make zero
 
 
@@ -52,39 +50,24 @@ def product_ends(s: Scheduler, op: Op) -> ProductEnds:
     if len(a.shape) != 2:
         return ProductEnds()
     (m, k), n = a.shape, b.shape[1]
-    rows, columns = (_of_readers(s, op.result, axis) for axis in (0, 1))
+    rows, columns = (ends_of_readers(s, op.result, axis) for axis in (0, 1))
     left, right = _of_zeros(s, a), _of_zeros(s, b)
     depth = None
     if left is not None and right is not None and left.axes[1] and right.axes[0]:
-        depth = _greatest(s, [left.axes[1], right.axes[0]], k)
+        depth = last_end(s, [left.axes[1], right.axes[0]], k)
     left_lies = (
         left is not None
         and _is_all(s, a, left)
-        and (not left.axes[0] or (bool(rows) and all(_keys(left.axes[0]) <= _keys(end) for end in rows)))
-        and _keys(left.axes[1]) <= _keys(right.axes[0] if right is not None else ())
+        and (not left.axes[0] or (bool(rows) and all(keys_of(left.axes[0]) <= keys_of(end) for end in rows)))
+        and keys_of(left.axes[1]) <= keys_of(right.axes[0] if right is not None else ())
     )
     right_lies = (
         right is not None
         and _is_all(s, b, right)
-        and _keys(right.axes[0]) <= _keys(left.axes[1] if left is not None else ())
+        and keys_of(right.axes[0]) <= keys_of(left.axes[1] if left is not None else ())
     )
     across = end_of(s, right.axes[1], n) if right is not None and right_lies and right.axes[1] else None
-    return ProductEnds(_greatest(s, rows, m), _greatest(s, columns, n), depth, left_lies, right_lies, across)
-
-
-def _keys(bounds: Sequence[Bound]) -> set[Key]:
-    return {bound.key for bound in bounds}
-
-
-def _greatest(s: Scheduler, ends: Sequence[Sequence[Bound]], size: int) -> Reg | None:
-    """The last of some ends, each of which is the first of some bounds."""
-    if not ends:
-        return None
-    different = {frozenset(_keys(bounds)): bounds for bounds in ends}
-    greatest, *others = (end_of(s, bounds, size) for bounds in different.values())
-    for end in others:
-        greatest = s.f.select(s.f.icmp("ult", greatest, end), end, greatest)
-    return greatest
+    return ProductEnds(last_end(s, rows, m), last_end(s, columns, n), depth, left_lies, right_lies, across)
 
 
 def _of_zeros(s: Scheduler, value: Value) -> Bounds | None:
@@ -113,41 +96,3 @@ def _is_zero(value: Value) -> bool:
     while value.op is not None and value.op.name in ("tt.splat", "tt.broadcast"):
         value = value.op.args[0]
     return value.op is not None and value.op.name == "arith.constant" and value.op.attrs["value"] == 0
-
-
-def _of_readers(s: Scheduler, value: Value, axis: int) -> list[list[Bound]]:
-    """Where those that read a tile, directly or element by element, stop along an axis: at the masks of stores that are
-    the same throughout a program. Nothing if one of them does not.
-    """
-    ends: list[list[Bound]] = []
-    todo, seen = [value], {value}
-    while todo:
-        current = todo.pop()
-        if current.elem[0] not in "fb" or len(seen) > MOST_READERS:  # what is not written may be any number
-            return []
-        following: list[Value] = []
-        for user in current.users:
-            if user.name == "tt.store" and user.args[1] is current and len(user.args) > 2:
-                bounds = [bound for bound in bounds_of(s, user.args[2]).axes[axis] if is_settled(s, bound)]
-                if not bounds:
-                    return []
-                ends.append(bounds)
-            elif user.name == "scf.yield" and user.block.parent is not None and user.block.parent.name == "scf.for":
-                loop = user.block.parent
-                carried = list(zip(user.args, loop.results, user.block.args[1:], strict=True))
-                following += [v for arg, *more in carried if arg is current for v in more]
-            elif user.name == "scf.for":
-                inits = user.args[len(user.args) - len(user.results) :]
-                carried = list(zip(inits, user.results, user.regions[0][0].args[1:], strict=True))
-                following += [v for arg, *more in carried if arg is current for v in more]
-            elif user.name == "tt.dot" and current is user.args[2] and current not in user.args[:2]:
-                following.append(user.result)
-            elif user.name.startswith(("arith.", "math.")) and len(user.results) == 1 and not user.regions:
-                if user.result.shape != value.shape:
-                    return []
-                following.append(user.result)
-            else:
-                return []
-        todo += [v for v in following if v not in seen]
-        seen.update(following)
-    return ends

@@ -33,10 +33,21 @@ def stored_form(ev: Evaluator, value: Value, form: Form) -> Form:
 
 
 class WriteRoot:
-    """Write a value into a buffer; `keep` makes the buffer the value's own, to be read from then on."""
+    """Write a value into a buffer; `keep` makes the buffer the value's own, to be read from then on.
 
-    def __init__(self, value: Value, buffer: Buffer, coords: Coords, shape: tuple[int, ...], keep: bool = True) -> None:
-        self.value, self.buffer, self.coords, self.shape, self.keep = value, buffer, coords, shape, keep
+    With `end`, an axis and a place along it (i64), nothing from there on has to be written.
+    """
+
+    def __init__(
+        self,
+        value: Value,
+        buffer: Buffer,
+        coords: Coords,
+        shape: tuple[int, ...],
+        keep: bool = True,
+        end: tuple[int, Reg] | None = None,
+    ) -> None:
+        self.value, self.buffer, self.coords, self.shape, self.keep, self.end = value, buffer, coords, shape, keep, end
         self.op: Op | None = None
 
     def inputs(self) -> list[tuple[Value, Coords]]:

@@ -476,15 +476,23 @@ class Scheduler:
         if self.remarks and value.op is not None:
             self.remarks.add(InMemory(value.op.span, tile_text(value), variable(value), why))
 
-    def materialise(self, value: Value, weights: Coords | None = None, why: str = "it is taken from memory") -> Buffer:
-        """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""
+    def materialise(
+        self,
+        value: Value,
+        weights: Coords | None = None,
+        why: str = "it is taken from memory",
+        end: tuple[int, Reg] | None = None,
+    ) -> Buffer:
+        """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so; with `end`, an
+        axis and a place along it, perhaps only up to there.
+        """
         self.flush()
         held_in = self.env.get(value)
         if isinstance(held_in, Buffer) and (weights is None or held_in.weights == weights):
             return held_in
         self.tell_kept(value, why)
         target = self.allocate(value, weights)
-        self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, keep=held_in is None)])
+        self.nest([WriteRoot(value, target, row_major(value.shape), value.shape, held_in is None, end)])
         return target
 
     def write_into(self, value: Value, buffer: Buffer) -> None:

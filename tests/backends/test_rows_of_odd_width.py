@@ -230,6 +230,42 @@ def test_bytes_do_not_keep_a_nest_from_following_rows() -> None:
     assert "umin.i64" in kernel.asm["llir"]  # of how much is left of a row, and of the tile
 
 
+@weft.jit
+def looked_up(index, factor, table, out, n, WIDTH: tl.constexpr, B: tl.constexpr):
+    """What is asserted is the same all along a row, and is not: nobody asks about lanes behind the end of one."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    inside = i < n
+    row = tl.load(index + i // WIDTH, inside, other=0)
+    tl.device_assert((row < 20) | ~inside, "row")
+    scale = tl.load(factor + i, inside, other=0)
+    tl.device_assert((scale != 0) | ~inside, "scale")
+    tl.store(out + i, tl.load(table + row * WIDTH + i % WIDTH, inside) * scale, inside)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("width", [20, 65, 77])
+def test_assertions_along_rows(width: int, processor: dict[str, Any]) -> None:
+    index, table = np.arange(15), np.random.default_rng(width).integers(-9, 9, (20, width)).astype(np.float32)
+    factor, out = np.full((15, width), 3, np.int32), np.zeros((15, width), np.float32)
+
+    def launch() -> None:
+        grid = (-(-15 * width // 128),)
+        looked_up[grid](index, factor, table, out, 15 * width - 2, WIDTH=width, B=128, debug=True, **processor)
+
+    factor[-1, -2:] = 0  # beyond the mask
+    launch()
+    expected = table[index] * 3
+    expected[-1, -2:] = 0
+    np.testing.assert_array_equal(out, expected)
+    for array, at, name in ((index, (7,), "row"), (factor, (3, width - 1), "scale"), (factor, (9, 5), "scale")):
+        old, place = array[at], at[0] * width + (at[1] if len(at) > 1 else 0)
+        array[at] = 20 if name == "row" else 0
+        where = rf"{name}[^?]*program \({place // 128}, 0, 0\)[^?]*position \[{place % 128}\]"
+        with pytest.raises(weft.DeviceAssertionError, match=where):
+            launch()
+        array[at] = old
+
+
 def test_rows_are_read_and_written_by_whole_vectors() -> None:
     """Two vectors under masks, not a gather or scatter."""
     x, out = np.zeros((20, 40), np.float32), np.zeros((20, 60), np.float32)

@@ -268,13 +268,18 @@ class AssertRoot(OperationRoot):
         self.report = report
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
-        f = ev.f
-        args = [vector_of(f, ev.eval(a, at(self.coords)), ev.lanes) for a in self.op.args]
+        f, coords = ev.f, at(self.coords)
+        forms = [ev.eval(a, coords) for a in self.op.args]
+        lanes = ev.lanes if any(not isinstance(form, Uniform) for form in forms) else 0
+        args = [vector_of(f, form, lanes) for form in forms]
         failed = f.xor(args[0], const(args[0].type, 1))
         if len(args) > 1:
             failed = f.and_(failed, args[1])
-        if ev.lanes:
-            failed = f.call(f"llvm.vector.reduce.or.v{ev.lanes}i1", I1, [failed])
+        if lanes:
+            rest = ev.under_rest(None, coords)  # what lies behind the end of a row is not asked about
+            if rest is not None:
+                failed = f.and_(failed, vector_of(f, rest, lanes))
+            failed = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [failed])
         return lambda: self.report(failed)
 
 
@@ -288,11 +293,17 @@ class CheckRoot(OperationRoot):
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         f, lanes = ev.f, ev.lanes
         coords = at(self.coords)
-        holds, *values = (vector_of(f, ev.eval(a, coords), lanes) for a in self.op.args)
+        forms = [ev.eval(a, coords) for a in self.op.args]
         places = vector_of(f, ev.number([(source, weight) for weight, source in enumerate(flat(coords))]), lanes)
+        if lanes and all(isinstance(form, Uniform) for form in forms):
+            lanes, places = 0, f.extract(places, 0)
+        holds, *values = (vector_of(f, form, lanes) for form in forms)
         broken = f.xor(holds, const(holds.type, 1))
         if not lanes:
             return lambda: f.when(broken, lambda: self.report(places, values))
+        rest = ev.under_rest(None, coords)  # what lies behind the end of a row is not asked about
+        if rest is not None:
+            broken = f.and_(broken, vector_of(f, rest, lanes))
 
         def tell() -> None:
             far = const(places.type, (1 << 63) - 1)

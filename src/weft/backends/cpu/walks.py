@@ -28,12 +28,12 @@ from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import QUOTIENTS, REMAINDERS, constant_int, operands_at
-from weft.backends.cpu.roots import StoreRoot, WriteRoot
+from weft.backends.cpu.roots import AssertRoot, CheckRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.row_walk import Walk
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Type, Value as Reg, const
 
-MOST_WALKED = 96
+MOST_WALKED = 160
 """Operations of a nest whose body is emitted once for vectors within a row, and once for the end of it."""
 WHOLE_AXIS = ("tt.join", "tt.cat")
 
@@ -109,7 +109,7 @@ def _for_addresses(nest: Planned, divisions: set[Op]) -> bool:
 
 def _whole(nest: Planned, bits: tuple[int, ...]) -> bool:
     """Whether all of a nest takes the bits of an axis together, and knows what to do with a part of a vector."""
-    if any(not isinstance(root, (StoreRoot, WriteRoot)) and not _reduces(root) for root in nest.roots):
+    if any(not isinstance(root, (AssertRoot, CheckRoot, StoreRoot, WriteRoot)) and not _reduces(root) for root in nest.roots):
         return False
     places = set[tuple[int, ...]]()
     for value, coords in nest.visited:

@@ -117,3 +117,45 @@ def test_less_is_done() -> None:
     x = np.zeros(1000, np.float32)
     ir = extremes.warmup(x, np.zeros(3, np.float32), N=1000, R=4096, WITH=0.0, grid=(1,), vector_bits=256).asm["llir"]
     assert "4096" not in ir and "i64 31" in ir
+
+
+@weft.jit
+def quantised(x, out, scales, N: tl.constexpr, R: tl.constexpr):
+    """What is loaded is used twice, and becomes integers."""
+    row, r = tl.program_id(0), tl.arange(0, R)
+    a = tl.load(x + r + N * row, r < N, other=0.0)
+    scale = tl.max(tl.where(r < N, tl.abs(a), float("-inf"))) / 127
+    tl.store(scales + row, scale)
+    tl.store(out + r + N * row, tl.extra.libdevice.nearbyint(a / scale).to(tl.int8), r < N)
+
+
+@weft.jit
+def quotients(x, out, sums, N: tl.constexpr, R: tl.constexpr):
+    """What is divided by lies in memory that may hold zeros beyond the end."""
+    row, r = tl.program_id(0), tl.arange(0, R)
+    a = tl.load(x + r + N * row, r < N, other=1)
+    total = tl.sum(tl.where(r < N, a, 0))
+    tl.store(sums + row, total)
+    tl.store(out + r + N * row, total // a, r < N)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(("n", "tile"), [(33, 64), (100, 128), (500, 512)])
+def test_integers_made_of_a_row(n: int, tile: int, processor: dict[str, Any]) -> None:
+    x = np.random.default_rng(n).uniform(-9, 9, (5, n)).astype(np.float32)
+    out, scales = np.zeros((5, n), np.int8), np.zeros(5, np.float32)
+    quantised[(5,)](x, out, scales, N=n, R=tile, **processor)
+    scale = np.abs(x).max(1) / np.float32(127)
+    np.testing.assert_array_equal(scales, scale)
+    np.testing.assert_array_equal(out, np.rint(x / scale[:, None]).astype(np.int8))
+    whole = np.random.default_rng(n).integers(1, 9, (5, n)).astype(np.int32)
+    parts, sums = np.zeros((5, n), np.int32), np.zeros(5, np.int32)
+    quotients[(5,)](whole, parts, sums, N=n, R=tile, **processor)
+    np.testing.assert_array_equal(parts, whole.sum(1)[:, None] // whole)
+
+
+def test_integers_do_not_keep_a_row_from_ending() -> None:
+    """The tile is written up to its end only, and read without masks but for the last vector."""
+    x, out, scales = np.zeros((1, 500), np.float32), np.zeros((1, 500), np.int8), np.zeros(1, np.float32)
+    ir = quantised.warmup(x, out, scales, N=500, R=512, grid=(1,), vector_bits=256).asm["llir"]
+    assert ir.count("masked.load") <= 4, ir.count("masked.load")

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from weft.backends.cpu.coords import Coords, constant_of, row_major
+from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.planned import Planned, Root
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import MOVES, constant_int, operands_at
@@ -117,6 +118,9 @@ def _repeats(op: Op, data: float | int) -> bool:
     return last.name in REPEATING and data == data
 
 
+DIVIDING = frozenset(
+    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+)
 REPEATING = frozenset(
     f"arith.{name}"
     for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi", "maxui", "minui", "andi", "ori")
@@ -163,7 +167,7 @@ def _end_for_readers(value: Value, axis: int) -> int | None:
     todo, seen = [value], {value}
     while todo:
         current = todo.pop()
-        if current.elem[0] not in "fb" and current.elem != "i1":  # what is not written may be any number
+        if current.elem == "ptr":
             return None
         coords = row_major(current.shape)
         for user in current.users:
@@ -190,8 +194,10 @@ def _end_for_readers(value: Value, axis: int) -> int | None:
 
 
 def _by_elements(op: Op) -> bool:
-    """Whether an operation makes numbers of those at the same place, and nothing else."""
-    return op.name.startswith(("arith.", "math."))
+    """Whether an operation makes numbers of those at the same place, and nothing else, whatever numbers they are: an
+    integer may not be divided by what was never written.
+    """
+    return op.name in EMITTERS and op.name not in DIVIDING
 
 
 class Ends:

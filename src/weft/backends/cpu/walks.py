@@ -35,6 +35,8 @@ from weft.backends.llvm.values import I64, Type, Value as Reg, const
 
 MOST_WALKED = 160
 """Operations of a nest whose body is emitted once for vectors within a row, and once for the end of it."""
+KNOWN_ROOTS = (AssertRoot, CheckRoot, StoreRoot, WriteRoot)
+"""What may be done to a part of a vector."""
 WHOLE_AXIS = ("tt.join", "tt.cat")
 
 
@@ -109,7 +111,7 @@ def _for_addresses(nest: Planned, divisions: set[Op]) -> bool:
 
 def _whole(nest: Planned, bits: tuple[int, ...]) -> bool:
     """Whether all of a nest takes the bits of an axis together, and knows what to do with a part of a vector."""
-    if any(not isinstance(root, (AssertRoot, CheckRoot, StoreRoot, WriteRoot)) and not _reduces(root) for root in nest.roots):
+    if any(not isinstance(root, KNOWN_ROOTS) and not _reduces(root) for root in nest.roots):
         return False
     places = set[tuple[int, ...]]()
     for value, coords in nest.visited:

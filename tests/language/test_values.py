@@ -91,6 +91,15 @@ def test_tuples() -> None:
         t[5]
 
 
+def test_the_type_of_a_tuple_of_constants_is_that_of_one_constant() -> None:
+    """A constexpr whose value is a tuple is a tuple of constexprs here; Triton has it as one."""
+    t, same = core._normalize_tuple((5, (6, None))), tl.constexpr_type((5, (6, None)))
+    assert t.type == same and same == t.type and hash(t.type) == hash(same)
+    for other in ((5, (6, 8)), (5, 6, 7), 5, None):
+        assert t.type != tl.constexpr_type(other) and tl.constexpr_type(other) != t.type
+    assert tl.tuple([Bench("i32").args[0]]).type != tl.constexpr_type((5,))
+
+
 def test_named_tuples() -> None:
     point = core._normalize_tuple(namedtuple("Point", "x y")(1, (2, 3)))
     assert point.x == 1 and point.y[1] == 3 and point.type.fields == ["x", "y"]

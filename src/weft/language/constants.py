@@ -28,7 +28,9 @@ class constexpr_type(base_type):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, constexpr_type) and bool(self.value == other.value)
+        if not isinstance(other, constexpr_type):
+            return NotImplemented  # the type of a tuple of constants knows
+        return bool(self.value == other.value)
 
     def __repr__(self) -> str:
         return f"constexpr_type[{self.value}]"

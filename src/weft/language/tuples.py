@@ -60,11 +60,24 @@ class tuple_type(base_type):
     def __getitem__(self, index: int) -> Any:
         return self.types[index]
 
+    @property
+    def constants(self) -> _tuple[Any, ...] | None:
+        """The values, where all of them are known when the kernel is compiled; else None."""
+        values = []
+        for type in self.types:
+            value = type.constants if isinstance(type, tuple_type) else getattr(type, "value", None)
+            if not isinstance(type, constexpr_type) and value is None:
+                return None
+            values.append(value)
+        return _tuple(values)
+
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, constexpr_type):  # a tuple of constants is one constant
+            return self.constants is not None and self.constants == _plain(other.value)
         return isinstance(other, tuple_type) and self.types == other.types and self.fields == other.fields
 
     def __hash__(self) -> int:
-        return hash((_tuple(self.types), _tuple(self.fields)))
+        return hash((_tuple(self.types), _tuple(self.fields)) if self.constants is None else self.constants)
 
     def _as_carried(self) -> base_type:
         return tuple_type([type._as_carried() for type in self.types], self.fields, self.of)
@@ -177,6 +190,13 @@ def _as_values(other: Any) -> Any:
     if isinstance(other, tuple):
         return other.values
     return other if isinstance(other, (_list, _tuple)) else None
+
+
+def _plain(value: Any) -> Any:
+    """A constant as Python has it: tuples of it are Python's."""
+    value = unwrap(value)
+    values = _as_values(value)
+    return value if values is None else _tuple([_plain(v) for v in values])
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -195,3 +195,22 @@ def test_what_an_operation_needs_moves_with_it() -> None:
     verify(program)
     order = [op.name for op in program.body.ops]
     assert order.index("instruction") > max(i for i, name in enumerate(order) if name == "arith.addf")
+
+
+@weft.jit
+def weighted(q, k, m, out, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    keys, acc = tl.load(k + i[:, None] * B + i[None, :]), tl.zeros((B, B), tl.float32)
+    for start in range(0, n, B):
+        j = start + i
+        scores = tl.dot(keys, tl.load(q + j[None, :] * B + i[:, None]))
+        weights = tl.exp2(scores - tl.load(m + j)[None, :])
+        acc += tl.dot(weights.to(tl.float16), tl.load(q + j[:, None] * B + i[None, :]))
+    tl.store(out + i[:, None] * B + i[None, :], acc)
+
+
+@pytest.mark.parametrize("target", ["hip:gfx1100", "hip:gfx942"])
+def test_a_row_that_is_computed_with_between_products(target: str) -> None:
+    """It was taken for an operand on gfx11, as it is converted to another layout, and compiling crashed."""
+    kinds = {"q": "*fp16", "k": "*fp16", "m": "*fp32", "out": "*fp32", "n": "i32"}
+    assert compiled(weighted, kinds, {"B": 32}, target).n_spills == 0

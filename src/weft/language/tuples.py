@@ -61,14 +61,16 @@ class tuple_type(base_type):
         return self.types[index]
 
     @property
-    def constants(self) -> _tuple[Any, ...] | None:
+    def constants(self) -> Sequence[Any] | None:
         """The values, where all of them are known when the kernel is compiled; else None."""
         values = []
         for type in self.types:
-            value = type.constants if isinstance(type, tuple_type) else getattr(type, "value", None)
-            if not isinstance(type, constexpr_type) and value is None:
+            if isinstance(type, constexpr_type):
+                values.append(type.value)
+            elif isinstance(type, tuple_type) and type.constants is not None:
+                values.append(type.constants)
+            else:
                 return None
-            values.append(value)
         return _tuple(values)
 
     def __eq__(self, other: object) -> bool:

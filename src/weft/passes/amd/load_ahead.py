@@ -145,7 +145,7 @@ def _ahead(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> CopiedLoad | str
         return "its addresses cannot be computed iterations ahead"
     wanted = next(wanted_layouts(op.result), None)
     shape, bits = shape_of(op.result.type), bit_width(element_of(op.result.type))
-    if wanted is None:
+    if wanted is None or len(shape) < 2:  # a row that is computed with is no operand, whatever layout it is wanted in
         words = layout_of(op.result.type).in_dims["register"] * max(8, bits) // 32
         return None if words <= HELD_WORDS else f"it is computed with first, and {words} registers would be held"
     layout = memory_between(layout_of(op.result.type), wanted, shape, max(8, bits), machine)

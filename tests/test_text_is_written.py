@@ -20,6 +20,7 @@ READERS = {
     "nvidia/loaded_kernel.py": "the version of PTX that a driver refuses",
     "gpu/branches.py": "what was written behind a branch, so that more can be put into it",
     "amd/assembler.py": "assembly that LLVM writes for an assembler, and what that says of it",
+    "amd/local_size.py": "the size of shared memory in assembly that LLVM wrote",
     "amd/printing.py": "formats of C's, for Python's",
     "amd/inline.py": "inline assembly, which the kernel's author wrote",
     "intel/ir_text.py": "types and constants, for widening",

@@ -15,7 +15,7 @@ from .compare import VARIANTS, check
 X86 = platform.machine().lower() in ("x86_64", "amd64") and host_cpu().has("avx2")
 NAMES = [name for name in VARIANTS if X86 or "cpu" not in VARIANTS[name].options]
 SPECIAL = [f"special:{name}" for name in (*NAMES, "sim:cuda:80", "sim:cuda:90")]
-SEEDS = 150
+SEEDS = 75
 FOUND = [1089, 1093, 1211, 1222, 1235, 1254, 1292]
 """Seeds that failed while `max` stayed at a NaN, or `fma` of bf16 rounded twice."""
 
@@ -27,7 +27,7 @@ def test_agrees_with_numpy(seed: int, variant: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
-@pytest.mark.parametrize(("seed", "variant"), list(pairs(0, 48, SPECIAL, in_turn=True)))
+@pytest.mark.parametrize(("seed", "variant"), list(pairs(0, SEEDS // 3, SPECIAL, in_turn=True)))
 def test_agrees_on_any_values(seed: int, variant: str) -> None:
     check(seed, variant)
 

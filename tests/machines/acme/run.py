@@ -17,6 +17,7 @@ import weft.language as tl
 from weft import sim
 from weft.backends.gpu.dialect import Dialect
 from weft.base import CompileOptions, DeviceAssertionError
+from weft.compiler import devices
 from weft.compiler.backends import backend_of, first_backend
 from weft.ir.lane import Block, Builder, LaneProgram, Parameter, Value
 from weft.runtime import driver
@@ -276,7 +277,8 @@ def check_driver() -> None:
         assert interface.device_count() == 1 and repr(active) == "GPUDriver(Acme One)"
         x = weft.cuda.zeros(4)
         assert weft.testing.do_bench(lambda: x.zero_(), warmup=0, rep=1) >= 0
-    assert str(driver.active.get_current_target()) == first_backend().driver.current_device().target  # a GPU is there
+    if devices.available():
+        assert str(driver.active.get_current_target()) == first_backend().driver.current_device().target
 
 
 with weft.target(BOTH[0]):

@@ -1,7 +1,4 @@
-"""Which assertion does not hold: a kernel that asserts takes the address of a record, which its launch reads.
-
-    FAILED    the number of the first assertion that did not hold, from 1 on; 0 where all held
-    PROGRAM   in which program, along x, y and z
+"""What a kernel that asserts does where an assertion does not hold: it writes a record (failures.py).
 
 SPIR-V has no instruction by which a kernel ends with an error. So a program stops: all of its threads learn whether the
 assertion holds in each of them, and return where it does not. Other programs go on, and the launch waits for all.
@@ -9,22 +6,20 @@ assertion holds in each of them, and return where it does not. Other programs go
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.backends.llvm.values import vec
-from weft.base import DeviceAssertionError, Span
-from weft.ir.lane import LaneProgram
 
 from ..gpu.emitter import CONVERGENT, Body, Emitter
+
+if TYPE_CHECKING:
+    from weft.ir.lane import LaneProgram
 
 POINTER = "ptr addrspace(1)"
 RECORD = "failures"
 """The name of the kernel's parameter."""
 FUNCTION = "item.failed"
 """The function that writes it: of one work item, whatever that is."""
-HEAD = struct.Struct("<I3I")
 ASSERTING = frozenset(("assert", "check", "trap"))
 TRAPPED = "the program stopped itself"
 ANY = {False: "_Z13sub_group_anyi", True: "_Z14work_group_anyi"}
@@ -83,11 +78,3 @@ def any_of(e: Emitter, bit: str, *, of_block: bool) -> str:
     """A bit: whether some lane of the subgroup, or some work item of the block, has this one."""
     number = e.ins(f"zext i1 {bit} to i32")
     return e.ins(f"icmp ne i32 {e.ins(e.call(ANY[of_block], 'i32', [('i32', number)], CONVERGENT))}, 0")
-
-
-def raise_failure(record: bytes, messages: Sequence[Sequence[Any]], kernel: str) -> None:
-    """DeviceAssertionError where one was written."""
-    failed, *program = HEAD.unpack(record)
-    if failed:
-        text, path, line = messages[failed - 1]
-        raise DeviceAssertionError(text, Span(path, line, 0) if line else None, tuple(program), kernel=kernel)

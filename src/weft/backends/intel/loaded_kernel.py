@@ -27,8 +27,8 @@ from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 
 from ..gpu.launches import check_shared, written_launch
-from .assertions import HEAD, raise_failure
 from .driver import Device, allocate, current_device
+from .failures import HEAD, raise_failure
 from .faults import answer, check, launches
 from .level_zero import (
     INDIRECT,

@@ -24,7 +24,7 @@ from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 from weft.ops.dtypes import SIGNATURE_DTYPES
 
-from .assertions import HEAD, raise_failure
+from .failures import HEAD, raise_failure
 from .module import WITHOUT_FLOAT64, Module
 
 WANTED = "cl_intel_subgroups", "cl_intel_required_subgroup_size"

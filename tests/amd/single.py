@@ -150,13 +150,14 @@ def drawn(rng: np.random.Generator, entry: Instruction, operand: Operand, lanes:
 
 
 def stands_alone(entry: Instruction) -> bool:
-    """Whether an entry is a call of an intrinsic on registers: those without a text are none.
+    """Whether an entry is a call of an intrinsic on registers: those without a text are none, and without results
+    there is nothing to compare (a wave's priority, say).
 
     >>> from weft.targets.amd import INSTRUCTIONS
-    >>> [stands_alone(INSTRUCTIONS[name]) for name in ("held", "readlane")]
-    [False, True]
+    >>> [stands_alone(INSTRUCTIONS[name]) for name in ("held", "setprio.1", "readlane")]
+    [False, False, True]
     """
-    if not entry.text:
+    if not entry.text or not entry.results:
         return False
     return entry.semantics is not None and not entry.touches and "arguments" in entry.params
 

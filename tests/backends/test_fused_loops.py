@@ -98,7 +98,8 @@ def test_the_first_piece_is_emitted_by_itself() -> None:
     x, out = np.zeros((8, 1500), np.float32), np.zeros(8, np.float32)
     text = moments.warmup(x, out, 8, 1500, X=2, R=256, grid=(4,)).asm["llir"]
     program, _, _ = text.partition("define void @moments")  # behind it: the loop over programs
-    assert "fdiv" in program and "select i1" not in program
+    chosen = [line for line in program.splitlines() if "select i1" in line and ", ptr " not in line]  # no address
+    assert "fdiv" in program and not chosen
 
 
 @pytest.mark.parametrize("n", [1, 700, 4096])

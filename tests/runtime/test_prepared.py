@@ -503,6 +503,32 @@ def test_failing_assertions_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         check[(4,)](x[:2], BLOCK=16)
 
 
+def test_kernels_whose_programs_wait_are_launched_natively(monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit
+    def for_the_next(flag, out, n, most):
+        p = tl.program_id(0)
+        if p + 1 < n:
+            while tl.load(flag + p + 1, volatile=True) != 1:
+                pass
+        tl.store(flag + p, 1)
+        tl.device_assert(p < most, "too many programs")
+        tl.store(out + p, p)
+
+    options = {"debug": True, "sanitize_overflow": False}
+    watched = Watched(for_the_next, monkeypatch)
+    flag, out = np.zeros(5, np.int32), np.zeros(5, np.int32)
+    compiled = watched.prepare(flag, out, 5, 10, grid=(5,), **options)
+    assert compiled.metadata.waits and (out == np.arange(5)).all()
+    watched.plan_no_more()
+    for n in (2, 9, 5):
+        flag, out = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        assert watched.is_native(flag, out, n, 10, grid=(n,), **options)
+        assert (out == np.arange(n)).all()
+    with pytest.raises(DeviceAssertionError, match="too many programs"):
+        watched.is_native(flag, out, 5, 4, grid=(5,), **options)
+    assert watched.general == 0 and watched.is_native(flag, out, 5, 10, grid=(5,), **options)
+
+
 def test_kernels_as_inductor_compiles_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """With assertions that are checks: a check says at which element it failed, in words behind the arguments."""
 

@@ -185,6 +185,7 @@ class _Writer:
             Plan.ROOM: self._keep(self._loaded.room),
             Plan.PREPARE: self._keep(self._loaded.prepare),
             Plan.FAIL: self._keep(self._loaded.fail),
+            Plan.WAIT: self._keep(self._loaded.wait) if self._loaded.waits else 0,
         }
         for word, number in {**common, **header}.items():
             words[word] = number

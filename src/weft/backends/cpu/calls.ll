@@ -796,6 +796,17 @@ begin:
   %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
   %report = getelementptr i64, ptr %slots, i64 %count ; of a kernel with checks
   store [$state.REPORT_WORDS x i64] zeroinitializer, ptr %report
+  %words = add i64 %count, $state.REPORT_WORDS
+  %bytes.slots = mul i64 %words, 8
+  %bytes = add i64 %bytes.slots, $state.STATE_BYTES
+  %wait.fn = call ptr @word.ptr(ptr %plan, i64 $plan.WAIT)
+  %alone = icmp eq ptr %wait.fn, null
+  br i1 %alone, label %room, label %wait
+wait: ; Python runs programs that may wait for each other, in memory of its own
+  %copied = call ptr @"at python PyBytes_FromStringAndSize"(ptr %state, i64 %bytes)
+  %waited = call i1 @hand(ptr %wait.fn, ptr %copied)
+  ret i1 %waited
+room:
   %taken = call i1 @take(ptr %plan, ptr %mine)
   br i1 %taken, label %run, label %raised
 run:
@@ -808,9 +819,6 @@ look:
   br i1 %failed, label %fail, label %done
 fail: ; Python raises what the state says
   %fail.fn = call ptr @word.ptr(ptr %plan, i64 $plan.FAIL)
-  %words = add i64 %count, $state.REPORT_WORDS
-  %bytes.slots = mul i64 %words, 8
-  %bytes = add i64 %bytes.slots, $state.STATE_BYTES
   %told = call ptr @"at python PyBytes_FromStringAndSize"(ptr %state, i64 %bytes)
   %fine = call i1 @hand(ptr %fail.fn, ptr %told)
   ret i1 %fine

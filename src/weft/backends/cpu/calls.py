@@ -12,6 +12,8 @@ A plan is a row of words: a header, and what it holds of each kind, one after th
              CHECKS, PAIRS ... END where the rows of each kind begin: where those of the kind before end
              SIZES_FIRST           whether the first three are the sizes of the grid; else the first is the grid
              KERNEL, RECORD ...    what to give back, what to run
+             WAIT                  what runs programs that may wait for each other: it takes the bytes of the state
+                                   and the slots; or 0
              ENTER, LEAVE          where hooks are set: what to call before (it takes the grid and a dictionary of
                                    the arguments), and after (it takes what the first gave); or 0
     checks   one for each argument, and each part of a tuple: what it has to be, and the slot of the launch it fills
@@ -59,9 +61,9 @@ class Plan:
 
     (
         NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, LISTS, NAMES, END, SLOTS,
-        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE,
-    ) = range(24)  # fmt: skip
-    SIZE = 24
+        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE, WAIT,
+    ) = range(25)  # fmt: skip
+    SIZE = 25
 
 
 class Check:

@@ -37,7 +37,7 @@ from .pool import (
     set_scratch_limit as set_scratch_limit,
 )
 from .pool_layout import ALL
-from .state import REPORT_WORDS, STATE_BYTES, STATE_FORMAT
+from .state import NX, REPORT_WORDS, STATE_BYTES, STATE_FORMAT
 
 _NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # in the state, as i64 indices
 
@@ -76,12 +76,14 @@ class LoadedKernel:
             )
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
-        self._waits = bool(metadata.get("waits"))
+        self.waits = bool(metadata.get("waits"))
+        """Whether its programs may wait for each other."""
+        self._contexts: list[tuple[Any, Any, int, int]] = []
         self.record = Record(self.address, self.scratch_bytes)
         """What native code knows of it."""
-        self.plain = self._printer is None and not self._arrays and not self._waits
-        """Whether a grid of it is run by `weft_grid` alone."""
-        self.table = ctypes.addressof(native().signals.tables[self._waits]) if self._asks else 0
+        self.plain = self._printer is None and not self._arrays
+        """Whether a grid of it may be launched by native code alone: it runs it by `weft_grid`, or by `wait`."""
+        self.table = ctypes.addressof(native().signals.tables[self.waits]) if self._asks else 0
         self.room = scratch.make
 
     def launcher(self, args_format: str) -> Callable[..., None]:
@@ -128,7 +130,7 @@ class LoadedKernel:
         if self._printer is not None:
             self._call(args, state, scratch)
             return
-        if self._waits:
+        if self.waits:
             self._run_waiting(words, args, state, scratch, total)
             return
         code = native()
@@ -150,6 +152,27 @@ class LoadedKernel:
         words = (_i64 * (len(told) // 8)).from_buffer_copy(told)
         nx, ny, _ = struct.unpack_from("<3i", told, 24)
         self._fail(words, nx, ny)
+
+    def wait(self, told: bytes) -> None:
+        """Run a grid of programs that may wait for each other, of a launch's state with its slots behind it."""
+        try:
+            context = self._contexts.pop()
+        except IndexError:
+            context = _new_context(len(told))
+        _, words, state, args = context
+        ctypes.memmove(state, told, len(told))
+        block = scratch.take(self.scratch_bytes) if self.scratch_bytes else None
+        mine = block[0] if block else 0
+        if words[_TOTAL] == 1:
+            self._call(args, state, mine)
+        else:
+            self._run_waiting(words, args, state, mine, words[_TOTAL])
+        if block:
+            scratch.give(block)
+        if words[_ERROR]:
+            nx, ny = struct.unpack_from("<2i", told, NX)
+            self._fail(words, nx, ny)
+        self._contexts.append(context)
 
     def _run_waiting(self, words: Any, args: int, state: int, mine: int, total: int) -> None:
         """Run programs that may wait for each other, each on a thread of its own where it comes to that."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         compat as compat,
         compiler as compiler,
         cuda as cuda,
+        explain as explain,
         gluon as gluon,
         language as language,
         layouts as layouts,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         compile_many as compile_many,
         heuristics as heuristics,
         knobs as knobs,
+        like as like,
         next_power_of_2 as next_power_of_2,
         reinterpret as reinterpret,
         set_allocator as set_allocator,
@@ -89,7 +91,8 @@ _PLACES = {
         ("weft.runtime", "compile IRSource compile_many WorkerPool AsyncCompileMode FutureKernel"),
         ("weft.compiler", "ASTSource CompiledKernel"),
         # arguments
-        ("weft.runtime", "TensorDescriptor TensorWrapper reinterpret MockTensor set_allocator cdiv next_power_of_2"),
+        ("weft.runtime", "TensorDescriptor TensorWrapper reinterpret MockTensor like"),
+        ("weft.runtime", "set_allocator cdiv next_power_of_2"),
         # errors
         ("weft.base", "WeftError CompilationError Unsupported OutOfResources LaunchError DeviceAssertionError"),
         ("weft.base", "OutOfBoundsError CompilerCrash"),
@@ -102,7 +105,7 @@ _MODULES = {
     "knobs": "weft.runtime.knobs",
 }
 globals()["__all__"] = [*_PLACES, *_MODULES]  # type checkers, which cannot follow it, take the imports above for public
-_MODULES |= {name: f"weft.{name}" for name in ("layouts", "remarks", "sim", "cuda", "view")}
+_MODULES |= {name: f"weft.{name}" for name in ("layouts", "remarks", "sim", "cuda", "view", "explain")}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,12 @@ from .descriptor import TensorDescriptor as TensorDescriptor
 from .futures import AsyncCompileMode as AsyncCompileMode, FutureKernel as FutureKernel
 from .jit import *
 from .numbers import *
-from .tensors import MockTensor as MockTensor, TensorWrapper as TensorWrapper, reinterpret as reinterpret
+from .tensors import (
+    MockTensor as MockTensor,
+    TensorWrapper as TensorWrapper,
+    like as like,
+    reinterpret as reinterpret,
+)
 
 if TYPE_CHECKING:
     from . import errors as errors, testing as testing

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import operator
 import pickle
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from weft.base import load
 
 from .tensors import MockTensor, looks_like_dtype
+
+if TYPE_CHECKING:
+    from weft.explain import Explanation
 
 T = TypeVar("T")
 
@@ -23,6 +26,14 @@ class KernelInterface(Generic[T]):
         args = tuple(MockTensor.wrap_dtype(a) for a in args)
         kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
         return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
+
+    def explain(self, *args: Any, grid: Any, **kwargs: Any) -> Explanation:
+        """What is known of a launch with these arguments, without launching: see `weft.explain`.
+
+        Arrays may be `weft.like(shape, dtype)`, or element types alone; `target` is a GPU, present or not, or the CPU.
+        """
+        explained: Explanation = load("weft.runtime.explaining").explain(self, args, grid, kwargs)
+        return explained
 
     __iter__: ClassVar[None] = None
     """Not one launcher after another without end, which Python makes of `__getitem__`."""

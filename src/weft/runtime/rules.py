@@ -29,6 +29,10 @@ class Heuristics(PickledByName, KernelInterface[Any]):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the parameters, then launch."""
+        return self.fn.run(*args, **self.completed(args, kwargs))
+
+    def completed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, with those that follow from the others."""
         if not self._checked:
             check_kernel(self.fn, "heuristics")
             check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
@@ -41,7 +45,7 @@ class Heuristics(PickledByName, KernelInterface[Any]):
                 names = ", ".join(k for k in arguments if k not in ("grid", "warmup"))
                 error.add_note(f"hint: the heuristic of `{name}` asks for {error}; it can ask for {names}")
                 raise
-        return self.fn.run(*args, **kwargs)
+        return kwargs
 
 
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:

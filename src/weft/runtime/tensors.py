@@ -32,12 +32,13 @@ class MockTensor:
         """An element type becomes a stand-in, anything else stays."""
         return MockTensor(value) if looks_like_dtype(value) else value
 
-    def stride(self) -> tuple[int, ...]:
-        """Strides of a contiguous array of this shape, in elements."""
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides of a contiguous array of this shape, in elements, or one of them."""
         strides = [1]
         for size in self.shape[:0:-1]:
             strides.append(strides[-1] * size)
-        return tuple(reversed(strides))
+        strides.reverse()
+        return tuple(strides) if dim is None else strides[dim]
 
     @staticmethod
     def data_ptr() -> int:
@@ -48,6 +49,16 @@ class MockTensor:
     def ptr_range() -> int:
         """No memory."""
         return 0
+
+
+def like(shape: Any, dtype: Any) -> MockTensor:
+    """What stands for an array of which only shape and type matter: for `kernel.explain` and `kernel.warmup`.
+
+    >>> x = like((4096, 1000), "fp16")
+    >>> x.shape, x.stride(0)
+    ([4096, 1000], 1000)
+    """
+    return MockTensor(dtype, shape if isinstance(shape, (tuple, list)) else (shape,))
 
 
 class TensorWrapper:

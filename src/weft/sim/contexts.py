@@ -46,6 +46,8 @@ class Launch:
     """The kernel's variables, where someone watches."""
     counting: bool = False
     """Whether it is only counted: memory is not touched, and what is read is not known."""
+    steady: bool = False
+    """Whether iterations that count alike may stand for others (steady.py)."""
     steps: int = 0
 
     def error(self, error: SimulationError) -> None:

@@ -16,6 +16,7 @@ from .access import need_defined
 from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Wait
+from .steady import Steady
 from .values import Array, Fragment, full
 
 HANDLERS = {**registers.HANDLERS, **access.HANDLERS, **special.HANDLERS}
@@ -248,7 +249,9 @@ def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Frag
             op.span,
             hint="count in int64: range(start.to(tl.int64), ...)",
         )
-    for index in range(lower, upper, step):
+    steady = Steady(context, upper, step) if context.batch.launch.steady else None
+    index = lower
+    while index < upper:
         _step(context, op)
         context.env.values[body.arguments[0]] = Fragment(np.full((1, 1, 1), index, dtype))
         for value, fragment in zip(body.arguments[1:], carried, strict=True):
@@ -256,7 +259,9 @@ def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Frag
         results = yield from region(context, body)
         if results is None:
             return None
-        carried = results
+        index, carried = index + step, results
+        if steady is not None:
+            index, carried = steady.after(index, carried)
         if len(context.batch.contexts) > 1:  # others may move between any two iterations
             yield Wait(lambda: True, "its turn", op.span)
     return carried

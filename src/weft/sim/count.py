@@ -22,8 +22,19 @@ APART = 1 << 40
 """What arrays are taken to be apart."""
 
 
-def count(program: LaneProgram, grid: Sequence[int] | int, scalars: Mapping[str, int | float] | None = None) -> Report:
+def count(
+    program: LaneProgram,
+    grid: Sequence[int] | int,
+    scalars: Mapping[str, int | float] | None = None,
+    *,
+    programs: Sequence[int] | None = None,
+    steady: bool = False,
+    report: Report | None = None,
+) -> Report:
     """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
+
+    With `programs` only those of the grid with these numbers are counted, the first axis running fastest. With
+    `steady` a few iterations of a loop stand for others that count alike (steady.py). `report` is the one to count in.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
     sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not
@@ -38,5 +49,6 @@ def count(program: LaneProgram, grid: Sequence[int] | int, scalars: Mapping[str,
             values[p.name] = scalar(p.elem, values_known.get(p.name, 0))
             values[p.name].known = p.name in values_known
     options = Options(races=False, uninitialized=False, bounds=False)
-    counted = Launch(program, grid_of(grid), GlobalMemory({}), values, options, Report(), counting=True)
-    return launch(counted)
+    report = Report() if report is None else report
+    counted = Launch(program, grid_of(grid), GlobalMemory({}), values, options, report, counting=True, steady=steady)
+    return launch(counted, programs)

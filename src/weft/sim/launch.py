@@ -150,12 +150,15 @@ def scalar(elem: str, value: Any) -> Fragment:
     return Fragment(data.reshape(1, 1, 1))
 
 
-def launch(run: Launch) -> Report:
-    """All blocks of the grid, as many at once as the options allow."""
-    program, total = run.program, int(np.prod(run.grid)) * run.program.blocks
+def launch(run: Launch, programs: Sequence[int] | None = None) -> Report:
+    """All blocks of the grid, as many at once as the options allow; or those of some programs, by number."""
+    program = run.program
+    blocks = np.arange(int(np.prod(run.grid)) * program.blocks)
+    if programs is not None:
+        blocks = blocks.reshape(-1, program.blocks)[list(programs)].reshape(-1)
     together, granule, apart = _together(run), _granule(program), _may_wait(program)
-    for first in range(0, total, together):
-        numbers = np.arange(first, min(first + together, total))
+    for first in range(0, len(blocks), together):
+        numbers = blocks[first : first + together]
         if run.options.order == "backward":
             numbers = numbers[::-1].copy()
         batch = Batch(run, numbers, granule)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,17 @@ def count_wavefronts(
     Two phases of a load are one where lanes in pairs (i and i ^ 1, or i and i ^ 2) want the same: 16 bytes that all
     lanes load were measured to take two passes on an H200, not four.
     """
+    given = np.ascontiguousarray(address, np.int64), np.ascontiguousarray(active)
+    return _wavefronts(given[0].tobytes(), given[1].tobytes(), address.shape, width, load, machine)
+
+
+@lru_cache(maxsize=1024)
+def _wavefronts(
+    addresses: bytes, actives: bytes, shape: tuple[int, int], width: int, load: bool, machine: Machine
+) -> tuple[int, int]:
+    """The same by value: an iteration of a loop goes to the places that the one before it went to."""
+    address = np.frombuffer(addresses, np.int64).reshape(shape)
+    active = np.frombuffer(actives, np.bool_).reshape(shape)
     words = max(1, width // machine.bank_bytes)
     if load and width == 16 and machine.load_phase and address.shape[1] == machine.lanes:
         order = f2.span(machine.load_phase)

@@ -75,6 +75,10 @@ class Report:
         if threads is not None:
             self.add(span, **{f"threads:{kind}": threads})
 
+    def tables(self) -> list[dict[Any, Counter[str]]]:
+        """The tables that it counts in: that of lines, and those that a subclass has beside it."""
+        return [self.lines]
+
     @property
     def total(self) -> Counter[str]:
         """All lines together."""

@@ -1,0 +1,141 @@
+"""An explanation put together: the remarks of a compilation, the counts of its lane program, its occupancy.
+
+explanation(kernel, program.remarks.collected(), launch, program)     # a GPU's
+explanation(kernel, remarks, launch)                                  # a CPU's, which has no lane program
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from weft.base import Span
+from weft.base.remarks import (
+    AccessWidth,
+    BulkCopy,
+    Conversion,
+    Gathered,
+    LayoutChanged,
+    LayoutChosen,
+    Placed,
+    Remark,
+    Remarks,
+    RowAligned,
+    SharedAccess,
+    VectorAccess,
+)
+from weft.ir.lane import Block, LaneProgram
+
+from .occupancy import occupancy_of
+from .programs import PlacedReport, counted
+from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
+
+__all__ = ["Launch", "explanation"]
+
+ACCESSES = (AccessWidth, RowAligned, BulkCopy, SharedAccess, VectorAccess)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and how it is launched."""
+
+    kernel: str
+    target: str
+    span: Span | None
+    grid: tuple[int, int, int]
+    arguments: Mapping[str, str]
+    options: Mapping[str, int]
+    scalars: Mapping[str, int | float] = field(default_factory=dict)
+    """Numbers among the arguments of the lane program, by name."""
+    registers: int | None = None
+    spills: int | None = None
+
+
+def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = None) -> Explanation:
+    """What is known of it. Counts need a lane program."""
+    if program is None:
+        report, followed, note = PlacedReport(), 0, f"programs for {launch.target} are not counted"
+        loops: frozenset[Span] = frozenset()
+    else:
+        report, followed, note = counted(program, launch.grid, launch.scalars)
+        loops = spans_in_loops(program.body)
+    total = {name: n for name, n in sorted(report.total.items()) if n}
+    counts = Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total)
+    files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
+    occupancy = None
+    if program is not None:
+        occupancy = occupancy_of(program, launch.grid, launch.registers, launch.spills)
+    return Explanation(
+        launch.kernel, launch.target, launch.span, launch.grid, dict(launch.arguments), dict(launch.options), counts,
+        lines=_lines(report, remarks, files),
+        tiles=_tiles(remarks),
+        accesses=_accesses(remarks, report, loops),
+        conversions=tuple(
+            Converted(r, r.span in loops) for r in remarks if isinstance(r, Conversion | Gathered)
+        ),
+        buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
+        occupancy=occupancy,
+        findings=(),
+        remarks=remarks,
+    )  # fmt: skip
+
+
+def spans_in_loops(body: Block) -> frozenset[Span]:
+    """The places of the source whose operations stand in a loop."""
+    inside: set[Span] = set()
+    for op in body.walk():
+        if op.name in ("for", "while"):
+            inside.update(each.span for region in op.regions for each in region.walk() if each.span is not None)
+    return frozenset(inside)
+
+
+def _lines(report: PlacedReport, remarks: Remarks, files: set[str]) -> tuple[Line, ...]:
+    """Those on which something is done or was decided."""
+    found = {key: dict(sorted(line.items())) for key, line in report.lines.items() if line}
+    for remark in remarks:
+        if remark.span is not None:
+            found.setdefault((remark.span.file, remark.span.line), {})
+    lines = []
+    for key, counts in sorted(found.items(), key=lambda item: item[0] or ("", 0)):
+        source = linecache.getline(*key).strip() if key else ""
+        lines.append(Line(Span(*key, 0) if key else None, source, counts))
+    return tuple(lines)
+
+
+def _tiles(remarks: Remarks) -> tuple[Tile, ...]:
+    changes = remarks.of(LayoutChanged)
+
+    def of(remark: LayoutChosen) -> tuple[LayoutChanged, ...]:
+        return tuple(c for c in changes if c.tile == remark.tile and c.span == remark.span)
+
+    return tuple(Tile(remark, of(remark)) for remark in remarks.of(LayoutChosen))
+
+
+def _accesses(remarks: Remarks, report: PlacedReport, loops: frozenset[Span]) -> tuple[Access, ...]:
+    """Each with the counts of its place; where two are at one place, the first has them."""
+    told: set[tuple[Span | None, str]] = set()
+    accesses = []
+    for remark in remarks:
+        if not isinstance(remark, ACCESSES):
+            continue
+        space, verb = _space(remark), _verb(remark)
+        wanted = f"{space}_{verb}" if verb else space
+        place = report.places.get(remark.span, Counter()) if (remark.span, wanted) not in told else Counter()
+        told.add((remark.span, wanted))
+        names = (wanted, "shared_ideal") if space == "shared" else (wanted,)
+        counts = {name: n for name, n in sorted(place.items()) if name.startswith(names)}
+        accesses.append(Access(remark, counts, remark.span in loops))
+    return tuple(accesses)
+
+
+def _space(remark: Remark) -> str:
+    return "shared" if isinstance(remark, SharedAccess) else "global"
+
+
+def _verb(remark: Remark) -> str:
+    """Which of the counters of a space an access counts in; "" for both."""
+    access = str(getattr(remark, "access", ""))
+    return access if access in ("load", "store") else ""

@@ -1,0 +1,60 @@
+"""How many blocks a multiprocessor runs at a time, what is used up first, and what would let one more in."""
+
+from __future__ import annotations
+
+from math import prod
+
+from weft.ir.lane import LaneProgram
+from weft.machines import Machine
+
+from .record import Occupancy
+
+__all__ = ["occupancy_of"]
+
+ROUNDED = 8
+"""Registers that a thread takes are a multiple of this."""
+
+
+def occupancy_of(
+    program: LaneProgram, grid: tuple[int, int, int], registers: int | None, spills: int | None
+) -> Occupancy:
+    """The occupancy of a program; without registers, as if a thread had as many as it needs."""
+    machine, threads, shared = program.machine, program.machine.threads(program.warps), program.shared_bytes
+    by = _blocks_by(machine, threads, shared, registers)
+    if program.most_blocks:
+        by["compiler"] = program.most_blocks
+    limit = min(by, key=lambda name: by[name])
+    blocks = max(1, by[limit])
+    programs = prod(grid) * program.blocks
+    at_a_time = blocks * machine.multiprocessors
+    is_full = blocks * threads >= machine.most_threads
+    step = "" if is_full else _next_step(limit, machine, threads, blocks)
+    if programs <= machine.multiprocessors * (blocks - 1):
+        limit, step = "grid", f"a grid of more than {machine.multiprocessors * (blocks - 1)} programs"
+    most = machine.most_threads // machine.lanes
+    return Occupancy(
+        program.warps, shared, registers, spills, blocks, limit, step, most, machine.multiprocessors,
+        programs / at_a_time,
+    )  # fmt: skip
+
+
+def _blocks_by(machine: Machine, threads: int, shared: int, registers: int | None) -> dict[str, int]:
+    """Blocks that there is room for, by what they take."""
+    by = {"threads": machine.most_threads // threads, "blocks": machine.most_blocks}
+    if shared:
+        by["shared memory"] = (machine.shared_bytes + machine.reserved_bytes) // (shared + machine.reserved_bytes)
+    if registers:
+        by["registers"] = machine.registers // (-(-registers // ROUNDED) * ROUNDED * threads)
+    return by
+
+
+def _next_step(limit: str, machine: Machine, threads: int, blocks: int) -> str:
+    if limit == "registers":
+        room = machine.registers // ((blocks + 1) * threads) // ROUNDED * ROUNDED
+        return f"{room} registers of a thread, or fewer" if room >= 16 else ""
+    if limit == "shared memory":
+        room = (machine.shared_bytes + machine.reserved_bytes) // (blocks + 1) - machine.reserved_bytes
+        return f"{room} bytes of shared memory, or fewer"
+    if limit == "threads" and blocks < machine.most_blocks:
+        return f"blocks of {machine.most_threads // (blocks + 1) // machine.lanes} warps, or fewer"
+    return ""

@@ -1,0 +1,239 @@
+"""What is known of a kernel and its launch, as frozen values: what `kernel.explain(...)` returns.
+
+    e = kernel.explain(x, y, out, n, BLOCK=1024, grid=(98,), target="cuda:90")
+    print(e)                                   # tables; e.lines, e.tiles, e.accesses ... are what is in them
+    e.accesses[0].remark.fact                  # the remark that says why
+    Explanation.from_json(e.to_json()) == e
+
+Nothing is found out here, and nothing that another room knows is written down again: rows hold the compiler's remarks
+(`weft.remarks`) and put beside them what the counter says of the same place in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.base import Span, load
+from weft.base.remarks import (
+    AccessWidth,
+    BulkCopy,
+    Conversion,
+    Gathered,
+    LayoutChanged,
+    LayoutChosen,
+    Placed,
+    Remarks,
+    RowAligned,
+    SharedAccess,
+    VectorAccess,
+)
+
+__all__ = ["Access", "Buffer", "Converted", "Counts", "Explanation", "Finding", "Line", "Occupancy", "Tile"]
+
+VERSION = 1
+"""Of the JSON; one that is read has to have the same."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the programs of a launch do, counted (the counters of `weft.sim`)."""
+
+    programs: int
+    counted: int
+    """How many of them were followed; the others are taken to be like these."""
+    exact: bool
+    """Whether every count is known, and the same as if all programs had been followed."""
+    note: str
+    """Why a count is not exact, or why nothing is counted; empty otherwise."""
+    total: Mapping[str, int]
+
+    def __getitem__(self, name: str) -> int:
+        return self.total.get(name, 0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the kernel's source, with its counters over the whole grid."""
+
+    span: Span | None
+    """None for what comes from no line."""
+    source: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The layout of a tile, the operation that wanted it, and who wanted another one."""
+
+    remark: LayoutChosen
+    changes: tuple[LayoutChanged, ...] = ()
+    """Layouts that took its place later, the last of which it has."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tile: (64, 32) for 64x32xf16."""
+        return tuple(int(size) for size in self.remark.tile.split("x")[:-1])
+
+    @property
+    def layout(self) -> str:
+        """The layout that it has in the end, as layout IR writes it."""
+        return self.changes[-1].after if self.changes else self.remark.layout
+
+    def picture(self, kind: str = "tile", limit: tuple[int, int] = (32, 32)) -> str:
+        """Who has which element, as text; see `weft layout show`."""
+        view: Any = load("weft.view")
+        layout = view.as_linear(view.parse_layout(self.layout, self.shape), self.shape)
+        text: str = view.render_text(view.grid_of(layout, self.shape, kind, limit=limit))
+        return text
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access of memory: what the compiler decided about it, and what it does over the whole grid."""
+
+    remark: AccessWidth | RowAligned | BulkCopy | SharedAccess | VectorAccess
+    counts: Mapping[str, int] = field(default_factory=dict)
+    in_loop: bool = False
+
+    @property
+    def sectors(self) -> tuple[int, int]:
+        """Sectors of 32 bytes of global memory that it touches, and the least that hold the bytes asked for."""
+        bytes = self.counts.get("global_load_bytes", 0) + self.counts.get("global_store_bytes", 0)
+        sectors = self.counts.get("global_load_sectors", 0) + self.counts.get("global_store_sectors", 0)
+        return sectors, -(-bytes // 32)
+
+    @property
+    def wavefronts(self) -> tuple[int, int]:
+        """Passes over the banks of shared memory, and how many there would be without conflicts."""
+        passes = self.counts.get("shared_load_wavefronts", 0) + self.counts.get("shared_store_wavefronts", 0)
+        return passes, self.counts.get("shared_ideal", 0)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A conversion of a layout, or a gather, and whether it is done again in each iteration of a loop."""
+
+    remark: Conversion | Gathered
+    in_loop: bool = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing moves, or only names of registers change."""
+        return self.remark.plan in ("nothing", "registers") and self.remark.cycles == 0
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer, in shared memory or in the scratch memory of a program."""
+
+    remark: Placed
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How many blocks a multiprocessor runs at a time, and what keeps it from more."""
+
+    warps: int
+    """Of a block."""
+    shared_bytes: int
+    registers: int | None
+    """Of a thread, as the assembler counts them; None without an assembler."""
+    spills: int | None
+    """Words of a thread that are in memory for want of registers."""
+    blocks: int
+    """On a multiprocessor at a time."""
+    limit: str
+    """What is used up first: "registers", "shared memory", "threads", "blocks", "grid" or "compiler"."""
+    next_step: str
+    """What would let one more block in; empty where nothing would."""
+    most_warps: int
+    """That a multiprocessor has room for."""
+    multiprocessors: int
+    waves: float
+    """The programs of the grid by those that run at a time."""
+
+    @property
+    def part(self) -> float:
+        """The warps that there are at a time by those that a multiprocessor has room for."""
+        return self.blocks * self.warps / self.most_warps
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that takes time or goes wrong, where, why, and what would cure it."""
+
+    code: str
+    """Stable, as `narrow-access`."""
+    span: Span | None
+    what: str
+    why: str
+    cure: str
+    microseconds: float | None = None
+    """What the cure brings by the model of time; None where there is none."""
+
+    def __str__(self) -> str:
+        place = f"{self.span}: " if self.span is not None else ""
+        gain = f" (about {self.microseconds:.1f} us)" if self.microseconds else ""
+        return f"{place}{self.code}: {self.what}, as {self.why}{gain}; {self.cure}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a kernel for one target, with these arguments and this grid."""
+
+    kernel: str
+    target: str
+    span: Span | None
+    """Where the kernel is defined."""
+    grid: tuple[int, int, int]
+    arguments: Mapping[str, str]
+    """By name, as text: an array as its type, a number as such, a constexpr as its value."""
+    options: Mapping[str, int]
+    counts: Counts
+    lines: tuple[Line, ...]
+    tiles: tuple[Tile, ...]
+    accesses: tuple[Access, ...]
+    conversions: tuple[Converted, ...]
+    buffers: tuple[Buffer, ...]
+    occupancy: Occupancy | None
+    """None on a CPU."""
+    findings: tuple[Finding, ...]
+    remarks: Remarks
+    """All that the compiler decided, of which the rows above hold some."""
+
+    def line(self, number: int) -> Line:
+        """The line of the source with this number. LookupError where the kernel does nothing there."""
+        for line in self.lines:
+            if line.span is not None and line.span.line == number:
+                return line
+        numbers = ", ".join(str(line.span.line) for line in self.lines if line.span is not None)
+        raise LookupError(f"the kernel does nothing on line {number}; it does on {numbers}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; places have file, line and column, the first of which is 1."""
+        plain: dict[str, Any] = load("weft.explain.plain").to_plain(self)
+        return {"version": VERSION, **plain}
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """`to_dict` as JSON."""
+        text: str = load("weft.explain.plain").to_json(self.to_dict(), indent)
+        return text
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Explanation:
+        """What `to_json` wrote. ValueError for anything else."""
+        read: Explanation = load("weft.explain.plain").from_json(Explanation, text, VERSION)
+        return read
+
+    def diff(self, other: Explanation) -> Any:
+        """What is different in another explanation: another target, configuration, source or version of Weft."""
+        return load("weft.explain.difference").difference(self, other)
+
+    def __str__(self) -> str:
+        text: str = load("weft.explain.text").text_of(self)
+        return text
+
+    def __repr__(self) -> str:
+        return f"Explanation({self.kernel}, {self.target}, grid={self.grid}, {len(self.findings)} findings)"

@@ -1,0 +1,173 @@
+"""An explanation as text: a heading, and a table for each of its parts that has rows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from weft.base import Span
+from weft.base.remarks import Remark, Site
+from weft.base.remarks.remark import with_article
+from weft.sim import Report
+
+from .record import Access, Buffer, Converted, Explanation, Finding, Occupancy, Tile
+
+__all__ = ["layout_text", "text_of"]
+
+Rows = Sequence[Sequence[str]]
+
+
+def text_of(explanation: Explanation) -> str:
+    """All of it."""
+    parts = [
+        _heading(explanation),
+        _section("Findings", [_finding(f) for f in explanation.findings]),
+        _table("Lines", _line_rows(explanation)),
+        _table("Layouts", _tile_rows(explanation.tiles)),
+        _table("Accesses of memory", _access_rows(explanation.accesses)),
+        _table("Conversions", _conversion_rows(explanation.conversions)),
+        _table("Buffers", _buffer_rows(explanation.buffers)),
+        _section("Occupancy", [_occupancy(explanation.occupancy)] if explanation.occupancy else []),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def layout_text(layout: str) -> str:
+    """A layout as layout IR has it, shorter: names of parameters are left out.
+
+    >>> layout_text("#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>")
+    'blocked([4], [32], [4], [0])'
+    """
+    short = re.sub(r"#ttn?g\.", "", layout).replace("<{", "(").replace("}>", ")")
+    return re.sub(r"\w+ = ", "", short) if "linear" not in short else short
+
+
+def _heading(e: Explanation) -> str:
+    size = "x".join(map(str, (e.grid[0], *(s for s in e.grid[1:] if s > 1 or e.grid[2] > 1))))
+    warps = f", {e.options['num_warps']} warps each" if "num_warps" in e.options else ""
+    where = f" ({e.span.file}:{e.span.line})" if e.span is not None else ""
+    lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {e.counts.programs:,} programs{warps}"]
+    lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))
+    if e.counts.note:
+        lines.append(f"note: {e.counts.note}")
+    return "\n".join(line for line in lines if line)
+
+
+def _finding(finding: Finding) -> str:
+    gain = f", about {finding.microseconds:.1f} us" if finding.microseconds else ""
+    first = f"line {_place(finding.span)}: {finding.code}{gain}"
+    return f"{first}\n    {finding.what}: {finding.why}\n    cure: {finding.cure}"
+
+
+def _line_rows(e: Explanation) -> Rows:
+    report = Report()
+    for line in e.lines:
+        if line.counts:
+            report.lines[(line.span.file, line.span.line) if line.span else None] = Counter(line.counts)
+    return report.rows() if report.lines else []
+
+
+def _tile_rows(tiles: Sequence[Tile]) -> Rows:
+    rows = [("line", "tile", "variables", "layout", "for", "others wanted")]
+    for tile in tiles:
+        r = tile.remark
+        layout = layout_text(tile.layout) + ("".join(f", which {c.why}" for c in tile.changes[-1:]))
+        others = "; ".join(f"{_site(w.site)}: {layout_text(w.layout)}" for w in r.others)
+        by = _site(r.chosen_by) if r.chosen_by else "(the default)"
+        rows.append((_place(r.span), r.tile, ", ".join(r.variables), layout, by, others))
+    return rows if tiles else []
+
+
+def _access_rows(accesses: Sequence[Access]) -> Rows:
+    rows = [("line", "access", "tile", "bytes", "of", "sectors", "least", "wavefronts", "least", "why")]
+    for access in accesses:
+        r = access.remark
+        sectors, fewest = access.sectors
+        passes, least = access.wavefronts
+        width, most = getattr(r, "bytes", 0), getattr(r, "most", 0)
+        counts = (_number(sectors), _number(fewest), _number(passes), _number(least))
+        rows.append((_place(r.span), _kind(r), r.tile, _number(width), _number(most), *counts, _reason(r)))
+    return rows if accesses else []
+
+
+def _kind(remark: Remark) -> str:
+    access, instruction = str(getattr(remark, "access", "")), str(getattr(remark, "instruction", ""))
+    return f"{access} shared" if instruction == "shared" else f"{access} {instruction}".strip()
+
+
+def _reason(remark: Remark) -> str:
+    """Why an access is not wider or better; for one that is as wide as can be, nothing."""
+    limit = getattr(remark, "limit", None)
+    if limit is not None:
+        return "" if limit == "widest" else str(getattr(remark, "fact", ""))
+    count = getattr(remark, "count", 0)
+    return f"{count} of each warp" if count else remark.message.partition(" by ")[2] or remark.message
+
+
+def _conversion_rows(conversions: Sequence[Converted]) -> Rows:
+    rows = [("line", "tile", "made by", "wanted by", "plan", "cycles", "in a loop", "not")]
+    for each in conversions:
+        r = each.remark
+        made, wanted = getattr(r, "made_by", None), getattr(r, "wanted_by", ())
+        others = "; ".join(str(a) for a in r.considered if a.what != r.plan)
+        by = _site(made) if made is not None else "gather"
+        where, whose = "yes" if each.in_loop else "", ", ".join(map(_site, wanted))
+        rows.append((_place(r.span), r.tile, by, whose, r.plan, f"{r.cycles:.0f}", where, others))
+    return rows if conversions else []
+
+
+def _buffer_rows(buffers: Sequence[Buffer]) -> Rows:
+    rows = [("line", "bytes", "at", "what for")]
+    for r in (buffer.remark for buffer in buffers):
+        lines = list(dict.fromkeys(_place(s) for s in (r.first, r.last) if s is not None))
+        use = f", in use on line {' to '.join(lines)}" if lines else ""
+        rows.append((_place(r.span), f"{r.bytes:,}", f"{r.offset:,}", f"{with_article(r.purpose)}{use}"))
+    return rows if buffers else []
+
+
+def _occupancy(o: Occupancy) -> str:
+    parts = [f"{o.blocks} blocks of {o.warps} warps on a multiprocessor at a time ({o.part:.0%} of its warps)"]
+    parts.append(f"limited by {'the ' if o.limit in ('grid', 'compiler') else ''}{o.limit}")
+    text = ", ".join(parts)
+    text += f"; one more with {o.next_step}" if o.next_step else ""
+    registers = "registers not known, as there is no assembler"
+    if o.registers is not None:
+        registers = f"{o.registers} registers of a thread"
+    spills = f", {o.spills} words spilled" if o.spills else ""
+    shared = f"{o.shared_bytes:,} bytes of shared memory"
+    return f"{text}\n    {registers}{spills}, {shared}; {o.waves:.2f} waves of programs"
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def _place(span: Span | None) -> str:
+    return str(span.line) if span is not None else "-"
+
+
+def _site(site: Site) -> str:
+    return f"{site.what} ({site.span.line})" if site.span is not None else site.what
+
+
+def _number(value: int) -> str:
+    return f"{value:,}" if value else ""
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join((title, *(f"  {line}" for text in lines for line in text.splitlines()))) if lines else ""
+
+
+def _table(title: str, rows: Rows) -> str:
+    """Columns in line; those of numbers to the right, those without any entry left out."""
+    if not rows:
+        return ""
+    head, *body = rows
+    kept = [i for i in range(len(head)) if any(row[i] for row in body)]
+    right = [all(re.fullmatch(r"[\d,.\-]*", row[i]) for row in body) for i in kept]
+    widths = [max(len(row[i]) for row in rows) for i in kept]
+    lines = []
+    for row in rows:
+        cells = [row[i].rjust(w) if r else row[i].ljust(w) for i, w, r in zip(kept, widths, right, strict=True)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return "\n".join((title, *lines))

@@ -1,0 +1,120 @@
+"""Explanations of launches: arguments bound as a launch binds them, the kernel compiled, and handed to `weft.explain`.
+
+e = kernel.explain(x, out, 1000, BLOCK=1024, grid=(64,), target="cuda:90")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import compiler, explain as room
+from weft.base import LaunchError, Span, WeftError
+from weft.explain import Explanation, Launch
+from weft.language.keys import is_constexpr_value
+
+from . import compiling
+from .autotuner import Autotuner
+from .binder import asked_grid, grid_of
+from .hosted import flattened
+from .launch import runtime_leaves
+from .rules import Heuristics
+from .simulate import SimulatedKernel
+from .specialize import leaf_at
+from .tensors import MockTensor, looks_like_dtype
+
+OPTIONS = ("num_warps", "num_stages", "num_ctas")
+SIMULATED = "sim:"
+
+
+def explain(kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, Any]) -> Explanation:
+    """The explanation of a launch of a kernel, or of what computes some of its arguments."""
+    kwargs = dict(kwargs)
+    while not hasattr(kernel, "_compile_for"):
+        kernel, kwargs = _inner(kernel, args, kwargs)
+    asked = kwargs.pop("target", None) if "target" not in kernel.arg_names else None
+    args = [MockTensor.wrap_dtype(value) for value in args]
+    kwargs = {name: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for name, v in kwargs.items()}
+    target = (asked or compiling.current_target()).removeprefix(SIMULATED)
+    simulated = f"{SIMULATED}{target}" if f"{SIMULATED}{target}" in compiler.SIMULATED else target
+    with compiling.target(simulated):
+        bound, options = kernel._bind(*args, **kwargs)
+        made = kernel._compile_for(bound, options, warmup=True)
+    named = dict(zip(kernel.arg_names, bound, strict=True))
+    sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
+    values = [leaf_at(bound, path) for path, _ in runtime_leaves(list(made.src.signature.values()))]
+    texts = _texts(named, made.src.signature)
+    return explained(made, target, sizes, values, texts, kernel)
+
+
+def explained(
+    made: Any,
+    target: str,
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    arguments: Mapping[str, str],
+    kernel: Any = None,
+) -> Explanation:
+    """The explanation of a compiled kernel, launched over a grid with the values of its parameters."""
+    span = Span(kernel.file_name, kernel.starting_line_number, 0) if kernel is not None else None
+    if not isinstance(made, SimulatedKernel):
+        options = {name: int(getattr(made.metadata, name)) for name in OPTIONS if hasattr(made.metadata, name)}
+        return room.explanation(Launch(made.name, target, span, grid, arguments, options), made.remarks)
+    program = made.program
+    registers, spills = _assembled(made)
+    options = {"num_warps": program.warps, "num_ctas": program.blocks}
+    scalars = _scalars(program, values)
+    launch = Launch(made.name, target, span, grid, arguments, options, scalars, registers, spills)
+    return room.explanation(launch, made.remarks, program)
+
+
+def _inner(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The kernel that a decorator is around, and the arguments that it gives it."""
+    if isinstance(kernel, Heuristics):
+        return kernel.fn, kernel.completed(args, kwargs)
+    if isinstance(kernel, Autotuner):
+        configs = kernel.configs
+        if len(configs) != 1:
+            raise LaunchError(
+                f"{len(configs)} configurations are tuned: which is to be explained is not known",
+                hint="kernel.fn.explain(..., **config.all_kwargs()) explains one of kernel.configs",
+            )
+        return kernel.fn, {**kwargs, **configs[0].all_kwargs()}
+    raise LaunchError(f"a {type(kernel).__name__} cannot be explained", hint="explain the kernel that it launches")
+
+
+def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None]:
+    """Registers of a thread and words that it spills, by the assembler; None where there is none."""
+    try:
+        return int(made.on_gpu.n_regs), int(made.on_gpu.n_spills)
+    except (WeftError, OSError):
+        return None, None
+
+
+def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:
+    """The numbers among the values, by the names that the program has for them."""
+    parameters = program.parameters
+    parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
+    pairs = zip(parameters, parts, strict=False)
+    return {p.name: _number(v) for p, v in pairs if isinstance(v, (bool, int, float, np.number)) and p.elem != "ptr"}
+
+
+def _number(value: Any) -> int | float:
+    plain: int | float = value.item() if isinstance(value, np.number) else value
+    return plain
+
+
+def _texts(named: Mapping[str, Any], signature: Mapping[str, Any]) -> dict[str, str]:
+    """Arguments for people: arrays as their types, with their shapes if they have some."""
+    return {name: _text(value, signature.get(name, "")) for name, value in named.items()}
+
+
+def _text(value: Any, kind: Any) -> str:
+    value = value.value if is_constexpr_value(value) else value
+    if kind == "constexpr" or isinstance(value, (bool, int, float, str, np.number)):
+        return repr(value) if not hasattr(value, "__name__") else str(value.__name__)
+    shape = getattr(value, "shape", None)
+    sizes = "x".join(map(str, shape)) if shape is not None and list(shape) != [1] else ""
+    return f"{kind}[{sizes}]" if sizes else str(kind)

@@ -29,7 +29,8 @@ class Heuristics(PickledByName, KernelInterface[Any]):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the parameters, then launch."""
-        return self.fn.run(*args, **self.completed(args, kwargs))
+        kwargs = self.completed(args, kwargs)  # which says what is wrong with the kernel
+        return self.fn.run(*args, **kwargs)
 
     def completed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, with those that follow from the others."""

@@ -364,15 +364,60 @@ def persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
         tl.store(c + rows[:, None] * N + columns[None, :], total, mask=inside)
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [pytest.param(64, 96, 64, marks=LONG), (70, 64, 40)])
-def test_loops_in_loops(m: int, n: int, k: int) -> None:
+@weft.jit
+def divided_within(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    of_a = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    of_b = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    of_c = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=True):
+        total = tl.zeros((BM, BN), tl.float32)
+        for k in range(tl.cdiv(K, BK)):
+            left = of_a.load([tile // across * BM, k * BK])
+            total = tl.dot(left, of_b.load([k * BK, tile % across * BN]), total)
+        of_c.store([tile // across * BM, tile % across * BN], total)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "m", "n", "k"),
+    [
+        pytest.param(persistent, 64, 96, 64, marks=LONG),
+        (persistent, 70, 64, 40),
+        (divided_within, 70, 64, 40),
+        pytest.param(divided_within, 64, 96, 64, marks=LONG),
+    ],
+)
+def test_loops_in_loops(kernel: Any, m: int, n: int, k: int) -> None:
     rng = np.random.default_rng(m)
     a, b = rng.integers(-3, 4, (m, k)).astype(np.float16), rng.integers(-3, 4, (k, n)).astype(np.float16)
     c = np.zeros((m, n), np.float32)
     with weft.target("sim:xpu:pvc"):
-        persistent[2,](a, b, c, m, n, k, BM=32, BN=32, BK=32, num_warps=4)
+        kernel[2,](a, b, c, m, n, k, BM=32, BN=32, BK=32, num_warps=4)
     assert np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
     assert kinds(last_run()) == WHOLE
+
+
+@weft.jit
+def of_some_iterations(a, b, c, last, K, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K, SIZE):
+        is_there = (i[:, None] < SIZE) & (k < last)
+        left = tl.load(a + i[:, None] * K + (k + i)[None, :], mask=is_there, other=0)
+        total = tl.dot(left, tl.load(b + (k + i)[:, None] * SIZE + i[None, :]), total)
+    tl.store(c + i[:, None] * SIZE + i[None, :], total)
+
+
+@pytest.mark.parametrize("last", [0, 33])
+def test_what_a_condition_of_each_iteration_guards_is_not_prefetched(last: int) -> None:
+    rng = np.random.default_rng(last)
+    a, b = rng.integers(-3, 4, (32, 96)).astype(np.float16), rng.integers(-3, 4, (96, 32)).astype(np.float16)
+    c = np.zeros((32, 32), np.float32)
+    with weft.target("sim:xpu:pvc"):
+        of_some_iterations[1,](a, b, c, last, 96, SIZE=32, num_warps=4)
+    there = -(-last // 32) * 32
+    assert np.array_equal(c, a[:, :there].astype(np.float64) @ b[:there].astype(np.float64))
+    assert {"load_block2d", "prefetch_block2d"} & kinds(last_run()) == {"load_block2d"}
 
 
 def test_accesses_without_caches_stay() -> None:

@@ -58,6 +58,7 @@ from ..pipeline_loads import is_zero
 from ..pointer_roots import root_of
 from ..removal import remove
 from .affine import NotAffine, Sum
+from .quotients import divide_before
 from .surfaces import Finder, Surface, asked
 
 UNCACHED = (tt.CacheModifier.WT, tt.CacheModifier.CV)
@@ -102,6 +103,9 @@ class _Function:
         accesses = [op for op in walk(self.function) if isinstance(op, tt.LoadOp | tt.StoreOp)]
         others = [op for op in accesses if op.parent not in bodies]
         for loop in inner:
+            if not any(isinstance(op, tt.LoadOp) and takers_of(op.result, self.machine) for op in loop.body.block.ops):
+                continue
+            divide_before(loop)
             chosen = self.accesses(loop.body.block, loop)
             if any(isinstance(a.op, tt.LoadOp) for a in chosen):
                 self.version(loop, chosen)
@@ -225,7 +229,7 @@ class _Function:
         own = loop.attributes.get("tt.num_stages")
         ahead = (int_value(own) if own is not None else self.stages) - 1
         counter = loop.body.block.args[0]
-        moving = [a for a in chosen if isinstance(a.op, tt.LoadOp) and counter in a.surface.moves]
+        moving = [a for a in chosen if isinstance(a.op, tt.LoadOp) and a.surface.is_foreseen(loop, counter)]
         if ahead < 1 or "unsignedCmp" in loop.properties or not moving:
             return
         low, step = (self.finder.forms.scalar(loop.operands[i]) for i in (0, 2))

@@ -84,10 +84,10 @@ class Surface:
             y=self.y.at(counter, instead),
         )
 
-    @property
-    def moves(self) -> set[SSAValue]:
-        """The scalars that the block's place is made of."""
-        return self.further.scalars | self.x.scalars | self.y.scalars
+    def is_foreseen(self, loop: Operation, counter: SSAValue) -> bool:
+        """Whether a loop's counter moves the block, and where it is in a later iteration is known before the loop."""
+        moves = self.further.scalars | self.x.scalars | self.y.scalars
+        return counter in moves and all(is_outside(v, loop) for v in (*moves - {counter}, *self.guards))
 
     def made(self, b: Builder, exists: SSAValue | None = None) -> list[SSAValue]:
         """Base, width, height, pitch, x and y. Nothing is there where `exists` does not hold."""

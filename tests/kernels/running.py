@@ -11,13 +11,14 @@ import weft
 from .case import Arguments, Case, Descriptor, copy_arguments
 
 
-def run_case(case: Case) -> None:
-    """Launch the kernel from source and check what it stored."""
+def run_case(case: Case) -> Arguments:
+    """Launch the kernel from source and check what it stored; the arguments as they are then."""
     before = case.make_inputs()
     after = copy_arguments(before)
     arguments = {name: for_weft(value) for name, value in after.items()}
     case.kernel[case.grid](**arguments, **case.constexprs, **case.options)
     case.check(before, after)
+    return after
 
 
 def run_ir(case: Case, text: str) -> None:

@@ -6,6 +6,8 @@ weft demo                        every example, checked and timed
 weft cache ls | verify | prune | clear | dir
 weft info                        this machine, versions, settings
 weft bench layouts               tables of published results, computed here
+weft explain script.py           explain the kernels that a script launches, without a GPU
+weft diff a.json b.json          what two explanations differ in
 weft layout show | convert | conflicts   pictures of layouts, conversions, bank conflicts
 
 Layouts need no compiler, and kernels no pictures: only what does the command is loaded.
@@ -24,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["layout"]:
         code: int = load("weft.cli_layout").main(arguments[1:])
+    elif arguments[:1] in (["explain"], ["diff"]):
+        code = load("weft.cli_explain").main(arguments)
     else:
         code = load("weft.cli_commands").main(arguments)
     return code

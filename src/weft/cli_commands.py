@@ -218,6 +218,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "prune":
             text = "bytes to keep, as 512M or 2G; the setting cache.size if not given"
             command.add_argument("--size", type=_bytes, help=text)
+    commands.add_parser("explain", help="explain the kernels that a script launches", add_help=False)
+    commands.add_parser("diff", help="what two explanations differ in", add_help=False)
     commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts", add_help=False)
     return parser
 

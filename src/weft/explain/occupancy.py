@@ -30,7 +30,7 @@ def occupancy_of(
     is_full = blocks * threads >= machine.most_threads
     step = "" if is_full else _next_step(limit, machine, threads, blocks)
     if programs <= machine.multiprocessors * (blocks - 1):
-        limit, step = "grid", f"a grid of more than {machine.multiprocessors * (blocks - 1)} programs"
+        limit, step = "grid", ""
     most = machine.most_threads // machine.lanes
     return Occupancy(
         program.warps, shared, registers, spills, blocks, limit, step, most, machine.multiprocessors,

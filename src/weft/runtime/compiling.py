@@ -130,6 +130,10 @@ def _small_arrays(target: str) -> int:
     return int(base.load("weft.compiler.backends").backend_of(machine).small_arrays)
 
 
+watcher: Callable[[Any, str, Any, tuple[Any, ...], dict[str, Any]], None] | None = None
+"""What is told of launches in the place of doing them, (kernel, target, grid, args, kwargs): `weft explain` sets it."""
+
+
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""
     return base.load("weft.runtime.simulate").launch

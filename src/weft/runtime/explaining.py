@@ -6,6 +6,7 @@ e = kernel.explain(x, out, 1000, BLOCK=1024, grid=(64,), target="cuda:90")
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,58 @@ def explained(
     scalars = _scalars(program, values)
     launch = Launch(made.name, target, span, grid, arguments, options, scalars, registers, spills)
     return room.explanation(launch, made.remarks, program)
+
+
+def of_compiled(made: Any, target: str, grid: Any, numbers: Mapping[str, int | float]) -> Explanation:
+    """The explanation of what `weft.compile` made of IR as text; numbers among its arguments are given by name."""
+    names = [p.name for p in made.program.parameters] if isinstance(made, SimulatedKernel) else []
+    unknown = sorted(numbers.keys() - set(names))
+    if unknown:
+        raise LaunchError(f"there is no argument `{unknown[0]}`", hint=f"the kernel takes {', '.join(names)}")
+    values = [numbers.get(name) for name in names]
+    texts = {name: str(numbers.get(name, "")) for name in names}
+    return explained(made, target, grid_of(grid), values, texts)
+
+
+class Launches:
+    """A `with` in which launches are explained and not done: `explanations`, those that are alike once.
+
+    with Launches("cuda:90") as launches:
+        main()                              # arrays stay as they are
+    """
+
+    def __init__(self, target: str, name: str | None = None) -> None:
+        self.target, self.name = target.removeprefix(SIMULATED), name
+        self.number = 0
+        """Of launches, those of other kernels than the one asked for included."""
+        self._found: dict[Any, Explanation] = {}
+        self._left = ExitStack()
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """In the order of the launches."""
+        return tuple(self._found.values())
+
+    def __enter__(self) -> Launches:
+        self._left.enter_context(compiling.target(self.target))
+        self._before, compiling.watcher = compiling.watcher, self._launched
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        compiling.watcher = self._before
+        self._left.close()
+
+    def _launched(self, kernel: Any, target: str, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.number += 1
+        if self.name is not None and self.name not in kernel.__name__:
+            return
+        bound, options = kernel._bind(*args, **{n: v for n, v in kwargs.items() if n != "target"})
+        named = dict(zip(kernel.arg_names, bound, strict=True))
+        sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
+        given = tuple((name, _text(value, type(value).__name__)) for name, value in named.items())
+        key = (kernel, sizes, given, str(sorted(options.items())))
+        if key not in self._found:
+            self._found[key] = explain(kernel, args, sizes, {**kwargs, "target": self.target})
 
 
 def _inner(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

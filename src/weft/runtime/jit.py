@@ -142,6 +142,9 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target that was asked for: the CPU, a simulated GPU, or a GPU."""
+        if compiling.watcher is not None:
+            compiling.watcher(self, target, grid, args, kwargs)
+            return None
         if "target" in kwargs and "target" not in self.arg_names:
             with compiling.target(kwargs.pop("target")):
                 return self[grid](*args, **kwargs)

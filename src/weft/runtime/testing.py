@@ -29,6 +29,7 @@ from .streams import may_use_gpu
 
 if TYPE_CHECKING:
     from weft.compiler.devices import Device
+    from weft.explain import Explanation
 
 __all__ = [
     "Benchmark",
@@ -36,6 +37,7 @@ __all__ = [
     "assert_close",
     "do_bench",
     "do_bench_cudagraph",
+    "expect",
     "get_dram_gbps",
     "get_max_simd_tflops",
     "get_max_tensorcore_tflops",
@@ -43,6 +45,18 @@ __all__ = [
     "perf_report",
     "set_gpu_clock",
 ]
+
+
+
+def expect(explanation: Explanation, **limits: Any) -> None:
+    """AssertionError where an explanation does not keep to limits: a test of performance that needs no GPU.
+
+    `access_bytes` is the least that an access of global memory may have at a time; the others are the most that there
+    may be: `conversions` that move something, `bank_conflicts` (wavefronts over the whole grid), `spills` (words of a
+    thread), `registers`, `shared_bytes`, `findings`. `blocks` is the least on a multiprocessor at a time.
+    """
+    load("weft.explain.limits").expect(explanation, **limits)
+
 
 MODES = ("min", "max", "mean", "median", "all")
 

@@ -1,0 +1,142 @@
+"""`weft explain` and `weft diff`: kernels explained from the command line, without a GPU.
+
+weft explain script.py [args...]                    every kernel that the script launches
+weft explain -k softmax --target cuda:90 script.py
+weft explain --json script.py > now.json            a list of explanations
+weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
+weft diff before.json now.json
+
+A script runs to its end without launching anything. Its arrays stay as they are, so a check of results at its end
+fails, which is said and is no error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft import compat, compiler, runtime
+from weft.base import WeftError
+from weft.explain import Explanation
+from weft.runtime import explaining
+
+__all__ = ["main"]
+
+DEFAULT = "cuda:90"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("weft", description="Kernels explained without a GPU.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    explain = commands.add_parser("explain", help="explain the kernels that a script launches, or layout IR")
+    explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
+    explain.add_argument("--target", default=DEFAULT, help=f"as cuda:90, hip:gfx942, cpu; {DEFAULT} if not given")
+    explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
+    explain.add_argument("--grid", type=_sizes, default=(1,), help="of layout IR: 64 or 64,64")
+    explain.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
+    )
+    explain.add_argument("script", help="a script, or a .ttgir file")
+    explain.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    explain.set_defaults(run=_explain)
+    diff = commands.add_parser("diff", help="what two explanations differ in, of files that --json wrote")
+    diff.add_argument("before", type=Path)
+    diff.add_argument("after", type=Path)
+    diff.add_argument("--json", action="store_true")
+    diff.set_defaults(run=_diff)
+    return parser
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """The sizes of a grid.
+
+    >>> _sizes("64,2")
+    (64, 2)
+    """
+    return tuple(int(part) for part in text.split(","))
+
+
+def _explain(options: argparse.Namespace) -> int:
+    if not Path(options.script).exists():
+        print(f"weft explain: there is no file {options.script}", file=sys.stderr)
+        return 2
+    if options.script.endswith((".ttgir", ".ttir")):
+        found = [_of_text(options)]
+    else:
+        found = _of_script(options)
+    wanted = [e for e in found if options.name is None or options.name in e.kernel]
+    if options.json:
+        print(json.dumps([e.to_dict() for e in wanted], indent=1, ensure_ascii=False))
+    else:
+        print("\n\n".join(map(str, wanted)))
+    if not wanted:
+        print(f"weft explain: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
+    return 0 if wanted else 1
+
+
+def _of_script(options: argparse.Namespace) -> list[Explanation]:
+    """Run a script, and explain what it launches."""
+    launches = explaining.Launches(options.target, options.name)
+    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is not the explanation
+    try:
+        with launches:
+            compat.run_script([options.script, *options.arguments])
+    except SystemExit:
+        pass
+    except Exception as error:
+        if not launches.number:
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"weft explain: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
+    finally:
+        sys.stdout = shown
+    return list(launches.explanations)
+
+
+def _of_text(options: argparse.Namespace) -> Explanation:
+    target = options.target.removeprefix("sim:")
+    simulated = f"sim:{target}" if f"sim:{target}" in compiler.SIMULATED else target
+    made = runtime.compile(options.script, simulated)
+    numbers = dict(part.partition("=")[::2] for part in options.arg)
+    return explaining.of_compiled(made, target, options.grid, {name: _number(text) for name, text in numbers.items()})
+
+
+def _number(text: str) -> int | float:
+    return float(text) if any(c in text for c in ".en") else int(text, 0)
+
+
+def _read(path: Path) -> list[Explanation]:
+    """One explanation, or a list of them."""
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    return [Explanation.from_json(json.dumps(each)) for each in (plain if isinstance(plain, list) else [plain])]
+
+
+def _diff(options: argparse.Namespace) -> int:
+    """By kernel and order; 1 where something differs, as `diff` does."""
+    before, after = _read(options.before), _read(options.after)
+    if len(before) != len(after):
+        print(
+            f"weft diff: {len(before)} explanations before, {len(after)} after; compared are the first", file=sys.stderr
+        )
+    differences = [a.diff(b) for a, b in zip(before, after, strict=False)]
+    if options.json:
+        print(json.dumps([d.to_dict() for d in differences], indent=1, ensure_ascii=False))
+    else:
+        print("\n\n".join(map(str, differences)))
+    return int(any(differences) or len(before) != len(after))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; the exit code."""
+    options: Any = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except (WeftError, OSError, ValueError) as error:
+        text = str(error)
+        print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)
+        return 2
+    return code

@@ -1,0 +1,157 @@
+"""What two explanations differ in: another target, another configuration, another version of the source or of Weft.
+
+Lines are matched by their text, as numbers change when a line is put in; tiles and accesses by the line that they are
+on and their order there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from weft.sim.report import SHOWN
+
+from .plain import to_plain
+from .record import Access, Explanation, Line, Tile
+from .text import layout_text
+
+__all__ = ["Change", "Difference", "difference"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that is not the same: where, what, and the values before and after (None where there is none)."""
+
+    where: str
+    what: str
+    before: int | float | str | None
+    after: int | float | str | None
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        before, after = _text(self.before), _text(self.after)
+        if isinstance(self.before, (int, float)) and isinstance(self.after, (int, float)) and self.before:
+            return f"{place}{self.what} {before} -> {after} ({self.after / self.before:.2f} times)"
+        return f"{place}{self.what} {before} -> {after}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All changes; false where there are none."""
+
+    kernels: tuple[str, str]
+    changes: tuple[Change, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
+
+    def __str__(self) -> str:
+        heading = " -> ".join(dict.fromkeys(self.kernels))
+        lines = [f"  {change}" for change in self.changes] or ["  no difference"]
+        return "\n".join((heading, *lines))
+
+
+def difference(before: Explanation, after: Explanation) -> Difference:
+    """What is different in `after`."""
+    kernels = tuple(f"{e.kernel} for {e.target}" for e in (before, after))
+    changes = [
+        *_of_mappings("", before.arguments, after.arguments),
+        *_of_mappings("", before.options, after.options),
+        *_of_values("", "programs", before.counts.programs, after.counts.programs),
+        *_of_counts("", before.counts.total, after.counts.total),
+        *_of_lines(before, after),
+        *_of_occupancy(before, after),
+        *_of_findings(before, after),
+    ]
+    return Difference((kernels[0], kernels[1]), tuple(changes))
+
+
+def _of_values(where: str, what: str, before: Any, after: Any) -> Iterator[Change]:
+    if before != after:
+        yield Change(where, what, before, after)
+
+
+def _of_mappings(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *after)):
+        yield from _of_values(where, name, before.get(name), after.get(name))
+
+
+def _of_counts(where: str, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Change]:
+    for name in SHOWN:
+        yield from _of_values(where, name.replace("_", " "), before.get(name, 0), after.get(name, 0))
+
+
+def _of_lines(before: Explanation, after: Explanation) -> Iterator[Change]:
+    """Of lines that are in both, by their text: counts, layouts, widths, conversions."""
+    texts = [[line.source for line in e.lines] for e in (before, after)]
+    for tag, i, j, k, m in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
+        pairs: Sequence[tuple[Line | None, Line | None]]
+        if tag in ("equal", "replace") and j - i == m - k:
+            pairs = list(zip(before.lines[i:j], after.lines[k:m], strict=True))
+        else:
+            pairs = [*((line, None) for line in before.lines[i:j]), *((None, line) for line in after.lines[k:m])]
+        for old, new in pairs:
+            yield from _of_line(before, old, after, new)
+
+
+def _of_line(before: Explanation, old: Line | None, after: Explanation, new: Line | None) -> Iterator[Change]:
+    line = new or old
+    assert line is not None
+    where = f"line {line.span.line}" if line.span is not None else "no line"
+    yield from _of_values(where, "source", old.source if old else None, new.source if new else None)
+    yield from _of_counts(where, old.counts if old else {}, new.counts if new else {})
+    for of in (_layouts, _widths, _moves):
+        yield from _of_mappings(where, of(before, old), of(after, new))
+
+
+def _on(line: Line | None, rows: Sequence[Any]) -> list[Any]:
+    """Those that are about a line."""
+    if line is None or line.span is None:
+        return []
+    file, number = line.span.file, line.span.line
+    spans = [(row, row.remark.span) for row in rows]
+    return [row for row, span in spans if span is not None and (span.file, span.line) == (file, number)]
+
+
+def _layouts(e: Explanation, line: Line | None) -> dict[str, str]:
+    tiles: list[Tile] = _on(line, e.tiles)
+    return {f"layout of {', '.join(t.remark.variables) or t.remark.tile}": layout_text(t.layout) for t in tiles}
+
+
+def _widths(e: Explanation, line: Line | None) -> dict[str, int]:
+    accesses: list[Access] = _on(line, e.accesses)
+    return {f"bytes of a {a.remark.access}": a.remark.bytes for a in accesses if hasattr(a.remark, "bytes")}
+
+
+def _moves(e: Explanation, line: Line | None) -> dict[str, str]:
+    moves = [c.remark for c in _on(line, e.conversions)]
+    return {f"conversion of {r.tile}": f"{r.plan}, {r.cycles:.0f} cycles" for r in moves}
+
+
+def _of_occupancy(before: Explanation, after: Explanation) -> Iterator[Change]:
+    old, new = ({} if e.occupancy is None else to_plain(e.occupancy) for e in (before, after))
+    for name in ("registers", "spills", "shared_bytes", "blocks", "limit"):
+        yield from _of_values("", name.replace("_", " "), old.get(name), new.get(name))
+
+
+def _of_findings(before: Explanation, after: Explanation) -> Iterator[Change]:
+    old, new = ([(f.code, f.what) for f in e.findings] for e in (before, after))
+    for code, what in old:
+        if (code, what) not in new:
+            yield Change("finding", code, what, None)
+    for code, what in new:
+        if (code, what) not in old:
+            yield Change("finding", code, None, what)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)

@@ -1,0 +1,102 @@
+"""`weft explain` and `weft diff`: scripts are run without launches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.cli_explain import main
+from weft.explain import Explanation
+
+from .kernels import transpose
+
+SCRIPT = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (512, 1024)], key=["n"])
+@triton.jit
+def scale(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+n = int(sys.argv[1])
+x, out = np.ones(n, np.float32), np.zeros(n, np.float32)
+for _ in range(3):
+    add[(triton.cdiv(n, 1024),)](x, x, out, n, BLOCK=1024)
+scale[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
+print("hello")
+assert (out == 2).all()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return str(path)
+
+
+def test_every_kernel_of_a_script(script: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--json", "--target", "cuda:80", script, "10000"]) == 0
+    out, err = capsys.readouterr()
+    found = [Explanation.from_json(json.dumps(each)) for each in json.loads(out)]
+    assert [(e.kernel, e.grid[0], e.arguments["BLOCK"]) for e in found] == [
+        ("add", 10, "1024"), ("scale", 20, "512"), ("scale", 10, "1024"),
+    ]  # fmt: skip
+    assert "hello" in err and "ended with AssertionError" in err and "no kernel has computed anything" in err
+    assert found[0].lines[-1].source.startswith("tl.store(out + i, ")
+
+
+def test_one_kernel_of_a_script(script: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "-k", "add", script, "10000"]) == 0
+    assert capsys.readouterr().out.startswith("add (")
+    assert main(["explain", "-k", "other", script, "10000"]) == 1
+    assert "no kernel of that name was launched" in capsys.readouterr().err
+    assert weft.runtime.compiling.watcher is None
+
+
+def test_layout_ir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = weft.MockTensor("fp16")
+    text = transpose.warmup(x, x, 4096, SIZE=64, grid=(1,), target="cuda:80").asm["ttgir"]
+    (tmp_path / "k.ttgir").write_text(text)
+    arguments = ["explain", "--grid", "64,64", "--arg", "stride=4096", "--target", "cuda:80", str(tmp_path / "k.ttgir")]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "grid 64x64: 4,096 programs" in out and "stride = 4096" in out and "shared" in out
+    assert main([*arguments[:4], "width=1", *arguments[5:]]) == 2
+    assert "there is no argument `width`" in capsys.readouterr().err
+
+
+def test_difference(script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = []
+    for size in ("10000", "20000"):
+        assert main(["explain", "-k", "add", "--json", script, size]) == 0
+        names.append(str(tmp_path / f"{size}.json"))
+        Path(names[-1]).write_text(capsys.readouterr().out)
+    assert main(["diff", names[0], names[0]]) == 0
+    assert capsys.readouterr().out == "add for cuda:90\n  no difference\n"
+    assert main(["diff", *names]) == 1
+    assert "  programs 10 -> 20 (2.00 times)" in capsys.readouterr().out.splitlines()
+
+
+def test_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "nothing.py"]) == 2
+    assert capsys.readouterr().err == "weft explain: there is no file nothing.py\n"
+    (tmp_path / "a.json").write_text("{}")
+    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "a.json")]) == 2
+    assert "this is no explanation" in capsys.readouterr().err

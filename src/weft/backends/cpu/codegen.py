@@ -305,8 +305,8 @@ def emit(
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
     tell_buffers(arena, program, remarks)
-    if len(body.lines) > SHORT:
-        body.keep_apart()
+    if len(body.lines) <= SHORT:
+        body.inline()
     _worker(module, program, slots, context, checks=checks, numbered=numbered)
     if not cpu.converts_half:
         half.define_conversions(module)
@@ -329,6 +329,7 @@ def emit(
         "waits": may_wait(program.blocks),
         "alias_pairs": scheduler.aliases.listed(),
     }
+    module.inline_single()
     return module.text(), metadata
 
 

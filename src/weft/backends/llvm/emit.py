@@ -26,6 +26,7 @@ makes the induction variable and the carried values phi nodes:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -42,6 +43,8 @@ class Module:
         self.globals: list[str] = []
         self.declarations: dict[str, str] = {}
         self.defined: set[str] = set()
+        self.calls: Counter[str] = Counter()
+        """How often each function that returns a value is called."""
         self.attributes: list[str] = []
         self.gathers_words = False
         """Whether the processor gathers words, but no narrower elements."""
@@ -83,6 +86,12 @@ class Module:
         self.functions.append(function)
         self.defined.add(name)
         return function
+
+    def inline_single(self) -> None:
+        """Put functions that are called once in the place of their calls; what returns nothing is left alone."""
+        for function in self.functions:
+            if self.calls[function.name] == 1:
+                function.inline()
 
     def declare(self, name: str, result: Type, params: Sequence[Type]) -> None:
         """Declare an external function or an intrinsic, once."""
@@ -147,9 +156,10 @@ class Function:
         self._marked = False
         self.fast = ""  # fast-math flags put on floating-point arithmetic, for example "contract "
 
-    def keep_apart(self) -> None:
-        """Let LLVM not inline the function."""
-        self.header = self.header.removesuffix("{") + "noinline {"
+    def inline(self) -> None:
+        """Let LLVM put the function in the place of its calls, as it does with none that does not ask."""
+        if "alwaysinline" not in self.header and "noinline" not in self.header:
+            self.header = self.header.removesuffix("{") + "alwaysinline {"
 
     # -- plumbing ---------------------------------------------------------------------------------------------------
 
@@ -490,6 +500,7 @@ class Function:
     def call(self, name: str, result: Type, args: Sequence[Value], flags: str = "") -> Value:
         """Call a function that returns a value, declaring it if it is not of this module."""
         self.module.declare(name, result, [a.type for a in args])
+        self.module.calls[name] += 1
         return self.emit(result, f"call {flags}{result} @{name}({', '.join(map(str, args))})")
 
     def call_void(self, name: str, args: Sequence[Value]) -> None:

@@ -73,6 +73,72 @@ def test_the_vectors_within_a_row_are_taken_without_masks() -> None:
 
 
 @weft.jit
+def of_tiles(x, sums, tops, least, products, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    i, k = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    mask = (i[:, None] < m) & (k[None, :] < n)
+    at = x + i[:, None] * BLOCK + k[None, :]
+    tl.store(sums + i, tl.sum(tl.load(at, mask=mask, other=0.0), axis=1), mask=i < m)
+    tl.store(tops + i, tl.max(tl.load(at, mask=mask, other=-float("inf")), axis=1), mask=i < m)
+    tl.store(least + i, tl.min(tl.load(at, mask=mask, other=5.0), axis=1), mask=i < m)
+    halves = tl.load(at, mask=mask, other=0.0).to(tl.float16).to(tl.float32)
+    tl.store(products + i, tl.sum(halves * halves, axis=1), mask=i < m)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 16])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_lies_beyond_a_row_is_combined_in_as_if_all_of_it_was(width: dict[str, Any], rows: int) -> None:
+    """Zeros make a positive zero of negative ones, and what stands for the rest of a row of NaN is a number."""
+    x = np.random.default_rng(5).integers(-50, 50, (19, BLOCK)).astype(np.float32)
+    x[3], x[4], x[5, ::3] = -0.0, np.nan, np.nan
+    for n in (0, *LENGTHS):
+        out = np.full((4, 19), 7.0, np.float32)
+        of_tiles[(-(-19 // rows),)](x, *out, 19, n, ROWS=rows, BLOCK=BLOCK, **width)
+
+        def padded(other: float, n: int = n) -> np.ndarray[Any, Any]:
+            return np.where(np.arange(BLOCK) < n, x, np.float32(other))
+
+        wanted = [padded(0).sum(1), np.fmax.reduce(padded(-np.inf), 1), np.fmin.reduce(padded(5), 1)]
+        wanted.append((padded(0) ** 2).sum(1))
+        np.testing.assert_array_equal(out, wanted)
+        assert (np.signbit(out[0]) == np.signbit(wanted[0])).all()
+
+
+@weft.jit
+def of_columns(x, out, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    k, total = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.zeros([BLOCK], tl.float32)
+    for first in range(0, m, ROWS):
+        i = first + tl.arange(0, ROWS)
+        mask = (i[:, None] < m) & (k[None, :] < n)
+        total += tl.sum(tl.load(x + i[:, None] * n + k[None, :], mask=mask, other=0.0), axis=0)
+    tl.store(out + k, total, mask=k < n)
+
+
+@pytest.mark.parametrize(("rows", "block"), [(16, 128), (64, 32), (4, 8), (2, 256)])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_columns_of_odd_tables(width: dict[str, Any], rows: int, block: int) -> None:
+    for m, n in ((1, 1), (37, 129), (64, 128), (65, 7), (3, 200)):
+        x = np.random.default_rng(6).integers(-50, 50, (m, n)).astype(np.float32)
+        out = np.zeros(n, np.float32)
+        of_columns[(-(-n // block),)](x, out, m, n, ROWS=rows, BLOCK=block, **width)
+        np.testing.assert_array_equal(out, x.sum(0))
+
+
+@weft.jit
+def of_one(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + i, mask=i < n, other=0.0), axis=0))
+
+
+@pytest.mark.parametrize("lanes", [256, 512])
+def test_vectors_beyond_a_row_are_left_out(lanes: int) -> None:
+    """The loop with masks goes on for as long as any may hold, not up to the end of the tile."""
+    x, out = np.zeros((3, BLOCK), np.float32), np.zeros(3, np.float32)
+    text = of_one.warmup(x, out, 300, BLOCK=BLOCK, grid=(3,), vector_bits=lanes).asm["llir"]
+    masked = [loop for loop in re.findall(r"\nhead[.\w]*:.*?\ndone", text, re.DOTALL) if "masked.load" in loop]
+    assert len(masked) == 1 and " or i1 " in masked[0]
+
+
+@weft.jit
 def twice_flat(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)

@@ -96,10 +96,10 @@ def padding_of(op: Op) -> tuple[int, float | int] | None:
     data = other.attrs["value"]
     if not isinstance(data, (int, float)) or end >= op.args[0].shape[axis] or end <= 0:
         return None
-    return (end, data) if _repeats(op, data) else None
+    return (end, data) if repeats(op, data) else None
 
 
-def _repeats(op: Op, data: float | int) -> bool:
+def repeats(op: Op, data: float | int) -> bool:
     """Whether a constant combined with itself is that constant."""
     block = op.regions[0][0]
     ops, args = block.ops, set(block.args)

@@ -268,7 +268,7 @@ class Nest:
             fused = any(v.op is not None and v.op.fused for v, _ in self.visited)
             if short and not fused:
                 unroll = tuple(outer[:2])  # of four rows, whose lanes are combined together
-            elif fused and not set(self.lane_bits) & set(self.reduce_bits) and len(outer) > 1:
+            elif not set(self.lane_bits) & set(self.reduce_bits) and len(outer) > 1:
                 most = 2 if self.rows is None else min(2, len(outer) - 1, log2(self.rows.length >> width + 1))
                 unroll = tuple(outer[: max(0, most)])  # the loop reads four vectors side by side in each row
             else:

@@ -18,6 +18,7 @@ from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
 from weft.backends.cpu.extents import Extent, padding_of
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
+from weft.backends.cpu.paddings import Stop, reaches, stops_of
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.versions import all_hold, masks_of_points, versions
 from weft.backends.llvm import casts
@@ -371,6 +372,10 @@ class _Reductions:
         masks = masks_of_points(nest, ev.full) if len(nest.inner_bits) > 1 else {}
         if masks:
             first, inits = self._while_whole(masks, first, const(I64, count), inits, step)
+            moving = {*nest.lane_bits, *nest.unroll}
+            stops = [] if self.pointwise else stops_of(nest, [root.op for root in self.reductions], moving)
+            if stops:
+                return self._unflatten(self._until_padding(stops, first, const(I64, count), inits, step))
         return self._unflatten(
             f.loop_carrying(first, const(I64, count), const(I64, 1), inits, step, at_least_once=not masks)
         )
@@ -400,6 +405,20 @@ class _Reductions:
             return carried
 
         return ev.f.loop_while(first, stop, inits, holds, whole)
+
+    def _until_padding(
+        self, stops: list[Stop], first: Reg, stop: Reg, inits: Regs, step: Callable[[Reg, Regs], Regs]
+    ) -> Regs:
+        """Points up to the first one, if there is one, that has nothing but padding: some of that has to be combined
+        in, as it may be told from none.
+        """
+        f = self.ev.f
+
+        def holds(i: Reg) -> Reg:
+            self._bind(f.sub(i, const(I64, 1)))
+            return f.or_(f.icmp("eq", i, first), reaches(self.ev, stops))
+
+        return f.loop_while(first, stop, inits, holds, step)[1]
 
     def _bind(self, var: Reg) -> None:
         """Let the bits of the loop's variable be the iteration bits along the axis."""

@@ -15,7 +15,7 @@ they are short, and all versions compute the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import reduce
 
 from weft.backends.cpu.coords import row_major
@@ -28,7 +28,7 @@ from weft.backends.cpu.questions import consecutive_run
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
-LEAST_POINTS = 8  # of a nest, for these to be in two versions
+LEAST_POINTS = 4  # of a nest, for these to be in two versions
 LINE = 64  # bytes of a cache line
 
 Version = Callable[[], Sequence[Reg]]
@@ -65,7 +65,8 @@ def _point(nest: Nest, ev: Evaluator) -> None:
 def masks_of_points(nest: Nest, full: Set[Value]) -> dict[Value, list[Condition]]:
     """What has to be so for all lanes and copies of a point to be inside of masks of which that is not known, if loops
     move the point and the body is short enough to be there twice. Nothing where ends that are known cut the loops, and
-    where tiles are only seldom not wholly inside of their masks.
+    where tiles are only seldom not wholly inside of their masks; of a table's columns few tiles go along, and the last
+    is a large part of them.
     """
     if len(nest.visited) << len(nest.unroll) > MAX_TWICE or nest.ends.extents or nest.rows is not None:
         return {}
@@ -77,7 +78,19 @@ def masks_of_points(nest: Nest, full: Set[Value]) -> dict[Value, list[Condition]
     moved = [mask for mask, at in nest.visited if mask in conditions and along & nest.analysis.deps(mask, at)]
     asked = {mask: conditions[mask] for mask in moved if mask not in full}
     answers: dict[Value, bool] = {}
-    return asked if any(_is_everywhere(mask, answers) for mask in asked) else {}
+    if nest.reduce_bits and not {*nest.lane_bits} & {*nest.reduce_bits}:
+        return asked
+    return asked if any(_is_everywhere(part, answers) for mask in asked for part in _parts(mask)) else {}
+
+
+def _parts(mask: Value) -> Iterator[Value]:
+    """The comparisons that a mask is a conjunction of, before they are spread over a tile."""
+    op = mask.op
+    if op is not None and mask.is_tile and op.name in ("arith.andi", "tt.broadcast", "tt.expand_dims"):
+        for operand in op.args:
+            yield from _parts(operand)
+    else:
+        yield mask
 
 
 def _is_everywhere(value: Value, answers: dict[Value, bool]) -> bool:

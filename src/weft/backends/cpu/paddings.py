@@ -1,0 +1,134 @@
+"""From where on all that a reduction combines is padding, as its masks say when the program gets there.
+
+    x = tl.load(p + i, mask=i < n, other=0.0)      # i = tl.arange(0, 128), n = 65
+    s = tl.sum(x, 0)
+
+The elements from 65 on are zeros. One zero more or less is the same, so that the loop along the axis may end behind the
+first point that has none but such (see extents.py for ends that are known to the compiler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from functools import reduce
+from typing import NamedTuple
+
+from weft.backends.cpu.coords import Coords, row_major
+from weft.backends.cpu.corners import Condition, Conditions, conjuncts
+from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.extents import repeats
+from weft.backends.cpu.nest import Nest
+from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.questions import operands_at
+from weft.backends.llvm.values import I1, Value as Reg, const
+
+ENDLESS = (0, float("inf"), float("-inf"))
+"""Numbers that every type of floats has."""
+
+
+class Stop(NamedTuple):
+    """When a mask holds nowhere from a point on."""
+
+    ends: list[Condition]
+    """Comparisons that each hold at all later points nowhere, if they do not hold where they most likely do."""
+    orders: list[Condition]
+    """What must be so for that."""
+
+
+def stops_of(nest: Nest, reductions: Sequence[Op], moving: Set[int]) -> list[Stop]:
+    """The masks that leave reductions nothing but padding where none of them holds at a point, which are copies and
+    lanes that `moving` bits number; none where that is not known.
+    """
+    stops: list[Stop] = []
+    for op in reductions:
+        coords = row_major(op.args[0].shape)
+        padding = _padding(op.args[0], coords) if len(op.args) == 1 else None
+        if padding is None or not repeats(op, padding[0]):
+            return []
+        for mask, at in padding[1]:
+            stop = _stop(nest, mask, at, moving)
+            if stop is None:
+                return []
+            stops.append(stop)
+    return stops
+
+
+def reaches(ev: Evaluator, stops: Sequence[Stop]) -> Reg:
+    """Whether any mask may still hold somewhere, at the point where an evaluator is or at a later one."""
+    points = ev.at_points()
+    some: list[Reg] = []
+    for ends, orders in stops:
+        inside, known = Conditions(points), Conditions(points)
+        for condition in dict.fromkeys(ends):
+            inside.regs.append(inside.scalar(condition[1], condition[3]))
+        for condition in dict.fromkeys(orders):
+            known.add(condition)
+        some.append(inside.all())
+        if known.regs:
+            some.append(ev.f.xor(known.all(), const(I1, 1)))
+    return reduce(ev.f.or_, dict.fromkeys(some))
+
+
+def _padding(value: Value, coords: Coords) -> tuple[float | int, list[tuple[Value, Coords]]] | None:
+    """What the elements of a tile are where none of some masks holds, and these masks."""
+    op = value.op
+    if op is None or not value.is_tile:
+        return None
+    if op.name == "tt.load" and len(op.args) > 2:
+        return _chosen(op.args[1], op.args[2], coords)
+    if op.name == "arith.select" and op.args[0].is_tile:
+        return _chosen(op.args[0], op.args[2], coords)
+    if op.name in ("arith.extf", "arith.truncf", "arith.extsi"):
+        inner = _padding(op.args[0], coords)
+        return inner if inner is not None and inner[0] in ENDLESS else None
+    if op.name in ("arith.mulf", "arith.muli", "arith.addf", "arith.addi"):  # of zeros
+        parts = [_padding(a, coords) for a in op.args]
+        return parts[0] if all(p is not None and p[0] == 0 for p in parts) and parts[0] == parts[1] else None
+    return None
+
+
+def _chosen(mask: Value, other: Value, coords: Coords) -> tuple[float | int, list[tuple[Value, Coords]]] | None:
+    """A constant that stands where a mask does not hold."""
+    op = other.op
+    while op is not None and op.name in ("tt.splat", "tt.broadcast"):
+        op = op.args[0].op
+    data = op.attrs["value"] if op is not None and op.name == "arith.constant" else None
+    return (data, [(mask, coords)]) if isinstance(data, (int, float)) else None
+
+
+def _stop(nest: Nest, mask: Value, coords: Coords, moving: Set[int]) -> Stop | None:
+    """What ends the points of a nest at which a mask holds; None if nothing does."""
+    stop = Stop([], [])
+    todo = [(mask, coords)]
+    while todo:
+        value, at = todo.pop()
+        op = value.op
+        if op is None or not value.is_tile or value in nest.env:
+            continue
+        if op.name in ("tt.broadcast", "tt.expand_dims", "arith.andi"):
+            todo += operands_at(op, value, at)
+        elif op.name == "arith.cmpi" and _falls(nest, op, at):
+            here = conjuncts(nest.analysis, nest.env, value, at, moving)
+            along = conjuncts(nest.analysis, nest.env, value, at, moving | set(nest.inner_bits))
+            if here is not None and along is not None:
+                stop.ends.append(here[-1])
+                stop.orders.extend(along[:-1])
+    return stop if stop.ends else None
+
+
+def _falls(nest: Nest, op: Op, coords: Coords) -> bool:
+    """Whether a comparison becomes ever less likely along a reduced axis, where its numbers do not wrap around."""
+    if op.attrs["predicate"] in (0, 1):
+        return False
+    less = op.attrs["predicate"] in (2, 3, 6, 7)
+    low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
+    steps = nest.analysis.exact_steps(low, coords, [])
+    if steps is None or nest.analysis.deps(high, coords) & set(nest.inner_bits):
+        return False
+    reached = 0
+    for bit in nest.inner_bits:
+        step = steps.get(bit, 0) or 0
+        if step <= reached:  # a higher bit goes further than all those below it
+            return False
+        reached += step
+    return True

@@ -55,7 +55,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: explain-test intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -110,6 +110,10 @@ triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
 
 digests: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m digests.run --jobs $(JOBS) $(if $(UPDATE),--update) $(if $(ONLY),--only $(ONLY))
+
+# the pairs of kernels of docs/findings.md
+explain-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/explain $(PYTEST_ARGS)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from weft.base import Span
@@ -29,6 +29,7 @@ from weft.base.remarks import (
 )
 from weft.ir.lane import Block, LaneProgram
 
+from .findings import Facts, findings_of
 from .occupancy import occupancy_of
 from .programs import PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
@@ -52,6 +53,8 @@ class Launch:
     """Numbers among the arguments of the lane program, by name."""
     registers: int | None = None
     spills: int | None = None
+    wrapped: tuple[tuple[Span | None, str], ...] = ()
+    """Offsets that are known to wrap: where, and what is said of them."""
 
 
 def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = None) -> Explanation:
@@ -68,7 +71,7 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     occupancy = None
     if program is not None:
         occupancy = occupancy_of(program, launch.grid, launch.registers, launch.spills)
-    return Explanation(
+    explained = Explanation(
         launch.kernel, launch.target, launch.span, launch.grid, dict(launch.arguments), dict(launch.options), counts,
         lines=_lines(report, remarks, files),
         tiles=_tiles(remarks),
@@ -81,6 +84,9 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
         findings=(),
         remarks=remarks,
     )  # fmt: skip
+
+    facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped)
+    return replace(explained, findings=findings_of(facts))
 
 
 def spans_in_loops(body: Block) -> frozenset[Span]:

@@ -25,6 +25,7 @@ from .rules import Heuristics
 from .simulate import SimulatedKernel
 from .specialize import leaf_at
 from .tensors import MockTensor, looks_like_dtype
+from .wrapping import told_of_wrapping
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas")
 SIMULATED = "sim:"
@@ -67,7 +68,8 @@ def explained(
     registers, spills = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
     scalars = _scalars(program, values)
-    launch = Launch(made.name, target, span, grid, arguments, options, scalars, registers, spills)
+    wrapped = tuple(told_of_wrapping(facts) for facts in made.wrapped)
+    launch = Launch(made.name, target, span, grid, arguments, options, scalars, registers, spills, wrapped)
     return room.explanation(launch, made.remarks, program)
 
 

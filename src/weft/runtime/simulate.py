@@ -12,7 +12,7 @@ compiled for the GPU are made when they are first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any
@@ -55,8 +55,14 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
 def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Callable[..., Any]) -> SimulatedKernel:
     """A source compiled for a simulated target, to be launched; `compile` makes the kernel of the GPU."""
     source.hash()  # making it notes what the kernel captures
-    program = compiler.lane_program(source, target, options, warn_of_wrapping)
-    return SimulatedKernel(source, program, partial(compile, source, target.removeprefix("sim:"), options))
+    wrapped: list[Mapping[str, Any]] = []
+
+    def told(offsets: Iterable[Mapping[str, Any]]) -> None:
+        wrapped.extend(offsets)
+        warn_of_wrapping(wrapped)
+
+    program = compiler.lane_program(source, target, options, told)
+    return SimulatedKernel(source, program, partial(compile, source, target.removeprefix("sim:"), options), wrapped)
 
 
 class SimulatedKernel:
@@ -67,9 +73,13 @@ class SimulatedKernel:
     kernel of the GPU, `on_gpu`.
     """
 
-    def __init__(self, src: Any, program: LaneProgram, compile: Callable[[], Any]) -> None:
+    def __init__(
+        self, src: Any, program: LaneProgram, compile: Callable[[], Any], wrapped: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         self.src = src
         self.program = program
+        self.wrapped = tuple(wrapped)
+        """Offsets that are known to wrap, as plain data (`weft.analysis.wrapped_offsets`)."""
         self.name = program.name
         self._compile = compile
         backend = backend_of(program.machine)

@@ -25,6 +25,12 @@ def warn_of_wrapping(wrapped: Iterable[Mapping[str, Any]]) -> None:
             _told.add(place)
 
 
+def told_of_wrapping(facts: Mapping[str, Any]) -> tuple[Span | None, str]:
+    """Where an offset wraps, and what is to be said of it."""
+    warning = _warning(facts)
+    return warning.span, warning.message
+
+
 def _warning(facts: Mapping[str, Any]) -> OffsetOverflowWarning:
     """The warning that the facts about one operation are."""
     span = Span(**facts["span"]) if facts["span"] else None

@@ -1,0 +1,72 @@
+"""Findings about arithmetic: products without a matrix unit, double precision that nobody asked for, repeated work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from weft.base.remarks import InstructionDeclined, ProductBy
+
+from ..record import Finding
+from .rule import Facts, rule
+
+__all__ = ["double_precision", "no_matrix_unit", "replicated_work", "weaker_instruction"]
+
+
+@rule("no-matrix-unit")
+def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
+    """A product that lanes multiply and add."""
+    for r in facts.explanation.remarks.of(ProductBy):
+        if not r.instruction:
+            size = "x".join(map(str, r.shape))
+            what = f"a product of {size} takes {r.count:,} multiplications of each lane"
+            cure = "take operands of 16 bits, 8 bits or tf32, and sizes of at least 16"
+            yield Finding("no-matrix-unit", r.span, what, r.reason, cure)
+
+
+@rule("weaker-instruction")
+def weaker_instruction(facts: Facts) -> Iterator[Finding]:
+    """A product or copy that was not given the best instruction of the machine."""
+    for r in facts.explanation.remarks.of(InstructionDeclined):
+        what = f"not done by {r.instruction}"
+        yield Finding(
+            "weaker-instruction", r.span, what, r.reason, "meet what that instruction needs, if sizes allow it"
+        )
+
+
+@rule("double-precision")
+def double_precision(facts: Facts) -> Iterator[Finding]:
+    """Arithmetic on f64 in a kernel none of whose arrays has f64."""
+    program = facts.program
+    if program is None or any("f64" in (p.elem, p.pointee) for p in program.parameters):
+        return
+    for op in facts.ops:
+        if op.name.startswith(("arith.", "math.")) and any(v.elem == "f64" for v in (*op.results, *op.operands)):
+            yield Finding(
+                "double-precision",
+                op.span,
+                "arithmetic on f64",
+                "none of the kernel's arrays is of f64, and a GPU has few units for it",
+                "write constants as tl.float32, or cast with .to(tl.float32)",
+            )
+            return
+
+
+@rule("replicated-work")
+def replicated_work(facts: Facts) -> Iterator[Finding]:
+    """A kernel whose largest tile has fewer elements than its block has threads."""
+    program = facts.program
+    tiles = facts.explanation.tiles
+    if program is None or not tiles:
+        return
+    threads = program.machine.threads(program.warps)
+    largest = max(tiles, key=lambda tile: prod(tile.shape))
+    elements = prod(largest.shape)
+    if 1 < elements < threads:
+        yield Finding(
+            "replicated-work",
+            largest.remark.span,
+            f"{threads} threads work on tiles of {elements} elements",
+            "threads that have no element of their own compute one that others have",
+            f"num_warps={max(1, elements // program.lanes)}, or larger blocks",
+        )

@@ -1,0 +1,42 @@
+"""Findings about loops: loads that wait in each iteration, fewer stages than were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.base.remarks import NotPipelined, Pipelined
+
+from ..record import Finding
+from .rule import Facts, rule
+
+__all__ = ["fewer_stages", "not_pipelined"]
+
+
+@rule("not-pipelined")
+def not_pipelined(facts: Facts) -> Iterator[Finding]:
+    """A loop of products that waits for memory in each iteration."""
+    products = any(op.name == "instruction" and "mma" in op.attrs["isa"] for op in facts.ops)
+    for r in facts.explanation.remarks.of(NotPipelined):
+        because = f"{r.reason} ({r.because})" if r.because is not None else r.reason
+        if products:
+            yield Finding(
+                "not-pipelined",
+                r.span,
+                f"{r.what} waits for memory in each iteration",
+                because,
+                "let the load be an operand of a product as it is, with num_stages of 2 or more",
+            )
+
+
+@rule("fewer-stages")
+def fewer_stages(facts: Facts) -> Iterator[Finding]:
+    """A loop with fewer iterations under way than were asked for."""
+    for r in facts.explanation.remarks.of(Pipelined):
+        if r.stages < r.asked:
+            yield Finding(
+                "fewer-stages",
+                r.span,
+                f"{r.stages} stages of {r.asked} asked for",
+                r.fewer,
+                "take smaller blocks, or ask for fewer stages",
+            )

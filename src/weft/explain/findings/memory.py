@@ -1,0 +1,177 @@
+"""Findings about global memory: accesses that are narrow or spread, loads that repeat, atomics that meet, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from weft.base import Span
+from weft.base.remarks import AccessWidth
+from weft.ir.lane import ELEMENT_BITS, LaneOp
+
+from ..record import Access, Finding
+from .rule import Facts, rule
+
+__all__ = ["idle_lanes", "masks_that_hold", "narrow_access", "repeated_load", "uncoalesced_access", "wrapped_offsets"]
+
+SPREAD = 1.5
+"""Sectors by the least that there could be, from which on an access is called uncoalesced."""
+IDLE = 0.6
+"""The part of the threads of an access whose mask holds below which lanes are called idle."""
+MANY = 1024
+"""Sectors of a launch below which nothing is said: it takes no time."""
+OF_GLOBAL = ("load", "store", "copy", "atomic")
+LIMITS = ("alignment", "contiguity", "mask", "layout")
+"""What can be cured of what makes an access narrow; a tile that is small is as its author wants it."""
+
+
+@rule("narrow-access")
+def narrow_access(facts: Facts) -> Iterator[Finding]:
+    """An access of fewer bytes at a time than an instruction could have."""
+    for access in facts.explanation.accesses:
+        r = access.remark
+        if not isinstance(r, AccessWidth) or r.access not in OF_GLOBAL or r.limit not in LIMITS:
+            continue
+        if r.bytes >= r.most or _is_small(access):
+            continue
+        why, cure = r.fact, "let consecutive threads access consecutive elements along the tile's last dimension"
+        if r.limit == "alignment":
+            why, cure = _alignment(facts, r)
+        elif r.limit == "mask":
+            cure = "mask whole vectors: let the bound of the mask be a multiple of a vector, or pad the row"
+        elif r.limit == "layout":
+            cure = "give the tile a layout that has more elements of a row in each thread, or a larger block"
+        yield Finding("narrow-access", r.span, f"a {r.access} of {r.bytes} bytes at a time, of {r.most}", why, cure)
+
+
+def _alignment(facts: Facts, r: AccessWidth) -> tuple[str, str]:
+    """The value that spoils it, and what would help."""
+    elem = r.tile.split("x")[-1]
+    bits = ELEMENT_BITS.get(elem, 8 * r.bytes)
+    elements = max(1, r.most * 8 // bits)
+    number = facts.scalars.get(r.value)
+    if not isinstance(number, int) or isinstance(number, bool):
+        named = f"`{r.value}`" if r.value else "the offset"
+        return r.fact, f"if {named} is a multiple of {elements}, say so: tl.multiple_of(..., {elements})"
+    rest = number % elements
+    if rest:
+        padded = number + elements - rest
+        why = f"{r.fact} (`{r.value}` = {number}, and {number} % {elements} = {rest})"
+        return why, f"pad it to {padded}, and mask what is more"
+    why = f"{r.fact}, although it is {number} here"
+    return why, f"let it be specialised (do_not_specialize), or tl.multiple_of({r.value}, {elements})"
+
+
+def _is_small(access: Access) -> bool:
+    """Whether an access moves so little that its form does not matter; what is not counted may be large."""
+    sectors, _ = access.sectors
+    return 0 < sectors < MANY
+
+
+@rule("uncoalesced-access")
+def uncoalesced_access(facts: Facts) -> Iterator[Finding]:
+    """An access that touches many more sectors than hold what it asks for."""
+    for access in facts.explanation.accesses:
+        sectors, least = access.sectors
+        if sectors >= MANY and sectors > SPREAD * least:
+            yield Finding(
+                "uncoalesced-access",
+                access.remark.span,
+                f"{sectors:,} sectors of 32 bytes are touched",
+                f"what is asked for fills {least:,}: lanes of a warp are far apart in memory",
+                "exchange the dimensions of the tile, so that lanes run along the contiguous one, or move the tile "
+                "through shared memory",
+            )
+
+
+def _of_memory(facts: Facts, *names: str) -> Iterator[LaneOp]:
+    for op in facts.ops:
+        if op.name in names and op.attrs.get("space") == "global":
+            yield op
+
+
+def _threads(facts: Facts, span: Span | None) -> tuple[int, int]:
+    """Threads whose masks hold at a place, and all threads there, of accesses of global memory."""
+    counts: Mapping[str, int] = facts.places.get(span, {})
+    lanes = facts.program.lanes if facts.program is not None else 0
+    held = sum(n for name, n in counts.items() if name.startswith(("threads:load.global", "threads:store.global")))
+    every = sum(n for name, n in counts.items() if name.startswith(("kind:load.global", "kind:store.global")))
+    return held, every * lanes
+
+
+@rule("mask-always-true")
+def masks_that_hold(facts: Facts) -> Iterator[Finding]:
+    """A mask that leaves nothing out in the whole launch, in a loop."""
+    e = facts.explanation
+    in_loops = {op for loop in facts.loops for region in loop.regions for op in region.walk()}
+    for op in _of_memory(facts, "load", "store"):
+        held, every = _threads(facts, op.span)
+        if e.counts.exact and op.attrs.get("masked") and op in in_loops and held == every > 0:
+            yield Finding(
+                "mask-always-true",
+                op.span,
+                "a mask that is computed in each iteration",
+                f"it holds for all {held:,} threads of this launch",
+                "leave it out where sizes are multiples of the block: a constexpr by weft.heuristics, or two loops",
+            )
+
+
+@rule("idle-lanes")
+def idle_lanes(facts: Facts) -> Iterator[Finding]:
+    """Accesses most of whose threads are masked off."""
+    for op in _of_memory(facts, "load", "store"):
+        held, every = _threads(facts, op.span)
+        if op.attrs.get("masked") and facts.explanation.counts.exact and every >= MANY and held < IDLE * every:
+            yield Finding(
+                "idle-lanes",
+                op.span,
+                f"{held / every:.0%} of the threads access anything",
+                "the block is larger than what its mask leaves",
+                "take a smaller block, or a loop over parts of the row",
+            )
+
+
+@rule("repeated-load")
+def repeated_load(facts: Facts) -> Iterator[Finding]:
+    """A load in a loop whose addresses are the same in each iteration."""
+    for loop in facts.loops:
+        inside = {value for region in loop.regions for value in region.arguments}
+        for region in loop.regions:
+            written = any(o.name in ("store", "atomic", "compare_and_swap") for o in region.walk())
+            for op in region.walk():
+                if op.name != "load" or op.attrs.get("space") != "global" or op.attrs.get("volatile") or written:
+                    continue
+                if not inside & facts.made_from(op.operands[0]):
+                    yield Finding(
+                        "repeated-load",
+                        op.span,
+                        "the same addresses are loaded in each iteration of a loop",
+                        "nothing of the address depends on the loop",
+                        "load before the loop",
+                    )
+
+
+@rule("colliding-atomics")
+def colliding_atomics(facts: Facts) -> Iterator[Finding]:
+    """An atomic operation by which all programs go to the same addresses."""
+    if facts.explanation.counts.programs < 2:
+        return
+    for op in _of_memory(facts, "atomic", "compare_and_swap"):
+        made = facts.made_from(op.operands[0])
+        makers = {value.op.name for value in made if value.op is not None}
+        if not makers & {"program_id", "load", "atomic", "clock", "shared"}:
+            yield Finding(
+                "colliding-atomics",
+                op.span,
+                f"{facts.explanation.counts.programs:,} programs go to the same addresses",
+                "the address does not depend on the program",
+                "combine within the program first, and give programs places of their own that are summed afterwards",
+            )
+
+
+@rule("wrapped-offset")
+def wrapped_offsets(facts: Facts) -> Iterator[Finding]:
+    """An offset that does not fit its integers."""
+    for span, what in facts.wrapped:
+        yield Finding(
+            "wrapped-offset", span, "an offset wraps", what, "widen an operand first: x.to(tl.int64)"
+        )  # fmt: skip

@@ -1,0 +1,100 @@
+"""A rule: reads an explanation, and says what it finds. Every rule is registered under the code of its findings.
+
+    @rule("spills")
+    def spills(facts: Facts) -> Iterator[Finding]: ...
+
+A rule is silent unless it is sure: what it says has to be so for the launch that is explained, and the cure has to be
+in the author's hands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from weft.base import Span
+from weft.ir.lane import LaneOp, LaneProgram, Value
+
+from ..record import Explanation, Finding
+
+__all__ = ["RULES", "Facts", "findings_of", "rule"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a rule may read."""
+
+    explanation: Explanation
+    program: LaneProgram | None
+    """None for a CPU."""
+    scalars: Mapping[str, int | float] = field(default_factory=dict)
+    """Numbers among the arguments, by name."""
+    places: Mapping[Span | None, Counter[str]] = field(default_factory=dict)
+    """Counters over the whole grid, by place."""
+    wrapped: tuple[tuple[Span | None, str], ...] = ()
+    """Offsets that are known to wrap: where, and what is said of them."""
+
+    @cached_property
+    def ops(self) -> list[LaneOp]:
+        """All operations of the program."""
+        return list(self.program.body.walk()) if self.program is not None else []
+
+    @cached_property
+    def loops(self) -> list[LaneOp]:
+        """Its loops."""
+        return [op for op in self.ops if op.name in ("for", "while")]
+
+    def made_from(self, value: Value) -> set[Value]:
+        """All values that a value is made from, itself included; what a loop carries, from all that it begins with."""
+        seen: set[Value] = set()
+        open_values = [value]
+        while open_values:
+            now = open_values.pop()
+            if now in seen:
+                continue
+            seen.add(now)
+            maker = self._makers.get(now)
+            if maker is not None:
+                open_values += maker.operands
+                open_values += [v for region in maker.regions for op in region.ops[-1:] for v in op.operands]
+        return seen
+
+    @cached_property
+    def _makers(self) -> dict[Value, LaneOp]:
+        """The operation that gives each value; of what a region takes, the operation that it belongs to."""
+        makers = {result: op for op in self.ops for result in op.results}
+        makers.update({a: op for op in self.ops for region in op.regions for a in region.arguments})
+        return makers
+
+
+Rule: TypeAlias = Callable[[Facts], Iterator[Finding]]
+RULES: dict[str, Rule] = {}
+"""By the code of what they find."""
+
+
+def rule(code: str) -> Callable[[Rule], Rule]:
+    """Register a rule."""
+
+    def register(function: Rule) -> Rule:
+        assert code not in RULES, f"there is a rule {code!r} already"
+        RULES[code] = function
+        return function
+
+    return register
+
+
+def findings_of(facts: Facts) -> tuple[Finding, ...]:
+    """What all rules find, in the order of the source; once for each place and code."""
+    found: dict[tuple[str, Span | None], Finding] = {}
+    for each in RULES.values():
+        for finding in each(facts):
+            found.setdefault((finding.code, finding.span), finding)
+    return tuple(sorted(found.values(), key=_place))
+
+
+def _place(finding: Finding) -> tuple[str, int, int, str]:
+    span = finding.span
+    return (span.file, span.line, span.col, finding.code) if span is not None else ("", 0, 0, finding.code)

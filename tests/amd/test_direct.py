@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -64,12 +63,14 @@ def compiled(kernel: Any, signature: dict[str, str], constants: dict[str, Any], 
     return weft.compile(weft.ASTSource(kernel, signature, constants, facts), target=f"hip:{processor}")
 
 
-def variants() -> Iterator[Any]:
+def variants() -> list[Any]:
     """Each layout by both accesses: of most, one is slow."""
+    found = []
     for name in FITTING:
         for buffer, how in enumerate(("global", "buffer")):
             always = buffer or name in ("plain", "swizzled")
-            yield pytest.param(name, buffer, id=f"{name}-{how}", marks=() if always else pytest.mark.slow)
+            found.append(pytest.param(name, buffer, id=f"{name}-{how}", marks=() if always else pytest.mark.slow))
+    return found
 
 
 @pytest.mark.parametrize(("name", "buffer"), variants())

@@ -18,6 +18,7 @@ from ..gpu.groups import together
 from ..gpu.inline import write_assembly
 from .arithmetic import Arithmetic
 from .inline import AMDRegisters
+from .mbarriers import write_mbarrier
 from .memory import Memory
 from .occupancy import Saving
 from .printing import may_wait
@@ -30,6 +31,8 @@ class AMDGPU(Memory, Arithmetic):
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]
     ) -> list[list[Register]]:
         """An entry of `targets.amd`."""
+        if entry.touches == "barrier":
+            return write_mbarrier(e, op, entry, chunks)
         if not entry.results and not entry.text:  # nothing is scheduled over it
             if entry.name == "slice" or Saving.SLICES in self.saving:
                 e.do(e.call("llvm.amdgcn.sched.barrier", "void", [("i32", "0")], CONVERGENT))

@@ -1,3 +1,3 @@
 """What layout IR has for AMD's GPUs: some operations of Triton's dialect `amdg`."""
 
-from . import amdg as amdg, scaled as scaled, tdm as tdm
+from . import amdg as amdg, mbarriers as mbarriers, scaled as scaled, tdm as tdm

@@ -22,6 +22,8 @@ class TensorLoadOp(ReadWriteOp):
     """Begin to copy the block at some offsets to shared memory, where the predicate holds:
 
     amdg.tensor_load %p[%m, %n][%s, %one][%i, %j], %pred, %memory : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+
+    With `mbarrier` each warp that copies arrives at it once, when its part is there.
     """
 
     name = "amdg.tensor_load"
@@ -31,6 +33,7 @@ class TensorLoadOp(ReadWriteOp):
     offsets = irdl.var_operand_def()
     pred = irdl.operand_def()
     memory = irdl.operand_def()
+    mbarrier = irdl.opt_operand_def()
     irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
@@ -75,8 +78,9 @@ def _form(text: str) -> Form:
     )
 
 
-register(TensorLoadOp, _form("%base[%shape...][%strides...][%offsets...], %pred, %memory{} : <memory>"))
-register(TensorStoreOp, _form("%base[%shape...][%strides...][%offsets...], %memory{} : <memory>"))
+WHERE = "%base[%shape...][%strides...][%offsets...]"
+register(TensorLoadOp, _form(WHERE + ", %pred, %memory?[ barrier %mbarrier]{} : <memory>?[, <mbarrier>]"))
+register(TensorStoreOp, _form(WHERE + ", %memory{} : <memory>"))
 register(TensorWaitOp, Form("{}"))
 
 

@@ -15,6 +15,7 @@ from .ahead import take_up_behind_barriers
 from .behind_loops import compute_behind_loops
 from .copies import lower_copy
 from .exchanges import write_exchanges
+from .mbarriers import BARRIER_LOWERINGS
 from .near_addresses import compute_near_addresses
 from .ping_pong import multiply_in_turns
 from .scaled import lower_scaled
@@ -37,6 +38,7 @@ class _Lowering(VendorLowering):
         "ttg.local_load": lower_local_load,
         "tt.dot_scaled": lower_scaled,
         **TENSOR_LOWERINGS,
+        **BARRIER_LOWERINGS,
     }
 
     def body(self, c: Any, ops: Sequence[Operation], cap: int) -> None:

@@ -43,12 +43,14 @@ def _copy(c: Context, op: Operation) -> None:
     words = [copy.acts(op.pred if isinstance(op, TensorLoadOp) else None), to, *copy.address()]
     place = copy.joined(words)
     inner, *outer = copy.words()
+    barrier = () if copy.barrier is None else (copy.barrier,)
+    arriving = ".arriving" * len(barrier)
     if c.program.warps == 1:  # with more of them there is a barrier, which waits for them
         c.build.instruction(LOCAL_WAIT, [c.number(0)])
     if copy.rank <= 2:
-        c.build.instruction(f"{isa}.2d", [to, place, inner])
+        c.build.instruction(f"{isa}.2d{arriving}", [to, place, inner, *barrier])
     else:
-        c.build.instruction(f"{isa}.5d", [to, place, inner, *outer])
+        c.build.instruction(f"{isa}.5d{arriving}", [to, place, inner, *outer, *barrier])
 
 
 class _Copy:
@@ -64,6 +66,8 @@ class _Copy:
         self.check_gaps()
         self.at = [self.from_warp(d, c[x]) for d, x in enumerate(reversed(op.offsets))]
         self.strides = [c[x] for x in reversed(op.strides)]
+        at = op.mbarrier if isinstance(op, TensorLoadOp) else None
+        self.barrier = None if at is None else c[at]
 
     def divide(self, warps: int) -> None:
         """Which part each warp has, of a word or more: the steps of its number's bits along each dimension; the rest of
@@ -145,7 +149,7 @@ class _Copy:
         low, high = [self.low(x) for x in strides], [self.high(x) for x in strides]
         second = [
             c.number(self.kind()),
-            self.upper(zero, sizes[0]),
+            self.upper(zero if self.barrier is None else self.eighth(self.barrier), sizes[0]),
             self.upper(self.behind(sizes[0]), sizes[1]),
             self.upper(self.behind(sizes[1]), c.number(tile[0])),
             c.number(tile[1] | tile[2] << 16),
@@ -159,8 +163,8 @@ class _Copy:
         return self.joined(second), self.joined(third), self.joined(fourth)
 
     def kind(self) -> int:
-        """Word 0 of group 1: the size of elements, and gaps."""
-        word = (self.width.bit_length() - 1) << 16
+        """Word 0 of group 1: the size of elements, gaps, whether it arrives at a barrier."""
+        word = (self.width.bit_length() - 1) << 16 | (self.barrier is not None) << 18
         if self.gaps:
             interval, padding = self.gaps[0]
             word |= 1 << 20 | (interval // 4).bit_length() - 2 << 22 | (padding // 4 - 1) << 25
@@ -183,6 +187,10 @@ class _Copy:
     def high(self, value: Value) -> Value:
         up = self.c.build.op("arith.shrui", [value, self.c.number(32, "i64")], "i64")
         return self.c.build.op("arith.trunci", [up], "i32")
+
+    def eighth(self, address: Value) -> Value:
+        """An address in units of 8 bytes, as a lower half."""
+        return self.lower(self.c.build.op("arith.shrui", [address, self.c.number(3)], "i32"))
 
     def behind(self, word: Value) -> Value:
         """The upper half of a word, as the lower one."""

@@ -20,6 +20,7 @@ from ..values import Array, Fragment
 from ..vendor import Meaning
 from . import tensors
 from .assembly import assembly
+from .barriers import mbarrier
 
 EXCHANGES = frozenset(n for n, entry in INSTRUCTIONS.items() if not entry.products and not entry.touches)
 
@@ -28,6 +29,8 @@ class Amd(Meaning):
     """What instructions do that is no matter of registers and memory alone."""
 
     def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+        if entry.touches == "barrier":
+            return mbarrier(context, op, entry)
         if entry.touches == "bulk":
             return tensors.copy(context, op, entry)
         if entry.touches == "sync":
@@ -42,7 +45,8 @@ class Amd(Meaning):
     def written(self, op: LaneOp) -> tuple[str, str] | None:
         if not op.attrs.get("isa", "").startswith("tensor_"):
             return None
-        return "a copy of a tile by {}, which has not been waited for", "tdm.async_wait waits for it"
+        hint = "mbarrier.wait, for the phase of the copy," if op.attrs["isa"].endswith("arriving") else "tdm.async_wait"
+        return "a copy of a tile by {}, which has not been waited for", f"{hint} waits for it"
 
     def reading(self, op: LaneOp) -> tuple[str, str]:
         return "a copy of a tile", "tdm.async_wait waits for it"

@@ -1,8 +1,8 @@
 """Copies by gfx1250's tensor data mover, simulated: tiles that travel while the program goes on.
 
-A copy is done when it is issued ("earliest"), or when its wave has waited for it ("latest"); the copies of a wave end
-in their order, and s_wait_tensorcnt counts them. Who writes what a store still reads, or reads what a load has not
-brought, is told.
+A copy is done when it is issued ("earliest"), or when its wave has waited for it, or nobody could go on without the
+mbarrier at which it arrives ("latest"); the copies of a wave end in their order, and s_wait_tensorcnt counts them. Who
+writes what a store still reads, or reads what a load has not brought, is told.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from weft.targets.instruction import Instruction
 
 from ..access import need_defined
 from ..errors import BulkCopyError, OutOfBoundsError, UninitializedError
-from ..machine import Batch, Context, Wait
+from ..machine import Batch, Context, Flight, Wait
 from ..reach import Reach
 from ..values import Array, full
+from .barriers import Barrier, arrive, barrier_at
 
 UNDER_WAY = "wait for every copy with tdm.async_wait before the program ends"
 
@@ -36,10 +37,11 @@ def copy(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait]:
         need_defined(context, op, value, f"`{operand.name}` of a copy of a tile", active)
     words = [full(context.env[v].data, context.count, batch.lanes)[:, 0].tolist() for v in op.operands]
     for row in range(context.count):
-        _, place, *groups = (group[row] for group in words)
+        _, place, *groups = (group[row] for group in words[: len(entry.operands) - entry.name.endswith(".arriving")])
         tile = Tile.decoded(place, *groups)
         if tile.enabled:
-            _Copy(context, op, row, tile, loads=entry.stores).begin()
+            barrier = barrier_at(context, op, row, tile.barrier) if tile.barrier >= 0 else None
+            _Copy(context, op, row, tile, barrier, loads=entry.stores).begin()
     if len(batch.contexts) > 1 and batch.options.order == "random":
         yield Wait(lambda: True, "its turn", op.span)
 
@@ -61,7 +63,7 @@ def wait(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 def finish(batch: Batch) -> None:
     """The program has ended: a copy that nobody has waited for is an error."""
-    for left in batch.bulk_stores:
+    for left in (x for x in batch.bulk_stores if x.arrived_at is None):
         text = "the program ends while a copy by the tensor data mover may be under way: nobody waits for it"
         left.fail(BulkCopyError, text, left.tile.shared, hint=UNDER_WAY)
         left.end()
@@ -71,8 +73,13 @@ def finish(batch: Batch) -> None:
 class _Copy:
     """One tile of one wave, from its issue to its end."""
 
-    def __init__(self, context: Context, op: LaneOp, row: int, tile: Tile, *, loads: bool) -> None:
+    def __init__(
+        self, context: Context, op: LaneOp, row: int, tile: Tile, barrier: Barrier | None, *, loads: bool
+    ) -> None:
         self.batch, self.op, self.tile, self.loads = context.batch, op, tile, loads
+        self.barrier = barrier
+        self.arrived_at: tuple[Barrier, int] | None = None
+        """The barrier that has been told that it is done, and the phase then."""
         self.warp, self.thread = int(context.warps[row]), context.thread(row, 0)
         self.address, self.inside, shared = tile.elements()
         base = self.warp // self.batch.program.warps * self.batch.stride
@@ -109,9 +116,14 @@ class _Copy:
             else:
                 reach.read(proxy=False)
                 batch.shadow.fly(reach.granules, batch.shadow.site(self.op))
+        batch.bulk_stores.append(self)
+        if self.barrier is not None:
+            self.barrier.join(batch.shadow.clocks.release(self.warp))  # the waits before it, above all
         if batch.options.copies == "earliest":
             self.move()
-        batch.bulk_stores.append(self)
+            self.arrive()
+        elif self.barrier is not None:
+            batch.flights.append(Flight("a copy of a tile", self.arrive))
 
     def move(self) -> None:
         """The bytes."""
@@ -134,10 +146,31 @@ class _Copy:
         if self.inside.any():
             batch.launch.memory.write(self.address[self.inside], self.data[self.inside])
 
+    def arrive(self) -> None:
+        """It is done, and with it those that its wave began before: whoever sees the phase end knows."""
+        if self.barrier is None or self.arrived_at is not None:
+            return
+        own = [x for x in self.batch.bulk_stores if x.warp == self.warp]
+        before = own[: own.index(self)] if self in own else []
+        for done in before:
+            done.arrive()
+        for done in [*before, self]:
+            done.move()
+            if done.arrived_at is None and (done.loads or done is self):
+                done.arrived_at = self.barrier, self.barrier.phase
+                if self.batch.options.races:
+                    self.batch.shadow.arrived(done.reach().granules, self.barrier.actor, self.barrier.phase)
+        arrive(self.batch, self.op, self.barrier, self.warp)
+
     def end(self) -> None:
         """Its wave knows that it is done."""
         self.move()
+        self.arrive()
         if not self.batch.options.races:
+            return
+        if self.arrived_at is not None:  # of all that has arrived in this phase, in truth of its own copies alone
+            barrier, phase = self.arrived_at
+            self.batch.shadow.clocks.phases(self.warp, barrier.actor, phase + 1)
             return
         reach = self.reach()
         if self.loads:

@@ -10,6 +10,15 @@ LLVM's type of the result, or those of several. The elements of an operand lie i
 in order, lowest bits first.
 """
 
+from .mbarriers import (
+    ARRIVE as ARRIVE,
+    COPIES_ARRIVE as COPIES_ARRIVE,
+    INIT as INIT,
+    MOST as MOST,
+    PARITY as PARITY,
+    WAIT as WAIT,
+    made as made,
+)
 from .scaled import operand_layout as operand_layout, scale_layout as scale_layout
 from .table import INSTRUCTIONS as INSTRUCTIONS, scaled_products as scaled_products
 from .tensors import LOCAL_WAIT as LOCAL_WAIT, TENSOR_WAIT as TENSOR_WAIT, Tile as Tile, effects as effects

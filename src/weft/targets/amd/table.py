@@ -8,6 +8,7 @@ from weft.machines import Machine
 
 from ..instruction import Instruction
 from .lanes import lane_instructions
+from .mbarriers import mbarrier_instructions
 from .mfma import mfma_instructions
 from .scaled import scaled_instructions
 from .tensors import tensor_instructions
@@ -21,7 +22,7 @@ def _table() -> dict[str, Instruction]:
     by_name: dict[str, Instruction] = {}
     families = (
         mfma_instructions, wmma_instructions, scaled_instructions, lane_instructions, tensor_instructions,
-        transposing_reads,
+        transposing_reads, mbarrier_instructions,
     )  # fmt: skip
     for family in families:
         for entry in family():

@@ -12,7 +12,10 @@ and as Triton 3.6.0 fills it in; there was no processor to confirm it.
               word 1   address in local memory
               words 2, 3   address in global memory, 57 bits; the highest two bits are 2
     group 1   word 0   bits 16, 17: log2 of an element's bytes; bit 20: gaps; bits 22 to 24: a gap after 2^(n + 1) words
-                       of 4 bytes; bits 25 to 31: of n + 1 words
+                       of 4 bytes; bits 25 to 31:
+                       of n + 1 words; bit 18: arrive at a barrier (`mbarriers`), when this copy and those before it
+                       are done
+              word 1   bits 0 to 15: where the barrier is, in units of 8 bytes
               word 1   bits 16 to 31, word 2, word 3 up to bit 15: sizes 0 and 1 of the tensor from the tile on
               word 3   bits 16 to 31, word 4: sizes 0, 1, 2 of the tile, of 16 bits
               words 5 to 7   strides of dimensions 1 and 2 in elements, of 48 bits
@@ -42,12 +45,15 @@ from typing import Any
 import numpy as np
 
 from ..instruction import Array, Effects, Instruction, Operand, Reach
+from .mbarriers import on_mbarrier
 from .products import GFX1250, constant
 
 TENSORS = ("tensor_load_to_lds", "tensor_store_from_lds")
 TENSOR_WAIT, LOCAL_WAIT = "s_wait_tensorcnt", "s_wait_dscnt"
 TO = "to"
 """An operand that is no argument: word 1 of group 0 once more, so that it is seen which memory a copy is of."""
+BARRIER = "barrier"
+"""Another one, of a copy that arrives at a barrier: where that is."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,8 @@ class Tile:
     strides: tuple[int, ...]
     gap: tuple[int, int]
     """(bytes between gaps in local memory, bytes of a gap); (0, 0) for none."""
+    barrier: int = -1
+    """The address of a barrier at which the copy arrives; -1 for none."""
 
     @classmethod
     def decoded(cls, first: Sequence[int], second: Sequence[int], *more: Sequence[int]) -> Tile:
@@ -84,6 +92,7 @@ class Tile:
         return cls(
             bool(a[0] & 1), a[1], a[2] | (a[3] & (1 << 25) - 1) << 32, 1 << (b[0] >> 16 & 3), tuple(tensor),
             tuple(sizes), tuple(strides), gap if b[0] >> 20 & 1 else (0, 0),
+            (b[1] & 0xFFFF) * 8 if b[0] >> 18 & 1 else -1,
         )  # fmt: skip
 
     @property
@@ -113,10 +122,13 @@ def tensor_instructions() -> Iterator[Instruction]:
             intrinsic = f"llvm.amdgcn.{name.replace('_', '.')}" + (".d2" if dimensions == 2 else "")
             operands = (Operand(TO, "i32", 1, "r"), *(Operand(n, "i32", words, "r") for n, words in used))
             arguments = (*((f"<{words} x i32>", n) for n, words in used), *constant(0))
-            yield Instruction(
-                f"{name}.{dimensions}d", GFX1250, intrinsic, operands, cost=4, touches="bulk", width=4,
-                stores=name == TENSORS[0], params={"arguments": arguments, "returns": ()},
-            )  # fmt: skip
+            stores = name == TENSORS[0]
+            for arrives in (False, True)[: 1 + stores]:
+                yield Instruction(
+                    f"{name}.{dimensions}d" + ".arriving" * arrives, GFX1250, intrinsic,
+                    (*operands, Operand(BARRIER, "i32", 1, "r")) if arrives else operands, cost=4, touches="bulk",
+                    width=4, stores=stores, params={"arguments": arguments, "returns": ()},
+                )  # fmt: skip
     for name in (TENSOR_WAIT, LOCAL_WAIT):
         yield Instruction(
             name, GFX1250, f"llvm.amdgcn.{name.replace('_', '.')}", (Operand("pending", "i32", 1, "n"),),
@@ -128,6 +140,10 @@ def effects(entry: Instruction) -> Effects:
     """What others have to be ordered with: of a copy the memory of the whole wave, some time later."""
     if entry.name == TENSOR_WAIT:
         return Effects(waits="bulk")
+    if entry.touches == "barrier":
+        return on_mbarrier(entry)
+    if entry.name.endswith(".arriving"):
+        return Effects((Reach(BARRIER, 8, "atomic"), Reach(TO, 1, "write", later="barrier")))
     if entry.touches == "bulk":
         return Effects((Reach(TO, 1, "write" if entry.stores else "read", later="bulk"),))
     return entry.effects()

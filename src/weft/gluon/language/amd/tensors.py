@@ -30,6 +30,7 @@ from ...memory import shared_memory_descriptor
 from ...operands import known_number
 from ...semantic import GluonSemantic
 from ...types import mangled
+from .mbarriers import barrier_handle
 from .processors import check_processor
 
 TARGET = "hip:gfx1250"
@@ -154,16 +155,15 @@ def _parts(name: str, desc: Any, offsets: Any, memory: Any, semantic: GluonSeman
 def async_load(
     src: Any, offsets: Any, dest: Any, pred: Any = True, mbarrier: Any = None, _semantic: GluonSemantic = GIVEN
 ) -> None:
-    """Begin to copy the block at `offsets` to shared memory, where `pred` holds."""
-    if unwrap(mbarrier) is not None:
-        raise Unsupported(
-            "tdm.async_load with an mbarrier, at which tensor_load_to_lds arrives,",
-            str(_semantic.target),
-            hint="tdm.async_wait waits for it",
-        )
+    """Begin to copy the block at `offsets` to shared memory, where `pred` holds.
+
+    Each warp that has a part of it arrives at the `mbarrier` when that, and what it began to copy before, is there.
+    """
     operands, rank = _parts("async_load", src, offsets, dest, _semantic)
     operands += [_semantic.to_tensor(pred).handle, dest.handle]
-    properties = {"operandSegmentSizes": ir.segments(1, rank, rank, rank, 1, 1)}
+    barrier = () if unwrap(mbarrier) is None else (barrier_handle("tdm.async_load", mbarrier, _semantic),)
+    operands += barrier
+    properties = {"operandSegmentSizes": ir.segments(1, rank, rank, rank, 1, 1, len(barrier))}
     _semantic.builder.create(ops.TensorLoadOp, operands, (), properties)
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.amd.mbarriers import CopiesArriveOp
 from weft.language.protocol import GIVEN, builtin
 
 from ....copies import begin_copy, commit_group as commit_group, wait_group as wait_group
 from ....elsewhere import unsupported_builtin
 from ....semantic import GluonSemantic
+from ..mbarriers import barrier_handle
 from ..processors import check_other, check_processor
 
 __all__ = ["commit_group", "global_to_shared", "mbarrier_arrive", "shared_to_global", "wait_group"]
@@ -37,11 +39,13 @@ def global_to_shared(
     begin_copy(smem, pointer, mask, _semantic, cache_modifier)
 
 
-mbarrier_arrive = unsupported_builtin(
-    "amd.cdna5.async_copy.mbarrier_arrive",
-    "hip:gfx1250",
-    "the instruction is ds_atomic_async_barrier_arrive_b64; wait_group waits for copies too",
-)
+@builtin
+def mbarrier_arrive(mbarrier: Any, _semantic: GluonSemantic = GIVEN) -> None:
+    """Each thread arrives at an mbarrier once the copies that it has begun are done."""
+    handle = barrier_handle("async_copy.mbarrier_arrive", mbarrier, _semantic)
+    _semantic.builder.create(CopiesArriveOp, (handle,))
+
+
 shared_to_global = unsupported_builtin(
     "amd.cdna5.async_copy.shared_to_global",
     "hip:gfx1250",

@@ -4,7 +4,7 @@
     s = tl.sum(x, 0)
 
 The elements from 65 on are zeros. One zero more or less is the same, so that the loop along the axis may end behind the
-first point that has none but such (see extents.py for ends that are known to the compiler).
+first point that has such (see extents.py for ends that are known to the compiler).
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ ENDLESS = (0, float("inf"), float("-inf"))
 
 
 class Stop(NamedTuple):
-    """When a mask holds nowhere from a point on."""
+    """When a mask holds nowhere behind a point."""
 
-    ends: list[Condition]
-    """Comparisons that each hold at all later points nowhere, if they do not hold where they most likely do."""
+    ends: list[tuple[Value, Coords]]
+    """Comparisons, each at an element of a point: if one does not hold there, the mask holds at no later point, and
+    each output has had some padding.
+    """
     orders: list[Condition]
     """What must be so for that."""
 
@@ -54,16 +56,16 @@ def stops_of(nest: Nest, reductions: Sequence[Op], moving: Set[int]) -> list[Sto
 
 
 def reaches(ev: Evaluator, stops: Sequence[Stop]) -> Reg:
-    """Whether any mask may still hold somewhere, at the point where an evaluator is or at a later one."""
+    """Whether any mask may hold somewhere behind the point where an evaluator is."""
     points = ev.at_points()
     some: list[Reg] = []
     for ends, orders in stops:
-        inside, known = Conditions(points), Conditions(points)
-        for condition in dict.fromkeys(ends):
-            inside.regs.append(inside.scalar(condition[1], condition[3]))
+        beyond, known = Conditions(points), Conditions(points)
+        for value, at in dict.fromkeys(ends):
+            beyond.regs.append(beyond.scalar(value, at))
         for condition in dict.fromkeys(orders):
             known.add(condition)
-        some.append(inside.all())
+        some.append(beyond.all())
         if known.regs:
             some.append(ev.f.xor(known.all(), const(I1, 1)))
     return reduce(ev.f.or_, dict.fromkeys(some))
@@ -107,28 +109,42 @@ def _stop(nest: Nest, mask: Value, coords: Coords, moving: Set[int]) -> Stop | N
             continue
         if op.name in ("tt.broadcast", "tt.expand_dims", "arith.andi"):
             todo += operands_at(op, value, at)
-        elif op.name == "arith.cmpi" and _falls(nest, op, at):
+        elif op.name == "arith.cmpi":
+            corner = _corner(nest, op, at, moving)
             here = conjuncts(nest.analysis, nest.env, value, at, moving)
             along = conjuncts(nest.analysis, nest.env, value, at, moving | set(nest.inner_bits))
-            if here is not None and along is not None:
-                stop.ends.append(here[-1])
+            if corner and here is not None and along is not None:
+                stop.ends.append((value, here[-1][corner]))
                 stop.orders.extend(along[:-1])
     return stop if stop.ends else None
 
 
-def _falls(nest: Nest, op: Op, coords: Coords) -> bool:
-    """Whether a comparison becomes ever less likely along a reduced axis, where its numbers do not wrap around."""
+LEAST_LIKELY, MOST_LIKELY = 2, 3
+"""Where a condition has the elements of a point at which a comparison does so to hold."""
+
+
+def _corner(nest: Nest, op: Op, coords: Coords, moving: Set[int]) -> int:
+    """Where in a point a comparison has to hold for it to hold at later points; 0 if that is not known.
+
+    It rises with the places of a reduced axis, for all outputs alike, and each point goes on where the one before ends:
+    then at the last element. Or it is the same all along that axis: then anywhere.
+    """
     if op.attrs["predicate"] in (0, 1):
-        return False
+        return 0
     less = op.attrs["predicate"] in (2, 3, 6, 7)
     low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
     steps = nest.analysis.exact_steps(low, coords, [])
-    if steps is None or nest.analysis.deps(high, coords) & set(nest.inner_bits):
-        return False
+    along, across = set(nest.reduce_bits), moving - set(nest.reduce_bits)
+    if steps is None or nest.analysis.deps(high, coords) & along:
+        return 0
+    if not any(steps.get(bit, 0) != 0 for bit in along):
+        return MOST_LIKELY
+    if any(steps.get(bit, 0) != 0 for bit in across) or nest.analysis.deps(high, coords) & across:
+        return 0
     reached = 0
-    for bit in nest.inner_bits:
+    for bit in (*sorted(along - set(nest.inner_bits)), *nest.inner_bits):
         step = steps.get(bit, 0) or 0
-        if step <= reached:  # a higher bit goes further than all those below it
-            return False
+        if step <= reached:  # each bit goes further than all those before it
+            return 0
         reached += step
-    return True
+    return LEAST_LIKELY

@@ -409,7 +409,7 @@ class _Reductions:
     def _until_padding(
         self, stops: list[Stop], first: Reg, stop: Reg, inits: Regs, step: Callable[[Reg, Regs], Regs]
     ) -> Regs:
-        """Points up to the first one, if there is one, that has nothing but padding: some of that has to be combined
+        """Points up to the first one that has padding for each output, if there is one: some of it has to be combined
         in, as it may be told from none.
         """
         f = self.ev.f

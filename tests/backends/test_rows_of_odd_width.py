@@ -273,3 +273,25 @@ def test_rows_are_read_and_written_by_whole_vectors() -> None:
     assert "scatter" not in kernel.asm["llir"]
     kernel = images.warmup(x, x[0], out, 800, C=2, H=10, W=40, B=128, vector_bits=256, cpu="x86-64-v3", grid=(1,))
     assert "gather" not in kernel.asm["llir"]
+
+
+@weft.jit
+def loaded_along_the_other_axis(x, out, mask_from, WIDE: tl.constexpr):
+    """The first axis is contiguous in `x` and the last in `out`, so that blocks are loaded along one and transposed."""
+    a, b, c = tl.arange(0, 8)[:, None, None], tl.arange(0, 8)[None, :, None], tl.arange(0, 16)[None, None, :]
+    i = (a + b * 8 + (c * 64).to(WIDE)) % 1024
+    value = tl.load(x + i, mask=c >= mask_from, other=-7)
+    tl.store(out + a * 128 + b * 16 + c, value)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("wide", [tl.int32, tl.int64])
+@pytest.mark.parametrize("type", [np.int16, np.float32, np.int64])
+def test_an_index_that_is_divided_in_blocks_that_are_transposed(
+    type: Any, wide: Any, processor: dict[str, Any]
+) -> None:
+    x, out = np.arange(1024).astype(type), np.zeros(1024, type)
+    loaded_along_the_other_axis[(1,)](x, out, 7, WIDE=wide, **processor)
+    c, b, a = np.unravel_index(np.arange(1024), (16, 8, 8))
+    expected = np.where(c >= 7, x, -7)[np.lexsort((c, b, a))]
+    np.testing.assert_array_equal(out, expected)

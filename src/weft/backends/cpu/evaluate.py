@@ -52,7 +52,8 @@ class Evaluator:
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
-        self.inside_row: Callable[[Op, Coords], dict[int, int]] = lambda op, coords: {}  # bits that stay within a row
+        # The bits that stay within a row.
+        self.inside_row: Callable[[Op, Coords, Sequence[int]], dict[int, int]] = lambda op, coords, lanes: {}
         self.row_length: Callable[[Op], int] = lambda op: 0  # of rows at whose ends vectors are split; else 0
         self.loop: Callable[[Op, Coords], None] | None = None  # emits a fused loop, and has its results known
         self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
@@ -247,7 +248,7 @@ class Evaluator:
         length = self.row_length(op) if self.lanes and not aligned else 0
         if not aligned and not length:
             return None
-        row = self.inside_row(op, coords) if aligned else {}
+        row = self.inside_row(op, coords, self.lane_bits) if aligned else {}
         first = tuple(tuple(ZERO if s in row else s for s in coord) for coord in coords)
         x, y = self.eval(op.args[0], first), self.eval(op.args[1], coords)
         if not isinstance(x, Affine) or not isinstance(y, Uniform) or x.constant_lanes is None:

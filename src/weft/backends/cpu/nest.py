@@ -159,7 +159,7 @@ class Nest:
             analysis.steps(value, coords)
         self.vector_bits = vector_bits
         self.row_lengths = row_lengths(self.visited)
-        self._rows: dict[tuple[Op, Coords], dict[int, int]] = {}
+        self._rows: dict[tuple[Op, Coords, tuple[int, ...]], dict[int, int]] = {}
         self.versions: list[str] = []  # besides the plain one, for remarks
         self.emit_loop = emit_loop
         self._choose()
@@ -330,13 +330,19 @@ class Nest:
 
     def _row_ends(self, bits: Sequence[int]) -> set[int]:
         divided = [(v.op, c) for v, c in self.visited if v.op is not None and v.op.name in DIVISIONS]
-        return cuts((self.inside_row(op, c) for op, c in divided if self.aligned(op, c, self.lane_bits)), bits)
+        return cuts(
+            (self.inside_row(op, c, self.lane_bits) for op, c in divided if self.aligned(op, c, self.lane_bits)), bits
+        )
 
-    def inside_row(self, op: Op, coords: Coords) -> dict[int, int]:
-        """The bits along which what a quotient or remainder is taken of stays within a row; see row_bits.py."""
-        row = self._rows.get((op, coords))
+    def inside_row(self, op: Op, coords: Coords, lanes: Sequence[int]) -> dict[int, int]:
+        """The bits along which what a quotient or remainder is taken of stays within a row; see row_bits.py.
+
+        `lanes`: those of the vector, which are not the nest's where a block is loaded along another axis.
+        """
+        key = op, coords, tuple(lanes)
+        row = self._rows.get(key)
         if row is None:
-            row = self._rows[op, coords] = inside_row(self.analysis, op, coords, self.lane_bits)
+            row = self._rows[key] = inside_row(self.analysis, op, coords, lanes)
         return row
 
     def _is_leaf(self, value: Value) -> bool:

@@ -1,6 +1,6 @@
 """Where a loop along the rows that an index is divided into stands (walks.py): the place in the row, and the row.
 
-    r, k = i // 300, i % 300        in the loop along one row, r is the row and k counts: nothing is divided
+r, k = i // 300, i % 300        in the loop along one row, r is the row and k counts: nothing is divided
 """
 
 from __future__ import annotations

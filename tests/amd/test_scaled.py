@@ -282,7 +282,7 @@ def test_what_gluon_refuses() -> None:
     with pytest.raises(LayoutError, match="lanes hold other elements than those of its 64 x 32 tile"):
         parent = _layouts("gfx950", ("e4m3", "e4m3"), [2, 2])[2]
         _compiled("gfx950", ("e4m3", "e4m3"), {"RIGHT": gl.DotOperandLayout(1, parent, 8)})
-    with pytest.raises(Unsupported, match="tt.dot_scaled by a matrix instruction"):
+    with pytest.raises(Unsupported, match=r"with scales by one instruction \(mfma_scale_f32, wmma_scale_f32\) is not"):
         _compiled("gfx950", ("e4m3", "e4m3"), {}, on="hip:gfx942")
     with pytest.raises(Unsupported, match=r"amd.mfma_scaled, which is for hip:gfx950, is not supported on .*cuda:90"):
         layouts = dict.fromkeys(("LEFT", "RIGHT", "TILE", "LOADED"), gl.BlockedLayout([1, 1], [4, 8], [4, 1], [1, 0]))

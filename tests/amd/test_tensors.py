@@ -208,8 +208,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(LayoutError, match="leaves one kind of gap, after 8 to 1024 bytes"):
         wide = gl.PaddedSharedLayout.with_identity_for([[1024, 8]], [64, 64], [1, 0])
         _compiled(doubled, TYPES, {"S": wide, "L": ROWS, "PRED": True})
-    with pytest.raises(Unsupported, match="the instruction tensor_load_to_lds is not supported on .*gfx1201"):
+    with pytest.raises(Unsupported, match="the instruction tensor_load_to_lds is not supported on .*gfx1201") as raised:
         _compiled(doubled, TYPES, {"S": PLAIN, "L": ROWS, "PRED": True}, "hip:gfx1201")
+    assert raised.value.hint == "it works on hip:gfx1250"
     with pytest.raises(Unsupported, match="out of a PaddedSharedLayout, as tensor_store_from_lds skips no gaps"):
         constants = {"SIZES": (64, 64), "AT": (0, 0), "BLOCK": (64, 64), "S": PADDED}
         _compiled(copied, {"x": "*fp16", "y": "*fp16"}, constants)

@@ -95,7 +95,8 @@ def lower_copy(c: Context, op: Operation) -> None:
     """`ttg.async_copy_global_to_local` as `copy_async`, in the order of lanes."""
     machine = c.machine
     if not machine.async_copies:
-        raise Unsupported("a copy from global to shared memory", machine.name, c.build.span, works_on=_processors())
+        feature = "a copy from global to shared memory, by buffer_load or global_load with lds,"
+        raise Unsupported(feature, machine.name, c.build.span, works_on=_processors())
     if machine.generation >= GFX1250:  # each lane's bytes go where it says
         LOWERINGS[op.name](c, op)
         return

@@ -15,7 +15,7 @@ from ..context import Context, Lowering
 
 def _check(c: Context) -> None:
     if not has(c.machine, ARRIVE):
-        raise Unsupported(f"the instruction {ARRIVE}", c.program.target, c.build.span, works_on="hip:gfx1250")
+        raise Unsupported(f"the instruction {ARRIVE}", c.program.target, c.build.span, works_on=("hip:gfx1250",))
 
 
 def _init(c: Context, op: Operation) -> None:

@@ -37,7 +37,7 @@ def lower_scaled(c: Context, op: Operation) -> None:
     entries = scaled_products(c.machine, *kinds) if kinds is not None else ()
     if kinds is None or not entries:
         raise Unsupported(
-            "tt.dot_scaled by a matrix instruction, as it stands in layout IR",
+            "a product with scales by one instruction (mfma_scale_f32, wmma_scale_f32)",
             c.program.target,
             c.build.span,
             hint="gfx950 and gfx1250 multiply e4m3, e5m2 and e2m1 (in pairs along K), a scale of i8 for 32 elements",

@@ -37,7 +37,7 @@ def _copy(c: Context, op: Operation) -> None:
     loads = isinstance(op, TensorLoadOp)
     isa = "tensor_load_to_lds" if loads else "tensor_store_from_lds"
     if not has(c.machine, f"{isa}.2d"):
-        raise Unsupported(f"the instruction {isa}", c.program.target, c.build.span, works_on="hip:gfx1250")
+        raise Unsupported(f"the instruction {isa}", c.program.target, c.build.span, works_on=("hip:gfx1250",))
     copy = _Copy(c, op)
     to = copy.shared()
     words = [copy.acts(op.pred if isinstance(op, TensorLoadOp) else None), to, *copy.address()]
@@ -224,7 +224,7 @@ def _wait(c: Context, op: Operation) -> None:
     """Of the own wave."""
     assert isinstance(op, TensorWaitOp)
     if not has(c.machine, TENSOR_WAIT):
-        raise Unsupported(f"the instruction {TENSOR_WAIT}", c.program.target, c.build.span, works_on="hip:gfx1250")
+        raise Unsupported(f"the instruction {TENSOR_WAIT}", c.program.target, c.build.span, works_on=("hip:gfx1250",))
     c.build.instruction(TENSOR_WAIT, [c.number(int_value(op.num))])
 
 

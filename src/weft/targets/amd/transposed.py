@@ -1,8 +1,8 @@
 """Reads of LDS that transpose: ds_read_b64_tr_b16 and ds_read_b64_tr_b8 of gfx950.
 
-An operand of a product has some elements in a row along the summed dimension, k, in each lane. If rows of k are not what
-lies in memory, such a read brings them there: each of 16 lanes gives the address of 8 bytes of a row, and gets one
-element out of each of several rows.
+An operand of a product has some elements in a row along the summed dimension, k, in each lane. If rows of k are not
+what lies in memory, such a read brings them there: each of 16 lanes gives the address of 8 bytes of a row, and gets
+one element out of each of several rows.
 
     16 bits: lane i gives row i / 4, columns 4 (i mod 4) to + 3; lane l gets column l of rows 0 to 3
      8 bits: lane i gives row i / 2, columns 8 (i mod 2) to + 7; lane l gets column l of rows 0 to 7

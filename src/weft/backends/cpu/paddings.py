@@ -114,13 +114,14 @@ def _stop(nest: Nest, mask: Value, coords: Coords, moving: Set[int]) -> Stop | N
             here = conjuncts(nest.analysis, nest.env, value, at, moving)
             along = conjuncts(nest.analysis, nest.env, value, at, moving | set(nest.inner_bits))
             if corner and here is not None and along is not None:
-                stop.ends.append((value, here[-1][corner]))
+                *_, least, most = here[-1]
+                stop.ends.append((value, least if corner == LEAST_LIKELY else most))
                 stop.orders.extend(along[:-1])
     return stop if stop.ends else None
 
 
-LEAST_LIKELY, MOST_LIKELY = 2, 3
-"""Where a condition has the elements of a point at which a comparison does so to hold."""
+LEAST_LIKELY, MOST_LIKELY = 1, 2
+"""The element of a point at which a comparison is asked."""
 
 
 def _corner(nest: Nest, op: Op, coords: Coords, moving: Set[int]) -> int:

@@ -162,4 +162,4 @@ def _from_signature(block: block_type, layout: str, images: int = 0) -> tensor_d
     return cls(block, tuple_type([int32] * rank), tuple_type([int64] * rank), layout_object)
 
 
-laid_descriptors.append(_from_signature)
+laid_descriptors[""] = _from_signature

@@ -37,10 +37,10 @@ def str_to_ty(name: Any, c: Any) -> Any:
     return _named(name)
 
 
-laid_descriptors: list[Any] = []
+laid_descriptors: dict[str, Any] = {}
 """What makes the type of a descriptor from its block and the text of a layout, `tensordesc<fp16[64,64],layout>`.
 
-Put here by `weft.gluon`, which knows layouts.
+Put here by `weft.gluon`, which knows layouts: by the name of the layout's class, for all others under "".
 """
 
 
@@ -74,5 +74,6 @@ def _descriptor(name: str, images: int = 0) -> Any:
     rank = len(shape)
     block = block_type(_named(element), shape)
     if layout.startswith(",") and laid_descriptors:
-        return laid_descriptors[0](block, layout[1:], images)
+        family = layout[1:].partition("(")[0]
+        return laid_descriptors.get(family, laid_descriptors[""])(block, layout[1:], images)
     return tensor_descriptor_type(block, tuple_type([dt.int32] * rank), tuple_type([dt.int64] * rank))

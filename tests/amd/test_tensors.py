@@ -11,8 +11,9 @@ import pytest
 import weft
 import weft.sim
 from weft import gluon
-from weft.base import CompilationError, LayoutError, Unsupported
+from weft.base import CompilationError, LaunchError, LayoutError, Unsupported
 from weft.gluon import language as gl
+from weft.gluon.amd.gfx1250 import TensorDescriptor
 from weft.targets.amd import Tile
 
 amd = gl.amd.gfx1250
@@ -216,3 +217,71 @@ def test_what_is_refused() -> None:
         _compiled(copied, {"x": "*fp16", "y": "*fp16"}, constants)
     with pytest.raises(Unsupported, match="global_store_async_from_lds"):
         amd.async_copy.shared_to_global()
+
+
+@gluon.jit
+def given(source, target, R, C, PRED: gl.constexpr, L: gl.constexpr):
+    """Descriptors of the host, also in a function that is called."""
+    memory = gl.allocate_shared_memory(source.dtype, source.block_shape, source.layout)
+    out = gl.allocate_shared_memory(target.dtype, target.block_shape, target.layout)
+    memory.store(gl.full((64, 64), 7, gl.float16, L))
+    fetch(source, memory, R, C, PRED)
+    out.store(memory.load(L) * 2 + (source.shape[0] + source.strides[0]).to(gl.float16))
+    amd.tdm.async_store(target, [R, C], out)
+    amd.tdm.async_wait(0)
+
+
+@gluon.jit
+def fetch(source, memory, R, C, PRED: gl.constexpr):
+    amd.tdm.async_load(source, [R, C], memory, pred=PRED)
+    amd.tdm.async_wait(0)
+
+
+@pytest.mark.parametrize("layout", [PLAIN, PADDED])
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (50, 40)])
+def test_descriptors_of_the_host(layout: Any, row: int, column: int) -> None:
+    x = np.random.default_rng(0).integers(-100, 100, (100, 96)).astype(np.float16)
+    y = np.full_like(x, 3)
+    with weft.target(TARGET):
+        source, target = (TensorDescriptor.from_tensor(a, [64, 64], b) for a, b in ((x, layout), (y, PLAIN)))
+        given[(1,)](source, target, row, column, True, ROWS, num_warps=4)
+    want = np.full_like(x, 3)
+    part = np.s_[row : row + 64, column : column + 64]
+    want[part] = 2 * x[part] + 196
+    np.testing.assert_array_equal(y, want)
+
+
+@gluon.jit
+def chosen(source, target, n, L: gl.constexpr):
+    memory = gl.allocate_shared_memory(source.dtype, source.block_shape, source.layout)
+    desc = source
+    if n > 3:
+        desc = target
+    amd.tdm.async_load(desc, [0, 0], memory)
+    amd.tdm.async_wait(0)
+
+
+def test_a_descriptor_of_the_host_in_a_signature() -> None:
+    """Handed over as pointer, padding, sizes and strides: 8 bytes each."""
+    kind = f"tensordesc<fp16[64,64],{PLAIN!r}>"
+    types = {"source": kind, "target": kind, "R": "i32", "C": "i32"}
+    made = weft.compile(weft.ASTSource(given, types, {"PRED": True, "L": ROWS}), "hip:gfx1250")
+    assert len(re.findall("tensor_load_to_lds|tensor_store_from_lds", str(made.asm["amdgcn"]))) == 2
+    arguments = made.metadata.taken["arguments"]
+    assert [(a[0], a[1]) for a in arguments] == [*((8 * i, 8) for i in range(12)), (96, 4), (100, 4)]
+    with pytest.raises(Unsupported, match="a tensor descriptor that a loop or a branch chooses"):
+        _compiled(chosen, {"source": kind, "target": kind, "n": "i32"}, {"L": ROWS})
+
+
+@pytest.mark.parametrize(
+    ("layout", "padding", "said"),
+    [
+        (gl.SwizzledSharedLayout(8, 1, 8, [1, 0]), "zero", "a max_phase of 1"),
+        (gl.NVMMASharedLayout(128, 16), "zero", "must be a PaddedSharedLayout or a SwizzledSharedLayout"),
+        (PLAIN, "nan", 'the padding of a tensor descriptor for gfx1250 is "zero"'),
+    ],
+)
+def test_descriptors_of_the_host_that_cannot_be(layout: Any, padding: str, said: str) -> None:
+    x = np.zeros((64, 64), np.float16)
+    with pytest.raises(LaunchError, match=said):
+        TensorDescriptor(x, [64, 64], [64, 1], [64, 64], layout, padding)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl import irdl
 
 from ..check.rules import fail, rule, show
-from ..effects import ReadWriteOp
+from ..effects import PureOp, ReadWriteOp
 from ..gpu import MemDescType
 from ..text import register
 from ..text.elements import Form, Parts
@@ -54,6 +54,18 @@ class TensorStoreOp(ReadWriteOp):
 
 
 @irdl.irdl_op_definition
+class DescriptorBaseOp(PureOp):
+    """The pointer of a descriptor that the kernel was given:
+
+    %p = amdg.descriptor_base %desc : !tt.tensordesc<tensor<64x64xf16>>
+    """
+
+    name = "amdg.descriptor_base"
+    desc = irdl.operand_def()
+    result = irdl.result_def()
+
+
+@irdl.irdl_op_definition
 class TensorWaitOp(ReadWriteOp):
     """Wait until at most so many of these copies are under way:  amdg.tensor_wait {num = 0 : i32}"""
 
@@ -82,6 +94,7 @@ WHERE = "%base[%shape...][%strides...][%offsets...]"
 register(TensorLoadOp, _form(WHERE + ", %pred, %memory?[ barrier %mbarrier]{} : <memory>?[, <mbarrier>]"))
 register(TensorStoreOp, _form(WHERE + ", %memory{} : <memory>"))
 register(TensorWaitOp, Form("{}"))
+register(DescriptorBaseOp, Form("%desc{} : <desc> -> <result>"))
 
 
 @rule(TensorLoadOp, TensorStoreOp)

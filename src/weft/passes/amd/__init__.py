@@ -18,6 +18,7 @@ from weft.targets.instruction import Instruction
 from ..vendor import AnyLayout, VendorPasses
 from .asked import asked_instructions, note_asked
 from .expand_buffers import expand_buffers
+from .given_descriptors import take_descriptors_apart
 from .load_ahead import load_ahead
 from .scalar_bases import scalar_bases
 from .scaled_products import complete_scaled_products, scaled_layouts
@@ -52,6 +53,7 @@ class _Passes(VendorPasses):
         return transposed_load(op, layout, bits, machine, warps)
 
     def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        take_descriptors_apart(module)
         expand_buffers(module)
 
     def of_text(self, module: ModuleOp, remarks: RemarkCollector) -> None:

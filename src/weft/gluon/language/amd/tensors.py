@@ -30,6 +30,7 @@ from ...memory import shared_memory_descriptor
 from ...operands import known_number
 from ...semantic import GluonSemantic
 from ...types import mangled
+from .given import pointer_of, register
 from .mbarriers import barrier_handle
 from .processors import check_processor
 
@@ -69,11 +70,14 @@ class tensor_descriptor_type(base_type):
         return f"TD{self.block_type.mangle()}_{mangled(self.layout)}TD"
 
 
+register(tensor_descriptor_type)
+
+
 class tensor_descriptor(block_descriptor):
     """A tensor in global memory, of which copies move a block at a time."""
 
     def __init__(
-        self, base: tensor, shape: Sequence[Any], strides: Sequence[Any], block_type: block_type, layout: Any
+        self, base: Any, shape: Sequence[Any], strides: Sequence[Any], block_type: block_type, layout: Any
     ) -> None:
         self.base, self.shape, self.strides = base, _tuple(list(shape)), _tuple(list(strides))
         shape_type, strides_type = self.shape.type, self.strides.type
@@ -146,8 +150,9 @@ def _parts(name: str, desc: Any, offsets: Any, memory: Any, semantic: GluonSeman
             f"{name}: the blocks of the descriptor lie in {desc.layout!r}, the shared memory in {memory.layout!r}",
             hint="allocate it with layout=desc.layout",
         )
-    handles: list[Any] = []
-    desc._flatten_ir(handles)
+    handles = [pointer_of(desc.base, semantic)]
+    for part in (desc.shape, desc.strides):
+        part._flatten_ir(handles)
     return [*handles, *semantic._convert_to_ir_values(at, require_i64=False)], rank
 
 

@@ -22,11 +22,13 @@ from typing import Any
 from weft import compat, compiler, runtime
 from weft.base import WeftError
 from weft.explain import Explanation
+from weft.explain.costs import calibrated
 from weft.runtime import explaining
 
 __all__ = ["main"]
 
-DEFAULT = "cuda:90"
+DEFAULT = calibrated()[0]
+"""The target where none is given: one whose times are predicted."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     explain = commands.add_parser("explain", help="explain the kernels that a script launches, or layout IR")
     explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    explain.add_argument("--target", default=DEFAULT, help=f"as cuda:90, hip:gfx942, cpu; {DEFAULT} if not given")
+    explain.add_argument("--target", default=DEFAULT, help=f"a GPU by its name, or cpu; {DEFAULT} if it is not given")
     explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
     explain.add_argument("--grid", type=_sizes, default=(1,), help="of layout IR: 64 or 64,64")
     explain.add_argument(

@@ -26,5 +26,5 @@ def test_two_targets() -> None:
     a, b = (softmax.explain(x, x, 1024, 1000, BLOCK=1024, grid=(64,), target=t) for t in ("cuda:80", "cuda:90"))
     difference = a.diff(b)
     assert difference.kernels == ("softmax for cuda:80", "softmax for cuda:90")
-    assert {c.what for c in difference.changes} <= {"registers", "blocks", "limit"}
+    assert {c.what for c in difference.changes} <= {"registers", "blocks", "limit", "microseconds", "bound"}
     assert difference.to_dict()["changes"] == [vars(change) for change in difference.changes]

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from weft.base import Span
 from weft.base.remarks import SharedAccess
+from weft.machines import machine_of, part
 
 from .record import Explanation
 
 __all__ = ["conflicts_of"]
 
-OWN_WAYS = ("kind:wgmma", "kind:tcgen05", "kind:bulk")
-"""How the kinds of instructions begin that read shared memory by a way of their own, which no bank of it slows down."""
-
 
 def conflicts_of(explanation: Explanation) -> list[tuple[Span | None, int]]:
-    """The lines that have some, and how many over the whole grid."""
+    """The lines that have some, and how many over the whole grid.
+
+    Instructions that read shared memory by a way of their own have none, and hide those of their line.
+    """
     lost: list[tuple[Span | None, int]] = []
+    own = part("explain", machine_of(explanation.target)) if explanation.counts.total else None
+    own_ways: tuple[str, ...] = own.OWN_WAYS if own is not None else ()
     for line in explanation.lines:
         counts = line.counts
-        if any(name.startswith(OWN_WAYS) for name in counts):
+        if any(name.startswith(own_ways) for name in counts):
             continue
         passes = counts.get("shared_load_wavefronts", 0) + counts.get("shared_store_wavefronts", 0)
         more = passes - counts.get("shared_ideal", 0)

@@ -64,6 +64,8 @@ def difference(before: Explanation, after: Explanation) -> Difference:
     changes = [
         *_of_mappings("", before.arguments, after.arguments),
         *_of_mappings("", before.options, after.options),
+        *_of_values("", "microseconds", *(e.time and e.time.microseconds for e in (before, after))),
+        *_of_values("", "bound", *(e.time and e.time.bound for e in (before, after))),
         *_of_values("", "programs", before.counts.programs, after.counts.programs),
         *_of_counts("", before.counts.total, after.counts.total),
         *_of_lines(before, after),

@@ -33,6 +33,7 @@ from .findings import Facts, findings_of
 from .occupancy import occupancy_of
 from .programs import PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
+from .timing import time_of
 
 __all__ = ["Launch", "explanation"]
 
@@ -51,6 +52,8 @@ class Launch:
     options: Mapping[str, int]
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Numbers among the arguments of the lane program, by name."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the arrays among them, as far as they are known."""
     registers: int | None = None
     spills: int | None = None
     wrapped: tuple[tuple[Span | None, str], ...] = ()
@@ -81,12 +84,13 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
         ),
         buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
         occupancy=occupancy,
+        time=None,
         findings=(),
         remarks=remarks,
     )  # fmt: skip
 
     facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped)
-    return replace(explained, findings=findings_of(facts))
+    return replace(explained, time=time_of(facts, launch.sizes), findings=findings_of(facts))
 
 
 def spans_in_loops(body: Block) -> frozenset[Span]:

@@ -88,6 +88,13 @@ def _blocks(e: Explanation, least: float) -> Iterator[Problem]:
         yield e.span, f"{o.blocks} blocks on a multiprocessor, limited by {o.limit}{step}; expected {least:g} or more"
 
 
+def _time(e: Explanation, most: float) -> Iterator[Problem]:
+    if e.time is None:
+        yield e.span, f"no time is predicted for {e.target}; expected {most:g} us at most"
+    elif e.time.microseconds > most:
+        yield e.span, f"{e.time}; expected {most:g} us at most"
+
+
 CHECKS: dict[str, Callable[[Explanation, float], Iterator[Problem]]] = {
     "access_bytes": _access_bytes,
     "bank_conflicts": _bank_conflicts,
@@ -96,5 +103,6 @@ CHECKS: dict[str, Callable[[Explanation, float], Iterator[Problem]]] = {
     "findings": _findings,
     "registers": _of_occupancy("registers", "registers of a thread"),
     "shared_bytes": _of_occupancy("shared_bytes", "bytes of shared memory"),
+    "time_us": _time,
     "spills": _of_occupancy("spills", "words of a thread that are spilled"),
 }

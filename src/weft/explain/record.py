@@ -30,7 +30,7 @@ from weft.base.remarks import (
     VectorAccess,
 )
 
-__all__ = ["Access", "Buffer", "Converted", "Counts", "Explanation", "Finding", "Line", "Occupancy", "Tile"]
+__all__ = ["Access", "Buffer", "Converted", "Counts", "Explanation", "Finding", "Line", "Occupancy", "Tile", "Time"]
 
 VERSION = 1
 """Of the JSON; one that is read has to have the same."""
@@ -161,6 +161,38 @@ class Occupancy:
 
 
 @dataclass(frozen=True)
+class Time:
+    """The time that a launch is predicted to take on a GPU whose caches are cold, in microseconds."""
+
+    microseconds: float
+    low: float
+    high: float
+    """The interval that it is expected in; wider where sizes of arrays are not known."""
+    bound: str
+    """The resource that takes the longest: "DRAM", "L2", "L1", "shared memory", "issue", "matrix units", "special
+    functions", "double precision", or "latency", where programs wait for themselves."""
+    part: float
+    """Its share of the time."""
+    resources: Mapping[str, float]
+    """What each resource takes, in microseconds, if nothing else did."""
+    lines: Mapping[str, float]
+    """The share of a warp's time that each line of the source takes, by its number."""
+
+    def __str__(self) -> str:
+        text = f"{_us(self.microseconds)} us ({_us(self.low)} to {_us(self.high)})"
+        return f"{text}, bound by {self.bound} at {self.part:.0%}"
+
+
+def _us(value: float) -> str:
+    """Three digits.
+
+    >>> _us(41.23), _us(1240.1), _us(2.345)
+    ('41.2', '1,240', '2.35')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+@dataclass(frozen=True)
 class Finding:
     """Something that takes time or goes wrong, where, why, and what would cure it."""
 
@@ -199,6 +231,8 @@ class Explanation:
     buffers: tuple[Buffer, ...]
     occupancy: Occupancy | None
     """None on a CPU."""
+    time: Time | None
+    """None for a machine that the model of time does not know."""
     findings: tuple[Finding, ...]
     remarks: Remarks
     """All that the compiler decided, of which the rows above hold some."""

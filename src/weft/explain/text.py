@@ -49,6 +49,8 @@ def _heading(e: Explanation) -> str:
     where = f" ({e.span.file}:{e.span.line})" if e.span is not None else ""
     lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {e.counts.programs:,} programs{warps}"]
     lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))
+    if e.time is not None:
+        lines.append(f"time: {e.time}")
     if e.counts.note:
         lines.append(f"note: {e.counts.note}")
     return "\n".join(line for line in lines if line)

@@ -7,6 +7,7 @@
     lower/      operations that only it has                        `LOWERING`
     sim/        what those do                                      `MEANING`
     compiler/   its back end: what makes code, loads and launches  `BACKEND`
+    explain/    what its operations cost, for the model of time    `COSTS`
 
 A room asks for its own part alone, by a machine: `part("lower", machine)` is `weft.lower.nvidia` for one of NVIDIA's,
 loaded when it is first asked for. A vendor whose parts are in somebody else's package joins (`compiler/backends.py`
@@ -29,7 +30,7 @@ from .machine import Machine
 VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
     for vendor, rooms in {
-        "nvidia": "machines ir targets passes lower sim compiler",
+        "nvidia": "machines ir targets passes lower sim compiler explain",
         "amd": "machines ir targets passes lower sim compiler",
         "intel": "machines ir targets passes lower sim compiler",
     }.items()

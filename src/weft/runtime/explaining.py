@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from weft import compiler, explain as room
 from weft.base import LaunchError, Span, WeftError
 from weft.explain import Explanation, Launch
+from weft.ir.lane import ELEMENT_BITS
 from weft.language.keys import is_constexpr_value
 
 from . import compiling
@@ -67,9 +69,9 @@ def explained(
     program = made.program
     registers, spills = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
-    scalars = _scalars(program, values)
+    scalars, sizes = _scalars(program, values), _sizes(program, values)
     wrapped = tuple(told_of_wrapping(facts) for facts in made.wrapped)
-    launch = Launch(made.name, target, span, grid, arguments, options, scalars, registers, spills, wrapped)
+    launch = Launch(made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped)
     return room.explanation(launch, made.remarks, program)
 
 
@@ -154,6 +156,19 @@ def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:
     parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
     pairs = zip(parameters, parts, strict=False)
     return {p.name: _number(v) for p, v in pairs if isinstance(v, (bool, int, float, np.number)) and p.elem != "ptr"}
+
+
+def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
+    """Bytes of the arrays among the values that say their shape."""
+    parameters = program.parameters
+    parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
+    sizes = {}
+    for parameter, value in zip(parameters, parts, strict=False):
+        array = getattr(value, "base", value) if parameter.elem == "tensormap" else value
+        shape = getattr(array, "shape", None)
+        if parameter.elem in ("ptr", "tensormap") and shape is not None and list(shape) != [1]:
+            sizes[parameter.name] = prod(shape) * max(1, ELEMENT_BITS.get(parameter.pointee, 8) // 8)
+    return sizes
 
 
 def _number(value: Any) -> int | float:

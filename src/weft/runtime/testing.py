@@ -53,7 +53,7 @@ def expect(explanation: Explanation, **limits: Any) -> None:
 
     `access_bytes` is the least that an access of global memory may have at a time; the others are the most that there
     may be: `conversions` that move something, `bank_conflicts` (wavefronts over the whole grid), `spills` (words of a
-    thread), `registers`, `shared_bytes`, `findings`. `blocks` is the least on a multiprocessor at a time.
+    thread), `registers`, `shared_bytes`, `findings`, `time_us`. `blocks` is the least on a multiprocessor at a time.
     """
     load("weft.explain.limits").expect(explanation, **limits)
 

@@ -15,10 +15,9 @@ __all__ = ["fewer_stages", "not_pipelined"]
 @rule("not-pipelined")
 def not_pipelined(facts: Facts) -> Iterator[Finding]:
     """A loop of products that waits for memory in each iteration."""
-    products = any(op.name == "instruction" and "mma" in op.attrs["isa"] for op in facts.ops)
     for r in facts.explanation.remarks.of(NotPipelined):
         because = f"{r.reason} ({r.because})" if r.because is not None else r.reason
-        if products:
+        if facts.multiplies:
             yield Finding(
                 "not-pipelined",
                 r.span,

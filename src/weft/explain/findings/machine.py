@@ -36,8 +36,7 @@ def spills(facts: Facts) -> Iterator[Finding]:
 def low_occupancy(facts: Facts) -> Iterator[Finding]:
     """Few warps on a multiprocessor, in a kernel without matrix instructions, which need few."""
     o = facts.explanation.occupancy
-    products = any(op.name == "instruction" and "mma" in op.attrs["isa"] for op in facts.ops)
-    if o is not None and o.part < LOW and o.limit in LIMITS and not products:
+    if o is not None and o.part < LOW and o.limit in LIMITS and not facts.multiplies:
         yield Finding(
             "low-occupancy",
             facts.explanation.span,

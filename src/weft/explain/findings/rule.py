@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from weft.base import Span
 from weft.ir.lane import LaneOp, LaneProgram, Value
+from weft.targets.table import instruction
 
 from ..record import Explanation, Finding
 
@@ -46,6 +47,11 @@ class Facts:
     def loops(self) -> list[LaneOp]:
         """Its loops."""
         return [op for op in self.ops if op.name in ("for", "while")]
+
+    @cached_property
+    def multiplies(self) -> bool:
+        """Whether it has instructions of matrix units."""
+        return any(op.name == "instruction" and "multiplies" in instruction(op.attrs["isa"]).params for op in self.ops)
 
     def made_from(self, value: Value) -> set[Value]:
         """All values that a value is made from, itself included; what a loop carries, from all that it begins with."""

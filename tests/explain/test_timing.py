@@ -1,0 +1,108 @@
+"""The model of time: what it must say whatever its constants are. How near it comes: benchmarks/explain_time.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+import weft.language as tl
+from weft import like
+from weft.explain import Explanation, Time
+from weft.testing import expect
+
+from .kernels import attention, matmul, softmax, transpose
+
+
+@weft.jit
+def copy(x, out, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i * STEP))
+
+
+@weft.jit
+def powers(x, out, TIMES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i)
+    for _ in range(TIMES):
+        value = tl.exp(value)
+    tl.store(out + i, value)
+
+
+def of(e: Explanation) -> Time:
+    assert e.time is not None
+    return e.time
+
+
+def copied(programs: int, step: int = 1) -> Time:
+    x, out = like(programs * 1024 * step, "fp32"), like(programs * 1024, "fp32")
+    return of(copy.explain(x, out, STEP=step, BLOCK=1024, grid=(programs,), target="cuda:90"))
+
+
+def product(size: int, **more: Any) -> Explanation:
+    a = like((size, size), "fp16")
+    blocks = {"BM": 128, "BN": 128, "BK": 64, "grid": (size // 128, size // 128), "target": "cuda:90"}
+    return matmul.explain(a, a, a, size, size, size, **blocks, **more)
+
+
+def test_a_copy_takes_what_its_memory_takes() -> None:
+    """256 MB at 3 TB/s, and twice as much in twice the time."""
+    small, large = copied(1 << 15), copied(1 << 16)
+    assert small.bound == "DRAM" and small.resources["DRAM"] == pytest.approx(2 * 4 * 2**25 / 3e6, rel=0.01)
+    assert 1.9 < large.microseconds / small.microseconds < 2.0
+    assert small.low < small.microseconds < small.high
+
+
+def test_a_small_launch_takes_its_launch() -> None:
+    assert 1.2 < copied(1).microseconds < 4
+
+
+def test_elements_far_apart_take_longer() -> None:
+    assert copied(1 << 15, step=8).microseconds > 3 * copied(1 << 15).microseconds
+
+
+def test_special_functions_are_a_bound() -> None:
+    x = like(1 << 22, "fp32")
+    e = powers.explain(x, x, TIMES=64, BLOCK=1024, grid=(1 << 12,), target="cuda:90")
+    assert of(e).bound in ("special functions", "issue")
+
+
+def test_iterations_take_time() -> None:
+    """Eight times the work of a product, and one block each way."""
+    ratio = of(product(4096)).microseconds / of(product(2048)).microseconds
+    assert 6 < ratio < 9
+
+
+def test_an_attention_is_not_bound_by_memory() -> None:
+    q = like((32, 4096, 64), "fp16")
+    e = attention.explain(q, q, q, q, 0.125, 4096, HEAD=64, BM=128, BN=64, grid=(32, 32), target="cuda:90")
+    assert of(e).bound != "DRAM" and of(e).resources["matrix units"] > of(e).resources["DRAM"]
+
+
+def test_lines_have_shares() -> None:
+    lines = of(product(2048)).lines
+    assert sum(lines.values()) == pytest.approx(1, abs=0.01) and max(lines, key=lambda n: lines[n]) in "35 36 37"
+
+
+def test_sizes_that_are_not_known_widen_the_interval() -> None:
+    a = weft.MockTensor("fp16")
+    grid = (32, 32)
+    e = matmul.explain(a, a, a, 4096, 4096, 4096, BM=128, BN=128, BK=64, grid=grid, target="cuda:90")
+    known = of(product(4096))
+    assert of(e).high / of(e).low > 1.5 * known.high / known.low
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:80", "hip:gfx942", "xpu:pvc"])
+def test_no_time_for_what_is_not_calibrated(target: str) -> None:
+    x = like((4096, 1000), "fp32")
+    assert softmax.explain(x, x, 1000, 1000, BLOCK=1024, grid=(4096,), target=target).time is None
+
+
+def test_a_limit_of_time() -> None:
+    x = like((4096, 4096), "fp16")
+    e = transpose.explain(x, x, 4096, SIZE=64, grid=(64, 64), target="cuda:90")
+    expect(e, time_us=100)
+    with pytest.raises(AssertionError, match=r"us \(.* to .*\), bound by DRAM at \d+%; expected 10 us at most"):
+        expect(e, time_us=10)
+    assert "time: " in str(e) and Explanation.from_json(e.to_json()) == e

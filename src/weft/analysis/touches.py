@@ -53,7 +53,9 @@ def touches_of(op: LaneOp) -> Sequence[Touch]:
         return (Touch(op.operands[0], width, how, mask, far=op.attrs["space"] == "cluster"),)
     if op.name == "copy_async":
         return (Touch(op.operands[0], int(op.attrs["bytes"]), "write", later="copy"),)
-    return tuple(_of_instruction(op)) if op.name == "instruction" else ()
+    if op.name == "instruction" and effects_of(op.attrs["isa"]).reaches:
+        return tuple(_of_instruction(op))
+    return ()
 
 
 def _of_instruction(op: LaneOp) -> Iterator[Touch]:

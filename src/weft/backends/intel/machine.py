@@ -91,7 +91,7 @@ def spirv_of(text: str) -> bytes:
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
-    passes.add_dead_code_elimination_pass()
+    passes.add_aggressive_dce_pass()  # with what loops carry only for itself
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     code: bytes = machine.emit_object(module)
     return code

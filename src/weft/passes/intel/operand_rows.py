@@ -40,10 +40,14 @@ SEES_NOTHING = ELEMENTWISE | {
 def hold_rows(module: ModuleOp) -> None:
     """Change the layouts of what such loads are made of, in each function of a module of layout IR."""
     for function in find(module, tt.FuncOp):
+        instead: dict[LayoutAttr, LayoutAttr] = {}
         for layout in dict.fromkeys(named for load in find(function, tt.LoadOp) if (named := _of_operand(load))):
             rows = _rows(function, layout)
             if rows > layout.size_per_thread[0]:
-                _replace(function, layout, replace(layout, size_per_thread=[rows, layout.size_per_thread[1]]))
+                longer = replace(layout, size_per_thread=[rows, layout.size_per_thread[1]])
+                instead |= _instead(function, layout, longer)
+        if instead:
+            replace_layouts(function, instead)
 
 
 def _of_operand(load: tt.LoadOp) -> BlockedLayout | None:
@@ -87,9 +91,11 @@ def _is_of(attr: LayoutAttr | None, layout: BlockedLayout) -> bool:
     return named == layout
 
 
-def _replace(function: Operation, old: BlockedLayout, new: BlockedLayout) -> None:
+def _instead(function: Operation, old: BlockedLayout, new: BlockedLayout) -> dict[LayoutAttr, LayoutAttr]:
+    """What stands in the place of a layout and of its parts."""
+
     def changed(named: Layout | None) -> DistributedLayout:
         return SliceLayout(named.dim, changed(named.parent)) if isinstance(named, SliceLayout) else new
 
     layouts = [attr for attr in layouts_of(function) if _is_of(attr, old)]
-    replace_layouts(function, {attr: encoding_for(changed(attr.named), attr.data.shape) for attr in layouts})
+    return {attr: encoding_for(changed(attr.named), attr.data.shape) for attr in layouts}

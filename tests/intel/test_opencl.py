@@ -21,6 +21,7 @@ from kernels.case import copy_arguments
 from kernels.running import for_weft, our_ttir, run_case
 from weft.backends.intel import opencl
 from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError, NoDevice
+from weft.language.extra import libdevice
 from weft.runtime.simulate import flattened
 from weft.runtime.views import dtype_of, numpy_view
 
@@ -123,6 +124,28 @@ def test_both_ways_give_the_same_bits() -> None:
             sums_of_rows[(7,)](x, out, 200, BLOCK=256)
         outs.append(out)
     assert np.array_equal(*outs) and outs[0].all()
+
+
+@weft.jit
+def upper_halves(x, y, unsigned, signed, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(unsigned + i, tl.umulhi(a.to(tl.uint64, bitcast=True), b.to(tl.uint64, bitcast=True)))
+    tl.store(signed + i, libdevice.mulhi(a, b))
+
+
+@needs_device
+@pytest.mark.parametrize("way", WAYS)
+def test_upper_halves_of_products_of_64_bits(way: str) -> None:
+    """SPIR-V has no integers of 128 bits."""
+    x, y = np.random.default_rng(0).integers(-(1 << 63), (1 << 63) - 1, (2, 64))
+    x[:3], y[:3] = (-1, -(1 << 63), (1 << 63) - 1), (-1, -(1 << 63), -(1 << 63))
+    unsigned, signed = np.zeros(64, np.uint64), np.zeros(64, np.int64)
+    with weft.target(way):
+        upper_halves[1,](x, y, unsigned, signed, BLOCK=64)
+    pairs = [(int(a), int(b)) for a, b in zip(x, y, strict=True)]
+    assert signed.tolist() == [a * b >> 64 for a, b in pairs]
+    assert unsigned.tolist() == [(a % (1 << 64)) * (b % (1 << 64)) >> 64 for a, b in pairs]
 
 
 SUBGROUP = re.compile(rb"[sS]ub_?[gG]roup")

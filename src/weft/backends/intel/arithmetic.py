@@ -8,19 +8,41 @@ import numpy as np
 
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import Value
+from weft.ir.lane import LaneOp
 
 from ..gpu.dialect import Pair, Scalar
+from ..gpu.elementwise import shared
 from ..gpu.emitter import LLVM, Emitter
 from .lanes import Lanes
 
 INTRINSICS = {"exp2": "exp2", "exp2 of denormals": "exp2", "log2": "log2", "sqrt": "sqrt", "sin": "sin", "cos": "cos"}
 
 
+def _upper_half(e: Emitter, op: LaneOp, operands: list[str]) -> str:
+    """The upper half of a product. That of 64 bits is a sum of products of halves: SPIR-V has no 128 bits."""
+    if e.llvm[op.results[0].elem] != "i64":
+        return shared(e, op)(e, op, operands)
+    low = [e.pure(f"and i64 {x}, {(1 << 32) - 1}") for x in operands]
+    high = [e.pure(f"lshr i64 {x}, 32") for x in operands]
+    crossed = [e.pure(f"mul i64 {low[i]}, {high[1 - i]}") for i in (0, 1)]
+    carried = e.pure(f"lshr i64 {e.pure(f'mul i64 {low[0]}, {low[1]}')}, 32")
+    total = e.pure(f"mul i64 {high[0]}, {high[1]}")
+    for part in crossed:
+        carried = e.pure(f"add i64 {carried}, {e.pure(f'and i64 {part}, {(1 << 32) - 1}')}")
+        total = e.pure(f"add i64 {total}, {e.pure(f'lshr i64 {part}, 32')}")
+    total = e.pure(f"add i64 {total}, {e.pure(f'lshr i64 {carried}, 32')}")
+    if op.name == "arith.mulhsi":
+        for x, y in (operands, operands[::-1]):
+            below = e.pure(f"ashr i64 {x}, 63")
+            total = e.pure(f"sub i64 {total}, {e.pure(f'and i64 {below}, {y}')}")
+    return total
+
+
 class Arithmetic(Lanes):
     """Floats and integers."""
 
     bf16, adds_bf16 = "i16", True
-    scalars: Mapping[str, Scalar[Emitter]] = {}
+    scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(("arith.mulhui", "arith.mulhsi"), _upper_half)
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
         """OpenCL's functions: exp2 and log2 are off by 3 units in the last place at most, quotients by 2.5."""

@@ -106,3 +106,15 @@ def test_a_limit_of_time() -> None:
     with pytest.raises(AssertionError, match=r"us \(.* to .*\), bound by DRAM at \d+%; expected 10 us at most"):
         expect(e, time_us=10)
     assert "time: " in str(e) and Explanation.from_json(e.to_json()) == e
+
+
+def test_the_autotuner_asks_the_model() -> None:
+    """Blocks that read one element of each sector are not among the best."""
+    configs = [weft.Config({"STEP": step, "BLOCK": 1024}) for step in (8, 1, 16, 4)]
+    tuner = weft.autotune(configs, [], prune_configs_by={"perf_model": "prediction", "top_k": 1})(copy)
+    x = like(1 << 24, "fp32")
+    with weft.target("sim:cuda:90"):
+        (kernel,) = tuner.warmup(x, x, grid=(1 << 10,))
+    assert kernel.src.constants[2,] == 1
+    with pytest.raises(weft.LaunchError, match="no time is predicted for cpu"):
+        tuner.warmup(x, x, grid=(1 << 10,), target="cpu")

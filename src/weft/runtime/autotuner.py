@@ -145,6 +145,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self._pruned_by = prune_configs_by
         prune = dict(prune_configs_by) if isinstance(prune_configs_by, Mapping) else {}
         self.perf_model = prune.get("perf_model")
+        if self.perf_model == tuning_checks.PREDICTION:
+            self.perf_model = self._predicted
         self.configs_top_k = prune.get("top_k", 1.0)
         self.early_config_prune = prune.get("early_config_prune")
         self.fn = fn
@@ -170,6 +172,11 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 stacklevel=3,
             )
             self._do_bench = self._old_bench
+
+    def _predicted(self, **arguments: Any) -> float:
+        """Microseconds by the model of time, for `perf_model`."""
+        microseconds: float = load("weft.runtime.explaining").predicted(self.fn, arguments)
+        return microseconds
 
     def _old_bench(self, kernel_call: Callable[[], Any], quantiles: Sequence[float]) -> Any:
         rep = 100 if self.num_reps is None else self.num_reps

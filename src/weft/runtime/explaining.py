@@ -5,20 +5,22 @@ e = kernel.explain(x, out, 1000, BLOCK=1024, grid=(64,), target="cuda:90")
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from weft import compiler, explain as room
-from weft.base import LaunchError, Span, WeftError
+from weft.base import CompilationError, LaunchError, OutOfResources, Span, WeftError
 from weft.explain import Explanation, Launch
 from weft.ir.lane import ELEMENT_BITS
 from weft.language.keys import is_constexpr_value
+from weft.machines import machine_of
 
 from . import compiling
+from .arrays import may_be_on_gpu
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
 from .hosted import flattened
@@ -41,16 +43,48 @@ def explain(kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, An
     asked = kwargs.pop("target", None) if "target" not in kernel.arg_names else None
     args = [MockTensor.wrap_dtype(value) for value in args]
     kwargs = {name: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for name, v in kwargs.items()}
-    target = (asked or compiling.current_target()).removeprefix(SIMULATED)
+    bound, options = kernel._bind(*args, **kwargs)
+    target = (asked or _target_of(kernel, bound)).removeprefix(SIMULATED)
     simulated = f"{SIMULATED}{target}" if f"{SIMULATED}{target}" in compiler.SIMULATED else target
     with compiling.target(simulated):
-        bound, options = kernel._bind(*args, **kwargs)
+        compiled_before = len(kernel.compiled_for)
         made = kernel._compile_for(bound, options, warmup=True)
+        del kernel.compiled_for[compiled_before:]  # whoever asks why it was compiled means launches
     named = dict(zip(kernel.arg_names, bound, strict=True))
     sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
     values = [leaf_at(bound, path) for path, _ in runtime_leaves(list(made.src.signature.values()))]
     texts = _texts(named, made.src.signature)
     return explained(made, target, sizes, values, texts, kernel)
+
+
+def _target_of(kernel: Any, bound: tuple[Any, ...]) -> str:
+    """The target of a launch for which none is said: that of the GPU where its arrays are, or of launches."""
+    if compiling.asked() is None and any(map(may_be_on_gpu, bound)) and kernel.is_for_gpu(bound):
+        return str(kernel._on_gpu().target_for(bound))
+    return compiling.current_target()
+
+
+def predicted(kernel: Any, arguments: Mapping[str, Any]) -> float:
+    """Microseconds that a launch is predicted to take, for the autotuner; infinite where it cannot be run.
+
+    LaunchError for a target whose times are not predicted.
+    """
+    arguments = {name: value for name, value in arguments.items() if name != "warmup"}
+    grid = arguments.pop("grid")
+    try:
+        e = explain(kernel, (), grid, arguments)
+    except (CompilationError, OutOfResources):
+        return math.inf
+    machine = machine_of(e.target) if e.target != "cpu" else None
+    if machine is not None and e.occupancy is not None and e.occupancy.shared_bytes > machine.shared_bytes:
+        return math.inf
+    if e.time is None:
+        why = f": {e.counts.note}" if e.counts.note else ""
+        raise LaunchError(
+            f'perf_model is "prediction", and no time is predicted for {e.target}{why}',
+            hint="give a function as perf_model, or leave it out and measure",
+        )
+    return e.time.microseconds
 
 
 def explained(
@@ -167,7 +201,7 @@ def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
         array = getattr(value, "base", value) if parameter.elem == "tensormap" else value
         shape = getattr(array, "shape", None)
         if parameter.elem in ("ptr", "tensormap") and shape is not None and list(shape) != [1]:
-            sizes[parameter.name] = prod(shape) * max(1, ELEMENT_BITS.get(parameter.pointee, 8) // 8)
+            sizes[parameter.name] = math.prod(shape) * max(1, ELEMENT_BITS.get(parameter.pointee, 8) // 8)
     return sizes
 
 

@@ -462,6 +462,10 @@ class GPULaunches:
         device = device_of(self.kernel.arg_names, args)
         return devices.current_device().index if device is None else device
 
+    def target_for(self, args: tuple[Any, ...]) -> str:
+        """The target of launches with these arguments: that asked for, or that of the GPU where they are."""
+        return self.target or _target_of(self._index(args))
+
     def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool = False) -> Any:
         """The kernel for arguments of these kinds, on their GPU; None where a hook says that there is to be none."""
         values = self.kernel._options(options, args)
@@ -471,7 +475,7 @@ class GPULaunches:
         pairs = zip(self.kernel.params, args, strict=True)
         facts = [specialize_param(p, a, device_facts, fine=True, small=self.small) for p, a in pairs]
         asked = values.get("arch") or knobs.runtime.override_arch
-        target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
+        target = str(compiler.target_of_arch(asked)) if asked else self.target_for(args)
         key = key_of_specialization(facts, values, target)
         kernel = unless_failed(self.kernel.cache.get(key))
         if kernel is None:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from weft import compiler
 from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load
@@ -34,8 +34,12 @@ from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told
 from .interface import KernelInterface, PickledByName
 from .launch import enter_hooks, leave_hooks, limits_of, make_fire, make_guard, runtime_leaves
 from .misuse import misuse_of_jit
+from .noted import noted
 from .specialize import signature_of, specialize_param
 from .tensors import MockTensor
+
+if TYPE_CHECKING:
+    from .recompiles import Recompiles
 
 __all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
 
@@ -128,6 +132,8 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         self._prepared: Any = None
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
         self.kernel: Any = None
+        self.compiled_for: list[Any] = []
+        """What each compilation was for, in order; see `explain_recompiles`."""
 
     # -- launching -------------------------------------------------------------------------------------------------
 
@@ -370,6 +376,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     ) -> Any:
         """Compile a kernel that is not among `cache` yet, and put it there; None where a hook says not to."""
         signature, constants, attrs = signature_of(self.arg_names, specialization, list(args))
+        self.compiled_for.append(noted(args, specialization, options, target))
         src = compiler.ASTSource(self, signature, constants, attrs)
         hook = knobs.runtime.jit_cache_hook
         if hook is not None and self._call_hook(hook, key, src, options, warmup, target):
@@ -400,6 +407,11 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str
     ) -> bool:
         return bool(hook(**told_of_compilation(self, key, src, options, warmup, target)))
+
+    def explain_recompiles(self) -> Recompiles:
+        """Why this kernel was compiled more than once: which arguments were of another class, and at which launch."""
+        recompiles: Recompiles = load("weft.runtime.recompiles").recompiles_of(self.arg_names, self.compiled_for)
+        return recompiles
 
     def preload(self, specialization_data: str) -> Any:
         """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""

@@ -21,6 +21,8 @@ from .warned import warn
 
 BENCH = "do_bench=lambda run, quantiles: weft.testing.do_bench(run, quantiles=quantiles)"
 CONFIG = 'weft.Config({"BLOCK": 128}, num_warps=4)'
+PREDICTION = "prediction"
+"""What `perf_model` may be beside a function: the model of time of `weft.explain`."""
 PRUNE = '{"perf_model": model, "top_k": 4} or {"early_config_prune": prune}'
 RULES = '{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}'
 
@@ -177,7 +179,7 @@ def check_pruning(pruning: Any, count: int) -> None:
             near = get_close_matches(str(name), functions + numbers, 1)
             hint = f"did you mean {near[0]!r}?" if near else PRUNE
             warn(f"prune_configs_by names {name!r}, which prunes nothing: {hint}", SettingWarning)
-        if name in functions:
+        if name in functions and (name, value) != ("perf_model", PREDICTION):
             check_function(f"{name} in prune_configs_by", value, PRUNE)
     top_k = pruning.get("top_k")
     if pruning.get("perf_model") is not None or top_k is not None:

@@ -48,6 +48,12 @@ def _users_place() -> _Place:
     return _Place(frame.f_code.co_filename, frame.f_lineno, module, shown)
 
 
+def users_line() -> tuple[str, int]:
+    """The file and line of the user's call."""
+    place = _users_place()
+    return place.file, place.line
+
+
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the user's line."""
     place = _users_place()

@@ -172,6 +172,7 @@ def test_a_pipelined_product(buffers: int) -> None:
     assert (c == a.astype(np.float32) @ b.T).all()
 
 
+@pytest.mark.slow
 def test_waits_of_a_pipelined_product_count_copies() -> None:
     """Three buffers, four copies an iteration: the wait leaves those of one group on their way. Each wait that is
     weakened, and each barrier that is left out, is a fault."""

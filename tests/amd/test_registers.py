@@ -72,7 +72,7 @@ TILE = {"BM": 64, "BN": 128, "BK": 64}
 ABC = dict.fromkeys("abc", "*fp16") | dict.fromkeys("MNK", "i32")
 
 
-@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("causal", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_attention_spills_nothing(causal: int) -> None:
     """It spilled 16 and 30 registers."""
     k = compiled(attention, QKV, {"HEAD": 64, "BM": 128, "BN": 64, "CAUSAL": causal}, "hip:gfx1201")
@@ -111,6 +111,7 @@ def test_llvm_does_not_see_lds_where_registers_are_few(
     assert re.findall(r"group_segment_fixed_size:? (\d+)", k.asm["amdgcn"]) == [str(size)] * 2
 
 
+@pytest.mark.slow
 def test_addresses_that_differ_by_an_exclusive_or_are_held_as_one() -> None:
     """It spilled 79 registers, eight addresses of each store among them."""
     k = compiled(attention, QKV, {"HEAD": 64, "BM": 128, "BN": 64, "CAUSAL": 1}, "hip:gfx1100")

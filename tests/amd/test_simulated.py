@@ -127,7 +127,10 @@ def _chained(a, b, c, out, M: tl.constexpr, K: tl.constexpr):  # type: ignore[no
 
 
 @pytest.mark.parametrize("target", [row.name for row in ROWS])
-@pytest.mark.parametrize(("rows", "warps"), [(128, 4), (64, 4), (32, 2)])
+@pytest.mark.parametrize(
+    ("rows", "warps"),
+    [(128, 4), pytest.param(64, 4, marks=pytest.mark.slow), pytest.param(32, 2, marks=pytest.mark.slow)],
+)
 def test_a_result_is_the_next_operand(target: str, rows: int, warps: int) -> None:
     """Not through shared memory: a lane has its elements, but on gfx11, where both halves of a wave have operands."""
     rng = np.random.default_rng(0)

@@ -261,7 +261,7 @@ def _access(
         "vector": vector,
         "instructions": (1 << distinct) // vector,
         "wavefronts": wavefronts(registers, shared, shape, bits, vector),
-        "least": max(1, vector * bits // 32),
+        "least": max(1, vector * bits * access.in_dims.get("lane", 1) // 1024),
         "bank_conflicts": bank_conflicts(registers, shared, shape, bits),
     }
 

@@ -426,6 +426,14 @@ def test_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "conflicts", "SwizzledSharedLayout(1,1,8,[1,0])", columns, "--shape", "32x16")[0] == 2
 
 
+def test_conflicts_of_waves_of_64_lanes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixteen bytes of each lane are eight times 128 bytes, however they lie."""
+    mma = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [16, 16, 16], isTransposed = true}>"
+    arguments = ("SwizzledSharedLayout(8, 1, 8, [1, 0])", "--shape", "64x64", "--bits", "16")
+    out = run(capsys, "conflicts", f"#ttg.dot_op<{{opIdx = 0, parent = {mma}, kWidth = 8}}>", *arguments)[1]
+    assert out.endswith("     8 wavefronts each, 8 at least: none lost to bank conflicts\n")
+
+
 def test_conflicts_of_a_chosen_vector(capsys: pytest.CaptureFixture[str]) -> None:
     rows = "BlockedLayout([1,4],[4,8],[1,1],[1,0])"
     for vector, found in ((4, (1, 4, 4)), (2, (2, 4, 2)), (1, (4, 4, 1))):

@@ -19,7 +19,7 @@ each root of the nest ignores what lies beyond a constant:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -43,6 +43,19 @@ class Extent(NamedTuple):
     bits: tuple[int, ...]
     """The bits of the axis, lowest first."""
     end: int
+
+
+class Reached(NamedTuple):
+    """Where axes end, as a program knows when it gets there (i64), and the masks that hold before."""
+
+    ends: list[tuple[Extent, Reg]]
+    inside: Set[Value]
+    known: Reg
+    """A bit: whether that is so; otherwise the ends are those of the tile, and no mask is known to hold."""
+
+    def of_loop(self, bits: Sequence[int], shift: Callable[[Extent], int]) -> tuple[Extent, Reg] | None:
+        """The axis that a loop over some bits goes along, and its end."""
+        return next((e for e in self.ends if e[0].bits[shift(e[0]) :] == tuple(bits)), None)
 
 
 def find_extents(roots: Sequence[Root], coords: Coords) -> list[Extent]:
@@ -214,6 +227,8 @@ class Ends:
             runs = nest.loop_runs([*nest.inner_bits, *nest.outer_bits])
             self.extents = [e for e in self.extents if self._is_cut(e, runs)]
         self.limit = self._find_limit(walked)
+        self.reached: Reached | None = None
+        """Ends that are known at run time (store_ends.py), while loops up to them are emitted."""
         self.left: dict[tuple[int, ...], int] = {}
         """Of the axes of which what is left is emitted: how much."""
 

@@ -9,20 +9,31 @@ there, not when it is compiled (see extents.py for ends that are constants).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, row_major
 from weft.backends.cpu.corners import Condition, Conditions, ordered, substitute_live
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.program import Value
-from weft.backends.cpu.questions import MOVES, operands_at
-from weft.backends.cpu.schedule import Scheduler
+from weft.backends.cpu.questions import MOVES, Analysis, operands_at
+from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 MOST_READERS = 24
 LESS, MORE = 2, 4  # predicates of comparisons of signed integers
 
 Key = tuple[object, ...]
+
+
+class Emission(Protocol):
+    """What has been emitted of a program by now."""
+
+    f: Function
+    env: dict[Value, Reg | Buffer]
+
+    def analysis(self) -> Analysis:
+        """Questions about values."""
 
 
 class Bound(NamedTuple):
@@ -45,7 +56,7 @@ class Bounds(NamedTuple):
     complete: bool
 
 
-def bounds_of(s: Scheduler, mask: Value) -> Bounds:
+def bounds_of(s: Emission, mask: Value) -> Bounds:
     """The bounds that a mask is a conjunction of, by the axis that they end."""
     analysis, start = s.analysis(), row_major(mask.shape)
     axes: tuple[list[Bound], ...] = tuple([] for _ in start)
@@ -74,7 +85,7 @@ def bounds_of(s: Scheduler, mask: Value) -> Bounds:
     return Bounds(axes, complete)
 
 
-def _key(s: Scheduler, value: Value, coords: Coords, bits: Sequence[int]) -> Key:
+def _key(s: Emission, value: Value, coords: Coords, bits: Sequence[int]) -> Key:
     """How an integer at a place along an axis of some bits is computed, so that others are seen to be the same."""
     op = value.op
     while op is not None and value not in s.env and op.name in (*MOVES[:4], "tt.splat"):
@@ -88,7 +99,7 @@ def _key(s: Scheduler, value: Value, coords: Coords, bits: Sequence[int]) -> Key
     return (op.name, value.elem, repr(sorted(op.attrs.items())), at if op.name == "tt.make_range" else (), parts)
 
 
-def _leaves(s: Scheduler, values: list[Value]) -> Iterator[Value]:
+def _leaves(s: Emission, values: list[Value]) -> Iterator[Value]:
     """The scalars and tiles in memory that tiles are computed from, and what they are loaded by."""
     todo, seen = list(values), set(values)
     while todo:
@@ -100,18 +111,18 @@ def _leaves(s: Scheduler, values: list[Value]) -> Iterator[Value]:
         seen.update(value.op.args)
 
 
-def _is_known(s: Scheduler, values: list[Value]) -> bool:
+def _is_known(s: Emission, values: list[Value]) -> bool:
     """Whether integers are made of nothing but places and scalars that there are by now."""
     return all(not leaf.is_tile and isinstance(s.env.get(leaf), Reg) for leaf in _leaves(s, values))
 
 
-def _is_settled(s: Scheduler, bound: Bound) -> bool:
+def _is_settled(s: Emission, bound: Bound) -> bool:
     """Whether a bound is the same throughout a program: its scalars are of the block that a kernel begins with."""
     blocks = [leaf.block for leaf in _leaves(s, [bound.low, bound.high])]
     return all(block is not None and block.parent is None and not block.predecessors for block in blocks)
 
 
-def end_of(s: Scheduler, bounds: Sequence[Bound], size: int) -> Reg:
+def end_of(s: Emission, bounds: Sequence[Bound], size: int) -> Reg:
     """Where the first of some bounds ends an axis, which is so long; its whole length where indices wrap around."""
     f, least = s.f, const(I64, size)
     for bound in bounds:
@@ -134,7 +145,7 @@ def keys_of(bounds: Sequence[Bound]) -> set[Key]:
     return {bound.key for bound in bounds}
 
 
-def last_end(s: Scheduler, ends: Sequence[Sequence[Bound]], size: int) -> Reg | None:
+def last_end(s: Emission, ends: Sequence[Sequence[Bound]], size: int) -> Reg | None:
     """The last of some ends, each of which is the first of some bounds."""
     if not ends:
         return None
@@ -145,7 +156,7 @@ def last_end(s: Scheduler, ends: Sequence[Sequence[Bound]], size: int) -> Reg | 
     return greatest
 
 
-def ends_of_readers(s: Scheduler, value: Value, axis: int) -> list[list[Bound]]:
+def ends_of_readers(s: Emission, value: Value, axis: int) -> list[list[Bound]]:
     """Where those that read a tile, directly or element by element, stop along an axis: at the masks of stores that are
     the same throughout a program. Nothing if one of them does not.
     """

@@ -61,11 +61,12 @@ index bits as the space of loops are layouts/linear.py's idea, and the prices ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
-from weft.backends.cpu.extents import Ends
+from weft.backends.cpu.extents import Ends, Extent, Reached
 from weft.backends.cpu.planned import Root as Root
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
@@ -438,6 +439,11 @@ class Nest:
         else:
             count, left = self.ends.parts(extent)
             self.unsettled -= set(extent.bits)
+        reached = self.ends.reached
+        axis = None if reached is None else reached.of_loop(run, self.ends.at_once)
+        if reached is not None and axis is not None:
+            self._up_to_end(ev, reached, axis, iteration)
+            return
         limit = self.ends.limit_of_loop(f, run)
         if limit is not None:
             with f.loop(const(I64, 0), limit, const(I64, 1)) as var:
@@ -454,6 +460,41 @@ class Nest:
             ev.full = full
         if extent is not None:
             self.unsettled |= set(extent.bits)
+
+    @contextmanager
+    def up_to(self, reached: Reached) -> Iterator[None]:
+        """While loops are emitted that end where axes do at run time."""
+        bits = {b for extent, _ in reached.ends for b in extent.bits}
+        self.ends.reached = reached
+        self.unsettled |= bits
+        yield
+        self.unsettled -= bits
+        self.ends.reached = None
+
+    def _up_to_end(
+        self, ev: Evaluator, reached: Reached, axis: tuple[Extent, Reg], iteration: Callable[[Reg], None]
+    ) -> None:
+        """A loop along an axis up to its end. If it is that of the lanes, vectors before the end are without masks;
+        what is left is a loop with them, of one vector at most if the end is known.
+        """
+        f, (extent, end) = self.f, axis
+        shift = self.ends.at_once(extent)
+        self.unsettled -= set(extent.bits)
+        if not shift:
+            with f.loop(const(I64, 0), end, const(I64, 1)) as var:
+                iteration(var)
+        else:
+            none = const(I64, 0)
+            whole = f.lshr(end, const(I64, shift))
+            last = f.lshr(f.add(end, const(I64, (1 << shift) - 1)), const(I64, shift))
+            full, ev.full = ev.full, set(reached.inside)
+            whole = f.select(reached.known, whole, none)
+            with f.loop(none, whole, const(I64, 1)) as var:
+                iteration(var)
+            ev.full = full
+            with f.loop(whole, last, const(I64, 1)) as var:
+                iteration(var)
+        self.unsettled |= set(extent.bits)
 
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""

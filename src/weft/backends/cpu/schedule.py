@@ -34,6 +34,7 @@ from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element
 from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot, emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
+from weft.backends.cpu.store_ends import store_ends
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.cpu.versions import emit_pointwise
 from weft.backends.llvm.emit import Function
@@ -295,7 +296,8 @@ class Scheduler:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
             emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
         else:
-            emit_pointwise(nest, self.streaming)
+            ends = store_ends(self, nest)
+            emit_pointwise(nest, self.streaming, None if ends is None else lambda: ends.emit(self))
         if self.remarks:
             tell_nest(nest, roots, self.program, self.remarks)
         for root in roots:

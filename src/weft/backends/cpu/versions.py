@@ -21,6 +21,7 @@ from functools import reduce
 from weft.backends.cpu.coords import row_major
 from weft.backends.cpu.corners import ALL, Condition, Conditions, conjuncts, substitute_live, unwrapped
 from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.extents import Reached
 from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Op, Value, element_bits
@@ -34,14 +35,23 @@ LINE = 64  # bytes of a cache line
 Version = Callable[[], Sequence[Reg]]
 
 
-def emit_pointwise(nest: Nest, streaming: Callable[[int], Reg | None]) -> None:
-    """Emit a nest of pointwise roots."""
+def emit_pointwise(
+    nest: Nest, streaming: Callable[[int], Reg | None], reached: Callable[[], Reached] | None = None
+) -> None:
+    """Emit a nest of pointwise roots; where a tile is not wholly inside of its masks, up to ends, if there are such."""
+    bits = [*nest.inner_bits, *nest.outer_bits]
 
     def version(ev: Evaluator) -> Sequence[Reg]:
-        nest.loops(ev, [*nest.inner_bits, *nest.outer_bits], lambda ev: _point(nest, ev), set())
+        nest.loops(ev, bits, lambda ev: _point(nest, ev), set())
         return []
 
-    versions(nest, version, streaming)
+    def ended() -> Sequence[Reg]:
+        assert reached is not None
+        with nest.up_to(reached()):
+            nest.loops(nest.evaluator(), bits, lambda ev: nest.body(ev, nest.roots), set())
+        return []
+
+    versions(nest, version, streaming, None if reached is None else ended)
 
 
 def _point(nest: Nest, ev: Evaluator) -> None:
@@ -77,10 +87,15 @@ def masks_of_points(nest: Nest, full: Set[Value]) -> dict[Value, list[Condition]
     along = set(nest.inner_bits) | set(nest.outer_bits)
     moved = [mask for mask, at in nest.visited if mask in conditions and along & nest.analysis.deps(mask, at)]
     asked = {mask: conditions[mask] for mask in moved if mask not in full}
-    answers: dict[Value, bool] = {}
     if nest.reduce_bits and not {*nest.lane_bits} & {*nest.reduce_bits}:
         return asked
-    return asked if any(_is_everywhere(part, answers) for mask in asked for part in _parts(mask)) else {}
+    return asked if any(cuts_every_tile(mask) for mask in asked) else {}
+
+
+def cuts_every_tile(mask: Value) -> bool:
+    """Whether one of the comparisons that a mask is a conjunction of is the same for all tiles."""
+    answers: dict[Value, bool] = {}
+    return any(_is_everywhere(part, answers) for part in _parts(mask))
 
 
 def _parts(mask: Value) -> Iterator[Value]:
@@ -117,17 +132,21 @@ def all_hold(ev: Evaluator, masks: dict[Value, list[Condition]]) -> Reg:
 
 
 def versions(
-    nest: Nest, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
+    nest: Nest,
+    emit: Callable[[Evaluator], Sequence[Reg]],
+    streaming: Callable[[int], Reg | None],
+    others: Version | None = None,
 ) -> Sequence[Reg]:
     """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for
     the others.
 
     The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
     write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each
-    time.
+    time. `others` emits the version for the others, where that is not the same with masks.
     """
     if len(nest.visited) > MAX_TWICE or len(nest.visited) << len(nest.unroll) > 4 * MAX_TWICE:
         return emit(nest.evaluator())
+    others = others or (lambda: emit(nest.evaluator()))
     masks, holds = _full_masks(nest)
     stores, goes = _streamed(nest, masks, streaming)
     identities, below = _unwrapped(nest)
@@ -149,7 +168,7 @@ def versions(
     def unmasked() -> Sequence[Reg]:
         return either(goes, lambda: version(stores), lambda: version({}))
 
-    return either([*holds, *below], unmasked, lambda: emit(nest.evaluator()))
+    return either([*holds, *below], unmasked, others)
 
 
 def mask_conditions(nest: Nest, moving: Set[int] = ALL, *, selections: bool = False) -> dict[Value, list[Condition]]:

@@ -118,3 +118,12 @@ def test_the_autotuner_asks_the_model() -> None:
     assert kernel.src.constants[2,] == 1
     with pytest.raises(weft.LaunchError, match="no time is predicted for cpu"):
         tuner.warmup(x, x, grid=(1 << 10,), target="cpu")
+
+
+def test_what_a_cure_brings() -> None:
+    x, out = like((1 << 25) * 8, "fp32"), like(1 << 25, "fp32")
+    spread = copy.explain(x, out, STEP=8, BLOCK=1024, grid=(1 << 15,), target="cuda:90")
+    (finding,) = [f for f in spread.findings if f.code == "uncoalesced-access"]
+    after = copied(1 << 15).microseconds
+    assert finding.microseconds == pytest.approx(of(spread).microseconds - after, rel=0.1)
+    assert "uncoalesced-access, about" in str(spread)

@@ -30,6 +30,7 @@ from weft.base.remarks import (
 from weft.ir.lane import Block, LaneProgram
 
 from .findings import Facts, findings_of
+from .gains import with_gains
 from .occupancy import occupancy_of
 from .programs import PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
@@ -90,7 +91,8 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     )  # fmt: skip
 
     facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped)
-    return replace(explained, time=time_of(facts, launch.sizes), findings=findings_of(facts))
+    time = time_of(facts, launch.sizes)
+    return replace(explained, time=time, findings=with_gains(facts, launch.sizes, time, findings_of(facts)))
 
 
 def spans_in_loops(body: Block) -> frozenset[Span]:

@@ -21,6 +21,7 @@ address with bits 7-9 for 128 bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -87,6 +88,7 @@ def canonical(
     return pair if trans else pair[::-1]
 
 
+@lru_cache(maxsize=1024)
 def _chunks(desc: int, rows: int, bytes_along: int, major: bool) -> Array:
     """The address of each chunk: [row, chunk along K], or for M-major [column of K, chunk along M]."""
     start, leading, stride = ((desc >> at & 0x3FFF) << 4 for at in (0, 16, 32))

@@ -264,7 +264,8 @@ def test_only_runtime_and_backends_touch_files_and_the_environment() -> None:
     problems = []
     for file in sorted(PACKAGE.rglob("*.py")):
         parts = file.relative_to(PACKAGE).parts
-        if len(parts) > 1 and parts[0] not in ("runtime", "backends", "compat"):
+        named_by_users = parts == ("explain", "saving.py")
+        if len(parts) > 1 and parts[0] not in ("runtime", "backends", "compat") and not named_by_users:
             for line, what in _touches(ast.parse(file.read_text(encoding="utf-8"))):
                 problems.append(f"{file.relative_to(SOURCE.parent)}:{line}: `{what}` in the room `{parts[0]}`")
     _fail_on(problems)

@@ -2,6 +2,7 @@
 
 weft explain script.py [args...]                    every kernel that the script launches
 weft explain -k softmax --target cuda:90 script.py
+weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
 weft diff before.json now.json
@@ -38,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
     explain.add_argument("--target", default=DEFAULT, help=f"a GPU by its name, or cpu; {DEFAULT} if it is not given")
     explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
+    explain.add_argument("--html", metavar="FILE", help="write a page; where there are several kernels, one for each")
     explain.add_argument("--grid", type=_sizes, default=(1,), help="of layout IR: 64 or 64,64")
     explain.add_argument(
         "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
@@ -71,13 +73,28 @@ def _explain(options: argparse.Namespace) -> int:
     else:
         found = _of_script(options)
     wanted = [e for e in found if options.name is None or options.name in e.kernel]
-    if options.json:
+    if options.html and wanted:
+        names = [options.html] if len(wanted) == 1 else [_numbered(options.html, i) for i in range(len(wanted))]
+        for name, explanation in zip(names, wanted, strict=True):
+            explanation.save_html(name)
+            print(f"{name} written", file=sys.stderr)
+    elif options.json:
         print(json.dumps([e.to_dict() for e in wanted], indent=1, ensure_ascii=False))
     else:
         print("\n\n".join(map(str, wanted)))
     if not wanted:
         print(f"weft explain: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
     return 0 if wanted else 1
+
+
+def _numbered(path: str, number: int) -> str:
+    """The name of a further file.
+
+    >>> _numbered("e.html", 0), _numbered("e.html", 1)
+    ('e.html', 'e-2.html')
+    """
+    name = Path(path)
+    return str(name.with_stem(f"{name.stem}-{number + 1}")) if number else path
 
 
 def _of_script(options: argparse.Namespace) -> list[Explanation]:

@@ -261,6 +261,20 @@ class Explanation:
         read: Explanation = load("weft.explain.plain").from_json(Explanation, text, VERSION)
         return read
 
+    def to_html(self) -> str:
+        """A page that needs nothing else: the source with the time of each line, and beside it what is known of it."""
+        page: str = load("weft.explain.page").page_html(self)
+        return page
+
+    def save_html(self, path: str) -> None:
+        """Write the page to a file."""
+        load("weft.explain.saving").save(path, self.to_html())
+
+    def _repr_html_(self) -> str:
+        """A compact view for notebooks."""
+        view: str = load("weft.explain.page").notebook_html(self)
+        return view
+
     def diff(self, other: Explanation) -> Any:
         """What is different in another explanation: another target, configuration, source or version of Weft."""
         return load("weft.explain.difference").difference(self, other)

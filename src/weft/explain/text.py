@@ -13,7 +13,7 @@ from weft.sim import Report
 
 from .record import Access, Buffer, Converted, Explanation, Finding, Occupancy, Tile
 
-__all__ = ["layout_text", "text_of"]
+__all__ = ["layout_text", "tables_of", "text_of"]
 
 Rows = Sequence[Sequence[str]]
 
@@ -23,14 +23,21 @@ def text_of(explanation: Explanation) -> str:
     parts = [
         _heading(explanation),
         _section("Findings", [_finding(f) for f in explanation.findings]),
-        _table("Lines", _line_rows(explanation)),
-        _table("Layouts", _tile_rows(explanation.tiles)),
-        _table("Accesses of memory", _access_rows(explanation.accesses)),
-        _table("Conversions", _conversion_rows(explanation.conversions)),
-        _table("Buffers", _buffer_rows(explanation.buffers)),
+        *(_table(title, rows) for title, rows in tables_of(explanation)),
         _section("Occupancy", [_occupancy(explanation.occupancy)] if explanation.occupancy else []),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def tables_of(explanation: Explanation) -> list[tuple[str, Rows]]:
+    """The tables, each with its title, the first of its rows the names of its columns."""
+    return [
+        ("Lines", _line_rows(explanation)),
+        ("Layouts", _tile_rows(explanation.tiles)),
+        ("Accesses of memory", _access_rows(explanation.accesses)),
+        ("Conversions", _conversion_rows(explanation.conversions)),
+        ("Buffers", _buffer_rows(explanation.buffers)),
+    ]
 
 
 def layout_text(layout: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from view.browser import start
 from weft import like
 from weft.cli_explain import main
 from weft.explain import Explanation
@@ -47,22 +49,17 @@ def test_pages_of_layout_ir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == f"{page} written\n" and page.read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="there is no browser")
-def test_in_a_browser(explained: Explanation) -> None:
-    """The line under the pointer shows what is known of it."""
-    from playwright.sync_api import sync_playwright
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from start(tmp_path_factory.mktemp("profile"))
 
+
+def test_in_a_browser(explained: Explanation, browser: Any, tmp_path: Path) -> None:
+    """The line under the pointer shows what is known of it."""
     line = next(a.remark.span.line for a in explained.accesses if a.remark.span is not None)
-    with sync_playwright() as tools:
-        try:
-            browser = tools.chromium.launch()
-        except Exception as error:
-            pytest.skip(f"there is no browser: {error}")
-        page = browser.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.set_content(explained.to_html())
-        page.hover(f".line[data-n='{line}']")
-        shown = page.locator(".about.on")
-        assert shown.count() == 1 and "access width" in shown.inner_text() and not problems
-        browser.close()
+    explained.save_html(str(tmp_path / "e.html"))
+    browser.get((tmp_path / "e.html").as_uri())
+    browser.execute_script(f"document.querySelector(\".line[data-n='{line}']\").focus()")
+    (shown,) = browser.find_elements("css selector", ".about.on")
+    assert "access width" in shown.text
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

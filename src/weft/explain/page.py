@@ -1,7 +1,7 @@
 """An explanation as HTML: a page that needs nothing else, and a compact view for notebooks.
 
-The page has the source on the left with the share of the time that each line takes, and beside it, for the line under
-the pointer, what was decided about it and what it does. Findings come first, those that bring the most before the others.
+The page has the source on the left, with the share of the time that each line takes, and beside it, for the line under
+the pointer, what was decided about it and what it does. Findings come first, by what they bring.
 """
 
 from __future__ import annotations

@@ -246,3 +246,19 @@ def test_loads_of_no_lanes_are_of_a_place_that_is_there(cpu: str) -> None:
     text = rows.warmup(x, x, 768, BLOCK=1024, grid=(2,), cpu=cpu).asm["llir"]
     addresses = re.findall(r"@llvm\.masked\.load[.\w]*\(ptr align 4 (%\w+)", text)
     assert addresses and all(re.search(rf"{a} = select i1 %\w+, ptr %\w+, ptr %\w+", text) for a in addresses)
+
+
+@weft.jit
+def sums_with_gaps(out, FIRST: tl.constexpr):
+    i = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    x = tl.load(out + i)
+    tl.store(out + i, tl.sort(x))
+    at = tl.arange(0, 4)[:, None] * 17 + tl.arange(0, 16)[None, :]
+    tl.store(out + at, x + 5, mask=(at < 1) | (not FIRST))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_sums_that_are_stored_with_gaps_are_compiled_for_avx512(first: bool) -> None:
+    """LLVM took the sum before and behind the shuffle that makes the gaps in turns, without end."""
+    source = weft.ASTSource(sums_with_gaps, {"out": "*u8", "FIRST": "constexpr"}, {"FIRST": first})
+    assert "arithmetic.fence" in weft.compile(source, "cpu", {"cpu": "sapphirerapids"}).asm["llir"]

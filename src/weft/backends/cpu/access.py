@@ -364,7 +364,7 @@ def store_lanes(
         if high - low < WINDOW and len(set(constant)) == lanes:
             width = _window_lanes(high - low + 1)
             where = {c - low: lane for lane, c in enumerate(constant)}
-            data = f.shuffle(vector_of(f, value, lanes), None, [where.get(i, -1) for i in range(width)])
+            data = f.shuffle(_opaque(f, vector_of(f, value, lanes)), None, [where.get(i, -1) for i in range(width)])
             bits = _window_mask(f, where, width, mask, lanes)
             start = address if low == 0 else f.gep(type, address, const(I64, low))
             _store_vector(f, data, start, bits)
@@ -425,10 +425,11 @@ def _masked(f: Function, data: Value, address: Value, bits: Value) -> None:
 
 
 def _opaque(f: Function, data: Value) -> Value:
-    """The same integers, of which LLVM cannot see that they were truncated.
+    """The same integers, of which LLVM cannot see how they were computed (LLVM 22, AVX-512).
 
     It would make a truncation and a masked store one, and where the mask turns out to be a single known lane it then
-    stores as many bytes as were there before truncation, over what lies beyond (LLVM 22, AVX-512).
+    stores as many bytes as were there before truncation, over what lies beyond. And where a sum with constants is
+    spread over 64 bytes with gaps, it takes the sum before and behind the shuffle in turns, without end.
     """
     size = data.type.bits * data.type.lanes
     if data.type.is_float or data.type.bits > 32 or size % 32:

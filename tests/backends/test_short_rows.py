@@ -104,6 +104,42 @@ def test_what_lies_beyond_a_row_is_combined_in_as_if_all_of_it_was(width: dict[s
 
 
 @weft.jit
+def powers(x, out, logs, roots, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    i, k = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    mask = (i[:, None] < m) & (k[None, :] < n)
+    at = i[:, None] * BLOCK + k[None, :]
+    values = tl.load(x + at, mask=mask, other=-float("inf"))
+    top = tl.max(values, axis=1)
+    grown = tl.exp(values - top[:, None])
+    total = tl.sum(grown, axis=1)
+    tl.store(out + at, grown / total[:, None], mask=mask)
+    tl.store(logs + i, top + tl.log(total), mask=i < m)
+    zeros = tl.load(x + at, mask=mask, other=0.0)
+    tl.store(roots + at, zeros * tl.rsqrt(tl.sum(zeros * zeros, axis=1))[:, None], mask=mask)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_kept_of_a_row_has_no_more_of_it(width: dict[str, Any], rows: int) -> None:
+    """Where all is infinite, or any is no number, all is none, also of rows that follow such in the same memory."""
+    x = np.random.default_rng(7).normal(size=(9, BLOCK)).astype(np.float32)
+    x[0, 0], x[2], x[3, 0], x[5, 0], x[7] = np.nan, -np.inf, np.inf, -np.inf, 0
+    for n in LENGTHS:
+        out, roots, logs = np.full_like(x, 7.0), np.full_like(x, 7.0), np.zeros(9, np.float32)
+        powers[(-(-9 // rows),)](x, out, logs, roots, 9, n, ROWS=rows, BLOCK=BLOCK, **width)
+        row = x[:, :n].astype(np.float64)
+        with np.errstate(all="ignore"):
+            top = np.fmax.reduce(row, 1, keepdims=True)
+            grown = np.exp(row - top)
+            total = grown.sum(1, keepdims=True)
+            root = row / np.sqrt((row**2).sum(1, keepdims=True))
+            np.testing.assert_allclose(out[:, :n], grown / total, rtol=2e-5, atol=1e-30)
+            np.testing.assert_allclose(logs, (top + np.log(total))[:, 0], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(roots[:, :n], root, rtol=1e-4)
+        assert (out[:, n:] == 7).all() and (roots[:, n:] == 7).all()
+
+
+@weft.jit
 def of_columns(x, out, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     k, total = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.zeros([BLOCK], tl.float32)
     for first in range(0, m, ROWS):

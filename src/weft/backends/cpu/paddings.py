@@ -9,7 +9,7 @@ first point that has such (see extents.py for ends that are known to the compile
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import reduce
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import operands_at
 from weft.backends.llvm.values import I1, Value as Reg, const
 
+MOST_READERS = 24
 ENDLESS = (0, float("inf"), float("-inf"))
 """Numbers that every type of floats has."""
 
@@ -35,6 +36,8 @@ class Stop(NamedTuple):
     """
     orders: list[Condition]
     """What must be so for that."""
+    places: list[tuple[Value, Coords]]
+    """The same comparisons, wherever they are made."""
 
 
 def stops_of(nest: Nest, reductions: Sequence[Op], moving: Set[int]) -> list[Stop]:
@@ -44,7 +47,7 @@ def stops_of(nest: Nest, reductions: Sequence[Op], moving: Set[int]) -> list[Sto
     stops: list[Stop] = []
     for op in reductions:
         coords = row_major(op.args[0].shape)
-        padding = _padding(op.args[0], coords) if len(op.args) == 1 else None
+        padding = _padding(op.args[0], coords, op.attrs["axis"]) if len(op.args) == 1 else None
         if padding is None or not repeats(op, padding[0]):
             return []
         for mask, at in padding[1]:
@@ -59,7 +62,7 @@ def reaches(ev: Evaluator, stops: Sequence[Stop]) -> Reg:
     """Whether any mask may hold somewhere behind the point where an evaluator is."""
     points = ev.at_points()
     some: list[Reg] = []
-    for ends, orders in stops:
+    for ends, orders, _ in stops:
         beyond, known = Conditions(points), Conditions(points)
         for value, at in dict.fromkeys(ends):
             beyond.regs.append(beyond.scalar(value, at))
@@ -71,8 +74,50 @@ def reaches(ev: Evaluator, stops: Sequence[Stop]) -> Reg:
     return reduce(ev.f.or_, dict.fromkeys(some))
 
 
-def _padding(value: Value, coords: Coords) -> tuple[float | int, list[tuple[Value, Coords]]] | None:
-    """What the elements of a tile are where none of some masks holds, and these masks."""
+def unread(stops: Sequence[Stop], value: Value, done: Set[Op]) -> bool:
+    """Whether nobody but some reductions reads a tile where a comparison that stops a nest does not hold: it is stored,
+    or what is made of it element by element, under masks that say the same.
+    """
+    todo, seen = [value], {value}
+    while todo:
+        for user in todo.pop().users:
+            if user in done:
+                continue
+            if user.name == "tt.store" and user.args[1] in seen and len(user.args) > 2:
+                made = set(_comparisons(user.args[2], row_major(user.args[2].shape)))
+                if any(not made.issuperset(stop.places) for stop in stops):
+                    return False
+            elif not _is_of_floats(user, value.shape):  # integers may be divided by
+                return False
+            elif user.result not in seen:
+                seen.add(user.result)
+                todo.append(user.result)
+        if len(seen) > MOST_READERS:
+            return False
+    return True
+
+
+def _is_of_floats(op: Op, shape: tuple[int, ...]) -> bool:
+    """Whether an operation makes a tile of floats, element by element."""
+    if not op.name.startswith(("arith.", "math.")) or op.regions or len(op.results) != 1:
+        return False
+    return op.result.elem[0] == "f" and op.result.shape == shape
+
+
+def _comparisons(mask: Value, coords: Coords) -> Iterator[tuple[Value, Coords]]:
+    """The comparisons that a mask is a conjunction of, and where they are made."""
+    op = mask.op
+    if op is not None and mask.is_tile and op.name in ("tt.broadcast", "tt.expand_dims", "arith.andi"):
+        for part in operands_at(op, mask, coords):
+            yield from _comparisons(*part)
+    else:
+        yield mask, coords
+
+
+def _padding(value: Value, coords: Coords, axis: int) -> tuple[float | int, list[tuple[Value, Coords]]] | None:
+    """What the elements of a tile are where none of some masks holds, and these masks: that number, or, where infinity
+    was taken from infinity, NaN for all of a row.
+    """
     op = value.op
     if op is None or not value.is_tile:
         return None
@@ -81,12 +126,24 @@ def _padding(value: Value, coords: Coords) -> tuple[float | int, list[tuple[Valu
     if op.name == "arith.select" and op.args[0].is_tile:
         return _chosen(op.args[0], op.args[2], coords)
     if op.name in ("arith.extf", "arith.truncf", "arith.extsi"):
-        inner = _padding(op.args[0], coords)
+        inner = _padding(op.args[0], coords, axis)
         return inner if inner is not None and inner[0] in ENDLESS else None
+    if op.name == "arith.subf":  # less by what is the same along the axis, of which the greatest of a row is one
+        inner = _padding(op.args[0], coords, axis)
+        return inner if inner is not None and inner[0] == -float("inf") and _is_spread(op.args[1], axis) else None
+    if op.name in ("math.exp", "math.exp2"):
+        inner = _padding(op.args[0], coords, axis)
+        return (0, inner[1]) if inner is not None and inner[0] == -float("inf") else None
     if op.name in ("arith.mulf", "arith.muli", "arith.addf", "arith.addi"):  # of zeros
-        parts = [_padding(a, coords) for a in op.args]
+        parts = [_padding(a, coords, axis) for a in op.args]
         return parts[0] if all(p is not None and p[0] == 0 for p in parts) and parts[0] == parts[1] else None
     return None
+
+
+def _is_spread(value: Value, axis: int) -> bool:
+    """Whether a tile is the same all along an axis."""
+    op = value.op
+    return op is not None and (op.name == "tt.splat" or (op.name == "tt.broadcast" and op.args[0].shape[axis] == 1))
 
 
 def _chosen(mask: Value, other: Value, coords: Coords) -> tuple[float | int, list[tuple[Value, Coords]]] | None:
@@ -100,7 +157,7 @@ def _chosen(mask: Value, other: Value, coords: Coords) -> tuple[float | int, lis
 
 def _stop(nest: Nest, mask: Value, coords: Coords, moving: Set[int]) -> Stop | None:
     """What ends the points of a nest at which a mask holds; None if nothing does."""
-    stop = Stop([], [])
+    stop = Stop([], [], [])
     todo = [(mask, coords)]
     while todo:
         value, at = todo.pop()
@@ -117,6 +174,7 @@ def _stop(nest: Nest, mask: Value, coords: Coords, moving: Set[int]) -> Stop | N
                 *_, least, most = here[-1]
                 stop.ends.append((value, least if corner == LEAST_LIKELY else most))
                 stop.orders.extend(along[:-1])
+                stop.places.append((value, at))
     return stop if stop.ends else None
 
 

@@ -18,9 +18,10 @@ from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
 from weft.backends.cpu.extents import Extent, padding_of
 from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
-from weft.backends.cpu.paddings import Stop, reaches, stops_of
+from weft.backends.cpu.paddings import Stop, reaches, stops_of, unread
 from weft.backends.cpu.program import Block, Op, Value
-from weft.backends.cpu.versions import all_hold, masks_of_points, versions
+from weft.backends.cpu.roots import WriteRoot
+from weft.backends.cpu.versions import all_hold, cuts_every_tile, mask_conditions, masks_of_points, versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
@@ -369,16 +370,28 @@ class _Reductions:
             self._bind(i)
             return _flatten(self._point(self._unflatten(carried)))
 
+        stop = const(I64, count)
         masks = masks_of_points(nest, ev.full) if len(nest.inner_bits) > 1 else {}
         if masks:
-            first, inits = self._while_whole(masks, first, const(I64, count), inits, step)
-            moving = {*nest.lane_bits, *nest.unroll}
-            stops = [] if self.pointwise else stops_of(nest, [root.op for root in self.reductions], moving)
-            if stops:
-                return self._unflatten(self._until_padding(stops, first, const(I64, count), inits, step))
-        return self._unflatten(
-            f.loop_carrying(first, const(I64, count), const(I64, 1), inits, step, at_least_once=not masks)
-        )
+            first, inits = self._while_whole(masks, first, stop, inits, step)
+        stops = self._stops(unmasked=not masks)
+        if stops:
+            return self._unflatten(self._until_padding(stops, first, stop, inits, step))
+        return self._unflatten(f.loop_carrying(first, stop, const(I64, 1), inits, step, at_least_once=not masks))
+
+    def _stops(self, *, unmasked: bool) -> list[Stop]:
+        """What ends the loop along the axis where only padding follows. `unmasked`: it has no points without masks
+        besides; then that is asked where nothing in the nest has a mask, as what was kept of a load has none.
+        """
+        nest, ops = self.nest, [root.op for root in self.reductions]
+        if unmasked and (nest.ends.extents or nest.rows is not None or mask_conditions(nest, selections=True)):
+            return []
+        stops = stops_of(nest, ops, {*nest.lane_bits, *nest.unroll})
+        if unmasked and not any(cuts_every_tile(value) for stop in stops for value, _ in stop.places):
+            return []
+        written = [root for root in self.pointwise if root.op is not None or root.accesses()]
+        kept = [root.value for root in written if isinstance(root, WriteRoot) and root.keep]
+        return stops if len(kept) == len(written) and all(unread(stops, v, set(ops)) for v in kept) else []
 
     def _while_whole(
         self,

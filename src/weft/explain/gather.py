@@ -34,6 +34,7 @@ from .gains import with_gains
 from .occupancy import occupancy_of
 from .programs import PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
+from .registers import held_by_line
 from .timing import time_of
 
 __all__ = ["Launch", "explanation"]
@@ -84,6 +85,7 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
             Converted(r, r.span in loops) for r in remarks if isinstance(r, Conversion | Gathered)
         ),
         buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
+        registers=held_by_line(program) if program is not None else (),
         occupancy=occupancy,
         time=None,
         findings=(),

@@ -30,7 +30,19 @@ from weft.base.remarks import (
     VectorAccess,
 )
 
-__all__ = ["Access", "Buffer", "Converted", "Counts", "Explanation", "Finding", "Line", "Occupancy", "Tile", "Time"]
+__all__ = [
+    "Access",
+    "Buffer",
+    "Converted",
+    "Counts",
+    "Explanation",
+    "Finding",
+    "Held",
+    "Line",
+    "Occupancy",
+    "Tile",
+    "Time",
+]
 
 VERSION = 1
 """Of the JSON; one that is read has to have the same."""
@@ -132,6 +144,16 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Held:
+    """The most that a thread holds at a time on a line, in words of 32 bits, before the assembler has a say."""
+
+    span: Span
+    words: int
+    values: Mapping[str, int]
+    """The largest of what is held, by variable; what has no name, by the operation that makes it, in parentheses."""
+
+
+@dataclass(frozen=True)
 class Occupancy:
     """How many blocks a multiprocessor runs at a time, and what keeps it from more."""
 
@@ -229,6 +251,8 @@ class Explanation:
     accesses: tuple[Access, ...]
     conversions: tuple[Converted, ...]
     buffers: tuple[Buffer, ...]
+    registers: tuple[Held, ...]
+    """The lines by what a thread holds there, the most first; empty on a CPU."""
     occupancy: Occupancy | None
     """None on a CPU."""
     time: Time | None

@@ -11,7 +11,7 @@ from weft.base.remarks import Remark, Site
 from weft.base.remarks.remark import with_article
 from weft.sim import Report
 
-from .record import Access, Buffer, Converted, Explanation, Finding, Occupancy, Tile
+from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 
 __all__ = ["layout_text", "tables_of", "text_of"]
 
@@ -37,6 +37,7 @@ def tables_of(explanation: Explanation) -> list[tuple[str, Rows]]:
         ("Accesses of memory", _access_rows(explanation.accesses)),
         ("Conversions", _conversion_rows(explanation.conversions)),
         ("Buffers", _buffer_rows(explanation.buffers)),
+        ("Registers that a thread holds", _register_rows(explanation.registers)),
     ]
 
 
@@ -133,6 +134,18 @@ def _buffer_rows(buffers: Sequence[Buffer]) -> Rows:
         use = f", in use on line {' to '.join(lines)}" if lines else ""
         rows.append((_place(r.span), f"{r.bytes:,}", f"{r.offset:,}", f"{with_article(r.purpose)}{use}"))
     return rows if buffers else []
+
+
+def _register_rows(registers: Sequence[Held]) -> Rows:
+    rows = [("line", "words", "of which")]
+    for held in registers[:MOST_LINES]:
+        values = ", ".join(f"{name} {words}" for name, words in held.values.items())
+        rows.append((_place(held.span), str(held.words), values))
+    return rows if registers else []
+
+
+MOST_LINES = 5
+"""Lines that hold the most, which are shown."""
 
 
 def _occupancy(o: Occupancy) -> str:

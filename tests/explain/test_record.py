@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.language as tl
 from weft import like
 from weft.explain import Explanation, Finding
 
@@ -125,3 +126,33 @@ def test_decorators() -> None:
 def test_a_finding_as_text() -> None:
     found = Finding("narrow-access", None, "a load of 2 bytes", "`n` is odd", "pad rows", 3.0)
     assert str(found) == "narrow-access: a load of 2 bytes, as `n` is odd (about 3.0 us); pad rows"
+
+
+class OnGPU:
+    """An array in the memory of a GPU, as it tells a launch of itself."""
+
+    def __init__(self, *shape: int, address: int = 1 << 40) -> None:
+        self.shape = shape
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<f4", "data": (address, False), "version": 3}
+
+
+def test_arrays_of_a_gpu_need_not_be_read() -> None:
+    """They are shapes and addresses: the same explanation as without them, but for an address that is not aligned."""
+    there, apart = OnGPU(4096, 1000), OnGPU(4096, 1000, address=(1 << 40) + 4)
+    e = softmax.explain(there, there, 1000, 1000, BLOCK=1024, grid=(4096,), target="cuda:90")
+    assert e == of_softmax()
+    narrow = softmax.explain(apart, apart, 1000, 1000, BLOCK=1024, grid=(4096,), target="cuda:90")
+    assert [f.code for f in narrow.findings if f.code == "narrow-access"] or narrow.accesses != e.accesses
+
+
+@weft.jit
+def aimed(x, out, target, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + target)
+
+
+def test_a_parameter_may_be_called_target() -> None:
+    x = like(1024, "fp32")
+    with weft.target("cuda:90"):
+        e = aimed.explain(x, x, 3, BLOCK=1024, grid=(1,))
+    assert e.target == "cuda:90" and e.arguments["target"] == "3"

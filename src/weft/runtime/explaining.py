@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from weft.language.keys import is_constexpr_value
 from weft.machines import machine_of
 
 from . import compiling
-from .arrays import may_be_on_gpu
+from .arrays import array_facts, is_array, may_be_on_gpu
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
 from .hosted import flattened
@@ -44,17 +45,51 @@ def explain(kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, An
     args = [MockTensor.wrap_dtype(value) for value in args]
     kwargs = {name: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for name, v in kwargs.items()}
     bound, options = kernel._bind(*args, **kwargs)
+    names = kernel.arg_names
     target = (asked or _target_of(kernel, bound)).removeprefix(SIMULATED)
     simulated = f"{SIMULATED}{target}" if f"{SIMULATED}{target}" in compiler.SIMULATED else target
     with compiling.target(simulated):
         compiled_before = len(kernel.compiled_for)
+        bound = tuple(map(_on_host, bound))
         made = kernel._compile_for(bound, options, warmup=True)
         del kernel.compiled_for[compiled_before:]  # whoever asks why it was compiled means launches
-    named = dict(zip(kernel.arg_names, bound, strict=True))
+    named = dict(zip(names, bound, strict=True))
     sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
     values = [leaf_at(bound, path) for path, _ in runtime_leaves(list(made.src.signature.values()))]
     texts = _texts(named, made.src.signature)
     return explained(made, target, sizes, values, texts, kernel)
+
+
+class _Elsewhere(MockTensor):
+    """What stands for an array in the memory of a GPU: its type, its shape, and how its address is aligned."""
+
+    device = "cpu"
+
+    def __init__(self, dtype: Any, shape: Any, address: int) -> None:
+        super().__init__(dtype, shape)
+        self._address = address
+
+    def data_ptr(self) -> int:  # type: ignore[override]
+        """The address, which is only looked at."""
+        return self._address
+
+
+def _on_host(value: Any) -> Any:
+    """An argument as it is, but for arrays that are on a GPU, and need not be read."""
+    if isinstance(value, tuple):
+        parts = [_on_host(each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if hasattr(value, "block_shape") and hasattr(value, "base"):
+        described = copy(value)
+        object.__setattr__(described, "base", _on_host(value.base))
+        return described
+    if not may_be_on_gpu(value) or isinstance(value, MockTensor) or not is_array(value):
+        return value
+    facts = array_facts(value)
+    if facts is None or facts.device is None:
+        return value
+    shape = getattr(value, "shape", None)
+    return _Elsewhere(facts.element, shape if shape is not None else (1,), facts.address)
 
 
 def _target_of(kernel: Any, bound: tuple[Any, ...]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import weft
+import weft.language as tl
 from weft import like
 from weft.explain import Explanation
 
@@ -93,3 +94,32 @@ def test_a_reduction_as_inductor_writes_it() -> None:
     e = reduction.explain(x, out, 65536, 1000, BLOCK=8, PART=128, grid=(8192,), target="cuda:90")
     assert e.time is not None and e.time.bound == "DRAM"
     assert e.counts["global_load_bytes"] == 65536 * 1000 * 4
+
+
+@weft.jit
+def copied(x, out, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i * STEP))
+
+
+def test_why_this_configuration() -> None:
+    """What is predicted of each before anything is measured; then what was measured, and what was pruned."""
+    steps = (8, 1, 4)
+
+    def prune(configs: list[weft.Config], *_: object, **__: object) -> list[weft.Config]:
+        return configs[:2]
+
+    times = iter(((0.5, 0.4, 0.6), (0.2, 0.1, 0.3)))
+    configs = [weft.Config({"STEP": step, "BLOCK": 1024}) for step in steps]
+    tuner = weft.autotune(
+        configs, [], prune_configs_by={"early_config_prune": prune}, do_bench=lambda run, quantiles: next(times)
+    )(copied)
+    x = like(1 << 24, "fp32")
+    before = tuner.explain_configs(x, x, grid=(1 << 10,), target="cuda:90")
+    assert before[0].config.kwargs["STEP"] == 1 and {c.state for c in before} == {"not measured"}
+    assert str(before).splitlines()[0].split() == ["configuration", "state", "measured", "predicted", "bound", "by"]
+    array = np.ones(1 << 14, np.float32)
+    tuner[(2,)](array, array.copy())
+    after = tuner.explain_configs(array, array, grid=(2,), target="cuda:90")
+    assert [(c.config.kwargs["STEP"], c.state) for c in after] == [(1, "chosen"), (8, "measured"), (4, "pruned")]
+    assert after[0].measured == (200.0, 100.0, 300.0)

@@ -173,6 +173,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             )
             self._do_bench = self._old_bench
 
+    def explain_configs(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """All configurations for a launch: times predicted, times measured when it was tuned last, what was pruned."""
+        return load("weft.runtime.choices").choices_of(self, args, grid, kwargs)
+
     def _predicted(self, **arguments: Any) -> float:
         """Microseconds by the model of time, for `perf_model`."""
         microseconds: float = load("weft.runtime.explaining").predicted(self.fn, arguments)

@@ -55,6 +55,7 @@ NEAR: dict[str, tuple[str, ...]] = {
     "backends": ("tests/digests", "tests/assembler", "tests/ptx", "tests/backends", "tests/gluon"),
     "compat": ("tests/compat",),
     "compiler": ("tests/runtime", "tests/backends", "tests/gluon"),
+    "explain": ("tests/explain",),
     "frontend": ("tests/frontend", "tests/language", "tests/ops", "tests/test_kernels.py"),
     "gluon": ("tests/gluon", "tests/hopper"),
     "ir": ("tests/ir", "tests/malformed", "tests/digests", "tests/passes", "tests/test_ttir.py"),

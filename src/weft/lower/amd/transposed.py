@@ -26,7 +26,7 @@ def lower_local_load(c: Context, op: Operation) -> None:
     pairs = tuple((interval // width, padding // width) for interval, padding in gaps)
     read = transposed_read(layout, memory, 8 * width, c.machine, pairs)
     shape = tuple(layout.out_dims.values())
-    if read is None or elem == "i1" or offset % 8:
+    if read is None or elem == "i1" or offset % read.bytes:
         LOWERINGS["ttg.local_load"](c, op)
         return
     plain = plan_local_access(layout, memory, shape, 8 * width, c.machine, gaps=pairs)

@@ -134,7 +134,10 @@ def test_an_id_that_is_defined_twice_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 KERNEL = "define spir_kernel void @k(ptr addrspace(1) %p) {\n  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n"
 
 
-@pytest.mark.parametrize("way", [machine.forked, machine._started, lambda text: server.asked(text.encode())])
+WAYS = (lambda text: machine.Fork.waiting().answer(text), machine._started, lambda text: server.asked(text.encode()))
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_each_module_is_made_in_a_process_of_its_own(way: Any) -> None:
     status, code = way(KERNEL)
     assert status == 0 and Module.of(code).kernels == ("k",)

@@ -7,6 +7,7 @@ ends the process, so that modules are made in compile workers (`Backend.in_worke
 Each module is made in a process of its own. LLVM 22 remembers the labels of blocks by the places in memory of functions
 that are gone: of a thousand modules in one process some fifty had a label and a type of one id. These processes are
 forks of one that has LLVM and little else (`server.py`): a fork of a compile worker takes 40 ms, for its many pages.
+The one for the next module is there before that is asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import IO
 
 import llvmlite.binding as llvm
 
@@ -80,21 +83,25 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     return module
 
 
-def spirv_of(text: str) -> bytes:
-    """The words of a module of LLVM IR.
+def spirv_of(text: str, machine: llvm.TargetMachine) -> bytes:
+    """The words of a module of LLVM IR, by a machine that has made none before.
 
     Functions are put where they are called, and what nobody uses is taken away. The device's compiler does the rest:
     passes that combine instructions make integers of any width, which SPIR-V does not have.
     """
-    machine = _machine()
     module = _parsed(text, machine)
+    _passed(module, machine)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _passed(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Run the passes over a module."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_aggressive_dce_pass()  # with what loops carry only for itself
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-    code: bytes = machine.emit_object(module)
-    return code
 
 
 def spirv(text: str) -> bytes:
@@ -110,33 +117,53 @@ def spirv(text: str) -> bytes:
     return answer
 
 
-def _answer(text: str, write: Callable[[bytes], object]) -> int:
+def _answer(text: str, machine: llvm.TargetMachine, write: Callable[[bytes], object]) -> int:
     """What such a process does: the words, or why there are none; its status."""
     try:
         with told(text, STAGE):
-            write(spirv_of(text))
+            write(spirv_of(text, machine))
     except CompilerCrash as error:
         write(error.message.encode())
         return REFUSED
     return 0
 
 
-def forked(text: str) -> tuple[int, bytes]:
-    """By a fork of this process: its status, and what it has written."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            os.close(reading)
-            with open(writing, "wb") as pipe:
-                status = _answer(text, pipe.write)
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with open(reading, "rb") as pipe:
-        answer = pipe.read()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answer
+@dataclass(frozen=True)
+class Fork:
+    """A fork of this process that is ready to make one module, and waits for its text."""
+
+    child: int
+    texts: IO[bytes]
+    answers: IO[bytes]
+
+    @classmethod
+    def waiting(cls) -> Fork:
+        """A new one. It ends with its answer, or when nobody can ask it any more."""
+        (asked, asks), (answered, answers) = os.pipe(), os.pipe()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                os.close(asks)
+                os.close(answered)
+                machine = _machine()
+                _passed(_parsed("", machine), machine)  # what LLVM does once is done before it is asked
+                with open(asked, "rb") as texts, open(answers, "wb") as pipe:
+                    text = texts.read().decode()
+                    status = _answer(text, machine, pipe.write) if text else 0
+            finally:
+                os._exit(status)
+        os.close(asked)
+        os.close(answers)
+        return cls(child, open(asks, "wb"), open(answered, "rb"))
+
+    def answer(self, text: str) -> tuple[int, bytes]:
+        """Its status, and what it has written."""
+        with self.texts, self.answers:
+            self.texts.write(text.encode())
+            self.texts.close()
+            answer = self.answers.read()
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1]), answer
 
 
 def _started(text: str) -> tuple[int, bytes]:
@@ -148,4 +175,4 @@ def _started(text: str) -> tuple[int, bytes]:
 
 def serve() -> None:
     """Be such a process: LLVM IR comes in, and what became of it goes out."""
-    sys.exit(_answer(sys.stdin.buffer.read().decode(), sys.stdout.buffer.write))
+    sys.exit(_answer(sys.stdin.buffer.read().decode(), _machine(), sys.stdout.buffer.write))

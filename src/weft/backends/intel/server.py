@@ -2,9 +2,10 @@
 
     status, answer = asked(text)         LLVM IR in; 0 and the words, or another status and why there are none
 
-A fork takes as long as a process has pages, here some milliseconds. It is started with the first kernel, and ends when
-its input does, which is when the process that has started it ends. Messages are a length of 8 bytes and so many bytes,
-and an answer has a status of 4 bytes before it. What LLVM says goes where this process's errors go.
+A fork takes as long as a process has pages, here some milliseconds, and the one for the next module is there before it
+is asked for. The process is started with the first kernel, and ends when its input does, which is when the process that
+has started it ends. Messages are a length of 8 bytes and so many bytes, and an answer has a status of 4 bytes before
+it. What LLVM says goes where this process's errors go.
 """
 
 from __future__ import annotations
@@ -92,10 +93,11 @@ def serve() -> None:
     machine.prepare()
     source, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
+        fork = machine.Fork.waiting()
         try:
             text = _message(source)
         except EOFError:
             return
-        status, answer = machine.forked(text.decode())
+        status, answer = fork.answer(text.decode())
         answers.write(_STATUS.pack(status) + _LENGTH.pack(len(answer)) + answer)
         answers.flush()

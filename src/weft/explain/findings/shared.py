@@ -12,6 +12,8 @@ from .rule import Facts, rule
 
 __all__ = ["author_layout", "bank_conflicts", "conversion_in_loop"]
 
+MANY = 256
+"""Wavefronts of a launch below which nothing is said: they take no time."""
 SOME = 0.1
 """The part of all wavefronts that may be lost to conflicts without a word."""
 
@@ -40,7 +42,7 @@ def bank_conflicts(facts: Facts) -> Iterator[Finding]:
     counts = facts.explanation.counts
     passes = counts["shared_load_wavefronts"] + counts["shared_store_wavefronts"]
     for span, lost in conflicts_of(facts.explanation):
-        if lost > SOME * passes:
+        if lost >= MANY and lost > SOME * passes:
             yield Finding(
                 "bank-conflicts",
                 span,

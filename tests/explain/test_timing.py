@@ -127,3 +127,28 @@ def test_what_a_cure_brings() -> None:
     after = copied(1 << 15).microseconds
     assert finding.microseconds == pytest.approx(of(spread).microseconds - after, rel=0.1)
     assert "uncoalesced-access, about" in str(spread)
+
+
+@weft.jit
+def picked(x, index, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + tl.load(index + i)))
+
+
+def test_what_depends_on_data_is_an_interval() -> None:
+    """Elements that are looked up are side by side at best, and at worst each in a sector of its own."""
+    n = 1 << 25
+    x, index = like(1 << 30, "fp32"), like(n, "i32")
+    e = picked.explain(x, index, like(n, "fp32"), BLOCK=1024, grid=(n // 1024,), target="cuda:90")
+    assert not e.counts.exact and of(e).high > 2 * of(e).low
+    assert of(e).low < 12 * n / 3e6 < of(e).high
+
+
+@weft.jit
+def nothing(x):
+    pass
+
+
+def test_a_kernel_that_does_nothing() -> None:
+    e = nothing.explain(like(16, "fp32"), grid=(1,), target="cuda:90")
+    assert of(e).bound in ("launch", "latency") and 1 < of(e).microseconds < 3

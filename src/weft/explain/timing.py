@@ -24,6 +24,7 @@ from .costs import Costs, costs_of
 from .cycles import Walk, walked
 from .findings import Facts
 from .record import Time
+from .unknown import with_unknown
 
 __all__ = ["time_of"]
 
@@ -42,15 +43,9 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
     costs = costs_of(program.machine) if program is not None else None
     if program is None or costs is None or not e.counts.counted or e.occupancy is None:
         return None
-    moved, most = _bytes_of_dram(facts, sizes, costs)
-    touched = SECTOR * (e.counts["global_load_sectors"] + e.counts["global_store_sectors"])
-    latency = _mixed(costs, moved / touched if touched else 1.0)
-    walk = walked(program, costs, _iterations(facts), lambda op: latency)
-    resources = _resources(facts, program, costs, walk, moved, touched)
-    low = high = _together(resources, costs)
-    if most > moved:  # sizes that are not known
-        high = _together({**resources, "DRAM": most / costs.dram}, costs)
-    bound = max(resources, key=lambda name: resources[name])
+    low, resources, walk = _predicted(with_unknown(facts, spread=False), program, costs, sizes, least=True)
+    high, _, _ = _predicted(with_unknown(facts, spread=True), program, costs, sizes, least=False)
+    bound = max(resources, key=lambda name: resources[name], default="launch")
     middle = (low + high) / 2
     total = sum(walk.lines.values())
     lines: defaultdict[int, float] = defaultdict(float)
@@ -62,10 +57,23 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
         round(low * costs.uncertainty[0] / 1000, 2),
         round(high * costs.uncertainty[1] / 1000, 2),
         bound,
-        round(resources[bound] / middle, 3),
+        round(resources.get(bound, costs.launch) / middle, 3),
         {name: round(ns / 1000, 3) for name, ns in sorted(resources.items(), key=lambda item: -item[1])},
         {str(line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
     )
+
+
+def _predicted(
+    facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], least: bool
+) -> tuple[float, dict[str, float], Walk]:
+    """Nanoseconds, those of each resource, and the walk; with the least that DRAM may have to do, or the most."""
+    e = facts.explanation
+    moved = _bytes_of_dram(facts, sizes, costs)[0 if least else 1]
+    touched = SECTOR * (e.counts["global_load_sectors"] + e.counts["global_store_sectors"])
+    latency = _mixed(costs, moved / touched if touched else 1.0)
+    walk = walked(program, costs, _iterations(facts), lambda op: latency)
+    resources = _resources(facts, program, costs, walk, moved, touched)
+    return _together(resources, costs), resources, walk
 
 
 def _together(resources: Mapping[str, float], costs: Costs) -> float:

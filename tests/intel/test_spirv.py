@@ -134,6 +134,19 @@ def test_an_id_that_is_defined_twice_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 KERNEL = "define spir_kernel void @k(ptr addrspace(1) %p) {\n  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n"
 
 
+@weft.jit
+def turned(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    angle = tl.load(x + i)
+    tl.store(out + i, tl.sin(angle) + tl.cos(angle))
+
+
+@pytest.mark.parametrize(("target", "needs"), [("xpu:dg2", False), ("xpu:dg2:simd", False), ("xpu:pvc", True)])
+def test_sines_need_no_float64_where_there_is_none(target: str, needs: bool) -> None:
+    kernel = weft.compile(weft.ASTSource(turned, {"x": "*fp32", "out": "*fp32"}, {"BLOCK": 64}), target)
+    assert Module.of(kernel.asm["spirv"]).needs_float64 == needs
+
+
 WAYS = (lambda text: machine.Fork.waiting().answer(text), machine._started, lambda text: server.asked(text.encode()))
 
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 from weft.machines import Machine
+from weft.machines.intel import DG2
 from weft.targets.instruction import Instruction
 
 from ..gpu.diagnostics import address_of
 from ..gpu.emitter import Emitter, Register
-from .arithmetic import Arithmetic
+from .arithmetic import OF_OPENCL, Arithmetic
 from .assertions import TRAPPED, Assertions, any_of
 from .blocks import write_block
 from .memory import Memory
@@ -41,6 +42,8 @@ class SPIRV(Memory, Arithmetic):
         self.imported: set[str] = set()
         self.assertions = Assertions()
         self.vectors: Vectors
+        if machine.generation == DG2:  # which has no f64
+            self.scalars = {**self.scalars, **OF_OPENCL}
 
     def instruction(
         self, e: Emitter, op: LaneOp, entry: Instruction, chunks: Sequence[Sequence[Register]]

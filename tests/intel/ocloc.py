@@ -7,7 +7,7 @@ Debian's package intel-opencl-icd brings `ocloc`. It is of 2023, and takes DPAS 
 
     tile            a block's part of the result, and how much is summed in an iteration; warps
     dpas            instructions in the code, and those that an iteration of a warp needs
-    spilled         registers for which the compiler found no room, as it says itself (128 of 64 bytes a thread)
+    spilled         registers for which the compiler found no room, as it says itself (128 of 64 bytes a thread; 256)
     loads           messages to memory, and to shared memory
 """
 
@@ -107,15 +107,19 @@ def spirv_of(case: Case) -> bytes:
     return code
 
 
-def counts_of(code: bytes, device: str = "pvc") -> Counts:
-    """Compile and disassemble a module. RuntimeError, with what the compiler says, where it does not take it."""
+def counts_of(code: bytes, device: str = "pvc", registers: int = 128) -> Counts:
+    """Compile and disassemble a module, for 128 or 256 registers of a thread.
+
+    RuntimeError, with what the compiler says, where it does not take it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         place, iga = Path(folder), _iga()
         assert iga is not None
         (place / IGA).symlink_to(iga)
         (place / "kernel.spv").write_bytes(code)
+        many = ("-options", "-cl-intel-256-GRF-per-thread") if registers == 256 else ()
         compiled = _run(place, "compile", "-spirv_input", "-file", "kernel.spv", "-device", device, "-output", "code",
-                        "-output_no_suffix", "-out_dir", ".")  # fmt: skip
+                        "-output_no_suffix", "-out_dir", ".", *many)  # fmt: skip
         _run(place, "disasm", "-file", "code", "-device", device, "-dump", "dump")
         text = "\n".join(file.read_text("latin-1") for file in (place / "dump").glob("*.asm"))
     spilled = re.search(r"spilled around (\d+)", compiled)
@@ -143,12 +147,14 @@ def main() -> None:
     device = arguments.parse_args().device
     if ocloc() is None:
         raise SystemExit("ocloc, or libiga64.so for it, is not installed: Debian has them in intel-opencl-icd")
-    print(f"| product on {device} | dpas.8x8 | needed | registers spilled | messages |")
-    print("|---|---:|---:|---:|---|")
+    print(f"| product on {device} | dpas.8x8 | needed | spilled of 128 registers | of 256 | messages |")
+    print("|---|---:|---:|---:|---:|---|")
     for case in CASES:
-        counts = counts_of(spirv_of(case), device)
+        code = spirv_of(case)
+        counts, of_256 = counts_of(code, device), counts_of(code, device, 256)
         messages = ", ".join(f"{n} {kind}" for kind, n in counts.messages.items())
-        print(f"| {case} | {counts.dpas} | {case.needed} | {counts.spilled} | {messages} |", flush=True)
+        spilled = f"{counts.spilled} | {of_256.spilled}"
+        print(f"| {case} | {counts.dpas} | {case.needed} | {spilled} | {messages} |", flush=True)
 
 
 if __name__ == "__main__":

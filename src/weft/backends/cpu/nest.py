@@ -265,7 +265,9 @@ class Nest:
         outer = [b for b in rest if b not in self.reduce_bits]
         self.rows = find_rows(self)
         if self.reduce_bits and not unroll:  # four accumulators hide the latency of the combining operation
-            short = len(inner) <= 2 <= min(width, len(outer)) and set(self.lane_bits) <= set(self.reduce_bits)
+            loads = any(v.op is not None and v.op.name == "tt.load" and v not in self.env for v, _ in self.visited)
+            few = len(inner) <= (3 if loads else 2)  # vectors, as a power of two
+            short = few and min(width, len(outer)) >= 2 and set(self.lane_bits) <= set(self.reduce_bits)
             fused = any(v.op is not None and v.op.fused for v, _ in self.visited)
             if short and not fused:
                 unroll = tuple(outer[:2])  # of four rows, whose lanes are combined together

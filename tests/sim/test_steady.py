@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -56,7 +57,8 @@ def test_a_few_iterations_stand_for_all(name: str) -> None:
     target = "sim:cuda:90" if name == "product 90" else "sim:cuda:80"
     program = kernel.warmup(*args, **constants, grid=(1,), target=target).program
     whole, part = count(program, 2, scalars), count(program, 2, scalars, steady=True)
-    assert part.exact and part.lines == whole.lines
+    lines = {k: Counter({n: c for n, c in line.items() if "distinct" not in n}) for k, line in part.lines.items()}
+    assert part.exact and lines == whole.lines
 
 
 def test_fewer_are_followed() -> None:

@@ -51,7 +51,7 @@ def _cured(facts: Facts, finding: Finding) -> Facts | None:
 def _contiguous(counts: Counter[str]) -> None:
     for verb in ("load", "store"):
         if bytes := counts[f"global_{verb}_bytes"]:
-            counts[f"global_{verb}_sectors"] = -(-bytes // SECTOR)
+            counts[f"global_{verb}_sectors"] = counts[f"global_{verb}_distinct"] = -(-bytes // SECTOR)
 
 
 def _without_conflicts(counts: Counter[str]) -> None:

@@ -39,6 +39,8 @@ from .timing import time_of
 
 __all__ = ["Launch", "explanation"]
 
+DISTINCT = "_distinct"
+"""How the names of counters end that are for the model of time alone."""
 ACCESSES = (AccessWidth, RowAligned, BulkCopy, SharedAccess, VectorAccess)
 
 
@@ -70,7 +72,7 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     else:
         report, followed, note = counted(program, launch.grid, launch.scalars)
         loops = spans_in_loops(program.body)
-    total = {name: n for name, n in sorted(report.total.items()) if n}
+    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(DISTINCT)}
     counts = Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total)
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
@@ -108,7 +110,11 @@ def spans_in_loops(body: Block) -> frozenset[Span]:
 
 def _lines(report: PlacedReport, remarks: Remarks, files: set[str]) -> tuple[Line, ...]:
     """Those on which something is done or was decided."""
-    found = {key: dict(sorted(line.items())) for key, line in report.lines.items() if line}
+    found = {
+        key: {name: n for name, n in sorted(line.items()) if not name.endswith(DISTINCT)}
+        for key, line in report.lines.items()
+        if line
+    }
     for remark in remarks:
         if remark.span is not None:
             found.setdefault((remark.span.file, remark.span.line), {})
@@ -140,7 +146,8 @@ def _accesses(remarks: Remarks, report: PlacedReport, loops: frozenset[Span]) ->
         place = report.places.get(remark.span, Counter()) if (remark.span, wanted) not in told else Counter()
         told.add((remark.span, wanted))
         names = (wanted, "shared_ideal") if space == "shared" else (wanted,)
-        counts = {name: n for name, n in sorted(place.items()) if name.startswith(names)}
+        kept = ((name, n) for name, n in sorted(place.items()) if not name.endswith(DISTINCT))
+        counts = {name: n for name, n in kept if name.startswith(names)}
         accesses.append(Access(remark, counts, remark.span in loops))
     return tuple(accesses)
 

@@ -67,9 +67,8 @@ def _predicted(
     facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], least: bool
 ) -> tuple[float, dict[str, float], Walk]:
     """Nanoseconds, those of each resource, and the walk; with the least that DRAM may have to do, or the most."""
-    e = facts.explanation
     moved = _bytes_of_dram(facts, sizes, costs)[0 if least else 1]
-    touched = SECTOR * (e.counts["global_load_sectors"] + e.counts["global_store_sectors"])
+    touched = float(SECTOR * sum(_distinct(p, verb) for p in facts.places.values() for verb in ("load", "store")))
     latency = _mixed(costs, moved / touched if touched else 1.0)
     walk = walked(program, costs, _iterations(facts), lambda op: latency)
     resources = _resources(facts, program, costs, walk, moved, touched)
@@ -144,7 +143,7 @@ def _bytes_of_dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tupl
     """Bytes that go to or come from DRAM, and at most where a size is not known."""
     touched: defaultdict[tuple[str, str], float] = defaultdict(float)
     for span, (verb, names) in _arrays(facts).items():
-        bytes = float(SECTOR * facts.places.get(span, Counter())[f"global_{verb}_sectors"])
+        bytes = float(SECTOR * _distinct(facts.places.get(span, Counter()), verb))
         for name in names:
             touched[name, verb] += bytes / len(names)
     moved = most = 0.0
@@ -180,6 +179,12 @@ def _arrays(facts: Facts) -> dict[Span | None, tuple[str, list[str]]]:
         known = found.setdefault(op.span, (verb, []))[1]
         known.extend(name for name in there if name not in known)
     return found
+
+
+def _distinct(counts: Counter[str], verb: str) -> int:
+    """Sectors that go beyond the L1 cache: of an access of several registers, those that differ."""
+    sectors, distinct = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_distinct"]
+    return min(sectors, distinct) if distinct else sectors
 
 
 def _is_array(program: LaneProgram, name: str) -> bool:

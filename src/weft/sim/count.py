@@ -34,7 +34,9 @@ def count(
     """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
 
     With `programs` only those of the grid with these numbers are counted, the first axis running fastest. With
-    `steady` a few iterations of a loop stand for others that count alike (steady.py). `report` is the one to count in.
+    `steady` a few iterations of a loop stand for others that count alike (steady.py), and sectors that an access of a
+    warp touches by any of its registers are counted once as well (`global_load_distinct`, `global_store_distinct`).
+    `report` is the one to count in.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
     sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not

@@ -157,6 +157,11 @@ class Batch(Turns):
         counts = {f"{access.space}_{verb}_bytes": int(active.sum()) * access.width}
         if access.space == "global":
             counts[f"global_{verb}_sectors"] = count_sectors(address, active)
+            if self.launch.steady:  # for estimates: what an earlier register of the access touched is in the L1 cache
+                warps = len(access.address)
+                counts[f"global_{verb}_distinct"] = count_sectors(
+                    access.address.reshape(warps, -1), access.active.reshape(warps, -1)
+                )
         elif access.space == "shared":
             passes, ideal = count_wavefronts(address, active, access.width, not store, self.program.machine)
             counts[f"shared_{verb}_wavefronts"] = passes

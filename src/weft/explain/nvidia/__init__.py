@@ -2,7 +2,8 @@
 
 Sources: (a) Luo et al., arXiv 2402.13499 and 2501.12084, microbenchmarks of an H800, whose cycles are those of an H100;
 (b) published measurements of an H100 SXM, clocks not pinned; (c) ptxas, whose control words say how long it takes
-results to come; (d) our own measurements, docs/performance.md; (e) the tables of the CUDA programming guide.
+results to come; (d) our own measurements, docs/performance.md; (e) the tables of the CUDA programming guide; (f) set by
+the half of the kernels of benchmarks/explain_time.py that is marked for it, on an H100 SXM, 2026-11-27.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ HOPPER = Costs(
     clock=1.98,  # (d) of an H100 and H200 without tensor work
     busy_clock=1.55,  # (d): 790 TFLOP/s of 4,096 FLOP a cycle on 132 multiprocessors
     launch=1240.0,  # (b), 128 blocks and more
-    dram=3000.0,  # (d), copies of an H100: reads and writes together
+    dram=2885.0,  # (f); copies alone reach 3,000 (d)
     l2_bytes=50e6,
-    l2=6200.0,  # (d): a product of 4096 in tiles of 128 x 128 moves 2.2 GB in 217 us; (a) has 3,942 for plain loads
+    l2=8000.0,  # (f), of 132 x 64 that there could be; (a) has 3,942 for plain loads
     schedulers=4,
     line=128,
     special=2.0,  # (e): 16 lanes a cycle

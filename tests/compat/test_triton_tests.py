@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from children import SOURCE, environment
 
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -42,6 +44,7 @@ def _run(folder: Path, *options: str) -> tuple[set[str], str]:
     return set(re.findall(r"::(\S+) PASSED", found.stdout)), found.stdout
 
 
+@pytest.mark.slow  # it collects all of Triton's tests three times
 def test_cases_are_drawn_by_a_seed_and_functions_left_out_by_a_list(tmp_path: Path) -> None:
     left_out = tmp_path / "left_out.txt"
     left_out.write_text("# why\ntest_core.py::test_one   needs a GPU\n")

@@ -11,6 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from fuzz.arrays import Guarded
 from weft import remarks
 
 
@@ -165,3 +166,30 @@ def test_blocks_of_several_heights_cover_all_rows(m: int, n: int) -> None:
     c = np.full((m, n), np.nan, np.float32)
     one_product[(1,)](a, b, c, M=m, N=n, K=64)
     np.testing.assert_array_equal(c, a @ b)
+
+
+@weft.jit
+def product_of_columns_that_wrap(a, b, out, K, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), (tl.program_id(0) * BN + tl.arange(0, BN)) % N, tl.arange(0, BK)
+    acc = tl.zeros([BM, BN], tl.float32)
+    for start in range(0, K, BK):
+        inside = start + k < K
+        left = tl.load(a + m[:, None] * K + start + k[None, :], mask=inside[None, :], other=0.0)
+        right = tl.load(b + (start + k)[:, None] * N + n[None, :], mask=inside[:, None], other=0.0)
+        acc = tl.dot(left, right, acc, input_precision="ieee")
+    column = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + m[:, None] * BN * tl.num_programs(0) + column[None, :], acc)
+
+
+@pytest.mark.parametrize("rows", [4, 64])
+@pytest.mark.parametrize("size", [(130, 300), (33, 45), (64, 100)])
+def test_columns_that_wrap_around_are_read_where_they_are(size: tuple[int, int], rows: int) -> None:
+    """All columns are stored, also those behind the last one; and nothing behind the array is read."""
+    (k, n), grid = size, -(-size[1] // 128)
+    memory = Guarded(4 * k * n, at_end=True)
+    b = memory.array(np.dtype(np.float32)).reshape(k, n)
+    b[...] = np.arange(k * n).reshape(k, n) % 7 - 3
+    a = (np.arange(rows * k).reshape(rows, k) % 5 - 2).astype(np.float32)
+    out = np.zeros((rows, 128 * grid), np.float32)
+    product_of_columns_that_wrap[(grid,)](a, b, out, k, n, BM=rows, BN=128, BK=32)
+    np.testing.assert_array_equal(out, a @ b[:, np.arange(128 * grid) % n])

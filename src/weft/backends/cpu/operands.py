@@ -22,6 +22,7 @@ from weft.backends.cpu.forms import Affine, fold_add
 from weft.backends.cpu.product_ends import ProductEnds
 from weft.backends.cpu.program import Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
+from weft.backends.cpu.row_bits import DIVISIONS
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I8, I64, Value as Reg, const
@@ -128,7 +129,10 @@ def _where_it_is(s: Scheduler, value: Value, elem: str, under_mask: bool) -> Mat
     if load.is_volatile or (len(load.args) > 1 and not under_mask) or value.is_inside:
         return None
     analysis, pointers, coords = s.analysis(), load.args[0], row_major(value.shape)
-    walked = [v for v, _ in analysis.walk([(pointers, coords)])]
+    found = analysis.walk([(pointers, coords)])
+    walked = [v for v, _ in found]
+    if any(v.op is not None and v.op.name in DIVISIONS and analysis.deps(v, c) & set(coords[1]) for v, c in found):
+        return None  # columns that wrap around: `steps` says of them only how most vectors lie
     if any(v in s.env or v.op is None or v.op.fused or v.op.name == "tt.load" for v in walked if v.is_tile):
         return None
     steps = analysis.steps(pointers, coords)

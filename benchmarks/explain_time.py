@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+TREE = f"{Path(__file__).resolve().parent.parent}/"
 RESULTS = Path(__file__).resolve().parent / "results" / "explain-time.json"
 LAUNCH_US = 1.24
 HALVES = ("constants", "report")
@@ -67,14 +68,14 @@ def measure(options: argparse.Namespace, rows: dict[str, Any]) -> None:
                 with weft.target("cuda:90"):  # a kernel may have a parameter called target
                     e = ours.explain(*args, **given, grid=grid)
                 row["seconds"] = round(time.monotonic() - begun, 2)
-                row["note"] = e.counts.note
+                row["note"] = e.counts.note.replace(TREE, "")
                 if e.time is not None:
                     row |= {"predicted": e.time.microseconds, "low": e.time.low, "high": e.time.high}
                     row |= {"bound": e.time.bound, "resources": dict(e.time.resources)}
                 taken = 1e6 * medians(lambda: ours[grid](*args, **given), seconds=0.1)[0]
                 row["measured"] = round(taken - empty + LAUNCH_US, 2)
             except Exception as error:
-                row["error"] = f"{type(error).__name__}: {str(error).strip()[:200]}"
+                row["error"] = f"{type(error).__name__}: {str(error).strip().replace(TREE, '')[:200]}"
             rows[name] = row
             RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
             print(line(name, row), flush=True)

@@ -31,7 +31,7 @@ ARM_SCALAR_FLOAT = re.compile(r"^f[a-z]+\s+[hsd]\d+")
 ARM_JUMP = re.compile(r"^(b|b\.\w+|cbn?z|tbn?z)\s+(?:[^.]*,\s*)?(\.?L[\w$.]+)$")
 ARM_PAIR = re.compile(r"^stp xzr, xzr")
 """Sixteen bytes of zeros."""
-ATOMIC = re.compile(r"^(lock|cas|ld[a]?xr|st[l]?xr|cmpxchg)")
+ATOMIC = re.compile(r"^(lock|cas|swp|ld(add|clr|eor|set|[su]max|[su]min)|ld[a]?xr|st[l]?xr|cmpxchg)")
 """Loops with these are for one place in memory at a time, by their nature."""
 X86_OF_SCALARS = re.compile(
     r"^v?(p?(and|andn|or|xor)([dq]|p[sd])?|p?broadcast\w+|cvtps2ph|cvtph2ps|movddup)\b(?!.*%[yz]mm)"

@@ -38,7 +38,7 @@
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
 #   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
 #                where it stopped, begins no fault after SECONDS=10800
-#   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
+#   make bench   the performance table of docs/explanation/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)

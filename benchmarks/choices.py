@@ -1,4 +1,4 @@
-"""The figures of docs/decisions: what the ways that were not taken would have cost.
+"""The figures of docs/explanation/decisions: what the ways that were not taken would have cost.
 
 python benchmarks/choices.py
 """

@@ -31,7 +31,7 @@ from weft.passes import cpu_pipeline, tile_pipeline
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 IDS = [str(p.relative_to(ROOT)) for p in PAGES]
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
 
 
 # -- links and names of files ----------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_every_page_can_be_reached() -> None:
 
 
 def _kernel() -> weft.ASTSource:
-    """The first kernel of docs/architecture.md, specialised as a launch with arrays of floats would do it."""
+    """The first kernel of docs/explanation/architecture.md, specialised as by a launch with arrays of floats."""
     match = re.search(r"```python\n(@weft\.jit\n.*?)```", ARCHITECTURE.read_text(encoding="utf-8"), re.DOTALL)
     assert match is not None
     code = match[1]
@@ -220,7 +220,7 @@ def test_every_pass_and_lowering_is_listed(room: str) -> None:
 
 
 def test_the_table_of_rooms_is_the_tree() -> None:
-    """docs/architecture.md lists every room that is there, in the order of its imports."""
+    """docs/explanation/architecture.md lists every room that is there, in the order of its imports."""
     table = re.findall(r"^\| `(\w+)/` \|", ARCHITECTURE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(table) == {p.parent.name for p in (ROOT / "src" / "weft").glob("*/__init__.py")}
 

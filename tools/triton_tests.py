@@ -9,7 +9,7 @@ They run on the GPU that PyTorch has, and nothing stands in for anything; withou
 CPU.  Where WEFT_TARGET names a simulated GPU, they run in the simulator: what PyTorch is to make on "cuda" it makes in
 the host's memory, and `torch.cuda` answers for that GPU.  It needs PyTorch, which the tests make their arrays with.
 No name that Weft lacks is made up: a file that imports one is not collected.  Forks of Triton ask more questions about
-the machine than Triton's own helpers know; those are answered here.  See docs/conformance.md.
+the machine than Triton's own helpers know; those are answered here.  See docs/reference/conformance.md.
 
     --per-function N    at most N cases of each test function, drawn by --seed (0: all)
     --left-out FILE     test functions that are not run, one a line with its reason

@@ -8,10 +8,10 @@ share (a uniform address, which ptxas computes on another datapath). Everything 
 manual: no division by zero, no shift by a register beyond the width, no NaN. In every other program there are floats of
 16 bits, whose signs and masks, pairs and conversions ptxas turns into instructions of pairs.
 
-What LLVM never leaves to ptxas is not drawn, though ptxas has faults there too (docs/ptxas.md lists those that were
-seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, the absolute
-value of 64 bits that were extended from fewer, a product with -1, a shift of 64 bits up and down by 32, a selection of
-several signs at once.
+What LLVM never leaves to ptxas is not drawn, though ptxas has faults there too (docs/reference/ptxas.md lists those
+that were seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, the
+absolute value of 64 bits that were extended from fewer, a product with -1, a shift of 64 bits up and down by 32, a
+selection of several signs at once.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .known import KNOWN
 from .programs import THREADS, Program, generate, module
 from .run import inputs
 
-PAGE = Path(__file__).parents[2] / "docs" / "ptxas.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "ptxas.md"
 
 
 def _interpreted(text: str, program: Program, seed: int) -> bytes:

@@ -27,7 +27,7 @@ NUMBERS = [0, 1, -1, 2, -7, 7, -(1 << 31), (1 << 31) - 1]
 
 
 def wanted(name: str, x: int, y: int) -> int:
-    """What docs/semantics.md says, before wrapping."""
+    """What docs/reference/semantics.md says, before wrapping."""
     if name.endswith("ui"):
         x, y = x % (1 << 32), y % (1 << 32)
     if y == 0:

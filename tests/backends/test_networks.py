@@ -50,7 +50,7 @@ def random_bits(dtype: Any, rows: int, n: int) -> np.ndarray:
 
 
 def in_order(values: np.ndarray) -> np.ndarray:
-    """Rows sorted as docs/semantics.md says: floats by their bits, so that NaN and -0.0 have places."""
+    """Rows sorted as docs/reference/semantics.md says: floats by their bits, so that NaN and -0.0 have places."""
     if values.dtype.kind in "iu":
         return np.sort(values, 1)
     bits = values.view(f"i{values.itemsize}")

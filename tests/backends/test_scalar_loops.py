@@ -1,4 +1,4 @@
-"""Loops of machine code without vectors are those that docs/scalar_loops.md lists, with the reason."""
+"""Loops of machine code without vectors are those that docs/reference/scalar_loops.md lists, with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.compiler import host_cpu
 
 pytestmark = pytest.mark.skipif(not (host_cpu().is_x86 and host_cpu().has("avx2")), reason="counts loops of AVX2")
 
-PAGE = Path(__file__).parents[2] / "docs" / "scalar_loops.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scalar_loops.md"
 CASES = load_cases("weft")
 WITHOUT = (
     "sort_rows",

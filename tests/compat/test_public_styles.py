@@ -1,6 +1,7 @@
 """Kernels in the styles of the public libraries: paged caches, packed weights, sampling, chunked scans, hypercubes.
 
-Each is written for this test and compared with float64. Not here: the libraries themselves (docs/conformance.md).
+Each is written for this test and compared with float64. Not here: the libraries themselves
+(docs/reference/conformance.md).
 """
 
 from __future__ import annotations

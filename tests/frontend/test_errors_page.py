@@ -1,4 +1,4 @@
-"""docs/errors.md holds kernels with mistakes, and under each the whole text of its error or warning.
+"""docs/reference/errors.md holds kernels with mistakes, and under each the whole text of its error or warning.
 
 python tests/frontend/test_errors_page.py --update      # write what Weft says now; then read the difference
 """
@@ -19,7 +19,7 @@ from weft.base import CompilationError, OffsetOverflowWarning
 from weft.language.callable import jit
 from weft.runtime import wrapping
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n```text\n(?P<text>.*?)```\n", re.DOTALL)
 
 

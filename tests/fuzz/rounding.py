@@ -3,7 +3,7 @@
 NumPy and ml_dtypes round on the way where two types are far apart. Here a result is found in f64 first, rounded to odd
 where it does not fit (its last bit is then set), from which the nearest of any narrower type is the right one.
 
-cast(a, elem)       a conversion of values, as docs/semantics.md has it
+cast(a, elem)       a conversion of values, as docs/reference/semantics.md has it
 fused(x, y, z)      x * y + z of f16, bf16, f32
 through_fp8(a, e)   there and back, to a wider float
 """

@@ -1,4 +1,4 @@
-"""What docs/gluon.md shows runs."""
+"""What docs/reference/gluon.md shows runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "gluon.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "gluon.md"
 
 
 def test_examples(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ FLOAT = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 
 EXACT = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 1 and row.cost != FUNCTION]
 TRANSCENDENTAL = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 1 and row.cost == FUNCTION]
 ULPS = {"f32": 4, "f64": 4, "f16": 1, "bf16": 1}
-"""What docs/math.md allows functions that are not exact."""
+"""What docs/reference/math.md allows functions that are not exact."""
 
 
 def _values(elem: str, seed: int) -> Array:

@@ -2,7 +2,7 @@
 
 Both sides are readers of one lane program: the emitter and the simulator. Bit for bit where the hardware is exact;
 products of floats are compared on whole numbers, where every sum is exact, and on random ones within the rounding that
-docs/simulator.md states.
+docs/explanation/simulator.md states.
 """
 
 from __future__ import annotations

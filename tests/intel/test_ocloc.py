@@ -7,7 +7,7 @@ import pytest
 from intel.ocloc import CASES, Case, counts_of, ocloc, spirv_of
 
 FIT = [case for case in CASES if case.rows <= 64]
-"""A warp's part is 16 x 32 at most. Of blocks of 32 warps some need more than 128 registers (docs/intel.md)."""
+"""A warp has 16 x 32 at most. Some blocks of 32 warps need more than 128 registers (docs/explanation/intel.md)."""
 pytestmark = pytest.mark.skipif(ocloc() is None, reason="ocloc, of Debian's package intel-opencl-icd, is not there")
 
 

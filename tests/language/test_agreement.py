@@ -1,7 +1,7 @@
 """Kernels of a few lines (agreement.txt), here and in Triton: the same tile IR, or both refuse.
 
 same        the same tile IR after Triton's clean-up
-other       both accept; the tile IR differs, for a reason in docs/semantics.md
+other       both accept; the tile IR differs, for a reason in docs/reference/semantics.md
 refused     both refuse
 extension   only Weft accepts
 stricter    only Weft refuses

@@ -1,4 +1,4 @@
-"""The corners that docs/semantics.md defines, on the CPU."""
+"""The corners that docs/reference/semantics.md defines, on the CPU."""
 
 from __future__ import annotations
 

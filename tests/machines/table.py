@@ -1,4 +1,4 @@
-"""The table of docs/gpu.md that says which GPU has which instructions, made from the rows of machines.
+"""The table of docs/explanation/gpu.md that says which GPU has which instructions, made from the rows of machines.
 
 python tests/machines/table.py --update     # with PYTHONPATH=src:tests
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from weft.machines import MACHINES, Machine
 from weft.targets.table import has, products
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "gpu.md"
 MADE = re.compile(r"(?P<head><!-- made by tests/machines/table.py -->\n\n)(?P<text>(?:\|.*\n)*)")
 ROWS = [m for m in MACHINES.values() if m.vendor == "nvidia"]
 

@@ -14,7 +14,7 @@ from weft.machines.vendors import VENDORS
 
 ACME = Path(__file__).with_name("acme")
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE, ADDING = ROOT / "src" / "weft", ROOT / "docs" / "adding.md"
+SOURCE, ADDING = ROOT / "src" / "weft", ROOT / "docs" / "howto" / "adding.md"
 WORDS = re.compile(
     r"(?i)ptx|nvvm|cubin|sass(?![a-z])|wgmma|mbarrier|[ls][dt]matrix|cp\.async|setmaxnreg|mma\.sync|prmt|shfl|nvidia|cuda|"
     r"tcgen|tmem|hopper|blackwell|ampere|warp_?group|globaltimer|smid|__nv_|mov\.|ttng|(?<![a-z])(?:tma|sm_)(?![a-z])|"
@@ -93,7 +93,7 @@ PLACES = {
 
 
 def test_a_vendor_in_the_tree_is_its_own_files_and_a_line_of_the_registry(tmp_path: Path) -> None:
-    """As docs/adding.md says: no other file of the tree is touched."""
+    """As docs/howto/adding.md says: no other file of the tree is touched."""
     listed = re.findall(r"^\| `((?:machines|targets|backends|compiler)/nvidia[^`]*)`", ADDING.read_text(), re.MULTILINE)
     assert len(listed) == 5 and set(listed) <= set(PLACES.values())
     shutil.copytree(SOURCE, tmp_path / "weft")

@@ -11,7 +11,7 @@ import pytest
 from .cases import FOLDER, Case, cases, values
 from .verdicts import faults, read_differences, read_refused
 
-PAGE = Path(__file__).parents[2] / "docs" / "semantics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "semantics.md"
 
 
 def sample() -> list[Case]:

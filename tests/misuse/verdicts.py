@@ -4,7 +4,8 @@
     python -m misuse.verdicts                      compile all with Weft, and print what differs from the two tables
 
 refused.txt holds, for each call and argument, the values for which Triton makes no tile IR, so that no Triton is needed
-to compare. Each difference is a fault, or stands in differences.txt with a reason that docs/semantics.md gives.
+to compare. Each difference is a fault, or stands in differences.txt with a reason that docs/reference/semantics.md
+gives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An operation is five files: docs/adding.md says which, and what is added there works on every target."""
+"""An operation is five files: docs/howto/adding.md says which, and what is added there works on every target."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ assert any("tl.math.fdim" in text for text in texts)
 def _add(tree: Path) -> list[str]:
     """What the page adds, put into a copy of the tree; the files."""
     files = []
-    for found in ADDED.finditer((ROOT / "docs" / "adding.md").read_text(encoding="utf-8")):
+    for found in ADDED.finditer((ROOT / "docs" / "howto" / "adding.md").read_text(encoding="utf-8")):
         path, anchor = tree / found["file"], found["anchor"]
         lines = path.read_text(encoding="utf-8").splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith(anchor))
@@ -72,8 +72,8 @@ def _add(tree: Path) -> list[str]:
 def test_an_operation_is_five_files(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src" / "weft", tmp_path / "src" / "weft")
     shutil.copytree(ROOT / "tests" / "fuzz", tmp_path / "tests" / "fuzz")
-    (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "semantics.md", tmp_path / "docs")
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    shutil.copy(ROOT / "docs" / "reference" / "semantics.md", tmp_path / "docs" / "reference")
     assert len(set(_add(tmp_path))) == 5
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")

@@ -13,7 +13,7 @@ from .texts import Kernel, kernels
 
 
 def _apart(row: Row, target: str, got: Array, want: Array) -> Array:
-    """Where results differ by more than docs/math.md and docs/semantics.md allow."""
+    """Where results differ by more than docs/reference/math.md and docs/reference/semantics.md allow."""
     if got.dtype.kind in "biu":
         return np.asarray(got != want)
     a, b = got.astype(np.float64), want.astype(np.float64)

@@ -140,7 +140,7 @@ def test_as_plain_data() -> None:
 
 
 def test_every_kind_is_documented() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "remarks.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "remarks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([a-z ]+)` \| `(\w+)` \|", page, flags=re.MULTILINE))
     assert rows == {name: kind.__name__ for name, kind in KINDS.items()}
 

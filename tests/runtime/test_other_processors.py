@@ -62,8 +62,8 @@ def test_what_is_made_for_another_machine_is_not_run_here() -> None:
     x = np.ones(64, np.float32)
     text = (
         f"`counted` is compiled for {OTHER} ({re.escape(_triple())}), which this machine, {host_cpu().triple}, is not\n"
-        "hint: kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/cross.md says how a "
-        "program calls it there"
+        "hint: kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/howto/cross.md says "
+        "how a program calls it there"
     )
     compiled = counted.warmup(x, grid=(1,), target=f"cpu:{OTHER}")
     for launch in (

@@ -2,7 +2,7 @@
 
 References are more precise than the function under test: for floats the same function in double or long double, for
 doubles long double (glibc's, on x86) or mpmath in 40 digits on fewer points. `stated` is the greatest error in units
-in the last place, for float and double; docs/math.md prints it beside what was measured.
+in the last place, for float and double; docs/reference/math.md prints it beside what was measured.
 """
 
 from __future__ import annotations

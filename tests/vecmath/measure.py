@@ -1,4 +1,4 @@
-"""Measures the error and the speed of every function and writes the table of docs/math.md.
+"""Measures the error and the speed of every function and writes the table of docs/reference/math.md.
 
 PYTHONPATH=src:tests python tests/vecmath/measure.py            # all; some minutes
 PYTHONPATH=src:tests python tests/vecmath/measure.py exp erf    # print these only
@@ -15,7 +15,7 @@ from vecmath.cases import CASES, Case, samples
 from vecmath.jit import HOST_CPU, compiled
 from vecmath.test_accuracy import needs_mpmath, worst
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "math.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "math.md"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 

@@ -1,4 +1,4 @@
-"""The error of every function stays within what docs/math.md states: in its ranges, on random bits, on specials."""
+"""Every function's error stays within what docs/reference/math.md states: in ranges, on random bits, on specials."""
 
 from __future__ import annotations
 

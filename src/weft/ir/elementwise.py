@@ -26,7 +26,7 @@ def _made(row: Row) -> type[Operation]:
     body: dict[str, Any] = {
         "name": row.name,
         "__module__": __name__,
-        "__doc__": f"See {row.name} in docs/semantics.md.",
+        "__doc__": f"See {row.name} in docs/reference/semantics.md.",
     }
     body |= {name: operand_def() for name in ("x", "y", "z")[: row.arity]}
     if row.kind == FLOATS and row.name.startswith(("arith.", "math.")):

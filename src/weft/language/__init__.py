@@ -7,7 +7,8 @@
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i, i < n), i < n)
 
-Names and meanings are those of `triton.language` 3.6.0; `docs/semantics.md` says what happens in every corner.
+Names and meanings are those of `triton.language` 3.6.0; `docs/reference/semantics.md` says what happens in every
+corner.
 """
 
 from weft.base import publish as _publish

@@ -1,4 +1,4 @@
-"""Operations on floats, as docs/semantics.md has them: rounded once, all corners defined.
+"""Operations on floats, as docs/reference/semantics.md has them: rounded once, all corners defined.
 
 f16, bf16 and fp8 are computed in f32 (or in f64 where f32 would round a second time) and rounded to their type.
 Transcendental functions of f32 are computed in f64: they are nearer to the true value than a GPU's.

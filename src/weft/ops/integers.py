@@ -1,4 +1,4 @@
-"""Operations on integers, as docs/semantics.md has them: they wrap, and are defined for all operands.
+"""Operations on integers, as docs/reference/semantics.md has them: they wrap, and are defined for all operands.
 
 The functions take Python's integers as well as arrays: folding, the analyses and the simulator share them.
 

@@ -22,8 +22,8 @@ others) is read by the aligned vectors in which the runs lie, and shifted in reg
 what is stored decides it, because a store cannot be done in two parts that two threads share.
 
 Done where nothing sees who has which element (as in `recoalesce`, whose tiles these are) and sums may be taken in any
-order. How rows are loaded, computed and stored then: `lower/rows.py`; what it brings: docs/decisions, 26. Not done
-here: tiles of more dimensions, and stores to rows that are aligned otherwise than the first store's.
+order. How rows are loaded, computed and stored then: `lower/rows.py`; what it brings: docs/explanation/decisions, 26.
+Not done here: tiles of more dimensions, and stores to rows that are aligned otherwise than the first store's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Element-wise operations as PTX: which instructions they are, and the corners of docs/semantics.md."""
+"""Element-wise operations as PTX: which instructions they are, and the corners of docs/reference/semantics.md."""
 
 from __future__ import annotations
 

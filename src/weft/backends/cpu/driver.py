@@ -215,8 +215,8 @@ def _made_for_another(name: str, processor: str, triple: str) -> LaunchError:
     return LaunchError(
         f"`{name}` is compiled for {processor} ({triple}), which this machine, {host_cpu().triple}, is not",
         "cpu",
-        hint="kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/cross.md says how a "
-        "program calls it there",
+        hint="kernel.asm['object'] is its object file and kernel.asm['asm'] its assembly; docs/howto/cross.md says how "
+        "a program calls it there",
     )
 
 

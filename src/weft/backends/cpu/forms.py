@@ -9,8 +9,9 @@ Index arithmetic is most of a tile program and almost none of its cost, because 
     Pointer   a scalar base and an offset that is one of the above   x_ptr + offsets
 
 An address that is affine with step one is a plain vector load; uniform is one scalar load; anything else is a gather.
-Addresses are taken not to wrap around their integer type inside one vector (see docs/semantics.md). Numbers that are
-data may: where an integer that is widened might have wrapped, the affine form carries how to compute it exactly.
+Addresses are taken not to wrap around their integer type inside one vector (see docs/reference/semantics.md). Numbers
+that are data may: where an integer that is widened might have wrapped, the affine form carries how to compute it
+exactly.
 """
 
 from __future__ import annotations

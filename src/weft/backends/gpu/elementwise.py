@@ -1,4 +1,4 @@
-"""Element-wise operations, register by register, as docs/semantics.md has them.
+"""Element-wise operations, register by register, as docs/reference/semantics.md has them.
 
 Each entry of `SCALARS` gives the result for one register, its operands spelled out. Registers that repeat are computed
 once; halves two at a time where they lie in words. What the entries do stands in `integers`, `floats`, `conversions`.

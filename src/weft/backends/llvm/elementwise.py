@@ -6,7 +6,7 @@
 An entry takes the function under construction, what is asked, and operands of one number of lanes; it gives the result.
 Back ends differ in how a bf16 is held (`Function.bf16`) and in whether halves are computed as they are
 (`Function.has_halves`); a vendor may put an entry of its own in the place of one here, such as an approximate division.
-Integer division follows docs/semantics.md: it never traps.
+Integer division follows docs/reference/semantics.md: it never traps.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ In the first form ptxas computes the absolute value in 32 bits and omits the sig
 result is 32768, where -32768 is right.
 
 The rewriting is done on the PTX that LLVM emits, because LLVM's own simplifications would undo it if it were done
-earlier. docs/ptxas.md says of each fault what the machine code does, what is written instead and in which versions it
-was seen, and how to search for faults; a test on the GPU runs the rewritten sequences.
+earlier. docs/reference/ptxas.md says of each fault what the machine code does, what is written instead and in which
+versions it was seen, and how to search for faults; a test on the GPU runs the rewritten sequences.
 
 Not done here: PTX that users write (inline assembly) is passed on as it is.
 """

@@ -161,7 +161,7 @@ class LoadedKernel:
             self._limit_blocks(int(metadata["most_blocks"]))
         if self.shared + self.static_shared > 48 << 10:
             # How much of the memory that it divides with the L1 cache is shared is left to the driver: all of it would
-            # leave L1 less than the loads of a block need (docs/performance.md).
+            # leave L1 less than the loads of a block need (docs/explanation/performance.md).
             name = kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             for index in range(device_count()):
                 check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))

@@ -2,8 +2,9 @@
 
 Sources: (a) Luo et al., arXiv 2402.13499 and 2501.12084, microbenchmarks of an H800, whose cycles are those of an H100;
 (b) published measurements of an H100 SXM, clocks not pinned; (c) ptxas, whose control words say how long it takes
-results to come; (d) our own measurements, docs/performance.md; (e) the tables of the CUDA programming guide; (f) set by
-the half of the kernels of benchmarks/explain_time.py that is marked for it, on an H100 SXM, 2026-11-27.
+results to come; (d) our own measurements, docs/explanation/performance.md; (e) the tables of the CUDA programming
+guide; (f) set by the half of the kernels of benchmarks/explain_time.py that is marked for it, on an H100 SXM,
+2026-11-27.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     vecmath.call(fn, "exp", [x])        # x a float or double, scalar or vector of any width
 
 defines `weft.exp.v16f32` in the module once and calls it. The functions are described in Python on `X` (expr.py), one
-file a family; docs/math.md states the error of each and how it was measured. Every elementary function of CUDA's
-libdevice is here under its generic name, and `symbol_to_name` translates libdevice's symbols.
+file a family; docs/reference/math.md states the error of each and how it was measured. Every elementary function of
+CUDA's libdevice is here under its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
 from . import (  # noqa: F401  (each registers its functions)

@@ -136,6 +136,8 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
+    make_run: ClassVar[Callable[[CompiledKernel], Callable[..., None] | None] | None] = None
+    """Set by the runtime: a faster `run` for callers that keep it, where there is one."""
     load_hooks: ClassVar[Callable[[], Sequence[Callable[..., None]]] | None] = None
     """Set by the runtime: gives what is called before and after a kernel is loaded, and when it is dropped."""
     process: ClassVar[Callable[[], int]] = staticmethod(lambda: 0)
@@ -228,6 +230,9 @@ class CompiledKernel:
         if self.metadata.target.backend != "cpu" and type(self) is CompiledKernel:
             self.__class__ = load("weft.compiler.backends").backend_of(self.metadata.target.machine).kernel
         self.load()
+        factory = type(self).make_run
+        if factory is not None and (run := factory(self)) is not None:
+            self.__dict__["run"] = run
 
     @property
     def n_regs(self) -> int:
@@ -315,6 +320,7 @@ class CompiledKernel:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
+        state.pop("run", None)
         for name in ("_loaded", "_launch", "module", "function"):
             state[name] = None
         return state

@@ -276,6 +276,11 @@ def _make_launcher(kernel: compiler.CompiledKernel) -> Callable[..., None]:
     return launcher
 
 
+def _make_run(kernel: compiler.CompiledKernel) -> Callable[..., None] | None:
+    run: Callable[..., None] | None = base.load("weft.runtime.prepared").prepare_run(kernel)
+    return run
+
+
 def _elsewhere(executor: Executor | None) -> Any:
     """What makes code in the place of this process: an executor that was given, or the pool, if a setting says so."""
     mode = active_mode.get()
@@ -307,6 +312,7 @@ def compile(
     concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
     """
     compiler.CompiledKernel.make_launcher = staticmethod(_make_launcher)
+    compiler.CompiledKernel.make_run = staticmethod(_make_run)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     compiler.CompiledKernel.process = staticmethod(os.getpid)
     compiler.set_native_store(_native_store)

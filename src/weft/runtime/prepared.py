@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any
 
@@ -434,15 +435,28 @@ def _row(
 
 
 class _Run(_Writer):
-    """Of launches of a compiled kernel by itself: three sizes, and its arguments with or without the constants."""
+    """Of launches of a compiled kernel by itself: what comes `before`, three sizes first, and then its arguments, with
+    or without the constants. Of what else comes before, the hooks have to be those that were, with nothing to call."""
+
+    def __init__(self, compiled: Any, before: int) -> None:
+        super().__init__(compiled)
+        self._before = before
 
     def plan(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """(words, everything they point to)."""
+        lists: list[int] = []
+        for place in range(max(3, self._before - 2), self._before):
+            hook = args[place]
+            if hook:
+                raise _NoPlan
+            self._add(_row(Kind.SAME, -1, want=self._keep(hook)), place, hook)
+            if isinstance(hook, list):
+                lists += [self._keep(hook), 0]
         dynamic = [i for i, kind in enumerate(self._types) if kind != "constexpr"]
-        places = dynamic if len(args) == 3 + len(self._types) else range(len(dynamic))
+        places = dynamic if len(args) == self._before + len(self._types) else range(len(dynamic))
         for i, place in zip(dynamic, places, strict=True):
-            self._add(self._value(i, args[3 + place]), 3 + place)
-        return self._words({Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None)}, [], [], [])
+            self._add(self._value(i, args[self._before + place]), self._before + place)
+        return self._words({Plan.ARGUMENTS: len(args), Plan.SIZES_FIRST: 1, Plan.KERNEL: id(None)}, [], lists, [])
 
     def _value(self, i: int, value: Any) -> list[int]:
         if (i,) not in self._slots:  # parts of a tuple
@@ -464,6 +478,33 @@ def prepare_launcher(kernel: Any, general: Callable[..., None]) -> Callable[...,
     """
     if not supported() or type(kernel) is not CompiledKernel:
         return general
+
+    def planned() -> None:
+        if kernel._launch is launch:
+            kernel._launch = plans.function()
+
+    launch = _planning(kernel, general, 3, lambda: plans, planned)
+    plans = _Plans(launch)
+    return launch
+
+
+def prepare_run(kernel: Any) -> Callable[..., None] | None:
+    """The same for `kernel.run`, (x, y, z, stream, function, three more, two hooks, *arguments), which callers keep: so
+    it is in native code from the start. None where there is none."""
+    if not supported() or type(kernel) is not CompiledKernel:
+        return None
+    plans = _Plans(_planning(kernel, partial(CompiledKernel.run, kernel), 9, lambda: plans))
+    return plans.function()
+
+
+def _planning(
+    kernel: Any,
+    general: Callable[..., None],
+    before: int,
+    plans: Callable[[], _Plans],
+    planned: Callable[[], None] = lambda: None,
+) -> Callable[..., None]:
+    """Launches the general way, which are then planned; `planned` is called after each plan."""
     left = [4 * MOST_PLANS]  # plans to be written: arguments of many kinds are left to the general way
 
     def launch(*args: Any) -> None:
@@ -472,15 +513,13 @@ def prepare_launcher(kernel: Any, general: Callable[..., None]) -> Callable[...,
             return
         left[0] -= 1
         try:
-            plans.add(_Run(kernel).plan(args))
-            if kernel._launch is launch:
-                kernel._launch = plans.function()
+            plans().add(_Run(kernel, before).plan(args))
+            planned()
         except _NoPlan:
             pass
         finally:
             _writing.release()
 
-    plans = _Plans(launch)
     return launch
 
 

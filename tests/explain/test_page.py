@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from weft import like
 from weft.cli_explain import main
 from weft.explain import Explanation
 
-from .kernels import matmul, transpose
+from .kernels import attention, matmul, transpose
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +26,61 @@ def explained() -> Explanation:
     return transpose.explain(x, x, 4097, SIZE=64, grid=(64, 64), target="cuda:90")
 
 
+def data_of(page: str) -> Any:
+    """What the page holds."""
+    return json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+
 def test_the_page_needs_nothing_else(explained: Explanation, tmp_path: Path) -> None:
     explained.save_html(str(tmp_path / "e.html"))
     page = (tmp_path / "e.html").read_text(encoding="utf-8")
-    assert page == explained.to_html() and not re.search(r"(src|href)=|@import|https?:", page)
-    assert "tile = tl.load(x + i * stride + j)" in page and "narrow-access" in page and "bound by DRAM" in page
-    assert page.count('class="about"') == len([line for line in explained.lines if line.span is not None])
+    assert page == explained.to_html() and "default-src 'none'" in page
+    assert set(re.findall(r"https?://[\w./]+", page)) == {"http://www.w3.org/2000/svg"}  # a name
+    assert not re.search(r"\bsrc=|@import|url\(", page)
+    assert {link[:6] for link in re.findall(r"href=\\?\"(\S+)", page)} <= {"data:,", "#panel"}
+    assert len(page) < 400 << 10
 
 
-def test_text_is_escaped(explained: Explanation) -> None:
-    assert "#ttg.blocked<{" not in explained.to_html() and "#ttg.blocked&lt;{" in explained.to_html()
+def test_the_page_holds_the_source_and_what_is_known(explained: Explanation) -> None:
+    (data,) = data_of(explained.to_html())["explanations"]
+    lines = {line["number"]: line for line in data["lines"]}
+    assert "    tile = tl.load(x + i * stride + j)" in [line["text"] for line in data["lines"]]
+    told = {line.span.line for line in explained.lines if line.span is not None}
+    assert told == {number for number, line in lines.items() if "counts" in line}
+    assert [f["code"] for f in data["findings"]] == [
+        f.code for f in sorted(explained.findings, key=lambda f: -(f.microseconds or 0))
+    ]
+    load = data["accesses"][0]
+    assert (load["bytes"], load["most"], load["sectors"]) == (2, 16, [1540096, 1048576])
+    tile = data["layouts"][data["tiles"][0]["layout"]]
+    assert tile["shape"] == [64, 64] and tile["name"].startswith("BlockedLayout(") and tile["linear"]["columns"]
+
+
+def test_the_page_of_a_large_kernel_is_made_quickly() -> None:
+    q = like((32768, 64), "fp16")
+    e = attention.explain(q, q, q, q, 0.1, 2048, HEAD=64, BM=128, BN=64, grid=(16, 16), target="cuda:90")
+    e.to_html()  # rooms are loaded, and files read
+    start = time.perf_counter()
+    page = e.to_html()
+    assert time.perf_counter() - start < 0.3 and len(page) < 400 << 10
 
 
 def test_a_cell_of_a_notebook_is_small() -> None:
     a = like((4096, 4096), "fp16")
     e = matmul.explain(a, a, a, 4096, 4096, 4096, BM=128, BN=128, BK=64, grid=(32, 32), target="cuda:90")
-    assert len(e._repr_html_().encode()) < 60 << 10
+    cell = e._repr_html_()
+    assert len(cell.encode()) < 60 << 10 and "total += tl.dot(left, right)" in cell and str(e.time) in cell
+
+
+def test_a_cell_of_a_huge_kernel_is_small(explained: Explanation) -> None:
+    """However many lines and findings there are, and however long."""
+    (finding, *_), (line, *_) = explained.findings, explained.lines
+    assert line.span is not None
+    spans = [replace(line.span, line=n) for n in range(1, 2000)]
+    lines = tuple(replace(line, span=span, source="<" * 5000) for span in spans)
+    huge = replace(explained, lines=lines, findings=(replace(finding, why="&" * 9000),) * 500)
+    cell = huge._repr_html_()
+    assert len(cell.encode()) < 60 << 10 and "488 findings more" in cell
 
 
 def test_pages_of_layout_ir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,12 +96,101 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from start(tmp_path_factory.mktemp("profile"))
 
 
-def test_in_a_browser(explained: Explanation, browser: Any, tmp_path: Path) -> None:
-    """The line under the pointer shows what is known of it."""
-    line = next(a.remark.span.line for a in explained.accesses if a.remark.span is not None)
+@pytest.fixture
+def opened(explained: Explanation, browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """The page of the transposition in a browser, which may not complain of anything."""
     explained.save_html(str(tmp_path / "e.html"))
     browser.get((tmp_path / "e.html").as_uri())
-    browser.execute_script(f"document.querySelector(\".line[data-n='{line}']\").focus()")
-    (shown,) = browser.find_elements("css selector", ".about.on")
-    assert "access width" in shown.text
+    yield browser
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def text(browser: Any, selector: str) -> str:
+    shown: str = browser.find_element("css selector", selector).text
+    return shown
+
+
+def row_of(browser: Any, number: int) -> Any:
+    return browser.find_element("css selector", f".row[data-at='0:{number}']")
+
+
+def test_the_line_under_the_pointer(opened: Any, explained: Explanation) -> None:
+    load, store = (a.remark.span.line for a in explained.accesses if a.remark.span is not None)
+    from selenium.webdriver import ActionChains
+
+    pointer = ActionChains(opened)
+    pointer.move_to_element(row_of(opened, store)).perform()
+    assert text(opened, ".detail h2").startswith(f"Line {store}")
+    assert "a store of 2 bytes at a time" in text(opened, ".detail")
+    row_of(opened, load).click()
+    assert "2 bytes at a time, of 16" in text(opened, ".detail") and "1.47 times" in text(opened, ".detail")
+    pointer.move_to_element(row_of(opened, store)).perform()
+    assert text(opened, ".detail h2").startswith(f"Line {load}")  # it stays where it was put
+
+
+def test_by_keyboard(opened: Any, explained: Explanation) -> None:
+    from selenium.webdriver import Keys
+
+    told = [line.span.line for line in explained.lines if line.span is not None]
+    rows = opened.find_element("css selector", ".rows")
+    rows.send_keys(Keys.HOME)
+    assert text(opened, ".row.pinned .n") == str(told[0])
+    rows.send_keys(Keys.ARROW_DOWN)
+    assert text(opened, ".row.pinned .n") == str(told[1])
+    rows.send_keys("n")
+    line = next(f.span.line for f in explained.findings if f.span is not None)
+    assert text(opened, ".row.pinned .n") == str(line) and "narrow-access" in text(opened, ".detail")
+    rows.send_keys(Keys.ESCAPE)
+    assert opened.find_elements("css selector", ".row.pinned") == []
+
+
+def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    (conversion,) = explained.conversions
+    assert conversion.remark.span is not None
+    row_of(opened, conversion.remark.span.line).click()
+    opened.find_element("css selector", ".detail .pairs .thumb").click()
+    frame = opened.find_element("css selector", "#viewer iframe")
+    opened.switch_to.frame(frame)
+    try:
+        WebDriverWait(opened, 10).until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
+        found = opened.execute_script("return ['a', 'b'].map((k) => document.getElementById(`expression-${k}`).value)")
+        assert all(name.startswith("BlockedLayout([") for name in found) and found[0] != found[1]
+        assert "64x64" in opened.execute_script("return document.getElementById('shape').value")
+        assert opened.execute_script("return document.getElementById('s-error').textContent") == ""
+        assert not opened.find_element("css selector", "#link").is_displayed()
+    finally:
+        opened.switch_to.default_content()
+    opened.find_element("css selector", "#viewer-close").click()
+    assert opened.find_elements("css selector", "#viewer iframe") == []
+
+
+def test_both_schemes_and_a_small_window(opened: Any) -> None:
+    """Text can be told from its ground, and nothing is wider than the window."""
+    for _ in range(2):
+        ground, ink = opened.execute_script(
+            "const s = getComputedStyle(document.querySelector('.card')); return [s.backgroundColor, s.color]"
+        )
+        light, dark = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ground, ink))
+        assert abs(light - dark) > 500
+        opened.find_element("css selector", "#theme").click()
+    opened.set_window_size(520, 800)
+    try:
+        wide, window = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= window
+    finally:
+        opened.set_window_size(1500, 1400)
+
+
+def test_source_that_ends_a_script(explained: Explanation, browser: Any, tmp_path: Path) -> None:
+    """Text of a kernel is text, whatever it holds."""
+    evil = "</script><script>document.title = 'broken'</script><!-- @DATA@ @SCRIPT@ <b>"
+    lines = tuple(replace(line, source=f"{line.source}  # {evil}") for line in explained.lines)
+    findings = tuple(replace(f, why=evil) for f in explained.findings)
+    page = replace(explained, kernel=f"k{evil}", lines=lines, findings=findings).to_html()
+    (tmp_path / "e.html").write_text(page, encoding="utf-8")
+    browser.get((tmp_path / "e.html").as_uri())
+    assert browser.title == f"k{evil}" and evil in text(browser, ".source") and evil in text(browser, ".finding")
+    assert evil in text(browser, "#title")
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -296,7 +296,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """A compact view for notebooks."""
-        view: str = load("weft.explain.page").notebook_html(self)
+        view: str = load("weft.explain.notebook").notebook_html(self)
         return view
 
     def diff(self, other: Explanation) -> Any:

@@ -13,7 +13,7 @@ from weft.sim import Report
 
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 
-__all__ = ["layout_text", "tables_of", "text_of"]
+__all__ = ["access_kind", "access_reason", "layout_text", "occupancy_text", "tables_of", "text_of"]
 
 Rows = Sequence[Sequence[str]]
 
@@ -24,7 +24,7 @@ def text_of(explanation: Explanation) -> str:
         _heading(explanation),
         _section("Findings", [_finding(f) for f in explanation.findings]),
         *(_table(title, rows) for title, rows in tables_of(explanation)),
-        _section("Occupancy", [_occupancy(explanation.occupancy)] if explanation.occupancy else []),
+        _section("Occupancy", [occupancy_text(explanation.occupancy)] if explanation.occupancy else []),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -97,16 +97,17 @@ def _access_rows(accesses: Sequence[Access]) -> Rows:
         passes, least = access.wavefronts
         width, most = getattr(r, "bytes", 0), getattr(r, "most", 0)
         counts = (_number(sectors), _number(fewest), _number(passes), _number(least))
-        rows.append((_place(r.span), _kind(r), r.tile, _number(width), _number(most), *counts, _reason(r)))
+        rows.append((_place(r.span), access_kind(r), r.tile, _number(width), _number(most), *counts, access_reason(r)))
     return rows if accesses else []
 
 
-def _kind(remark: Remark) -> str:
+def access_kind(remark: Remark) -> str:
+    """What an access does, in one or two words: `load`, `store shared`."""
     access, instruction = str(getattr(remark, "access", "")), str(getattr(remark, "instruction", ""))
     return f"{access} shared" if instruction == "shared" else f"{access} {instruction}".strip()
 
 
-def _reason(remark: Remark) -> str:
+def access_reason(remark: Remark) -> str:
     """Why an access is not wider or better; for one that is as wide as can be, nothing."""
     limit = getattr(remark, "limit", None)
     if limit is not None:
@@ -148,7 +149,8 @@ MOST_LINES = 5
 """Lines that hold the most, which are shown."""
 
 
-def _occupancy(o: Occupancy) -> str:
+def occupancy_text(o: Occupancy) -> str:
+    """How many blocks run at a time, what limits them, and what they take."""
     parts = [f"{o.blocks} blocks of {o.warps} warps on a multiprocessor at a time ({o.part:.0%} of its warps)"]
     parts.append(f"limited by {'the ' if o.limit in ('grid', 'compiler') else ''}{o.limit}")
     text = ", ".join(parts)

@@ -16,9 +16,11 @@ from weft.layouts.plan import Plan
 
 from .steps import plan_steps
 
-__all__ = ["PageLayout", "render_page"]
+__all__ = ["DATA_MARK", "PageLayout", "layout_data", "render_page", "render_viewer"]
 
 MOST_BITS = 18
+DATA_MARK = "@DATA@"
+"""Where the page without data wants its data, as JSON without any `<`."""
 SCRIPTS = (
     *("f2.js", "checks.js", "map.js", "linear.js"),  # the algebra
     *(
@@ -51,7 +53,8 @@ def _file(name: str) -> str:
     return (resources.files(__package__) / "page" / name).read_text(encoding="utf-8")
 
 
-def _linear(layout: LinearLayout) -> dict[str, Any]:
+def layout_data(layout: LinearLayout) -> dict[str, Any]:
+    """A linear layout as the page's scripts read it: the names and bits of its inputs and outputs, and its columns."""
     bits = max(layout.total_in_log, layout.total_out_log)
     if bits > MOST_BITS:
         raise LayoutError(
@@ -72,12 +75,12 @@ def _plan(plan: Plan, a: PageLayout, b: PageLayout) -> dict[str, Any]:
         "bits": plan.element_bits,
         "target": plan.machine.name,
         "explain": plan.explain(),
-        "src": _linear(plan.src),
-        "dst": _linear(plan.dst),
-        "source": _linear(a.linear),
-        "result": _linear(b.linear),
+        "src": layout_data(plan.src),
+        "dst": layout_data(plan.dst),
+        "source": layout_data(a.linear),
+        "result": layout_data(b.linear),
         "steps": [
-            {"kind": s.kind, "text": s.text, "map": None if s.map is None else _linear(s.map), "masks": dict(s.masks)}
+            {"kind": s.kind, "text": s.text, "map": s.map and layout_data(s.map), "masks": dict(s.masks)}
             for s in plan_steps(plan)
         ],
     }
@@ -104,15 +107,20 @@ def render_page(
         "s": shared.text if shared else None,
         "view": view,
         "given": [
-            {"text": x.text, "shape": list(shape), "layout": _linear(x.linear), "pads": x.pads or None} for x in layouts
+            {"text": x.text, "shape": list(shape), "layout": layout_data(x.linear), "pads": x.pads or None}
+            for x in layouts
         ],
         "plan": _plan(plan, a, b) if plan and b else None,
     }
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return render_viewer(title).replace(DATA_MARK, text)
+
+
+def render_viewer(title: str = "Weft layouts") -> str:
+    """The page without data, for others that show many layouts and put the data of each in place of `DATA_MARK`."""
     parts = {
         "@TITLE@": escape(title),
         "@STYLE@": _file("page.css"),
         "@SCRIPT@": "\n".join(_file(name) for name in SCRIPTS),
-        "@DATA@": text,
     }
     return re.sub("|".join(parts), lambda match: parts[match.group()], _file("page.html"))

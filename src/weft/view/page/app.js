@@ -85,6 +85,7 @@ function start() {
   $("copy-command").addEventListener("click", () => copy($("copy-command"), $("command").textContent, "Select it"));
   window.addEventListener("hashchange", () => { readAddress(); update(); });
   window.addEventListener("resize", () => { Object.values(panels).forEach(drawPanel); drawMemory(); drawConversion(); drawSelection(); });
+  $("link").hidden = location.protocol === "about:"; // within another page it has no address
   readAddress();
   update();
 }

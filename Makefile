@@ -38,6 +38,8 @@
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
 #   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
 #                where it stopped, begins no fault after SECONDS=10800
+#   make docs    the site in docs/_build/html: every tutorial is run anew, a warning is an error
+#   make notebooks   run the tutorials and write their outputs into them, after a change of one
 #   make bench   the performance table of docs/explanation/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -55,7 +57,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: explain-test intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: docs explain-test notebooks intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -184,6 +186,13 @@ gpu-bench: gpu $(VENV)/.bench
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+notebooks: $(VENV)/.docs
+	$(BIN)/python tools/notebooks.py
+
 wheel: $(VENV)/.test
 	$(BIN)/python -m pip wheel --no-deps -w dist .
 
@@ -207,9 +216,13 @@ $(VENV)/.triton-tests: $(VENV)/.test
 	$(BIN)/python -m pip install -q --disable-pip-version-check torch numpy scipy expecttest filecheck cloudpickle
 	touch $@
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[docs]"
+	touch $@
+
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[bench]"
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

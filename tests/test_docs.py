@@ -84,7 +84,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 
 def test_every_page_can_be_reached() -> None:
-    """From docs/README.md, by links."""
+    """From docs/README.md, by links; docs/index.md is what the site has in its place."""
     seen: set[Path] = set()
     todo = [ROOT / "docs" / "README.md"]
     while todo:
@@ -93,7 +93,7 @@ def test_every_page_can_be_reached() -> None:
             continue
         seen.add(page)
         todo += [(page.parent / t.partition("#")[0]).resolve() for t in re.findall(r"\]\(([^)\s:]+)\)", _prose(page))]
-    assert not set((ROOT / "docs").rglob("*.md")) - seen
+    assert not set((ROOT / "docs").rglob("*.md")) - seen - {ROOT / "docs" / "index.md"}
 
 
 # -- what is made ----------------------------------------------------------------------------------------------------

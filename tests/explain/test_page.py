@@ -56,12 +56,16 @@ def test_the_page_holds_the_source_and_what_is_known(explained: Explanation) -> 
     assert tile["shape"] == [64, 64] and tile["name"].startswith("BlockedLayout(") and tile["linear"]["columns"]
 
 
-def test_the_page_of_a_large_kernel_is_made_quickly() -> None:
+@pytest.fixture(scope="module")
+def large() -> Explanation:
     q = like((32768, 64), "fp16")
-    e = attention.explain(q, q, q, q, 0.1, 2048, HEAD=64, BM=128, BN=64, grid=(16, 16), target="cuda:90")
-    e.to_html()  # rooms are loaded, and files read
+    return attention.explain(q, q, q, q, 0.1, 2048, HEAD=64, BM=128, BN=64, grid=(16, 16), target="cuda:90")
+
+
+def test_the_page_of_a_large_kernel_is_made_quickly(large: Explanation) -> None:
+    large.to_html()  # rooms are loaded, and files read
     start = time.perf_counter()
-    page = e.to_html()
+    page = large.to_html()
     assert time.perf_counter() - start < 0.3 and len(page) < 400 << 10
 
 
@@ -181,6 +185,27 @@ def test_both_schemes_and_a_small_window(opened: Any) -> None:
         assert wide <= window
     finally:
         opened.set_window_size(1500, 1400)
+
+
+def test_pictures(large: Explanation, browser: Any, tmp_path: Path) -> None:
+    """The roofline, shared memory, and an iteration of the loop, whose parts lead to their lines."""
+    large.save_html(str(tmp_path / "e.html"))
+    browser.get((tmp_path / "e.html").as_uri())
+    titles = [node.text for node in browser.find_elements("css selector", "section > h2")]
+    loop = next(line.span.line for line in large.lines if line.span and line.source.startswith("for start in"))
+    assert {"Roofline", "Shared memory", f"One iteration of the loop on line {loop}"} <= set(titles)
+    lines = "return [...document.querySelectorAll(arguments[0])].map((r) => Number(r.dataset.at.split(':')[1]))"
+    drawn = browser.execute_script(lines, "[aria-label='Shared memory'] rect")
+    assert set(drawn) == {b.remark.span.line for b in large.buffers if b.remark.span is not None}
+    product = browser.find_element("css selector", "rect.product[width]")
+    product.click()
+    assert text(browser, ".row.pinned .n") == product.get_attribute("data-at").split(":")[1]
+    bars = browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((r) => [r.x, r.width].map((v) => v.baseVal.value))",
+        "[aria-label^='One iteration'] rect",
+    )
+    assert len(bars) > 8 and all(x >= 0 and width > 0 and x + width <= 1000 for x, width in bars)
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_source_that_ends_a_script(explained: Explanation, browser: Any, tmp_path: Path) -> None:

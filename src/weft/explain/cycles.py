@@ -26,6 +26,8 @@ from weft.ops.table import ROWS
 from weft.targets.table import instruction
 
 from .costs import Costs
+from .record import Iteration
+from .timeline import Moment, Timeline
 
 __all__ = ["Walk", "walked"]
 
@@ -52,6 +54,8 @@ class Walk:
     pipes: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     lines: defaultdict[Span | None, float] = field(default_factory=lambda: defaultdict(float))
     """Cycles by place."""
+    iterations: list[Iteration] = field(default_factory=list)
+    """One of each loop without further loops in it."""
 
 
 Latency = Callable[[LaneOp], float]
@@ -85,16 +89,28 @@ class _Walker:
         self.products: list[float] = []
         self.tensor = 0.0
         """When the matrix unit has done all that it was given."""
+        self.timeline: Timeline | None = None
+        """Of the iteration that is walked through, if it is to be put down."""
 
     def block(self, block: Block) -> list[float]:
         """All operations of a region; when what it hands on is there."""
         for op in block.ops:
             before = self.now
-            self.op(op)
+            if self.timeline is None or op.regions:
+                self.op(op)
+            else:
+                moment, there = self.moment(), max((self.at(v) for v in op.operands), default=0.0)
+                self.op(op)
+                ready = max((self.at(v) for v in op.results), default=0.0)
+                self.timeline.add(op, moment, there, self.moment(), ready)
             if not op.regions:  # theirs are those of what is in them
                 self.walk.lines[op.span] += (self.now - before) * self.weight
         last = block.ops[-1] if block.ops else None
         return [self.at(v) for v in last.operands] if last is not None and last.name in ("yield", "condition") else []
+
+    def moment(self) -> Moment:
+        """What is known now, for a time line."""
+        return Moment(self.now, self.tensor, self.open_copy, tuple(self.bulk), self.walk.pipes["tensor"])
 
     def at(self, value: Value) -> float:
         return self.ready.get(value, 0.0)
@@ -136,6 +152,7 @@ class _Walker:
         turns = self.iterations(op)
         carried = [self.at(v) for v in (op.operands[3:] if op.name == "for" else op.operands)]
         outer, last, results = self.weight, 0.0, carried
+        is_innermost = not any(each.name in ("for", "while") for region in op.regions for each in region.walk())
         for i in range(min(FOLLOWED, ceil(turns))):
             self.weight = outer * (1.0 if i < FOLLOWED - 1 else turns - i) if turns > i + 1 else outer * (turns - i)
             body = op.regions[0]
@@ -143,6 +160,8 @@ class _Walker:
             for value, time in zip(arguments, results, strict=False):
                 self.ready[value] = time
             before = self.now
+            if is_innermost and i == min(FOLLOWED, ceil(turns)) - 1:
+                self.timeline = Timeline(before)
             self._issue(2)
             results = self.block(body)
             for region in op.regions[1:]:
@@ -150,6 +169,9 @@ class _Walker:
                     self.ready[value] = time
                 results = self.block(region)
             last = self.now - before
+        if self.timeline is not None and is_innermost:
+            self.walk.iterations.append(self.timeline.iteration(op, last, turns))
+            self.timeline = None
         self.weight = outer
         more = max(0.0, turns - FOLLOWED) * last
         self.now += more

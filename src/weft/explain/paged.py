@@ -26,7 +26,7 @@ from weft.base.remarks import (
 from weft.base.remarks.remark import Site
 from weft.ir.lane import ELEMENT_BITS
 
-from .record import Access, Buffer, Converted, Explanation, Finding, Held, Tile
+from .record import Access, Buffer, Converted, Explanation, Finding, Held, Iteration, Tile
 from .roofline import roofline_of
 from .text import access_kind, access_reason, layout_text, occupancy_text
 
@@ -36,6 +36,8 @@ MARGIN = 2
 """Lines of source that are shown before and after those on which something is done."""
 FAR = 12
 """Lines without anything between two that have something, from which on they are left out."""
+TRACKS = {"work": "the warp", "wait": "the warp", "product": "matrix units"}
+"""Of an iteration; loads and copies have one for each line."""
 SHOWN_ELSEWHERE = (LayoutChosen, LayoutChanged, Conversion, Gathered, Barrier, Fence, Placed)
 """Remarks that the page has rows of their own for; those of accesses as well."""
 
@@ -79,6 +81,7 @@ class _Page:
             "note": e.counts.note,
             "total": _shown(e.counts.total),
             "time": self.time(),
+            "iterations": [self.iteration(each) for each in e.time.iterations] if e.time is not None else [],
             "roofline": self.roofline(),
             "occupancy": None if e.occupancy is None else occupancy_text(e.occupancy).split("\n    "),
             "lines": self.lines(),
@@ -229,6 +232,17 @@ class _Page:
             "us": t.microseconds, "low": t.low, "high": t.high, "bound": t.bound, "part": t.part, "text": str(t),
             "resources": dict(t.resources),
         }  # fmt: skip
+
+    def iteration(self, loop: Iteration) -> dict[str, Any]:
+        """By tracks: the warp, matrix units, and what is on its way, a track for each line."""
+        tracks: dict[str, list[dict[str, Any]]] = {"the warp": []}
+        for h in loop.happenings:
+            at = self.at(h.span)
+            name = TRACKS.get(h.kind) or f"{h.kind}{f' of line {h.span.line}' if h.span is not None else ''}"
+            tracks.setdefault(name, []).append(
+                {"at": at, "kind": h.kind, "what": h.what, "start": h.start, "end": h.end}
+            )
+        return {"at": self.at(loop.span), "cycles": loop.cycles, "count": loop.count, "tracks": list(tracks.items())}
 
     def roofline(self) -> dict[str, Any] | None:
         found = roofline_of(self.e)

@@ -37,7 +37,9 @@ __all__ = [
     "Counts",
     "Explanation",
     "Finding",
+    "Happening",
     "Held",
+    "Iteration",
     "Line",
     "Occupancy",
     "Tile",
@@ -183,6 +185,32 @@ class Occupancy:
 
 
 @dataclass(frozen=True)
+class Happening:
+    """Something that goes on in an iteration of a loop, from one cycle of it to another."""
+
+    kind: str
+    """"work" and "wait" are the warp's; beside it go on "load" and "copy", on their way, and "product"."""
+    what: str
+    """The operation with which it began, as the lane program has it."""
+    span: Span | None
+    start: float
+    end: float
+    """May be in a later iteration."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of a loop of a warp that is alone on its multiprocessor, as the model of time sees it."""
+
+    span: Span | None
+    """Of the loop."""
+    cycles: float
+    count: float
+    """How many there are each time that the loop is entered, in the mean of all programs."""
+    happenings: tuple[Happening, ...]
+
+
+@dataclass(frozen=True)
 class Time:
     """The time that a launch is predicted to take on a GPU whose caches are cold, in microseconds."""
 
@@ -199,6 +227,8 @@ class Time:
     """What each resource takes, in microseconds, if nothing else did."""
     lines: Mapping[str, float]
     """The share of a warp's time that each line of the source takes, by its number."""
+    iterations: tuple[Iteration, ...] = ()
+    """One iteration of each loop without further loops in it."""
 
     def __str__(self) -> str:
         text = f"{_us(self.microseconds)} us ({_us(self.low)} to {_us(self.high)})"

@@ -60,6 +60,7 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
         round(resources.get(bound, costs.launch) / middle, 3),
         {name: round(ns / 1000, 3) for name, ns in sorted(resources.items(), key=lambda item: -item[1])},
         {str(line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
+        tuple(walk.iterations),
     )
 
 

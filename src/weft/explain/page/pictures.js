@@ -23,7 +23,7 @@ function rooflineFigure(view) {
   const [y0, y1] = [Math.log10(Math.min(...ys)) - 0.15, Math.log10(Math.max(...ys)) + 0.25];
   const X = (x) => left + ((Math.log10(x) - x0) / (x1 - x0)) * (w - left - right);
   const Y = (y) => h - bottom - ((Math.log10(y) - y0) / (y1 - y0)) * (h - top - bottom);
-  const drawn = canvasOf(w, h, `Roofline: ${short(r.rate * OPS)}operations a second of ${short(r.peak * OPS)}`);
+  const drawn = canvasOf(w, h, `Roofline: ${short(r.rate * OPS)}FLOP/s of ${short(r.peak * OPS)}FLOP/s`);
   for (let e = Math.ceil(x0); e <= x1; e++) drawn.append(svg("line", { class: "axis", x1: X(10 ** e), x2: X(10 ** e), y1: top, y2: h - bottom }), text(X(10 ** e), h - bottom + 15, e < 0 ? String(10 ** e) : exact(10 ** e), { "text-anchor": "middle" }));
   for (let e = Math.ceil(y0); e <= y1; e++) drawn.append(svg("line", { class: "axis", x1: left, x2: w - right, y1: Y(10 ** e), y2: Y(10 ** e) }), text(left - 6, Y(10 ** e) + 4, `${short(10 ** e * OPS)}FLOP/s`, { "text-anchor": "end" }));
   drawn.append(text((left + w - right) / 2, h - 6, `floating-point operations of ${r.what} for each byte`, { "text-anchor": "middle" }));
@@ -42,7 +42,7 @@ function rooflineFigure(view) {
     drawn.append(svg("circle", { class: "point", cx: X(p.x), cy: Y(r.rate), r: i ? 4 : 6, opacity: i ? 0.55 : 1 }, svg("title", {}, `${p.x.toPrecision(3)} operations for each byte of ${p.name}`)));
   });
   const roof = Math.min(r.peak, points[0].rate * points[0].x);
-  return figure("Roofline", drawn, `${short(r.operations)}operations; ${short(r.rate * OPS)}a second, which is ${percent(r.rate / roof)} of what ${points[0].name} and ${r.what} allow. The smaller point counts bytes of ${points[1]?.name ?? points[0].name}.`);
+  return figure("Roofline", drawn, `${short(r.operations)}FLOP; ${short(r.rate * OPS)}FLOP/s, which is ${percent(r.rate / roof)} of what ${points[0].name} and ${r.what} allow. The smaller point counts bytes of ${points[1]?.name ?? points[0].name}.`);
 }
 
 // -- one iteration of a loop
@@ -58,7 +58,9 @@ function loopFigure(view, loop) {
   loop.tracks.forEach(([name, events], i) => {
     const y = top + i * row;
     drawn.append(text(12, y + 16, name, { class: "strong" }));
-    for (const e of events) {
+    // what goes on after the end goes on at the beginning of the next iteration, which is the same
+    const again = events.filter((e) => e.end > loop.cycles + 0.5).map((e) => ({ ...e, start: e.start - loop.cycles, end: e.end - loop.cycles }));
+    for (const e of [...again, ...events]) {
       const width = Math.max(1, X(Math.min(e.end, loop.cycles)) - X(Math.max(0, e.start)) - 0.6);
       const words = `line ${lineOf(e.at)}`;
       drawn.append(
@@ -70,7 +72,7 @@ function loopFigure(view, loop) {
   });
   const kinds = new Set(loop.tracks.flatMap(([, events]) => events.map((e) => e.kind)));
   const names = [["work", "the warp issues"], ["wait", "the warp waits"], ["load", "a load is on its way"], ["copy", "a copy is on its way"], ["product", "the matrix unit works"]];
-  return figure(`One iteration of the loop on line ${lineOf(loop.at)}`, el("div", { class: "scroll" }, drawn), `What a warp alone on its multiprocessor does in one of ${exact(loop.iterations)} iterations, and what goes on beside it, by the model of time: ${plural(Math.round(loop.cycles), "cycle")}.`, inLegend(names.filter(([kind]) => kinds.has(kind))));
+  return figure(`One iteration of the loop on line ${lineOf(loop.at)}`, el("div", { class: "scroll" }, drawn), `What a warp alone on its multiprocessor does in one of ${exact(loop.count)} iterations, and what goes on beside it, by the model of time: ${plural(Math.round(loop.cycles), "cycle")}.`, inLegend(names.filter(([kind]) => kinds.has(kind))));
 }
 
 // -- shared memory

@@ -1,24 +1,30 @@
 """What all programs of a grid do, from a few of them: one of each kind is followed, the others are taken to be like it.
 
-Programs differ at the edges of a grid, where masks cut tiles off: in a grid of 64 by 64 there are 63 * 63 programs
-inside, two edges of 63 and a corner, four kinds. One of each is followed, and a few more of those inside; if all count
-the same, so does the whole grid. If not, a sample of each kind is followed, spread over all that are of it, and where
-those differ too, as where a triangle is cut off, what is said is the mean of the sample times the number of programs,
-and is not exact. A small grid is followed as a whole.
+Programs differ in how often they go through loops, which follows from their index (`weft.sim.trips`), as under a
+causal mask: classes of those that go the same way are counted one by one, and of many classes a few, if what is
+between is on the line from one to the other. Within a class they differ at the edges of a grid, where masks cut tiles
+off: in a grid of 64 by 64 there are 63 * 63 programs inside, two edges of 63 and a corner, four kinds.
+
+One of each is followed, and a few more of those inside; if all count the same, so does the whole grid. If not, a
+sample of each kind is followed, spread over all that are of it, and where those differ too, as where a triangle is
+cut off, what is said is the mean of the sample times the number of programs, and is not exact. A small grid is
+followed as a whole.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from weft.base import Span, WeftError
 from weft.ir.lane import LaneProgram
-from weft.sim import Report, SimulationError, Uncountable, count
+from weft.sim import Report, SimulationError, Sliced, Uncountable, count, trips
 
 __all__ = ["PlacedReport", "counted"]
 
@@ -26,8 +32,16 @@ SMALL = 8
 """Programs of a grid that are all followed."""
 SAMPLE = 6
 """Programs of a kind that are followed where there are more."""
+LONG = 3
+"""The same where programs are followed one by one, as where each takes tile after tile."""
+FEW = 4
+"""Classes that are all counted."""
+BEGINNING = 2
+"""Classes with the shortest loops, which are counted where there are many."""
 
 Grid = tuple[int, int, int]
+Classes: TypeAlias = Sequence[tuple[tuple[int, ...], Sequence[int]]]
+"""Programs that go the same way: how often they go through each loop, and their numbers."""
 
 
 class PlacedReport(Report):
@@ -48,12 +62,28 @@ class PlacedReport(Report):
 
     def add_share(self, part: Report, numerator: int, denominator: int) -> None:
         """Add what another one counted, scaled."""
-        for table, other in zip(self.tables(), part.tables(), strict=True):
-            for key, line in other.items():
+        self.add_shares([(part, Fraction(numerator, denominator))])
+
+    def add_shares(self, parts: Sequence[tuple[Report, Fraction]]) -> None:
+        """Add the sum of what others counted, scaled, rounded once."""
+        for at, table in enumerate(self.tables()):
+            tables = [(part.tables()[at], share) for part, share in parts]
+            for key in dict.fromkeys(key for other, _ in tables for key in other):
                 total = table.setdefault(key, Counter())
-                for name, number in line.items():
-                    total[name] += round(number * numerator / denominator)
-        self.exact = self.exact and part.exact
+                for name, number in _sum([(other.get(key, Counter()), share) for other, share in tables]).items():
+                    total[name] += round(number)
+        self.exact = self.exact and all(part.exact for part, _ in parts)
+
+    def counts_as(self, parts: Sequence[tuple[Report, Fraction]]) -> bool:
+        """Whether it counts in all what others do, scaled."""
+        expected = _sum([(part.total, share) for part, share in parts])
+        return all(self.total[name] == number for name, number in expected.items())
+
+
+def _sum(parts: Sequence[tuple[Mapping[str, int], Fraction]]) -> dict[str, Fraction]:
+    """By name, of what is in any of them."""
+    names = dict.fromkeys(name for counts, _ in parts for name in counts)
+    return {name: sum((share * counts.get(name, 0) for counts, share in parts), Fraction(0)) for name in names}
 
 
 def kinds_of(grid: Grid) -> list[list[int]]:
@@ -67,11 +97,27 @@ def kinds_of(grid: Grid) -> list[list[int]]:
     return [[i + x * (j + y * k) for k in ks for j in js for i in is_] for is_, js, ks in product(*axes)]
 
 
-def _sample(programs: Sequence[int]) -> list[int]:
+def classes_of(trips: Any) -> Classes:
+    """Programs that go the same way, with how often they go through each loop, the fewest times first.
+
+    >>> import numpy as np
+    >>> classes_of(np.array([[2], [4], [2]]))
+    [((2,), [0, 2]), ((4,), [1])]
+    """
+    if not trips.shape[1]:
+        return [((), range(len(trips)))]
+    keys, of_program = np.unique(trips, axis=0, return_inverse=True)
+    of_program = of_program.reshape(-1)
+    ends = np.cumsum(np.bincount(of_program))[:-1]
+    members = np.split(np.argsort(of_program, kind="stable"), ends)
+    return [(tuple(key), numbers.tolist()) for key, numbers in zip(keys.tolist(), members, strict=True)]
+
+
+def _sample(programs: Sequence[int], most: int = SAMPLE) -> list[int]:
     """Some of them, spread evenly but for a step that is no multiple of anything."""
-    if len(programs) <= SAMPLE:
+    if len(programs) <= most:
         return list(programs)
-    return sorted({programs[round(i * (len(programs) - 1) / (SAMPLE - 1))] for i in range(SAMPLE)})
+    return sorted({programs[round(i * (len(programs) - 1) / (most - 1))] for i in range(most)})
 
 
 def counted(program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float]) -> tuple[PlacedReport, int, str]:
@@ -82,31 +128,110 @@ def counted(program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float]
     total = prod(grid)
     if not total:
         return PlacedReport(), 0, "the grid has no programs"
-    follow = partial(_followed, program, grid, scalars)
+    ways, apart = trips(program, grid, scalars)
+    follow = _Followed(program, grid, scalars, apart)
     try:
         if total <= SMALL:
-            report, followed, note = follow(range(total)), total, ""
+            report, note = follow(range(total)), ""
         else:
-            report, followed, note = _of_kinds(kinds_of(grid), total, follow)
+            report, note = _of_classes(classes_of(ways), kinds_of(grid), follow)
     except Uncountable as error:
         return PlacedReport(), 0, str(getattr(error, "message", error))
     if not report.exact and not note:
         note = "some accesses depend on data: their bytes, sectors and wavefronts are not counted"
-    return report, followed, note
+    return report, follow.number, note
 
 
-def _of_kinds(
-    kinds: Sequence[Sequence[int]], total: int, follow: Callable[[Sequence[int]], PlacedReport]
-) -> tuple[PlacedReport, int, str]:
-    """The whole from one program of each kind and a few more, if all are alike; else kind by kind."""
+class _Followed:
+    """What some programs count, and how many have been followed in all."""
+
+    def __init__(self, program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float], apart: bool) -> None:
+        self._launch = program, grid, scalars
+        self.apart = apart
+        self._sliced = Sliced(program)
+        self.number = 0
+
+    def __call__(self, programs: Sequence[int]) -> PlacedReport:
+        """Those with these numbers, together."""
+        self.number += len(programs)
+        return _followed(*self._launch, programs, self._sliced, self.apart)
+
+
+def _of_classes(classes: Classes, kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
+    """The whole, class by class, or, where there are many, from a few of them."""
+    if len(classes) == 1:
+        return _of_kinds(kinds, follow)
+    followed = classes if len(classes) <= FEW else classes[:BEGINNING]
+    sets = [set(kind) for kind in kinds]
+    inside = [[part for kind in sets if (part := sorted(kind.intersection(of)))] for _, of in followed]
+    if len(classes) > FEW:
+        whole = _in_a_line(classes, inside, follow)
+        return whole if whole is not None else _of_samples(kinds, follow)
+    return _summed([_of_kinds(each, follow) for each in inside])
+
+
+def _summed(parts: Sequence[tuple[PlacedReport, str]]) -> tuple[PlacedReport, str]:
     report = PlacedReport()
-    first = follow([0])
-    others = [kind[-1] for kind in kinds if kind[-1] != 0] + _sample(kinds[0])[1:-1]
-    rest = follow(others)
-    if _are_alike(first, rest, len(others)):
+    for part, _ in parts:
+        report.add_share(part, 1, 1)
+    return report, next((note for _, note in parts if note), "")
+
+
+def _in_a_line(
+    classes: Classes, inside: Sequence[Sequence[Sequence[int]]], follow: _Followed
+) -> tuple[PlacedReport, str] | None:
+    """The whole, if what a program does grows evenly with how often it goes through its loops.
+
+    The first classes are counted as they are: loops of a few iterations are all beginning and end. Of the others the
+    outermost and one between are followed, two programs of each. None if what is between is not on the line.
+    """
+    rest = classes[BEGINNING:]
+    low, middle, high = (rest[at] for at in (0, len(rest) // 2, -1))
+    places = [_between(low[0], high[0], key) for key, _ in rest]
+    if any(place is None for place in places):
+        return None
+    pairs = [follow([of[0], of[-1]]) for _, of in (low, middle, high)]
+    alone = follow([high[1][0]])
+    at = _between(low[0], high[0], middle[0]) or Fraction(0)
+    if not (_are_alike(alone, pairs[2], 2) and pairs[1].counts_as([(pairs[0], 1 - at), (pairs[2], at)])):
+        return None
+    number = sum(len(of) for _, of in rest)
+    share = sum(
+        (place * len(of) for place, (_, of) in zip(places, rest, strict=True) if place is not None), Fraction(0)
+    )
+    line = PlacedReport()
+    line.add_shares([(pairs[0], (number - share) / 2), (pairs[2], share / 2)])
+    return _summed([*(_of_kinds(each, follow) for each in inside), (line, "")])
+
+
+def _between(low: tuple[int, ...], high: tuple[int, ...], key: tuple[int, ...]) -> Fraction | None:
+    """Where it is from one to the other, if it is on their line.
+
+    >>> _between((2, 0), (6, 8), (3, 2)), _between((2, 0), (6, 8), (3, 3))
+    (Fraction(1, 4), None)
+    """
+    if any(a == b != k for a, b, k in zip(low, high, key, strict=True)):
+        return None
+    places = {Fraction(k - a, b - a) for a, b, k in zip(low, high, key, strict=True) if a != b}
+    return places.pop() if len(places) == 1 else None
+
+
+def _of_kinds(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
+    """All of these programs from one of each kind and a few more, if all are alike; else kind by kind."""
+    total = sum(map(len, kinds))
+    report = PlacedReport()
+    one = kinds[0][0]
+    first = follow([one])
+    others = [kind[-1] for kind in kinds if kind[-1] != one] + _sample(kinds[0], LONG if follow.apart else SAMPLE)[1:-1]
+    if not others or _are_alike(first, follow(others), len(others)):
         report.add_share(first, total, 1)
-        return report, 1 + len(others), ""
-    followed, note = 0, ""
+        return report, ""
+    return _of_samples(kinds, follow)
+
+
+def _of_samples(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
+    """The whole from some programs of each kind; exact if all that stand for others are alike."""
+    report, note = PlacedReport(), ""
     for kind in kinds:
         sample = _sample(kind)
         part = follow(sample)
@@ -114,8 +239,7 @@ def _of_kinds(
             note = f"programs differ, of which {len(sample)} stand for {len(kind)}"
             part.exact = False
         report.add_share(part, len(kind), len(sample))
-        followed += len(sample)
-    return report, followed, note
+    return report, note
 
 
 def _are_alike(one: Report, several: Report, number: int) -> bool:
@@ -124,15 +248,19 @@ def _are_alike(one: Report, several: Report, number: int) -> bool:
 
 
 def _followed(
-    program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float], programs: Sequence[int]
+    program: LaneProgram,
+    grid: Grid,
+    scalars: Mapping[str, int | float],
+    programs: Sequence[int],
+    sliced: Sliced,
+    apart: bool,
 ) -> PlacedReport:
+    report = PlacedReport()
     try:
-        report = PlacedReport()
-        count(program, grid, scalars, programs=programs, steady=True, report=report)
-        return report
+        count(program, grid, scalars, programs=programs, steady=True, report=report, sliced=sliced, apart=apart)
     except Uncountable:
         raise
     except (SimulationError, WeftError):  # of iterations that were left out: follow all of them
         report = PlacedReport()
-        count(program, grid, scalars, programs=programs, report=report)
-        return report
+        count(program, grid, scalars, programs=programs, report=report, sliced=sliced)
+    return report

@@ -12,5 +12,7 @@ from .errors import *
 from .launch import last_run as last_run, run as run
 from .options import *
 from .report import *
+from .sliced import *
+from .trips import *
 
 _publish(globals())

@@ -13,7 +13,7 @@ from weft.ops.rounding import round_to
 from .errors import OutOfBoundsError, UninitializedError
 from .machine import Access, Context
 from .maps import SCRATCH
-from .values import DTYPES, Array, Fragment, full
+from .values import DTYPES, Array, Fragment, full, unknown
 
 
 def need_defined(context: Context, op: LaneOp, value: Value, subject: str, where: Array | None = None) -> None:
@@ -98,6 +98,10 @@ def _load(context: Context, op: LaneOp) -> None:
     access = _access(context, op, op.operands[0], mask, vector * _item(result.elem))
     _issued(context, f"load.{access.space}.{access.width * 8}", access, mask)
     access.known = not context.batch.launch.counting
+    if not access.known and access.space == "global":
+        context.batch.checked(context, access, False)
+        context.env.values[result] = unknown(result.elem, result.count)
+        return
     raw, wrong = context.batch.load(context, access)
     shape = (context.count, context.batch.lanes, result.count)
     data = _typed(raw, result.elem).reshape(shape)
@@ -143,6 +147,11 @@ def _store(context: Context, op: LaneOp) -> None:
     mask = op.operands[2] if op.attrs.get("masked") else None
     access = _access(context, op, op.operands[0], mask, vector * _item(value.elem))
     _issued(context, f"store.{access.space}.{access.width * 8}", access, mask)
+    if context.batch.launch.counting and not context.env[value].known:
+        context.batch.checked(context, access, True)
+        if access.space != "global":
+            context.batch.remember(context, access, None)
+        return
     shape = (context.count, context.batch.lanes)
     raw = _raw(full(context.env[value].data, *shape)).reshape(*access.address.shape, access.width)
     undefined = context.env[value].undefined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -48,7 +48,11 @@ class Launch:
     """Whether it is only counted: memory is not touched, and what is read is not known."""
     steady: bool = False
     """Whether iterations that count alike may stand for others (steady.py)."""
+    sliced: Any = None
+    """Counting: the program taken apart (sliced.py)."""
     steps: int = 0
+    products: dict[Any, Any] = field(default_factory=dict)
+    """Counting: what the accesses of a matrix unit's instructions count, by their addresses."""
 
     def error(self, error: SimulationError) -> None:
         """Raise it, or keep it: one for each kind and place."""

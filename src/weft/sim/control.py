@@ -32,6 +32,9 @@ class Uncountable(WeftError):
 
 def start(context: Context) -> Iterator[Wait]:
     """Run the program's body."""
+    sliced = context.batch.launch.sliced
+    if sliced is not None:
+        context.env.values.update(sliced.unknown)
     yield from region(context, context.batch.program.body)
 
 
@@ -40,7 +43,7 @@ def region(context: Context, block: Block) -> Running:
     batch, names = context.batch, context.batch.launch.names
     if names is not None:
         names.enter(context, block)
-    for op in block.ops:
+    for op in block.ops if batch.launch.sliced is None else _followed(context, block):
         if names is not None:
             names.before(context, op)
         if batch.products:
@@ -66,6 +69,14 @@ def region(context: Context, block: Block) -> Running:
         if names is not None:
             names.after(context, op)
     return []
+
+
+def _followed(context: Context, block: Block) -> Iterator[LaneOp]:
+    """What the counter follows of a block; the rest is counted at once."""
+    for ops, counted in context.batch.launch.sliced.blocks[id(block)]:
+        for span, counts in counted:
+            context.batch.report.add(span, **{name: n * context.count for name, n in counts.items()})
+        yield from ops
 
 
 def _control(context: Context, op: LaneOp) -> Generator[Wait, None, bool]:
@@ -249,7 +260,7 @@ def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Frag
             op.span,
             hint="count in int64: range(start.to(tl.int64), ...)",
         )
-    steady = Steady(context, upper, step) if context.batch.launch.steady else None
+    steady = Steady(context, op, lower, upper, step) if context.batch.launch.steady else None
     index = lower
     while index < upper:
         _step(context, op)

@@ -15,6 +15,7 @@ from .machine import Launch
 from .memory import GlobalMemory
 from .options import Options
 from .report import Report
+from .sliced import Sliced
 
 __all__ = ["count"]
 
@@ -30,13 +31,16 @@ def count(
     programs: Sequence[int] | None = None,
     steady: bool = False,
     report: Report | None = None,
+    sliced: Sliced | None = None,
+    apart: bool = False,
 ) -> Report:
     """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
 
     With `programs` only those of the grid with these numbers are counted, the first axis running fastest. With
     `steady` a few iterations of a loop stand for others that count alike (steady.py), and sectors that an access of a
     warp touches by any of its registers are counted once as well (`global_load_distinct`, `global_store_distinct`).
-    `report` is the one to count in.
+    `report` is the one to count in, `sliced` the program taken apart, if it was before.
+    With `apart` the programs are followed one by one, as they have to be for `steady` where bounds of loops differ.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
     sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not
@@ -52,5 +56,12 @@ def count(
             values[p.name].known = p.name in values_known
     options = Options(races=False, uninitialized=False, bounds=False)
     report = Report() if report is None else report
-    counted = Launch(program, grid_of(grid), GlobalMemory({}), values, options, report, counting=True, steady=steady)
-    return launch(counted, programs)
+    parts = Sliced(program) if sliced is None else sliced
+    counted = Launch(
+        program, grid_of(grid), GlobalMemory({}), values, options, report, counting=True, steady=steady, sliced=parts
+    )
+    if not apart or programs is None:
+        return launch(counted, programs)
+    for number in programs:
+        launch(counted, [number])
+    return report

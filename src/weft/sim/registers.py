@@ -12,7 +12,7 @@ from weft.ir.lane import LaneOp
 
 from .arithmetic import elementwise, is_elementwise
 from .machine import Context
-from .values import DTYPES, Array, Fragment, full, union
+from .values import DTYPES, Array, Fragment, full, union, unknown
 
 
 def _operands(context: Context, op: LaneOp) -> list[Fragment]:
@@ -24,6 +24,8 @@ def _set(context: Context, op: LaneOp, data: Array, undefined: Array | None = No
 
 
 def _count(context: Context, op: LaneOp, registers: int) -> None:
+    if context.batch.launch.sliced is not None:  # it is counted by the block that it stands in
+        return
     context.batch.report.add_kind(op.span, op.name, registers * context.count)
 
 
@@ -33,6 +35,11 @@ def elementwise_op(context: Context, op: LaneOp) -> None:
         raise Unsupported(f"`{op.name}` in the simulator", context.batch.program.target, op.span)
     operands = _operands(context, op)
     known = all(f.known for f in operands)
+    if not known and context.batch.launch.counting:
+        _count(context, op, op.results[0].count)
+        for value in op.results:
+            context.env.values[value] = unknown(value.elem, value.count)
+        return
     undefined = union([f.undefined for f in operands])
     _count(context, op, op.results[0].count)
     if op.name == "select" and undefined is not None:
@@ -206,7 +213,7 @@ def _undefined_bytes(fragment: Fragment, each: int) -> Array:
     return np.repeat(elements, 4 // each, axis=3)
 
 
-def _words(elem: str) -> int:
+def words_of(elem: str) -> int:
     """Instructions that a shuffle of one register takes: it moves 32 bits."""
     return 2 if DTYPES[elem].itemsize == 8 else 1
 
@@ -233,9 +240,10 @@ def _shuffle(context: Context, op: LaneOp) -> None:
         wide = np.broadcast_to(x, (warps, lanes, count))
         return np.take_along_axis(wide, np.broadcast_to(source, (warps, lanes, count)), axis=1)
 
-    instructions = count * _words(op.operands[0].elem) * context.count
-    context.batch.report.add_kind(op.span, "shuffle", instructions)
-    context.batch.report.add(op.span, shuffles=instructions)
+    instructions = count * words_of(op.operands[0].elem) * context.count
+    if context.batch.launch.sliced is None:
+        context.batch.report.add_kind(op.span, "shuffle", instructions)
+        context.batch.report.add(op.span, shuffles=instructions)
     _set(context, op, moved(f.data), None if wrong is None else moved(wrong), known)
 
 

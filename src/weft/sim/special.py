@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from .debugger import assembled
 from .errors import TrapError
 from .machine import Access, Context, Wait
 from .printing import print_op
-from .values import DTYPES, Array, Fragment, full
+from .report import Report
+from .values import DTYPES, Array, Fragment, full, unknown
 
 # -- instructions -----------------------------------------------------------------------------------------------------
 
@@ -71,6 +72,8 @@ def run_instruction(context: Context, op: LaneOp, entry: Instruction, proxy: boo
     if entry.semantics is None:
         raise Unsupported(f"the instruction `{entry.name}` as `instruction`", context.batch.program.target, op.span)
     fragments = [context.env[v] for v in op.operands]
+    if context.batch.launch.counting and "multiplies" in entry.params:
+        return _counted_product(context, op, entry, fragments)
     repeats = max(f.data.shape[2] // o.count for f, o in zip(fragments, entry.operands, strict=True))
     arrays = [
         _repeated(full(f.data, context.count, context.batch.lanes), o.count, repeats)
@@ -96,6 +99,44 @@ def run_instruction(context: Context, op: LaneOp, entry: Instruction, proxy: boo
         undefined = None if wrong is None else np.broadcast_to(wrong[:, None, None], whole.shape)
         context.env.values[value] = Fragment(_typed_as(whole, value.elem), undefined, known)
     return memory.reads if memory is not None else []
+
+
+def _counted_product(context: Context, op: LaneOp, entry: Instruction, fragments: list[Fragment]) -> list[Array]:
+    """Count an instruction of a matrix unit: of what it computes nothing is known, but which memory it reads.
+
+    The same addresses count the same again.
+    """
+    batch = context.batch
+    repeats = max(v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True))
+    batch.report.add_kind(op.span, entry.name, repeats * context.count)
+    if entry.touches:
+        places = [(f, o) for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l"]
+        if not all(f.known for f, _ in places):
+            batch.report.exact = False
+        key = (entry.name, context.count, *(f.data.tobytes() for f, _ in places))
+        counts = batch.launch.products.get(key)
+        if counts is None:
+            counts = batch.launch.products[key] = _reads(context, op, entry, fragments, repeats)
+        batch.report.add(op.span, **counts)
+    for value in op.results:
+        context.env.values[value] = unknown(value.elem, value.count)
+    return []
+
+
+def _reads(
+    context: Context, op: LaneOp, entry: Instruction, fragments: list[Fragment], repeats: int
+) -> Mapping[str, int]:
+    """What the accesses of an instruction count."""
+    arrays = [
+        _repeated(full(f.data, context.count, context.batch.lanes), o.count, repeats)
+        for f, o in zip(fragments, entry.operands, strict=True)
+    ]
+    report, context.batch.report = context.batch.report, Report()
+    try:
+        entry.run(*arrays, memory=_Memory(context, op, all(f.known for f in fragments[:1]), False, False))
+        return context.batch.report.total
+    finally:
+        context.batch.report = report
 
 
 def _typed_as(x: Array, elem: str) -> Array:

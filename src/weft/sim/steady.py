@@ -7,7 +7,8 @@ changed by the same: addresses move on by a constant, places in a ring of three 
 `MOST` iterations that are like those before them others are left out, a multiple of the period, and what is carried
 is moved on. They are left out in several jumps, with a period followed between them that has to count the same again;
 if it does not, all that is left is followed, and the report is no longer `exact`. The last iterations are always
-followed, as masks may end there.
+followed, as masks may end there. A loop that is entered again with as many iterations, and begins as it did before,
+has the period that it had.
 
 A loop in which warps go different ways, or wait at mbarriers, is followed to its end.
 """
@@ -39,8 +40,11 @@ Counts: TypeAlias = list[dict[object, Counter[str]]]
 class Steady:
     """One run of a loop; `after` is told of each iteration, and says where to go on."""
 
-    def __init__(self, context: Context, upper: int, step: int) -> None:
+    def __init__(self, context: Context, loop: object, lower: int, upper: int, step: int) -> None:
         batch = context.batch
+        self._key = (loop, context.count, -(-(upper - lower) // step))
+        self._first: list[Counts] = []
+        """What each of the first iterations counted."""
         self._context, self._report = context, batch.report
         self._upper, self._step = upper, step
         self._counts: list[Counts] = [tables_of(batch.report)]
@@ -59,8 +63,16 @@ class Steady:
         self._carried.append(carried)
         del self._counts[: -2 * MOST - 1], self._carried[: -2 * MOST - 1]
         self._since += 1
+        if not self._period and len(self._first) <= 2 * MOST:
+            self._first.append(_less(self._counts[-1], self._counts[-2]))
+            if period := self._as_before():
+                self._period, self._jumps = period, 1
+                self._expected = _less(self._counts[-1], self._counts[-1 - period])
+                return self._jump(index, carried)
         if not self._period:
             self._period = self._found()
+            if self._period:
+                self._before[self._key] = self._period, self._first
             self._expected = _less(self._counts[-1], self._counts[-1 - self._period]) if self._period else []
         elif self._since < self._period:
             return index, carried
@@ -68,6 +80,23 @@ class Steady:
             self._report.exact, self._jumps = False, 0
             return index, carried
         return self._jump(index, carried) if self._period else (index, carried)
+
+    @property
+    def _before(self) -> dict[object, tuple[int, list[Counts]]]:
+        """The period of each loop that was followed before, and what its first iterations counted."""
+        launch = self._context.batch.launch
+        known: dict[object, tuple[int, list[Counts]]] = launch.sliced.periods if launch.sliced is not None else {}
+        return known
+
+    def _as_before(self) -> int:
+        """The period that the loop had when it was followed before, if it has begun as it did then; else 0."""
+        period, first = self._before.get(self._key, (0, []))
+        number = len(self._first)
+        if not period or number < 2 * period + 1 or number > len(first) or self._first != first[:number]:
+            return 0
+        now, before, earlier = (self._carried[-1 - i * period] for i in range(3))
+        alike = all(_moves_alike(*three) for three in zip(earlier, before, now, strict=True))
+        return period if alike else 0
 
     def _left(self, index: int) -> int:
         return max(0, -(-(self._upper - index) // self._step) - LAST)

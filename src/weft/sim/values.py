@@ -7,6 +7,7 @@ warps there are. Warps of all blocks that run together stand in one axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from weft.ops.dtypes import DTYPES
 
-__all__ = ["DTYPES", "Array", "Fragment", "full", "union"]
+__all__ = ["DTYPES", "Array", "Fragment", "full", "union", "unknown"]
 
 Array = npt.NDArray[Any]
 
@@ -57,3 +58,14 @@ def union(parts: Sequence[Array | None]) -> Array | None:
         if part is not None:
             merged = part if merged is None else np.logical_or(merged, part)
     return merged
+
+
+def unknown(elem: str, count: int) -> Fragment:
+    """What the counter has for so many registers that depend on data."""
+    return Fragment(_zeros(elem, count), known=False)
+
+
+@lru_cache(maxsize=256)
+def _zeros(elem: str, count: int) -> Array:
+    """Read-only."""
+    return np.broadcast_to(np.zeros((), DTYPES[elem]), (1, 1, count))

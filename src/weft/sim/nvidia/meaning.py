@@ -83,7 +83,9 @@ def _ordering(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait
     if entry.name.startswith("wgmma"):
         _check_warpgroup(context, op)
     if entry.touches != "sync":
-        products.issue(context, op, run_instruction(context, op, entry, proxy=True))
+        reads = run_instruction(context, op, entry, proxy=True)
+        if not context.batch.launch.counting:
+            products.issue(context, op, reads)
         return
     context.batch.report.add_kind(op.span, entry.name, context.count)
     if entry.name == "wgmma.commit_group":

@@ -5,7 +5,8 @@ weft explain -k softmax --target cuda:90 script.py
 weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
-weft diff before.json now.json
+weft explain --html e.html --alternatives script.py   with what-ifs: warps, stages, block sizes, divisibility
+weft diff before.json now.json                      or --html d.html: both beside each other
 
 A script runs to its end without launching anything. Its arrays stay as they are, so a check of results at its end
 fails, which is said and is no error.
@@ -40,6 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", default=DEFAULT, help=f"a GPU by its name, or cpu; {DEFAULT} if it is not given")
     explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
     explain.add_argument("--html", metavar="FILE", help="write a page; where there are several kernels, one for each")
+    explain.add_argument("--alternatives", action="store_true", help="with --html: what-ifs that suggest themselves")
+    explain.add_argument(
+        "--what-if", action="append", default=[], type=_changes, metavar="NAME=VALUE[,NAME=VALUE]",
+        help="with --html: an alternative that the page offers, as num_warps=8; may be given several times",
+    )  # fmt: skip
     explain.add_argument("--grid", type=_sizes, default=(1,), help="of layout IR: 64 or 64,64")
     explain.add_argument(
         "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
@@ -51,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("before", type=Path)
     diff.add_argument("after", type=Path)
     diff.add_argument("--json", action="store_true")
+    diff.add_argument("--html", metavar="FILE", help="write a page with both beside each other")
     diff.set_defaults(run=_diff)
     return parser
 
@@ -62,6 +69,24 @@ def _sizes(text: str) -> tuple[int, ...]:
     (64, 2)
     """
     return tuple(int(part) for part in text.split(","))
+
+
+def _changes(text: str) -> dict[str, int | float | str]:
+    """What is other in an alternative.
+
+    >>> _changes("num_warps=8,BLOCK=2048")
+    {'num_warps': 8, 'BLOCK': 2048}
+    """
+    found: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if not sign or not name.isidentifier():
+            raise argparse.ArgumentTypeError(f"an alternative is written as NAME=VALUE, got {text!r}")
+        try:
+            found[name] = _number(value)
+        except ValueError:
+            found[name] = {"True": True, "False": False}.get(value, value)
+    return found
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -76,7 +101,7 @@ def _explain(options: argparse.Namespace) -> int:
     if options.html and wanted:
         names = [options.html] if len(wanted) == 1 else [_numbered(options.html, i) for i in range(len(wanted))]
         for name, explanation in zip(names, wanted, strict=True):
-            explanation.save_html(name)
+            explanation.save_html(name, options.what_if or options.alternatives)
             print(f"{name} written", file=sys.stderr)
     elif options.json:
         print(json.dumps([e.to_dict() for e in wanted], indent=1, ensure_ascii=False))
@@ -142,7 +167,11 @@ def _diff(options: argparse.Namespace) -> int:
             f"weft diff: {len(before)} explanations before, {len(after)} after; compared are the first", file=sys.stderr
         )
     differences = [a.diff(b) for a, b in zip(before, after, strict=False)]
-    if options.json:
+    if options.html:
+        for i, each in enumerate(differences):
+            each.save_html(_numbered(options.html, i))
+            print(f"{_numbered(options.html, i)} written", file=sys.stderr)
+    elif options.json:
         print(json.dumps([d.to_dict() for d in differences], indent=1, ensure_ascii=False))
     else:
         print("\n\n".join(map(str, differences)))

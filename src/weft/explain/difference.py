@@ -7,17 +7,18 @@ on and their order there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
 
+from weft.base import load
 from weft.sim.report import SHOWN
 
 from .plain import to_plain
 from .record import Access, Explanation, Line, Tile
 from .text import layout_text
 
-__all__ = ["Change", "Difference", "difference"]
+__all__ = ["Change", "Difference", "difference", "told"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Change:
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        before, after = _text(self.before), _text(self.after)
+        before, after = told(self.before), told(self.after)
         if isinstance(self.before, (int, float)) and isinstance(self.after, (int, float)) and self.before:
             return f"{place}{self.what} {before} -> {after} ({self.after / self.before:.2f} times)"
         return f"{place}{self.what} {before} -> {after}"
@@ -43,6 +44,10 @@ class Difference:
 
     kernels: tuple[str, str]
     changes: tuple[Change, ...]
+    explanations: tuple[Explanation, Explanation] | None = field(
+        default=None, compare=False, repr=False, metadata={"plain": False}
+    )
+    """Those that are compared."""
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -51,6 +56,15 @@ class Difference:
         """Plain data."""
         plain: dict[str, Any] = to_plain(self)
         return plain
+
+    def to_html(self) -> str:
+        """A page with both explanations beside each other, and what changed; see `Explanation.to_html`."""
+        page: str = load("weft.explain.page").pair_html(self)
+        return page
+
+    def save_html(self, path: str) -> None:
+        """Write the page to a file."""
+        load("weft.explain.saving").save(path, self.to_html())
 
     def __str__(self) -> str:
         heading = " -> ".join(dict.fromkeys(self.kernels))
@@ -72,7 +86,7 @@ def difference(before: Explanation, after: Explanation) -> Difference:
         *_of_occupancy(before, after),
         *_of_findings(before, after),
     ]
-    return Difference((kernels[0], kernels[1]), tuple(changes))
+    return Difference((kernels[0], kernels[1]), tuple(changes), (before, after))
 
 
 def _of_values(where: str, what: str, before: Any, after: Any) -> Iterator[Change]:
@@ -153,7 +167,8 @@ def _of_findings(before: Explanation, after: Explanation) -> Iterator[Change]:
             yield Change("finding", code, None, what)
 
 
-def _text(value: Any) -> str:
+def told(value: Any) -> str:
+    """A value for people."""
     if value is None:
         return "none"
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)

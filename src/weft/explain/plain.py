@@ -29,7 +29,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Span):
         return {"file": value.file, "line": value.line, "column": value.col + 1}
     if is_dataclass(value):
-        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value) if f.metadata.get("plain", True)}
     if isinstance(value, Mapping):
         return {key: to_plain(each) for key, each in value.items()}
     if isinstance(value, (tuple, list)):

@@ -11,7 +11,7 @@ Nothing is found out here, and nothing that another room knows is written down a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -290,6 +290,8 @@ class Explanation:
     findings: tuple[Finding, ...]
     remarks: Remarks
     """All that the compiler decided, of which the rows above hold some."""
+    again: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
+    """What explains the same launch with something changed, for `what_if`; None for one that is read from JSON."""
 
     def line(self, number: int) -> Line:
         """The line of the source with this number. LookupError where the kernel does nothing there."""
@@ -315,14 +317,32 @@ class Explanation:
         read: Explanation = load("weft.explain.plain").from_json(Explanation, text, VERSION)
         return read
 
-    def to_html(self) -> str:
-        """A page that needs nothing else: the source with the time of each line, and beside it what is known of it."""
-        page: str = load("weft.explain.page").page_html(self)
+    def what_if(self, **changes: Any) -> Explanation:
+        """The explanation of the same launch with other arguments or options: `e.what_if(num_warps=8, stride=4112)`.
+
+        ValueError for an explanation that knows no launch: one that was read from JSON, or is of layout IR.
+        """
+        if self.again is None:
+            raise ValueError(f"the launch of {self.kernel} is not known any more: explain the kernel itself")
+        other: Explanation = self.again(changes)
+        return other
+
+    def to_html(self, alternatives: bool | Sequence[Mapping[str, Any]] = False) -> str:
+        """A page that needs nothing else: the source with the time of each line, and beside it what is known of it.
+
+        `alternatives` are what-ifs that the page offers to choose from, each as `what_if` takes it; True for those that
+        suggest themselves. Each takes a compilation, of which a terminal shows the progress.
+        """
+        if alternatives is False:
+            page: str = load("weft.explain.page").page_html(self)
+        else:
+            wanted = None if alternatives is True else alternatives
+            page = load("weft.explain.alternatives").page_with(self, wanted)
         return page
 
-    def save_html(self, path: str) -> None:
-        """Write the page to a file."""
-        load("weft.explain.saving").save(path, self.to_html())
+    def save_html(self, path: str, alternatives: bool | Sequence[Mapping[str, Any]] = False) -> None:
+        """Write the page to a file; see `to_html`."""
+        load("weft.explain.saving").save(path, self.to_html(alternatives))
 
     def _repr_html_(self) -> str:
         """A compact view for notebooks."""

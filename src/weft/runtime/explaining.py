@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from weft.language.keys import is_constexpr_value
 from weft.machines import machine_of
 
 from . import compiling
+from .again import Again, arguments_by_name
 from .arrays import array_facts, is_array, may_be_on_gpu
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
@@ -36,11 +38,19 @@ OPTIONS = ("num_warps", "num_stages", "num_ctas")
 SIMULATED = "sim:"
 
 
-def explain(kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, Any]) -> Explanation:
-    """The explanation of a launch of a kernel, or of what computes some of its arguments."""
-    kwargs = dict(kwargs)
+def explain(
+    kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, Any], changes: Mapping[str, Any] | None = None
+) -> Explanation:
+    """The explanation of a launch of a kernel, or of what computes some of its arguments.
+
+    `changes` take the place of arguments and options, and of what a decorator computes.
+    """
+    given, kwargs = (kernel, args, kwargs), dict(kwargs)
+    if changes:
+        kwargs, args = {**arguments_by_name(kernel, args, kwargs), **changes}, ()
     while not hasattr(kernel, "_compile_for"):
         kernel, kwargs = _inner(kernel, args, kwargs)
+        kwargs.update(changes or {})
     asked = kwargs.pop("target", None) if "target" not in kernel.arg_names else None
     args = [MockTensor.wrap_dtype(value) for value in args]
     kwargs = {name: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for name, v in kwargs.items()}
@@ -57,7 +67,10 @@ def explain(kernel: Any, args: Sequence[Any], grid: Any, kwargs: Mapping[str, An
     sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
     values = [leaf_at(bound, path) for path, _ in runtime_leaves(list(made.src.signature.values()))]
     texts = _texts(named, made.src.signature)
-    return explained(made, target, sizes, values, texts, kernel)
+    outer, outer_args, outer_kwargs = given
+    named_target = {} if "target" in names else {"target": target}
+    again = Again(explain, outer, outer_args, grid, {**outer_kwargs, **named_target, **(changes or {})})
+    return replace(explained(made, target, sizes, values, texts, kernel), again=again)
 
 
 class _Elsewhere(MockTensor):
@@ -138,6 +151,8 @@ def explained(
     program = made.program
     registers, spills = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
+    if stages := getattr(made.metadata, "num_stages", 0):
+        options["num_stages"] = int(stages)
     scalars, sizes = _scalars(program, values), _sizes(program, values)
     wrapped = tuple(told_of_wrapping(facts) for facts in made.wrapped)
     launch = Launch(made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped)
@@ -193,7 +208,7 @@ class Launches:
         given = tuple((name, _text(value, type(value).__name__)) for name, value in named.items())
         key = (kernel, sizes, given, str(sorted(options.items())))
         if key not in self._found:
-            self._found[key] = explain(kernel, args, sizes, {**kwargs, "target": self.target})
+            self._found[key] = explain(kernel, args, grid, {**kwargs, "target": self.target})
 
 
 def _inner(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -1,9 +1,9 @@
 // The page: one explanation with its alternatives, or two beside each other.
 
 class View {
-  // `base` is what it is compared with; `moved` is told of the line that is chosen.
-  constructor(data, base, moved = () => {}) {
-    Object.assign(this, { data, base, moved, shown: null, pinned: null });
+  // `base` is what it is compared with, in which a place is called `inBase(at)`; `moved` is told of the line that is chosen.
+  constructor(data, base, moved = () => {}, inBase = (at) => at) {
+    Object.assign(this, { data, base, moved, inBase, shown: null, pinned: null });
     this.detail = el("section", { class: "card detail", "aria-label": "Line", "aria-live": "polite" });
     this.node = el("div", { class: "view" });
     this.node.append(
@@ -86,7 +86,7 @@ function showPair() {
     other.pin(to);
     moving = false;
   };
-  views.push(new View(before, null, moved), new View(after, before, moved));
+  views.push(new View(before, null, moved), new View(after, before, moved, (at) => back.get(at)));
   const named = views.map((v, i) => el("div", {}, el("h2", {}, `${i ? "After" : "Before"}: ${v.data.kernel} for ${v.data.target}`), v.node));
   $("main").replaceChildren(el("section", { class: "card", "aria-label": "What changed" }, el("h2", {}, "What changed"), changesList(page.difference)), el("div", { class: "both" }, named));
 }

@@ -80,7 +80,7 @@ function lineDetail(view, at) {
   const on = (rows) => data[rows].filter((row) => row.at === at);
   const near = data.buffers.filter((b) => [b.first, b.last, b.at].includes(at));
   const held = on("registers");
-  const before = view.base?.lines.find((l) => l.at === at)?.counts;
+  const before = view.base?.lines.find((l) => l.at === view.inBase(at))?.counts;
   return [
     el("h2", {}, `Line ${line.number}`, line.share >= 0.0005 ? el("span", { class: "soft" }, `  ${(line.share * 100).toFixed(1)}% of a warp's time`) : ""),
     ...on("findings").map((f) => findingItem(view, f)),

@@ -85,7 +85,8 @@ function memoryFigure(view) {
   const [from, to] = [Math.min(...buffers.map((b) => at(b.first))), Math.max(...buffers.map((b) => at(b.last)))];
   const shown = order.slice(from, to + 1);
   const bytes = Math.max(...buffers.map((b) => b.offset + b.bytes));
-  const [w, h, left, right, top, bottom] = [480, 280, 58, 14, 10, 38];
+  const rows = new Set(buffers.map((b) => b.offset)).size;
+  const [w, h, left, right, top, bottom] = [480, Math.min(280, 90 + 60 * rows), 58, 14, 10, 38];
   const X = (index) => left + (index / shown.length) * (w - left - right);
   const Y = (byte) => top + (byte / bytes) * (h - top - bottom);
   const drawn = canvasOf(w, h, `Shared memory: ${exact(bytes)} bytes`);

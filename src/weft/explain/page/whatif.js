@@ -15,7 +15,7 @@ function whatIfCard(chosen, choose) {
     if (a.error) return a.error;
     const [gone, come] = [findingsLost(now, explanations[a.index]), findingsLost(explanations[a.index], now)];
     const parts = [gone.length ? `without ${gone.join(", ")}` : "", come.length ? `adds ${come.join(", ")}` : "", a.note].filter(Boolean);
-    return parts.join("; ") || (a.changes_count ? plural(a.changes_count, "difference") : "no difference");
+    return parts.join("; ") || (a.count ? plural(a.count, "difference") : "no difference");
   };
   const cards = alternatives.map((a) => (a.error ? el("div", { class: "choice" }, el("span", { class: "label" }, a.label), el("span", { class: "soft" }, "cannot be compiled"), el("span", { class: "about" }, a.error)) : choice(a.label, a.index, told(a), explanations[a.index], now)));
   const selects = names.map((name) => {

@@ -38,6 +38,8 @@ MOST_WALKED = 160
 KNOWN_ROOTS = (AssertRoot, CheckRoot, StoreRoot, WriteRoot)
 """What may be done to a part of a vector."""
 WHOLE_AXIS = ("tt.join", "tt.cat")
+FEW = 4
+"""Elements of a vector whose end, where no access can be under a mask, is emitted for each of them, with no loop."""
 
 
 @dataclass(frozen=True)
@@ -179,12 +181,24 @@ def walk(nest: Planned, ev: Evaluator, rows: Rows, body: Callable[[Evaluator], N
         if can_mask(nest, rows):
             rest = f.sub(stop, whole)
             f.when(f.icmp("ne", rest, const(I64, 0)), lambda: iteration(ev, whole, rest))
+        elif at_once <= FEW:
+            few(one_by_one(ev), iteration, whole, stop, at_once - 1)
         else:
             single = one_by_one(ev)
             with f.loop(whole, stop, const(I64, 1)) as position:
                 iteration(single, position, None)
         ev.leave()
         return [stop, const(I64, 0)]
+
+    def few(single: Evaluator, iteration: Callable[..., None], position: Reg, stop: Reg, most: int) -> None:
+        """The elements from a position on, of which there are at most so many, without a loop."""
+
+        def one() -> None:
+            iteration(single, position, None)
+            if most > 1:
+                few(single, iteration, f.add(position, const(I64, 1)), stop, most - 1)
+
+        f.when(f.icmp("slt", position, stop), one)
 
     number = f.add(last, const(I64, 1))
     f.loop_carrying(const(I64, 0), number, const(I64, 1), [const(I64, 0), begin], row, at_least_once=True)

@@ -76,7 +76,14 @@ class RoundingMode(IntEnum):
 
 
 class PropagateNan(IntEnum):
-    """What `tt.clampf` does with a NaN."""
+    """What `tt.clampf` does with a NaN.
+
+    >>> nan = float("nan")
+    >>> evaluate("tl.maximum(x, 1.0, propagate_nan=tl.PropagateNan.ALL)", x=[nan, 2.0])
+    array([nan,  2.], dtype=float32)
+    >>> evaluate("tl.maximum(x, 1.0)", x=[nan, 2.0])
+    array([1., 2.], dtype=float32)
+    """
 
     NONE = 0
     ALL = 0xFFFF

@@ -20,7 +20,11 @@ from .protocol import base_type, base_value
 
 
 class constexpr_type(base_type):
-    """The type of a constexpr: its value is part of it."""
+    """The type of a constexpr: its value is part of it.
+
+    >>> tl.constexpr_type(3)
+    constexpr_type[3]
+    """
 
     __slots__ = ("value",)
 
@@ -90,7 +94,11 @@ def _folding(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
 
 
 class constexpr(base_value):
-    """A value known when the kernel is compiled; also the annotation of a parameter that is one."""
+    """A value known when the kernel is compiled; also the annotation of a parameter that is one.
+
+    >>> tl.constexpr(3) + 4
+    constexpr[7]
+    """
 
     __slots__ = ("_type", "value")
 

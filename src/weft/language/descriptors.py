@@ -157,7 +157,12 @@ class tensor_descriptor_type(tensor_descriptor_base_type):
 
 
 class tensor_descriptor(tensor_descriptor_base):
-    """A descriptor with the tensor's shape and strides as values."""
+    """A descriptor with the tensor's shape and strides as values.
+
+    >>> x = np.arange(16, dtype=np.int32).reshape(4, 4)
+    >>> evaluate("tl.make_tensor_descriptor(x, (4, 4), (4, 1), (2, 4)).block_shape[0]", x=x)
+    2
+    """
 
     def __init__(self, handle: Any, shape: list[Any], strides: list[Any], block_type: block_type) -> None:
         super().__init__(handle, block_type)

@@ -77,7 +77,11 @@ class _OnePerName(base_type):
 
 
 class dtype(_OnePerName):
-    """An element type, known by its name (`fp32`, `int8`, `uint64`, `fp8e4nv`, ...)."""
+    """An element type, known by its name (`fp32`, `int8`, `uint64`, `fp8e4nv`, ...).
+
+    >>> tl.float16.primitive_bitwidth, tl.float16.is_floating(), str(tl.int32)
+    (16, True, 'int32')
+    """
 
     SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
     UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
@@ -275,6 +279,9 @@ class pointer_type(dtype):
     """A pointer to elements of memory; `const` ones cannot be stored through.
 
     Blocks of one-bit elements are blocks of the bytes that hold them, in which `of_bool` tells that each is 0 or 1.
+
+    >>> tl.pointer_type(tl.float32)
+    pointer<fp32>
     """
 
     primitive_bitwidth = 64
@@ -373,7 +380,11 @@ def _too_large(numel: int) -> ValueError:
 
 
 class block_type(dtype):
-    """A tile: an element type and a static shape."""
+    """A tile: an element type and a static shape.
+
+    >>> tl.block_type(tl.float32, [2, 4]).numel
+    8
+    """
 
     def __init__(self, element_ty: dtype, shape: Any) -> None:
         self.element_ty = element_ty
@@ -462,7 +473,16 @@ class slice_type(dtype):
 
 
 class const:
-    """Annotation of a pointer parameter that the kernel only reads through."""
+    """Annotation of a pointer parameter that the kernel only reads through.
+
+    >>> @weft.jit
+    ... def copy(source: tl.const, out):
+    ...     tl.store(out, tl.load(source))
+    >>> memory = np.zeros(1)
+    >>> evaluate("copy(x, out_array)", x=np.ones(1), out_array=memory, copy=copy)
+    >>> memory
+    array([1.])
+    """
 
 
 void = dtype("void")

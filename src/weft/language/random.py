@@ -122,7 +122,11 @@ def philox_impl(
     c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = N_ROUNDS_DEFAULT,
     _semantic: TritonSemantic = GIVEN,
 ) -> _tuple:  # fmt: skip
-    """Run the rounds on four counters and two keys of type uint32 or uint64."""
+    """Run the rounds on four counters and two keys of type uint32 or uint64.
+
+    >>> evaluate("i = tl.arange(0, 2).to(tl.uint32); tl.philox_impl(i, i, i, i, i, i)")[0]
+    array([1713891541,  897475542], dtype=uint32)
+    """
     type_ = _semantic.to_tensor(c0).dtype
     if type_.name not in ("uint32", "uint64"):
         raise CompileTimeAssertionFailure(f"dtype not supported in philox_impl: {type_}; it takes uint32 and uint64")
@@ -165,7 +169,11 @@ def philox(
     seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = N_ROUNDS_DEFAULT,
     _semantic: TritonSemantic = GIVEN,
 ) -> _tuple:  # fmt: skip
-    """Four random words for a seed and four counters, 32 or 64 bits wide as the first counter is."""
+    """Four random words for a seed and four counters, 32 or 64 bits wide as the first counter is.
+
+    >>> evaluate("i = tl.arange(0, 2).to(tl.uint32); tl.philox(7, i, i * 0, i * 0, i * 0)")[0]
+    array([4099963437, 1747881627], dtype=uint32)
+    """
     counters = [_semantic.to_tensor(c) for c in (c0, c1, c2, c3)]
     if counters[0].dtype.is_ptr() or counters[0].dtype.primitive_bitwidth not in (32, 64):
         raise CompileTimeAssertionFailure(f"bitwidth not supported in philox: {counters[0].type}, not 32 or 64 bits")
@@ -191,19 +199,31 @@ def _draw(seed: Any, offset: Any, n_rounds: Any, semantic: Any, wanted: int) -> 
 
 @standard_function
 def randint4x(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Four random uint32 for each offset: the cheapest way to many."""
+    """Four random uint32 for each offset: the cheapest way to many.
+
+    >>> evaluate("tl.randint4x(seed, tl.arange(0, 2))", seed=7)[1]
+    array([3221879260, 3415718931], dtype=uint32)
+    """
     return _tuple(_draw(seed, offset, n_rounds, _semantic, 4))
 
 
 @standard_function
 def randint(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A random uint32 for each offset."""
+    """A random uint32 for each offset.
+
+    >>> evaluate("tl.randint(seed, tl.arange(0, 2))", seed=7)
+    array([4099963437, 1747881627], dtype=uint32)
+    """
     return _draw(seed, offset, n_rounds, _semantic, 1)[0]
 
 
 @standard_function
 def uint_to_uniform_float(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A random integer of 32 or 64 bits as a float32 in [0, 1)."""
+    """A random integer of 32 or 64 bits as a float32 in [0, 1).
+
+    >>> evaluate("tl.uint_to_uniform_float(x.to(tl.uint32))", x=[0, 1 << 30])
+    array([0.        , 0.49999997], dtype=float32)
+    """
     x = _semantic.to_tensor(x)
     width = x.dtype.primitive_bitwidth
     if not x.dtype.is_int() or width not in (32, 64):
@@ -217,20 +237,32 @@ def uint_to_uniform_float(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
 
 @standard_function
 def rand(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A random float32 in [0, 1) for each offset."""
+    """A random float32 in [0, 1) for each offset.
+
+    >>> evaluate("tl.rand(seed, tl.arange(0, 4))", seed=7).round(4)
+    array([0.0908, 0.8139, 0.0122, 0.7804], dtype=float32)
+    """
     return uint_to_uniform_float(_draw(seed, offset, n_rounds, _semantic, 1)[0], _semantic=_semantic)
 
 
 @standard_function
 def rand4x(seed: Any, offsets: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Four random float32 in [0, 1) for each offset."""
+    """Four random float32 in [0, 1) for each offset.
+
+    >>> evaluate("tl.rand4x(seed, tl.arange(0, 2))", seed=7)[1].round(4)
+    array([0.4997, 0.4094], dtype=float32)
+    """
     drawn = _draw(seed, offsets, n_rounds, _semantic, 4)
     return _tuple([uint_to_uniform_float(u, _semantic=_semantic) for u in drawn])
 
 
 @standard_function
 def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Two normally distributed numbers from two uniform ones (Box and Muller)."""
+    """Two normally distributed numbers from two uniform ones (Box and Muller).
+
+    >>> evaluate("tl.pair_uniform_to_normal(x, y)", x=[0.5], y=[0.25])[1].round(4)
+    array([1.1774], dtype=float32)
+    """
     u1 = core.maximum(1.0e-7, u1, _semantic=_semantic)
     angle = _semantic.mul(6.283185307179586, u2, False)
     radius = math.sqrt(_semantic.mul(-2.0, math.log(u1, _semantic=_semantic), False), _semantic=_semantic)
@@ -240,14 +272,22 @@ def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic = GIVEN) 
 
 @standard_function
 def randn(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A normally distributed float32 for each offset."""
+    """A normally distributed float32 for each offset.
+
+    >>> evaluate("tl.randn(seed, tl.arange(0, 4))", seed=7).round(3)
+    array([-2.19 , -0.541,  2.953, -0.704], dtype=float32)
+    """
     u1, u2 = (uint_to_uniform_float(u, _semantic=_semantic) for u in _draw(seed, offset, n_rounds, _semantic, 2))
     return pair_uniform_to_normal(u1, u2, _semantic=_semantic)[0]  # type: ignore[no-any-return]
 
 
 @standard_function
 def randn4x(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Four normally distributed float32 for each offset."""
+    """Four normally distributed float32 for each offset.
+
+    >>> evaluate("tl.randn4x(seed, tl.arange(0, 2))", seed=7)[1].round(3)
+    array([0.004, 0.346], dtype=float32)
+    """
     u = rand4x(seed, offset, n_rounds, _semantic=_semantic)
     first = pair_uniform_to_normal(u[0], u[1], _semantic=_semantic)
     second = pair_uniform_to_normal(u[2], u[3], _semantic=_semantic)

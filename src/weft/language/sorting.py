@@ -186,7 +186,13 @@ def sort_impl(
 @member
 @standard_function
 def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Sort along the last axis (the only one `dim` may name), upwards or with `descending` downwards."""
+    """Sort along the last axis (the only one `dim` may name), upwards or with `descending` downwards.
+
+    >>> evaluate("tl.sort(x)", x=[3, 1, 2, 0])
+    array([0, 1, 2, 3], dtype=int32)
+    >>> evaluate("tl.sort(x, descending=True)", x=[3, 1, 2, 0])
+    array([3, 2, 1, 0], dtype=int32)
+    """
     return sort_impl(x, dim=dim, descending=descending, _semantic=_semantic)
 
 
@@ -195,6 +201,9 @@ def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: 
     """The `k` largest elements along the last axis, largest first, or the smallest ones, smallest first.
 
     `k` is a power of two.
+
+    >>> evaluate("tl.topk(x, 2)", x=[3, 1, 7, 0])
+    array([7, 3], dtype=int32)
     """
     return sort_impl(x, k=k, dim=dim, descending=known_flag(descending, "descending"), _semantic=_semantic)
 
@@ -203,7 +212,11 @@ def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: 
 def bitonic_merge(
     x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Sort along the last axis what goes up and then down (or down and then up) there."""
+    """Sort along the last axis what goes up and then down (or down and then up) there.
+
+    >>> evaluate("tl.bitonic_merge(x)", x=[1, 4, 3, 2])
+    array([1, 2, 3, 4], dtype=int32)
+    """
     _last_axis(x, dim)
     network = _Network(x, _semantic)
     down = known_flag(descending, "descending")
@@ -218,7 +231,11 @@ def bitonic_merge(
 @member
 @standard_function
 def flip(x: tensor, dim: Any = None, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The elements along an axis, the last one if none is given, in reverse order."""
+    """The elements along an axis, the last one if none is given, in reverse order.
+
+    >>> evaluate("tl.flip(x)", x=[1, 2, 3, 4])
+    array([4, 3, 2, 1], dtype=int32)
+    """
     shape = block_shape(x)
     axis = -1 if unwrap(dim) is None else unwrap(dim)
     if not -len(shape) <= axis < len(shape):

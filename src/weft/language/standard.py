@@ -80,7 +80,11 @@ def _integers_only(input: tensor, name: str) -> None:
 @member
 @standard_function
 def cdiv(x: Any, div: Any, _semantic: TritonSemantic = GIVEN) -> Any:
-    """`x / div` rounded up, for non-negative integers: `(x + div - 1) // div`."""
+    """`x / div` rounded up, for non-negative integers: `(x + div - 1) // div`.
+
+    >>> evaluate("tl.cdiv(n, 4)", n=10)
+    3
+    """
     x, div = unwrap(x), unwrap(div)
     if not isinstance(x, tensor) and not isinstance(div, tensor):
         return constexpr((x + (div - 1)) // div)
@@ -91,7 +95,11 @@ def cdiv(x: Any, div: Any, _semantic: TritonSemantic = GIVEN) -> Any:
 @member
 @standard_function
 def sigmoid(x: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """`1 / (1 + exp(-x))`, of float32 and float64."""
+    """`1 / (1 + exp(-x))`, of float32 and float64.
+
+    >>> evaluate("tl.sigmoid(x)", x=[0.0, 2.0]).round(5)
+    array([0.5   , 0.8808], dtype=float32)
+    """
     x = _semantic.to_tensor(x)
     grown = math.exp(_semantic.minus(x), _semantic=_semantic)
     return _semantic.truediv(1, _semantic.add(1, grown, True))
@@ -103,7 +111,11 @@ def softmax(
     x: tensor, dim: Any = None, keep_dims: Any = False, ieee_rounding: Any = False,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
-    """`exp(x - max(x)) / sum(...)` along an axis, by default the first."""
+    """`exp(x - max(x)) / sum(...)` along an axis, by default the first.
+
+    >>> evaluate("tl.softmax(x, 0)", x=[0.0, 0.0, 0.0, 0.0])
+    array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
     axis = unwrap(dim)
     axis = 0 if axis is None else known_axis(axis)
     # What is reduced fits the tile without its axis only where that is the first: of a square one, rows would be
@@ -118,7 +130,11 @@ def softmax(
 @member
 @standard_function
 def ravel(x: tensor, can_reorder: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """All elements in one dimension."""
+    """All elements in one dimension.
+
+    >>> evaluate("tl.ravel(x)", x=[[1, 2], [3, 4]])
+    array([1, 2, 3, 4], dtype=int32)
+    """
     return core.reshape(x, [x.numel], can_reorder=can_reorder, _semantic=_semantic)
 
 
@@ -145,6 +161,9 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: 
     """Indices of a row-major walk as those of a walk down the columns of groups of `size_g` rows.
 
     The last group may be smaller. Used so that programs that run together share what they load.
+
+    >>> evaluate("tl.swizzle2d(tl.arange(0, 8) // 4, tl.arange(0, 8) % 4, 2, 4, 2)")
+    (array([0, 1, 0, 1, 0, 1, 0, 1], dtype=int32), array([0, 0, 1, 1, 2, 2, 3, 3], dtype=int32))
     """
     i, j, size_i, size_j, size_g = (unwrap(v) for v in (i, j, size_i, size_j, size_g))
     for value in (i, j, size_i, size_j, size_g):
@@ -192,13 +211,21 @@ class _Arithmetic:
 
 @standard_function
 def zeros(shape: Any, dtype: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A tile of zeros."""
+    """A tile of zeros.
+
+    >>> evaluate("tl.zeros((4,), tl.float32)")
+    array([0., 0., 0., 0.], dtype=float32)
+    """
     return _semantic.full(unwrap_shape(shape), 0, unwrap(dtype))
 
 
 @standard_function
 def zeros_like(input: tensor, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A tile of zeros of the shape and element type of another."""
+    """A tile of zeros of the shape and element type of another.
+
+    >>> evaluate("tl.zeros_like(x)", x=[1.5, 2.5])
+    array([0., 0.], dtype=float32)
+    """
     if not isinstance(input, tensor) or input.dtype.is_ptr():
         raise TypeError(f"zeros_like takes a tensor of numbers, got {shown(input)}")
     return _semantic.full(block_shape(input), 0, input.dtype)
@@ -206,7 +233,11 @@ def zeros_like(input: tensor, _semantic: TritonSemantic = GIVEN) -> tensor:
 
 @standard_function
 def interleave(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Two tiles interleaved along their last axis: a0, b0, a1, b1, ..."""
+    """Two tiles interleaved along their last axis: a0, b0, a1, b1, ...
+
+    >>> evaluate("tl.interleave(x, y)", x=[1, 2], y=[3, 4])
+    array([1, 3, 2, 4], dtype=int32)
+    """
     joined = core.join(a, b, _semantic=_semantic)
     shape = block_shape(joined)
     if len(shape) == 1:
@@ -334,6 +365,9 @@ def max(
     """The largest element along an axis, or of all; with `return_indices` also where it is.
 
     bfloat16 and, without indices, all types under 32 bits are widened (integers to int32). NaN is passed over.
+
+    >>> evaluate("tl.max(x, axis=0, return_indices=True)", x=[3.0, 9.0, 1.0, 2.0])
+    (9.0, 1)
     """
     return _extremum(input, axis, return_indices, return_indices_tie_break_left, keep_dims, True, _semantic)
 
@@ -344,7 +378,11 @@ def argmax(
     input: tensor, axis: Any, tie_break_left: Any = True, keep_dims: Any = False,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
-    """Where the largest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first."""
+    """Where the largest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first.
+
+    >>> evaluate("tl.argmax(x, axis=0)", x=[3, 9, 1, 9])
+    1
+    """
     return _extremum(input, axis, True, tie_break_left, keep_dims, True, _semantic)[1]  # type: ignore[no-any-return]
 
 
@@ -354,7 +392,11 @@ def min(
     input: tensor, axis: Any = None, return_indices: Any = False, return_indices_tie_break_left: Any = True,
     keep_dims: Any = False, _semantic: TritonSemantic = GIVEN,
 ) -> Any:  # fmt: skip
-    """The smallest element along an axis, or of all; with `return_indices` also where it is. See `max`."""
+    """The smallest element along an axis, or of all; with `return_indices` also where it is. See `max`.
+
+    >>> evaluate("tl.min(x, axis=0)", x=[[3, 9], [1, 20]])
+    array([1, 9], dtype=int32)
+    """
     return _extremum(input, axis, return_indices, return_indices_tie_break_left, keep_dims, False, _semantic)
 
 
@@ -364,7 +406,11 @@ def argmin(
     input: tensor, axis: Any, tie_break_left: Any = True, keep_dims: Any = False,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
-    """Where the smallest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first."""
+    """Where the smallest element along an axis is, as int32; of equal ones, with `tie_break_left`, the first.
+
+    >>> evaluate("tl.argmin(x, axis=0)", x=[3, 9, 1, 2])
+    2
+    """
     return _extremum(input, axis, True, tie_break_left, keep_dims, False, _semantic)[1]  # type: ignore[no-any-return]
 
 
@@ -385,7 +431,11 @@ def sum(
     input: tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = None,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
-    """The sum along an axis, or of all. Integers under 32 bits are widened, floats keep their type; or `dtype`."""
+    """The sum along an axis, or of all. Integers under 32 bits are widened, floats keep their type; or `dtype`.
+
+    >>> evaluate("tl.sum(x, axis=1)", x=[[1, 2], [3, 4]])
+    array([3, 7], dtype=int32)
+    """
     input = _semantic.cast(input, _sum_type(input, dtype))
     op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
     return _reduce(op, input, axis, keep_dims, _semantic)
@@ -394,7 +444,11 @@ def sum(
 @member
 @standard_function
 def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The exclusive or of integers along an axis, or of all."""
+    """The exclusive or of integers along an axis, or of all.
+
+    >>> evaluate("tl.xor_sum(x, axis=0)", x=[1, 2, 4, 1])
+    6
+    """
     _integers_only(input, "xor_sum")
     return _reduce(ir.arith.XOrIOp, input, axis, keep_dims, _semantic)
 
@@ -402,7 +456,11 @@ def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: 
 @member
 @standard_function
 def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The bitwise or of integers along an axis."""
+    """The bitwise or of integers along an axis.
+
+    >>> evaluate("tl.reduce_or(x, axis=0)", x=[1, 2, 4, 1])
+    7
+    """
     _integers_only(input, "reduce_or")
     return _reduce(ir.arith.OrIOp, input, axis, keep_dims, _semantic)
 
@@ -415,7 +473,13 @@ def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: Trito
 def cumsum(
     input: tensor, axis: Any = 0, reverse: Any = False, dtype: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Partial sums along an axis. bfloat16 is done in float32, integers under 32 bits are widened; or `dtype`."""
+    """Partial sums along an axis. bfloat16 is done in float32, integers under 32 bits are widened; or `dtype`.
+
+    >>> evaluate("tl.cumsum(x)", x=[1, 2, 3, 4])
+    array([ 1,  3,  6, 10], dtype=int32)
+    >>> evaluate("tl.cumsum(x, reverse=True)", x=[1, 2, 3, 4])
+    array([10,  9,  7,  4], dtype=int32)
+    """
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     input = _semantic.cast(input, _sum_type(input, dtype))
     op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
@@ -425,7 +489,11 @@ def cumsum(
 @member
 @standard_function
 def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Partial products along an axis. bfloat16 is done in float32; integers keep their type."""
+    """Partial products along an axis. bfloat16 is done in float32; integers keep their type.
+
+    >>> evaluate("tl.cumprod(x)", x=[1, 2, 3, 4])
+    array([ 1,  2,  6, 24], dtype=int32)
+    """
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     op = ir.arith.MulfOp if input.dtype.is_floating() else ir.arith.MuliOp
     return _semantic.scan_with(op, input, unwrap(axis), known_flag(reverse, "reverse"))

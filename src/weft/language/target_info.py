@@ -2,6 +2,9 @@
 
 In a kernel, and in a `constexpr_function` that it calls, the target is the kernel's own; on the host it is where
 launches go. On the CPU every question about a GPU is answered with no, so that kernels take their portable path.
+
+>>> evaluate("x + 1 if tl.target_info.is_cuda() else x", x=[1, 2])
+array([2, 3], dtype=int32)
 """
 
 from __future__ import annotations

@@ -65,7 +65,11 @@ def _operator(name: str, of: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
 
 
 class tensor(base_value):
-    """A tile (or, with a scalar type, one number or pointer) that exists when the kernel runs."""
+    """A tile (or, with a scalar type, one number or pointer) that exists when the kernel runs.
+
+    >>> evaluate("(x + 1).sum(axis=0)", x=[1, 2])
+    5
+    """
 
     __slots__ = ("handle", "type")
 

@@ -20,7 +20,11 @@ _list, _tuple, _slice = builtins.list, builtins.tuple, builtins.slice
 
 
 class slice:
-    """A slice in an index, `a:b:c`."""
+    """A slice in an index, `a:b:c`.
+
+    >>> evaluate("x[tl.slice(None, None, None), None]", x=[1, 2]).shape
+    (2, 1)
+    """
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         self.start = start
@@ -105,7 +109,11 @@ def type_for_tuple_values(values: Sequence[Any], fields: Sequence[str] | None = 
 
 
 class tuple(base_value):
-    """A tuple of values of the language."""
+    """A tuple of values of the language.
+
+    >>> evaluate("(x, n)", x=[1, 2], n=3)
+    (array([1, 2], dtype=int32), 3)
+    """
 
     def __init__(self, args: Sequence[Any], type: tuple_type | None = None) -> None:
         self.values = _list(args)

@@ -37,6 +37,7 @@ __all__ = [
     "assert_close",
     "do_bench",
     "do_bench_cudagraph",
+    "evaluate",
     "expect",
     "get_dram_gbps",
     "get_max_simd_tflops",
@@ -56,6 +57,28 @@ def expect(explanation: Explanation, **limits: Any) -> None:
     thread), `registers`, `shared_bytes`, `findings`, `time_us`. `blocks` is the least on a multiprocessor at a time.
     """
     load("weft.explain.limits").expect(explanation, **limits)
+
+
+def evaluate(line: str, /, *, target: str = "sim:cuda:80", num_warps: int = 1, **arguments: Any) -> Any:
+    """What one line of the language gives, as NumPy arrays and Python numbers.
+
+    The line runs as a kernel of one program, in the simulator and with its checks, so it needs no GPU and does what the
+    instructions of one do. A list is a tile, of int32, float32 or bool; an array is a pointer to its first element, and
+    the line may change it; numbers and functions of `weft.jit` are themselves. A line that names `gl` is one of Gluon.
+    Other lines, or statements with a semicolon behind them, may come before the one that counts. LaunchError and
+    CompilationError say what is wrong with a line.
+
+    >>> from weft.testing import evaluate
+    >>> evaluate("tl.cumsum(x)", x=[1, 2, 3, 4])
+    array([ 1,  3,  6, 10], dtype=int32)
+    >>> evaluate("tl.max(x, axis=0, return_indices=True)", x=[3.0, 9.0, 1.0, 2.0])
+    (9.0, 1)
+    >>> memory = np.arange(5)
+    >>> evaluate("tl.store(memory + tl.arange(0, 4), 7)", memory=memory)
+    >>> memory
+    array([7, 7, 7, 7, 4])
+    """
+    return load("weft.runtime.evaluating").evaluate(line, target=target, num_warps=num_warps, **arguments)
 
 
 MODES = ("min", "max", "mean", "median", "all")

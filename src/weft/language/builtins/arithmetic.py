@@ -30,19 +30,31 @@ _NOTHING = object()
 
 @builtin
 def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """`x + y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    """`x + y`; `sanitize_overflow=False` leaves out the check that debugging adds.
+
+    >>> evaluate("tl.add(x, 10)", x=[1, 2])
+    array([11, 12], dtype=int32)
+    """
     return _semantic.add(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
 @builtin
 def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """`x - y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    """`x - y`; `sanitize_overflow=False` leaves out the check that debugging adds.
+
+    >>> evaluate("tl.sub(x, 10)", x=[1, 2])
+    array([-9, -8], dtype=int32)
+    """
     return _semantic.sub(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
 @builtin
 def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """`x * y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    """`x * y`; `sanitize_overflow=False` leaves out the check that debugging adds.
+
+    >>> evaluate("tl.mul(x, 10)", x=[1, 2])
+    array([10, 20], dtype=int32)
+    """
     return _semantic.mul(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))
 
 
@@ -60,6 +72,9 @@ def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
     """The smaller of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+
+    >>> evaluate("tl.minimum(x, 2)", x=[1, 3])
+    array([1, 2], dtype=int32)
     """
     return _semantic.minimum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
 
@@ -69,6 +84,9 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
     """The larger of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+
+    >>> evaluate("tl.maximum(x, 2)", x=[1, 3])
+    array([2, 3], dtype=int32)
     """
     return _semantic.maximum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
 
@@ -77,7 +95,11 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
 def clamp(
     x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """A float held between two bounds; bfloat16 is done in float32. Bounds that cross or are NaN mean nothing."""
+    """A float held between two bounds; bfloat16 is done in float32. Bounds that cross or are NaN mean nothing.
+
+    >>> evaluate("tl.clamp(x, -1.0, 1.0)", x=[-3.0, 0.5, 2.0, 1.0])
+    array([-1. ,  0.5,  1. ,  1. ], dtype=float32)
+    """
     x, low, high = (_operand(v, _semantic) for v in (x, min, max))
     return _semantic.clamp(x, low, high, unwrap(propagate_nan))
 
@@ -119,5 +141,9 @@ def builtin_min(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSema
 
 @builtin
 def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """`x` where the condition holds, else `y`; both are always computed, in a common type."""
+    """`x` where the condition holds, else `y`; both are always computed, in a common type.
+
+    >>> evaluate("tl.where(x > 2, x, 0)", x=[1, 2, 3, 4])
+    array([0, 0, 3, 4], dtype=int32)
+    """
     return _semantic.where(_semantic.to_tensor(condition), unwrap(x), unwrap(y))

@@ -81,6 +81,12 @@ def reduce(
 
     `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. No order of
     combination is promised: it must be associative and commute. `keep_dims` keeps the axis with size 1.
+
+    >>> @weft.jit
+    ... def larger(a, b):
+    ...     return tl.maximum(a, b)
+    >>> evaluate("tl.reduce(x, 0, larger)", x=[3, 9, 1, 2], larger=larger)
+    9
     """
     if isinstance(input, tensor):
         return reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
@@ -146,7 +152,14 @@ def associative_scan(
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:
-    """All partial combinations along an axis, from the front or with `reverse` from the end; see `reduce`."""
+    """All partial combinations along an axis, from the front or with `reverse` from the end; see `reduce`.
+
+    >>> @weft.jit
+    ... def larger(a, b):
+    ...     return tl.maximum(a, b)
+    >>> evaluate("tl.associative_scan(x, 0, larger)", x=[3, 1, 9, 2], larger=larger)
+    array([3, 3, 9, 9], dtype=int32)
+    """
     if isinstance(input, tensor):
         return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
@@ -166,6 +179,12 @@ def map_elementwise(
 
     With `pack` greater than 1 the function gets and returns that many elements of each tensor at once: all of the first
     tensor's, then all of the second's.
+
+    >>> @weft.jit
+    ... def step(value):
+    ...     return value if value > 2 else 0
+    >>> evaluate("tl.map_elementwise(step, x)", x=[1, 2, 3, 4], step=step)
+    array([0, 0, 3, 4], dtype=int32)
     """
     pack = unwrap(pack)
     if not isinstance(pack, int) or pack < 1:
@@ -193,5 +212,9 @@ def map_elementwise(
 @member
 @builtin
 def gather(src: tensor, index: tensor, axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Elements of `src` picked by `index` along an axis; the other axes agree. Indices wrap around the axis."""
+    """Elements of `src` picked by `index` along an axis; the other axes agree. Indices wrap around the axis.
+
+    >>> evaluate("tl.gather(x, index, axis=0)", x=[10, 20, 30, 40], index=[3, 0, 0, 1])
+    array([40, 10, 10, 20], dtype=int32)
+    """
     return _semantic.gather(src, index, unwrap(axis))

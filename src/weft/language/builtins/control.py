@@ -31,13 +31,21 @@ __all__ = [
 
 @builtin
 def program_id(axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Which program this is, along an axis (0, 1 or 2) of the grid: an int32 scalar."""
+    """Which program this is, along an axis (0, 1 or 2) of the grid: an int32 scalar.
+
+    >>> evaluate("tl.program_id(0)")
+    0
+    """
     return _semantic.program_id(unwrap(axis))
 
 
 @builtin
 def num_programs(axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """How many programs the grid has along an axis (0, 1 or 2): an int32 scalar."""
+    """How many programs the grid has along an axis (0, 1 or 2): an int32 scalar.
+
+    >>> evaluate("tl.num_programs(0)")
+    1
+    """
     return _semantic.num_programs(unwrap(axis))
 
 
@@ -48,6 +56,15 @@ class range(base_value):
     asks for merging a nest of loops, `disallow_acc_multi_buffer` keeps the accumulator of a product single,
     `warp_specialize` splits the loop over groups of warps, `disable_licm` keeps invariant code inside. A target may
     ignore any of them but the unrolling.
+
+    >>> @weft.jit
+    ... def total(n):
+    ...     sum = 0
+    ...     for i in tl.range(0, n):
+    ...         sum += i
+    ...     return sum
+    >>> evaluate("total(n)", n=4, total=total)
+    6
     """
 
     def __init__(
@@ -84,7 +101,17 @@ class range(base_value):
 
 
 class static_range(base_value):
-    """`for i in tl.static_range(...)`: a loop that is unrolled while compiling; `i` is a constexpr."""
+    """`for i in tl.static_range(...)`: a loop that is unrolled while compiling; `i` is a constexpr.
+
+    >>> @weft.jit
+    ... def power(x, n: tl.constexpr):
+    ...     result = x
+    ...     for _ in tl.static_range(n - 1):
+    ...         result *= x
+    ...     return result
+    >>> evaluate("power(x, 3)", x=[2, 3], power=power)
+    array([ 8, 27], dtype=int32)
+    """
 
     def __init__(self, arg1: Any, arg2: Any = None, step: Any = None) -> None:
         for name, value in (("start", arg1), ("end", arg2), ("step", step)):
@@ -102,7 +129,18 @@ class static_range(base_value):
 
 
 class condition(base_value):
-    """`while tl.condition(c, disable_licm=True)`: a condition with hints on how to compile the loop."""
+    """`while tl.condition(c, disable_licm=True)`: a condition with hints on how to compile the loop.
+
+    >>> @weft.jit
+    ... def halvings(n):
+    ...     count = 0
+    ...     while tl.condition(n > 1):
+    ...         n = n // 2
+    ...         count += 1
+    ...     return count
+    >>> evaluate("halvings(n)", n=20, halvings=halvings)
+    4
+    """
 
     def __init__(self, arg1: Any, disable_licm: Any = False) -> None:
         self.condition = arg1
@@ -118,7 +156,12 @@ def static_print(
     flush: bool = False,
     _semantic: TritonSemantic = GIVEN,
 ) -> Any:
-    """Print while compiling; constexprs are printed as their values."""
+    """Print while compiling; constexprs are printed as their values.
+
+    >>> evaluate("tl.static_print('sizes:', 4); x", x=[1, 2])
+    sizes: 4
+    array([1, 2], dtype=int32)
+    """
     shown = [unwrap(v) for v in values]
     out = unwrap(file)
     builtins.print(
@@ -129,7 +172,11 @@ def static_print(
 
 @builtin
 def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = GIVEN) -> None:
-    """Fail to compile, with `msg`, where a condition known while compiling is false."""
+    """Fail to compile, with `msg`, where a condition known while compiling is false.
+
+    >>> evaluate("tl.static_assert(x.shape[0] == 2); x", x=[1, 2])
+    array([1, 2], dtype=int32)
+    """
     value = unwrap(cond)
     if isinstance(value, base_value):
         raise NotImplementedError(
@@ -143,5 +190,9 @@ def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = GIVEN) -
 
 @builtin
 def assume(cond: Any, _semantic: TritonSemantic = GIVEN) -> None:
-    """Promise the compiler that `cond` holds, where this is reached."""
+    """Promise the compiler that `cond` holds, where this is reached.
+
+    >>> evaluate("tl.assume(n > 0); n * 2", n=3)
+    6
+    """
     _semantic.assume(_semantic.to_tensor(cond))

@@ -48,25 +48,41 @@ def _values(values: Any) -> list[int]:
 
 @builtin
 def multiple_of(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Promise that the first of each run of contiguous elements is a multiple of `values`."""
+    """Promise that the first of each run of contiguous elements is a multiple of `values`.
+
+    >>> evaluate("tl.multiple_of(x, 4)", x=[4, 8])
+    array([4, 8], dtype=int32)
+    """
     return _semantic.multiple_of(_input(input, "multiple_of"), _values(values))
 
 
 @builtin
 def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Promise that the first `values` elements of each such group are contiguous."""
+    """Promise that the first `values` elements of each such group are contiguous.
+
+    >>> evaluate("tl.max_contiguous(x, 2)", x=[4, 5])
+    array([4, 5], dtype=int32)
+    """
     return _semantic.max_contiguous(_input(input, "max_contiguous"), _values(values))
 
 
 @builtin
 def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Promise that the first `values` elements of each such group are equal."""
+    """Promise that the first `values` elements of each such group are equal.
+
+    >>> evaluate("tl.max_constancy(x, 2)", x=[4, 4])
+    array([4, 4], dtype=int32)
+    """
     return _semantic.max_constancy(_input(input, "max_constancy"), _values(values))
 
 
 @builtin
 def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSemantic = GIVEN) -> None:
-    """Print values when the kernel runs, one line for each element, after the program's place and `prefix`."""
+    """Print values when the kernel runs, one line for each element, after the program's place and `prefix`.
+
+    >>> evaluate("tl.device_print('n is', n)", n=3)
+    pid (0, 0, 0) idx () n is: 3
+    """
     text = unwrap(prefix)
     if not isinstance(text, str):
         raise hinted(
@@ -80,7 +96,11 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSem
 
 @builtin
 def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic = GIVEN) -> None:
-    """With the option `debug`, end the launch with an error where `cond` is false (and `mask` true)."""
+    """With the option `debug`, end the launch with an error where `cond` is false (and `mask` true).
+
+    >>> evaluate("tl.device_assert(x > 0); x", x=[1, 2])
+    array([1, 2], dtype=int32)
+    """
     condition = _semantic.to_tensor(cond)
     mask = unwrap(mask)
     mask = None if mask is None else _semantic.to_tensor(mask)
@@ -93,7 +113,11 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
 
 @builtin
 def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Any:
-    """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion."""
+    """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion.
+
+    >>> evaluate("tl.expect_zero(x, x > 1)", x=[0, 1])
+    array([0, 1], dtype=int32)
+    """
     if _semantic.options.debug:
         value, flags = _semantic.to_tensor(unwrap(x)), _semantic.to_tensor(unwrap(mask))
         zero = _semantic.equal(value, _semantic.to_tensor(0))

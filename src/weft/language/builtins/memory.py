@@ -44,6 +44,10 @@ def load(
 
     Where `mask` is false nothing is read and the result is `other`, or 0 without it. A block pointer takes neither:
     dimensions named in `boundary_check` are kept inside the tensor, and outside is `padding_option` ("zero", "nan").
+
+    >>> memory = np.arange(10, 16)
+    >>> evaluate("tl.load(memory + tl.arange(0, 8), mask=tl.arange(0, 8) < 6, other=-1)", memory=memory)
+    array([10, 11, 12, 13, 14, 15, -1, -1])
     """
     return _semantic.load(
         pointer,
@@ -71,6 +75,11 @@ def store(
     """Write a value to where a pointer, a tile of pointers or a block pointer points; nothing where `mask` is false.
 
     Where several lanes name one address, the last of them stays.
+
+    >>> memory = np.zeros(5, np.int32)
+    >>> evaluate("i = tl.arange(0, 8); tl.store(memory + i, i * i, mask=i < 5)", memory=memory)
+    >>> memory
+    array([ 0,  1,  4,  9, 16], dtype=int32)
     """
     _semantic.store(
         pointer, unwrap(value), unwrap(mask), unwrap(boundary_check), unwrap(cache_modifier), unwrap(eviction_policy)
@@ -82,7 +91,14 @@ def store(
 def atomic_cas(
     pointer: tensor, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Where memory holds `cmp`, put `val`, in one step; gives what was there before."""
+    """Where memory holds `cmp`, put `val`, in one step; gives what was there before.
+
+    >>> memory = np.array([10, 20], np.int32)
+    >>> evaluate("tl.atomic_cas(memory + tl.arange(0, 2), 10, 99)", memory=memory)
+    array([10, 20], dtype=int32)
+    >>> memory
+    array([99, 20], dtype=int32)
+    """
     return _semantic.atomic_cas(pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope))
 
 
@@ -91,7 +107,12 @@ def atomic_cas(
 def atomic_load(
     pointer: tensor, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Read memory, each element in one step; 0 where the mask is false. `sem` is "acquire" or "relaxed"."""
+    """Read memory, each element in one step; 0 where the mask is false. `sem` is "acquire" or "relaxed".
+
+    >>> memory = np.array([10, 20], np.int32)
+    >>> evaluate("tl.atomic_load(memory + 1)", memory=memory)
+    20
+    """
     return _semantic.atomic_load(pointer, unwrap(mask), unwrap(sem), unwrap(scope))
 
 
@@ -101,7 +122,13 @@ def atomic_store(
     pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
     _semantic: TritonSemantic = GIVEN,
 ) -> None:  # fmt: skip
-    """Write memory, each element in one step. `sem` is "release" or "relaxed"."""
+    """Write memory, each element in one step. `sem` is "release" or "relaxed".
+
+    >>> memory = np.array([10, 20], np.int32)
+    >>> evaluate("tl.atomic_store(memory + 1, 7)", memory=memory)
+    >>> memory
+    array([10,  7], dtype=int32)
+    """
     _semantic.atomic_store(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))
 
 
@@ -114,12 +141,24 @@ def atomic_poll(
     """Wait until a scalar in memory is `expected_value`: true, or false after `timeout_ns` nanoseconds.
 
     `sem` is "acquire" or "relaxed". Memory is read once at least.
+
+    >>> memory = np.array([1, 0], np.int32)
+    >>> evaluate("tl.atomic_poll(memory, 1)", memory=memory)
+    True
     """
     return _semantic.atomic_poll(pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns))
 
 
-def _read_modify_write(name: str, meaning: str) -> Any:
-    """A function that changes memory by a value: `name` is its name and that of the semantic's method."""
+def _read_modify_write(name: str, meaning: str, before: str, value: int, after: str) -> Any:
+    """A function that changes memory by a value: `name` is its name and that of the semantic's method.
+
+    `before`, `value` and `after` are the example of its docstring.
+    """
+    example = f""">>> memory = np.array({before}, np.int32)
+>>> evaluate("tl.{name}(memory + tl.arange(0, 2), {value})", memory=memory)
+array({before}, dtype=int32)
+>>> memory
+array({after}, dtype=int32)"""
 
     def function(
         pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
@@ -128,13 +167,13 @@ def _read_modify_write(name: str, meaning: str) -> Any:
         change = getattr(_semantic, name)
         return change(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[no-any-return]
 
-    return member(builtin_named(name, f"{meaning}, in one step; gives what was there before.", function))
+    return member(builtin_named(name, f"{meaning}, in one step; gives what was there before.\n\n{example}", function))
 
 
-atomic_xchg = _read_modify_write("atomic_xchg", "Put `val` into memory")
-atomic_add = _read_modify_write("atomic_add", "Add `val` to memory")
-atomic_max = _read_modify_write("atomic_max", "Raise memory to the maximum with `val`")
-atomic_min = _read_modify_write("atomic_min", "Lower memory to the minimum with `val`")
-atomic_and = _read_modify_write("atomic_and", "Bitwise and of memory with `val`")
-atomic_or = _read_modify_write("atomic_or", "Bitwise or of memory with `val`")
-atomic_xor = _read_modify_write("atomic_xor", "Bitwise exclusive or of memory with `val`")
+atomic_xchg = _read_modify_write("atomic_xchg", "Put `val` into memory", "[10, 20]", 1, "[1, 1]")
+atomic_add = _read_modify_write("atomic_add", "Add `val` to memory", "[10, 20]", 5, "[15, 25]")
+atomic_max = _read_modify_write("atomic_max", "Raise memory to the maximum with `val`", "[10, 20]", 15, "[15, 20]")
+atomic_min = _read_modify_write("atomic_min", "Lower memory to the minimum with `val`", "[10, 20]", 15, "[10, 15]")
+atomic_and = _read_modify_write("atomic_and", "Bitwise and of memory with `val`", "[6, 3]", 5, "[4, 1]")
+atomic_or = _read_modify_write("atomic_or", "Bitwise or of memory with `val`", "[6, 3]", 8, "[14, 11]")
+atomic_xor = _read_modify_write("atomic_xor", "Bitwise exclusive or of memory with `val`", "[6, 3]", 2, "[4, 1]")

@@ -33,20 +33,33 @@ def to_tensor(x: Any, _semantic: TritonSemantic = GIVEN) -> Any:
 
 @builtin
 def broadcast(input: Any, other: Any, _semantic: TritonSemantic = GIVEN) -> Any:
-    """Two tiles in their common shape, as numpy does it."""
+    """Two tiles in their common shape, as numpy does it.
+
+    >>> [tile.shape for tile in evaluate("tl.broadcast(x, y)", x=[[1, 2]], y=[[3], [4]])]
+    [(2, 2), (2, 2)]
+    """
     return _tuple(_semantic.broadcast_impl_value(_semantic.to_tensor(input), _semantic.to_tensor(other)))
 
 
 @member
 @builtin
 def permute(input: tensor, *dims: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Axes permuted: axis i of the result is axis `dims[i]` of the input."""
+    """Axes permuted: axis i of the result is axis `dims[i]` of the input.
+
+    >>> evaluate("tl.permute(x, (1, 0))", x=[[1, 2, 3, 4]]).shape
+    (4, 1)
+    """
     return _semantic.permute(input, [unwrap(d) for d in unwrap_iterable(dims)])
 
 
 @builtin
 def join(a: Any, b: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Two tiles side by side in a new last axis of size 2."""
+    """Two tiles side by side in a new last axis of size 2.
+
+    >>> evaluate("tl.join(x, y)", x=[1, 2], y=[3, 4])
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return _semantic.join(_semantic.to_tensor(a), _semantic.to_tensor(b))
 
 
@@ -59,7 +72,11 @@ def unsplat(x: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None
 @member
 @builtin
 def split(a: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> Any:
-    """The two tiles that `join` put together: the halves along a last axis of size 2."""
+    """The two tiles that `join` put together: the halves along a last axis of size 2.
+
+    >>> evaluate("tl.split(x)", x=[[1, 3], [2, 4]])
+    (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
+    """
     return _tuple(_semantic.split(a))
 
 
@@ -79,7 +96,12 @@ def reshape(
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> tensor:
-    """The same elements in another shape, row-major; with `can_reorder` in any order."""
+    """The same elements in another shape, row-major; with `can_reorder` in any order.
+
+    >>> evaluate("tl.reshape(x, (2, 4))", x=[0, 1, 2, 3, 4, 5, 6, 7])
+    array([[0, 1, 2, 3],
+           [4, 5, 6, 7]], dtype=int32)
+    """
     dims = unwrap_shape(unwrap_iterable(shape))
     return _semantic.reshape(_semantic.to_tensor(input), dims, known_flag(can_reorder, "can_reorder"))
 
@@ -87,7 +109,11 @@ def reshape(
 @member
 @builtin
 def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """New axes of size 1; `axis` (one or several) counts in the result, from the end where negative."""
+    """New axes of size 1; `axis` (one or several) counts in the result, from the end where negative.
+
+    >>> evaluate("tl.expand_dims(x, 1)", x=[1, 2]).shape
+    (2, 1)
+    """
     input = _semantic.to_tensor(input)
     axes = unwrap(axis)
     axes = [unwrap(a) for a in axes] if isinstance(axes, Sequence) or hasattr(axes, "values") else [axes]
@@ -113,5 +139,10 @@ def cast(
     """Another element type; with `bitcast` the same bits, otherwise the same value as far as the type holds it.
 
     `fp_downcast_rounding` ("rtne" or "rtz") only where a float gets narrower.
+
+    >>> evaluate("tl.cast(x, tl.int8)", x=[1.9, -1.9])
+    array([ 1, -1], dtype=int8)
+    >>> evaluate("tl.cast(x, tl.int32, bitcast=True)", x=[1.0, -0.0])
+    array([ 1065353216, -2147483648], dtype=int32)
     """
     return cast_value(input, dtype, fp_downcast_rounding, bitcast, _semantic)  # type: ignore[no-any-return]

@@ -41,20 +41,33 @@ __all__ = [
 
 @builtin
 def arange(start: Any, end: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The integers of [start, end) as int32; both known when compiling, a power of two of them."""
+    """The integers of [start, end) as int32; both known when compiling, a power of two of them.
+
+    >>> evaluate("tl.arange(0, 8)")
+    array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
+    """
     return _semantic.arange(unwrap(start), unwrap(end))
 
 
 @builtin
 def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A tile filled with one value (a number, or a tensor of one element) of a type."""
+    """A tile filled with one value (a number, or a tensor of one element) of a type.
+
+    >>> evaluate("tl.full((2, 2), 7, tl.float16)")
+    array([[7., 7.],
+           [7., 7.]], dtype=float16)
+    """
     return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype))
 
 
 @member
 @builtin
 def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated."""
+    """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated.
+
+    >>> evaluate("tl.broadcast_to(x, (2, 4))", x=[[1, 2, 3, 4]]).shape
+    (2, 4)
+    """
     dims = unwrap_shape(unwrap_iterable(shape))
     check_shape(dims)
     return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), dims)
@@ -63,7 +76,12 @@ def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) 
 @member
 @builtin
 def trans(input: tensor, *dims: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Axes permuted; without `dims` the last two are swapped."""
+    """Axes permuted; without `dims` the last two are swapped.
+
+    >>> evaluate("tl.trans(x)", x=[[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     order = unwrap_iterable(dims)
     if not order:
         rank = len(block_shape(input))
@@ -77,14 +95,22 @@ def trans(input: tensor, *dims: Any, _semantic: TritonSemantic = GIVEN) -> tenso
 def cat(
     input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says."""
+    """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says.
+
+    >>> sorted(evaluate("tl.cat(x, y, can_reorder=True)", x=[1, 2], y=[3, 4]).tolist())
+    [1, 2, 3, 4]
+    """
     return _semantic.cat(input, other, known_flag(can_reorder, "can_reorder"), unwrap(dim))
 
 
 @member
 @builtin
 def view(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Deprecated: `reshape` with `can_reorder=True`."""
+    """Deprecated: `reshape` with `can_reorder=True`.
+
+    >>> evaluate("tl.view(x, (2, 2))", x=[0, 1, 2, 3]).shape  # warns that `reshape` has taken its place
+    (2, 2)
+    """
     _semantic.warn("view is deprecated, please use reshape with can_reorder being true.")
     return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)
 
@@ -94,7 +120,11 @@ def view(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tenso
 def histogram(
     input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = GIVEN, _generator: Any = None
 ) -> tensor:
-    """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count."""
+    """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count.
+
+    >>> evaluate("tl.histogram(x, 4)", x=[0, 3, 3, 1])
+    array([1, 1, 0, 2], dtype=int32)
+    """
     mask = unwrap(mask)
     return _semantic.histogram(input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask))
 
@@ -115,6 +145,10 @@ def dot(
     int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`, which is float32 unless it
     is said or `acc` is float16. `input_precision` says how float32 operands may be taken; on the CPU "ieee", "tf32" and
     "tf32x3" are all exact float32.
+
+    >>> ones = [[1.0] * 16] * 16
+    >>> evaluate("tl.dot(x, y)", x=ones, y=ones)[0, :3]
+    array([16., 16., 16.], dtype=float32)
     """
     input_precision, allow_tf32 = unwrap(input_precision), unwrap(allow_tf32)
     if allow_tf32 is not None:
@@ -148,6 +182,10 @@ def dot_scaled(
 
     Formats are e2m1 (two in a byte, low nibble first), e4m3, e5m2, bf16 and fp16. Scales are bytes (e8m0), [M, K / 32]
     on the left and [N, K / 32] on the right, or None. `fast_math` leaves NaN scales out of account.
+
+    >>> tiles = "x = tl.full((16, 32), 1.0, tl.float8e5); two = tl.full((16, 1), 128, tl.uint8); "
+    >>> evaluate(tiles + "tl.dot_scaled(x, two, 'e5m2', tl.trans(x), two, 'e5m2')")[0, :2]
+    array([128., 128.], dtype=float32)
     """
     return _semantic.dot_scaled(
         lhs,
@@ -166,7 +204,11 @@ def dot_scaled(
 
 @builtin
 def debug_barrier(_semantic: TritonSemantic = GIVEN) -> None:
-    """Let all threads of the program wait for each other."""
+    """Let all threads of the program wait for each other.
+
+    >>> evaluate("tl.debug_barrier(); tl.sum(x)", x=[1, 2])
+    3
+    """
     _semantic.debug_barrier()
 
 
@@ -180,7 +222,17 @@ def make_block_ptr(
     order: Any,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:
-    """A pointer to a block of the tensor of `shape` and `strides` at `base`, beginning at `offsets`."""
+    """A pointer to a block of the tensor of `shape` and `strides` at `base`, beginning at `offsets`.
+
+    >>> @weft.jit
+    ... def lower_half(x):
+    ...     block = tl.make_block_ptr(x, shape=(3, 4), strides=(4, 1), offsets=(2, 0), block_shape=(2, 2), order=(1, 0))
+    ...     return tl.load(block, boundary_check=(0,), padding_option="zero")
+    >>> x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    >>> evaluate("lower_half(x)", x=x, lower_half=lower_half)
+    array([[8, 9],
+           [0, 0]], dtype=int32)
+    """
     return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)
 
 
@@ -191,7 +243,14 @@ def make_block_ptr(
 @member
 @builtin
 def advance(base: tensor, offsets: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A block pointer moved by offsets; the argument itself does not move."""
+    """A block pointer moved by offsets; the argument itself does not move.
+
+    >>> x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    >>> block = "block = tl.make_block_ptr(x, (3, 4), (4, 1), (0, 0), (2, 2), (1, 0))"
+    >>> evaluate(block + "; tl.load(tl.advance(block, (1, 2)))", x=x)
+    array([[ 6,  7],
+           [10, 11]], dtype=int32)
+    """
     return _semantic.advance(base, offsets)
 
 
@@ -207,6 +266,12 @@ def make_tensor_descriptor(
     """A descriptor of the tensor at `base`, read and written in blocks of `block_shape` and kept inside `shape`.
 
     The last stride is 1; the last dimension of the block has at least 16 bytes.
+
+    >>> x = np.arange(16, dtype=np.int32).reshape(4, 4)
+    >>> rows = "rows = tl.make_tensor_descriptor(x, (4, 4), (4, 1), (2, 4))"
+    >>> evaluate(rows + "; rows.load([1, 0])", x=x)
+    array([[ 4,  5,  6,  7],
+           [ 8,  9, 10, 11]], dtype=int32)
     """
     return _semantic.make_tensor_descriptor(
         base, list(unwrap(shape)), list(unwrap(strides)), list(unwrap(block_shape)), unwrap(padding_option)
@@ -217,7 +282,14 @@ def make_tensor_descriptor(
 def load_tensor_descriptor(
     desc: tensor_descriptor_base, offsets: Sequence[constexpr | tensor], _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """`desc.load(offsets)`."""
+    """`desc.load(offsets)`.
+
+    >>> x = np.arange(16, dtype=np.int32).reshape(4, 4)
+    >>> rows = "rows = tl.make_tensor_descriptor(x, (4, 4), (4, 1), (2, 4))"
+    >>> evaluate(rows + "; tl.load_tensor_descriptor(rows, [2, 0])", x=x)
+    array([[ 8,  9, 10, 11],
+           [12, 13, 14, 15]], dtype=int32)
+    """
     return desc.load(offsets, _semantic=_semantic)  # type: ignore[no-any-return]
 
 
@@ -228,5 +300,13 @@ def store_tensor_descriptor(
     value: tensor,
     _semantic: TritonSemantic = GIVEN,
 ) -> Any:
-    """`desc.store(offsets, value)`."""
+    """`desc.store(offsets, value)`.
+
+    >>> x = np.zeros((2, 4), np.int32)
+    >>> rows = "rows = tl.make_tensor_descriptor(x, (2, 4), (4, 1), (1, 4))"
+    >>> evaluate(rows + "; tl.store_tensor_descriptor(rows, [1, 0], tl.full((1, 4), 5, tl.int32))", x=x)
+    >>> x
+    array([[0, 0, 0, 0],
+           [5, 5, 5, 5]], dtype=int32)
+    """
     return desc.store(offsets, value, _semantic=_semantic)

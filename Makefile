@@ -57,7 +57,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: docs explain-test notebooks intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: docs explain-test gluon-test notebooks intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -116,6 +116,10 @@ digests: $(VENV)/.test
 # the pairs of kernels of docs/findings.md
 explain-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/explain $(PYTEST_ARGS)
+
+# the table of docs/howto/to_gluon.md
+gluon-test: $(VENV)/.test
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m writing.compare $(ONLY)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

@@ -39,6 +39,7 @@ ROOMS = (
     "sim",
     "backends",
     "compiler",
+    "writing",
     "explain",
     "runtime",
     "compat",

@@ -8,6 +8,7 @@ weft info                        this machine, versions, settings
 weft bench layouts               tables of published results, computed here
 weft explain script.py           explain the kernels that a script launches, without a GPU
 weft diff a.json b.json          what two explanations differ in
+weft to-gluon script.py          the kernels that a script launches as Gluon source
 weft layout show | convert | conflicts   pictures of layouts, conversions, bank conflicts
 
 Layouts need no compiler, and kernels no pictures: only what does the command is loaded.
@@ -28,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = load("weft.cli_layout").main(arguments[1:])
     elif arguments[:1] in (["explain"], ["diff"]):
         code = load("weft.cli_explain").main(arguments)
+    elif arguments[:1] == ["to-gluon"]:
+        code = load("weft.cli_gluon").main(arguments[1:])
     else:
         code = load("weft.cli_commands").main(arguments)
     return code

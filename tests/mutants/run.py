@@ -72,6 +72,7 @@ NEAR: dict[str, tuple[str, ...]] = {
     ),
     "machines": ("tests/digests", "tests/machines", "tests/lower", "tests/sim"),
     "passes": ("tests/digests", "tests/remarks", "tests/passes", "tests/lower", "tests/test_kernels.py"),
+    "writing": ("tests/writing",),
     "runtime": ("tests/runtime", "tests/compat"),
     "ops": ("tests/ops", "tests/analysis", "tests/language"),
     "sim": ("tests/sim", "tests/ptx", "tests/lower"),

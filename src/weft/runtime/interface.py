@@ -13,6 +13,8 @@ from .tensors import MockTensor, looks_like_dtype
 if TYPE_CHECKING:
     from weft.explain import Explanation
 
+    from .handed_over import HandedOver
+
 T = TypeVar("T")
 
 
@@ -34,6 +36,15 @@ class KernelInterface(Generic[T]):
         """
         explained: Explanation = load("weft.runtime.explaining").explain(self, args, grid, kwargs)
         return explained
+
+    def to_gluon(self, *args: Any, **kwargs: Any) -> HandedOver:
+        """What a launch with these arguments would run, as Gluon source with its layouts, buffers and copies.
+
+        Arguments are those of `explain`, without a grid. `str(source)` is the file, `source.save(path)` writes it,
+        `source.kernel` is its kernel. `package="triton.experimental"` says where it imports Gluon from.
+        """
+        source: HandedOver = load("weft.runtime.handing_over").to_gluon(self, args, kwargs)
+        return source
 
     __iter__: ClassVar[None] = None
     """Not one launcher after another without end, which Python makes of `__getitem__`."""

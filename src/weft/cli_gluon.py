@@ -1,0 +1,66 @@
+"""`weft to-gluon`: the kernels that a script launches as Gluon source, without a GPU.
+
+weft to-gluon script.py [args...]                        print the source of each
+weft to-gluon -k softmax --target cuda:80 script.py
+weft to-gluon -k softmax -o softmax_80.py script.py      write a file; where there are several, one for each
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft import compat
+from weft.runtime.handing_over import Launches
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("weft to-gluon", description="Kernels as compiled, as Gluon source.")
+    parser.add_argument("-k", dest="name", help="only kernels whose name contains this")
+    parser.add_argument("--target", default="cuda:90", help="a GPU by its name; cuda:90 if it is not given")
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write a file")
+    parser.add_argument("script", help="a script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write what a script launches; the exit code."""
+    options = _parser().parse_args(argv)
+    if not Path(options.script).exists():
+        print(f"weft to-gluon: there is no file {options.script}", file=sys.stderr)
+        return 2
+    sources = list(_launched(options).sources.values())
+    for i, source in enumerate(sources):
+        if options.output is None:
+            print(source)
+            continue
+        path = options.output.with_stem(f"{options.output.stem}-{i + 1}") if i else options.output
+        source.save(path)
+        print(f"{path} written", file=sys.stderr)
+    if not sources:
+        print(f"weft to-gluon: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
+    return 0 if sources else 1
+
+
+def _launched(options: argparse.Namespace) -> Launches:
+    """Run a script, whose launches are written down."""
+    launches = Launches(options.target, options.name)
+    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is no source
+    try:
+        with launches:
+            compat.run_script([options.script, *options.arguments])
+    except SystemExit:
+        pass
+    except Exception as error:
+        if not launches.number:
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"weft to-gluon: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
+    finally:
+        sys.stdout = shown
+    return launches

@@ -1,0 +1,80 @@
+"""`kernel.to_gluon`: arguments bound as a launch binds them, and the kernel that they get as Gluon source.
+
+source = kernel.to_gluon(x, out, 1000, BLOCK=1024, target="cuda:90")
+source.save("kernel_for_cuda_90.py")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import ModuleType
+from typing import Any
+
+from weft import compiler, writing
+from weft.writing import TRITON, WEFT
+
+from . import compiling
+from .explaining import SIMULATED, _inner, _on_host, _target_of
+from .handed_over import HandedOver
+from .specialize import signature_of
+from .tensors import MockTensor, looks_like_dtype
+
+
+def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> HandedOver:
+    """The Gluon source of what a launch with these arguments would run."""
+    kwargs = dict(kwargs)
+    kwargs.pop("grid", None)
+    while not hasattr(kernel, "_compile_for"):
+        kernel, kwargs = _inner(kernel, args, kwargs)
+    names = kernel.arg_names
+    target = kwargs.pop("target", None) if "target" not in names else None
+    package = kwargs.pop("package", None) if "package" not in names else None
+    args = [MockTensor.wrap_dtype(value) for value in args]
+    kwargs = {name: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for name, v in kwargs.items()}
+    bound, options = kernel._bind(*args, **kwargs)
+    target = (target or _target_of(kernel, bound)).removeprefix(SIMULATED)
+    bound = tuple(map(_on_host, bound))
+    signature, constants, attributes = signature_of(names, kernel._specialization(bound, target), list(bound))
+    options = kernel._options(options, bound)
+    texts = []
+    for place in (package or _package_of(kernel), WEFT):
+        src = compiler.ASTSource(kernel, signature, constants, attributes)
+        texts.append(writing.written(src, target, options, place))
+        if place == WEFT:
+            break
+    source = texts[0]
+    return HandedOver(source.text, source.name, source.options, texts[-1].text)
+
+
+def _package_of(kernel: Any) -> str:
+    """Where the user's file has Gluon from: `triton`, if it imports that."""
+    modules = [(n, value.__name__) for n, value in kernel.fn.__globals__.items() if isinstance(value, ModuleType)]
+    return TRITON if any(name.partition(".")[0] == "triton" for names in modules for name in names) else WEFT
+
+
+class Launches:
+    """A `with` in which launches are written as Gluon source and not done: `sources`, those that are alike once."""
+
+    def __init__(self, target: str, name: str | None = None) -> None:
+        self.target, self.name = target.removeprefix(SIMULATED), name
+        self.number = 0
+        """Of launches, those of other kernels than the one asked for included."""
+        self.sources: dict[str, HandedOver] = {}
+        """By their text, in the order of the launches."""
+        self._left = ExitStack()
+
+    def __enter__(self) -> Launches:
+        self._left.enter_context(compiling.target(self.target))
+        self._before, compiling.watcher = compiling.watcher, self._launched
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        compiling.watcher = self._before
+        self._left.close()
+
+    def _launched(self, kernel: Any, target: str, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.number += 1
+        if self.name is None or self.name in kernel.__name__:
+            source = to_gluon(kernel, args, {**kwargs, "target": self.target})
+            self.sources.setdefault(source.text, source)

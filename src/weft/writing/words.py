@@ -1,0 +1,48 @@
+"""How operations are written: a table by the operation's name, which the families fill; and the error for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import Operation
+
+from weft.base import Unsupported
+from weft.ir import span_of
+
+__all__ = ["WORDS", "NoWord"]
+
+TL = "language"
+"""What is imported as `tl`: the language without layouts, for a name that Gluon does not have."""
+AMPERE = "gluon.language.nvidia.ampere"
+HOPPER = "gluon.language.nvidia.hopper"
+
+Word = Callable[[Any, Any], None]
+"""Takes the writer and an operation."""
+WORDS: dict[str, Word] = {}
+"""What writes an operation."""
+
+
+def writes(*names: str) -> Callable[[Word], Word]:
+    """Enter a function that writes operations of these names."""
+
+    def enter(word: Word) -> Word:
+        for name in names:
+            assert name not in WORDS, name
+            WORDS[name] = word
+        return word
+
+    return enter
+
+
+class NoWord(Unsupported):
+    """Gluon has no word for an operation."""
+
+
+def no_word(op: Operation, what: str = "", hint: str = "") -> NoWord:
+    """The error for an operation, or for something about it."""
+    return NoWord(
+        f"writing `{op.name}`{' ' + what if what else ''} as Gluon source",
+        span=span_of(op),
+        hint=hint or "call to_gluon on the kernel without that line, and put what it does into the source by hand",
+    )

@@ -1,0 +1,135 @@
+"""Kernels of the tests, written as Gluon source, and the lane programs of both.
+
+python -m writing.compare [part of a name]      from tests/: every kernel, those that differ or have no word, and counts
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import weft
+from digests.compiled import CASES, GLUON, benchmarks
+from gluon.sources import arguments_of
+from weft.base import WeftError
+from weft.compiler import lane_program
+from weft.ir.lane import text_of
+from weft.writing import GluonSource, NoWord, written
+
+TARGETS = ("cuda:80", "cuda:90")
+
+Made = tuple[Callable[[], Any], dict[str, Any]]
+"""(what makes the source that is compiled, the options)."""
+
+
+def kernels() -> dict[str, Made]:
+    """Every kernel by its name: those in the Triton language, those of the benchmarks, those in Gluon."""
+    found: dict[str, Made] = {}
+    for name, case in CASES.items():
+        found[f"kernels/{name}"] = (lambda case=case: _of_case(case), case.options)
+    for name, case in benchmarks().items():
+        found[f"benchmarks/{name}"] = (case.source, case.options)
+    for name, source in GLUON.items():
+        if source.capability <= 90:
+            found[f"gluon/{name}"] = (lambda source=source: _of_gluon(source), source.options)
+    return found
+
+
+def _of_case(case: Any) -> Any:
+    types, values, attributes = case.signature(case.make_inputs())
+    return weft.ASTSource(case.kernel, types, values, attributes)
+
+
+def _of_gluon(source: Any) -> Any:
+    signature, attributes = arguments_of(source)
+    return weft.ASTSource(source.kernel, signature, source.constexprs, attributes)
+
+
+def applies(name: str, target: str) -> bool:
+    """Whether a kernel is for a target: one in Gluon may need a later one."""
+    collection, _, kernel = name.partition("/")
+    return collection != "gluon" or int(target.removeprefix("cuda:")) >= GLUON[kernel].capability
+
+
+def programs(made: Made, target: str, folder: Path) -> tuple[str, str, GluonSource]:
+    """The lane programs of a kernel and of its Gluon source, without the names of values, and that source.
+
+    NoWord where it cannot be written, another WeftError where the kernel is not for the target.
+    """
+    source, options = made
+    with redirect_stdout(io.StringIO()):  # some print while they are traced
+        wanted = lane_program(source(), f"sim:{target}", options)
+        text = written(source(), target, options)
+        path = folder / f"written_{len(list(folder.iterdir()))}.py"
+        path.write_text(text.text, encoding="utf-8")
+        kernel = _loaded(path, text.name)
+        first = source()
+        again = weft.ASTSource(kernel, first.signature, first.constants, first.attrs)
+        found = lane_program(again, f"sim:{target}", {**options, **text.options})
+    return without_names(text_of(wanted)), without_names(text_of(found)), text
+
+
+def _loaded(path: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def without_names(text: str) -> str:
+    """The text of a lane program in which a constant stands where it is used, and values are numbered as they come.
+
+    >>> print(without_names("k() for m\\n  %0: i32 = constant {value=2}\\n  %1: i32 = arith.addi %0, %0"))
+    k() for m
+      %0: i32 = arith.addi [i32 2], [i32 2]
+    """
+    constants: dict[str, str] = {}
+    names: dict[str, str] = {}
+    lines = []
+    for line in text.splitlines():
+        constant = re.fullmatch(r"\s*(%\d+): (\S+) = constant \{value=(.*)\}", line)
+        if constant:
+            constants[constant[1]] = f"[{constant[2]} {constant[3]}]"
+        else:
+            lines.append(line)
+
+    def named(match: re.Match[str]) -> str:
+        return constants.get(match[0]) or names.setdefault(match[0], f"%{len(names)}")
+
+    return "\n".join(re.sub(r"%\d+", named, line) for line in lines)
+
+
+def main() -> None:
+    """Print what differs, what has no word, and how many there are."""
+    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    counts: Counter[str] = Counter()
+    for name, made in kernels().items():
+        for target in TARGETS if part in name else ():
+            if not applies(name, target):
+                continue
+            with TemporaryDirectory() as folder:
+                try:
+                    wanted, found, _ = programs(made, target, Path(folder))
+                    result = "the same" if wanted == found else "different"
+                except NoWord as error:
+                    result = f"no word: {error.feature}"
+                except WeftError as error:
+                    result = f"an error: {str(error).splitlines()[0]}"
+            counts[result.partition(":")[0]] += 1
+            if result != "the same":
+                print(f"{name} {target}: {result}", flush=True)
+    total = sum(counts.values())
+    print(f"{total} kernels: " + ", ".join(f"{count} {what}" for what, count in counts.most_common()))
+
+
+if __name__ == "__main__":
+    main()

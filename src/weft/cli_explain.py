@@ -23,7 +23,7 @@ from typing import Any
 
 from weft import compat, compiler, runtime
 from weft.base import WeftError
-from weft.explain import Explanation
+from weft.explain import Explanation, coloured
 from weft.explain.costs import calibrated
 from weft.runtime import explaining
 
@@ -105,7 +105,7 @@ def _explain(options: argparse.Namespace) -> int:
             print(f"{name} written", file=sys.stderr)
     elif options.json:
         print(json.dumps([e.to_dict() for e in wanted], indent=1, ensure_ascii=False))
-    else:
+    elif not coloured.shown(wanted):
         print("\n\n".join(map(str, wanted)))
     if not wanted:
         print(f"weft explain: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)

@@ -302,8 +302,8 @@ class Explanation:
         raise LookupError(f"the kernel does nothing on line {number}; it does on {numbers}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; places have file, line and column, the first of which is 1."""
-        plain: dict[str, Any] = load("weft.explain.plain").to_plain(self)
+        """Plain data; places have file, line and column, counted from 1, and where they end (ends.py)."""
+        plain: dict[str, Any] = load("weft.explain.ends").with_ends(load("weft.explain.plain").to_plain(self))
         return {"version": VERSION, **plain}
 
     def to_json(self, indent: int | None = 1) -> str:
@@ -352,6 +352,11 @@ class Explanation:
     def diff(self, other: Explanation) -> Any:
         """What is different in another explanation: another target, configuration, source or version of Weft."""
         return load("weft.explain.difference").difference(self, other)
+
+    def __rich__(self) -> Any:
+        """What `rich.print` shows, in colours."""
+        view: Any = load("weft.explain.coloured").rich_view(self)
+        return view
 
     def __str__(self) -> str:
         text: str = load("weft.explain.text").text_of(self)

@@ -13,7 +13,7 @@ from weft.sim import Report
 
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 
-__all__ = ["access_kind", "access_reason", "layout_text", "occupancy_text", "tables_of", "text_of"]
+__all__ = ["access_kind", "access_reason", "heading_text", "layout_text", "occupancy_text", "tables_of", "text_of"]
 
 Rows = Sequence[Sequence[str]]
 
@@ -21,7 +21,7 @@ Rows = Sequence[Sequence[str]]
 def text_of(explanation: Explanation) -> str:
     """All of it."""
     parts = [
-        _heading(explanation),
+        heading_text(explanation),
         _section("Findings", [_finding(f) for f in explanation.findings]),
         *(_table(title, rows) for title, rows in tables_of(explanation)),
         _section("Occupancy", [occupancy_text(explanation.occupancy)] if explanation.occupancy else []),
@@ -51,7 +51,8 @@ def layout_text(layout: str) -> str:
     return re.sub(r"\w+ = ", "", short) if "linear" not in short else short
 
 
-def _heading(e: Explanation) -> str:
+def heading_text(e: Explanation) -> str:
+    """The kernel, its launch, its time, and a note about the counts, a line for each."""
     size = "x".join(map(str, (e.grid[0], *(s for s in e.grid[1:] if s > 1 or e.grid[2] > 1))))
     warps = f", {e.options['num_warps']} warps each" if "num_warps" in e.options else ""
     where = f" ({e.span.file}:{e.span.line})" if e.span is not None else ""

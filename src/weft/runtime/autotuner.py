@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import threading
 import time
 import warnings
@@ -30,7 +31,7 @@ from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, L
 from weft.base.locks import renewed
 from weft.language.keys import key_of, key_text
 
-from . import knobs, tuning_checks
+from . import compiling, knobs, tuning_checks, winners
 from .arrays import may_be_on_gpu
 from .cache import default_store
 from .compiling import current_target, on_gpu
@@ -125,9 +126,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
+        tuned: str | None = None,
         **unknown: Any,
     ) -> None:
         self._unknown = unknown
+        self.tuned = tuned
+        """A file of winners of `weft tune`, which is looked in before anything is measured; see winners.py."""
         self.configs = tuning_checks.as_names(configs) or [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
         self.keys = tuning_checks.as_names(key)
         self.cache: dict[tuple[Any, ...], Config] = {}
@@ -203,6 +207,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         for hook, function in (("pre_hook", self.pre_hook), ("post_hook", self.post_hook)):
             tuning_checks.check_function(f"{hook} of autotune", function, _HOOKS[hook])
         tuning_checks.check_function("do_bench of autotune", self._do_bench, tuning_checks.BENCH)
+        tuning_checks.check_file("tuned", self.tuned)
         tuning_checks.check_length("warmup", self.num_warmups)
         tuning_checks.check_length("rep", self.num_reps)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
@@ -366,7 +371,9 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             self._check()
         nargs = dict(zip(self.arg_names, args, strict=False))
         config = self.configs[0]
-        if len(self.configs) > 1:
+        if len(self.configs) > 1 and compiling.chooser is not None:
+            config = compiling.chooser(self, args, kwargs)
+        elif len(self.configs) > 1:
             key = self._key(nargs, kwargs)
             config_found = self.cache.get(key)
             if config_found is None:
@@ -387,6 +394,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         """Measure, and keep what is fastest under `key`."""
         around, self.nargs = self.nargs, nargs  # a hook may launch the kernel itself
         try:
+            before = self._found_before(args, kwargs)
+            if before is not None:
+                self.cache[key] = before
+                return before
             pruned = self.prune_configs(kwargs)
 
             def benchmark() -> bool:
@@ -417,6 +428,28 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             return self.cache[key]
         finally:
             self.nargs = around
+
+    def text_of_key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """What tells a launch from others that are tuned apart, whatever it runs on, as a file of winners has it."""
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        values = {name: named[name] for name in self.arg_names if name in named}
+        return winners.key_of_launch((_part(values[name]) for name in self.keys if name in values), values.values())
+
+    def _found_before(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Config | None:
+        """The configuration that a file of winners has for a launch; None where there is no such file, or it is old."""
+        path, kernel = self.tuned if self.tuned is not None else knobs.autotuning.tuned, self._innermost()
+        if path is None:
+            path = winners.beside(kernel.file_name)
+        if not path or not os.path.exists(path):
+            return None
+        place = self._place((*args, *kwargs.values()), kwargs.get("target"))
+        target = str(place).removeprefix("sim:")
+        if place == "gpu":
+            target = str(load("weft.runtime.device").devices.current_device().target)
+        found = winners.winner(self, kernel, self.text_of_key(args, kwargs), target, path)
+        if found is not None and knobs.autotuning.print:
+            print(f"Configuration of {self.base_fn.__name__} from a file of winners: {found}")
+        return found
 
     def _tell(self, listener: Callable[..., Any], key: tuple[Any, ...], cache_hit: bool) -> None:
         """Call a listener with what was chosen, and the seconds that it took unless it was found on disk."""
@@ -562,13 +595,15 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
+    tuned: str | None = None,
     **unknown: Any,
 ) -> Callable[[Any], Autotuner]:
     """Measure `configs` whenever an argument named in `key` has a new value, and launch the fastest.
 
     A trial really runs the kernel: name arrays that it adds to in `reset_to_zero`, arrays that it changes in place in
     `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and
-    `perf_model(**args)` with `top_k`.  `cache_results` keeps the timings on disk.
+    `perf_model(**args)` with `top_k`.  `cache_results` keeps the timings on disk. `tuned` names a file that
+    `weft tune` wrote: what it has for a launch is taken, and nothing is measured.
     """
 
     def decorate(fn: Any) -> Autotuner:
@@ -587,6 +622,7 @@ def autotune(
             use_cuda_graph=use_cuda_graph,
             do_bench=do_bench,
             cache_results=cache_results,
+            tuned=tuned,
             **unknown,
         )
 

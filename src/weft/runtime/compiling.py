@@ -133,6 +133,10 @@ def _small_arrays(target: str) -> int:
 watcher: Callable[[Any, str, Any, tuple[Any, ...], dict[str, Any]], None] | None = None
 """What is told of launches in the place of doing them, (kernel, target, grid, args, kwargs): `weft explain` sets it."""
 
+chooser: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+"""What chooses the configuration of a tuned kernel in the place of measuring, (tuner, args, kwargs): `weft tune` sets
+it."""
+
 
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""

@@ -207,6 +207,9 @@ class autotuning_knobs(base_knobs):
 
     cache = env_bool("TRITON_CACHE_AUTOTUNING")
     print = env_bool("TRITON_PRINT_AUTOTUNING")
+    tuned = env_opt_str("WEFT_TUNED")
+    """A file that `weft tune` wrote: configurations that are launched without being measured. If it is empty, none is
+    read, not those beside kernels either."""
     listener: Callable[..., Any] | None = None
     """Called after each choice among several configurations, with `fn`, `key`, `best_config`, `configs_timings`,
     `duration` in seconds (None if the timings were on disk) and `cache_hit`."""

@@ -135,6 +135,14 @@ def check_length(subject: str, length: Any) -> None:
         )
 
 
+def check_file(subject: str, path: Any) -> None:
+    """LaunchTypeError for what is no path of a file."""
+    if path is not None and not isinstance(path, str):
+        raise LaunchTypeError(
+            f"{subject} of autotune is the path of a file as text, got {path!r}", hint=f'{subject}="kernels.tuned.json"'
+        )
+
+
 def as_number(value: Any) -> float | None:
     """A number, which NaN is not; None for anything else."""
     try:

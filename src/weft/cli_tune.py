@@ -1,0 +1,122 @@
+"""`weft tune`: the configurations of autotuned kernels ranked by predicted times, without a GPU.
+
+weft tune script.py [args...]                     every tuned kernel that the script launches, once for each key
+weft tune --target cuda:90 -k matmul script.py
+weft tune -o winners.json script.py               one file of winners; otherwise NAME.tuned.json beside each NAME.py
+weft tune --dry script.py                         print the tables, write nothing
+
+The script runs to its end without launching anything. The files may be committed: launches with the same source, the
+same configurations, the same key and the same target take the winner and measure nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft import compat
+from weft.base import WeftError
+from weft.explain.costs import calibrated
+from weft.runtime import ranking, winners
+
+__all__ = ["main"]
+
+DEFAULT = calibrated()[0]
+SHOWN = 5
+"""Configurations of each kernel that are shown."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "weft tune", description="Configurations ranked by predicted times, without a GPU."
+    )
+    parser.add_argument("-k", dest="name", help="only kernels whose name contains this")
+    parser.add_argument("--target", default=DEFAULT, help=f"a GPU whose times are predicted; {DEFAULT} if not given")
+    parser.add_argument("-o", dest="file", metavar="FILE", help="write all winners to one file")
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; all cores")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    return parser
+
+
+def _noted(options: Any) -> ranking.Tunings:
+    """Run a script, and note what it launches."""
+    tunings = ranking.Tunings(options.target, options.name)
+    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is not the table
+    try:
+        with tunings:
+            compat.run_script([options.script, *options.arguments])
+    except SystemExit:
+        pass
+    except Exception as error:
+        if not tunings.cases and not tunings.number:
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"weft tune: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
+    finally:
+        sys.stdout = shown
+    return tunings
+
+
+def _progress(name: str) -> Callable[[int, int], None] | None:
+    """A line that is written over, on a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    begin = time.monotonic()
+
+    def shown(done: int, number: int) -> None:
+        left = (time.monotonic() - begin) / done * (number - done)
+        end = "\n" if done == number else ""
+        print(f"\r{name}: {done} of {number} configurations, {left:.0f} s left ", end=end, file=sys.stderr, flush=True)
+
+    return shown
+
+
+def _table(case: ranking.Case, rows: Sequence[ranking.Ranked]) -> str:
+    """The first configurations, and how many cannot be run."""
+    lines = [f"{case.kernel.__name__}, {len(rows)} configurations"]
+    for at, row in enumerate(rows[:SHOWN]):
+        lines.append(f"  {at + 1}. {row.time}   {row.config}" if row.time is not None else f"  -  {row.problem}")
+    if bad := sum(row.time is None for row in rows):
+        lines.append(f"  {bad} cannot be run, as: {next(row.problem for row in rows if row.time is None)}")
+    return "\n".join(lines)
+
+
+def _tune(options: Any) -> int:
+    if not Path(options.script).exists():
+        print(f"weft tune: there is no file {options.script}", file=sys.stderr)
+        return 2
+    cases = _noted(options).cases
+    files: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for case in cases:
+        rows = ranking.ranked(
+            case.tuner, case.args, case.grid, case.kwargs, options.target, options.jobs, _progress(case.kernel.__name__)
+        )
+        print(_table(case, rows), flush=True)
+        if rows[0].time is not None:
+            path = options.file or winners.beside(case.kernel.file_name)
+            files[path].append(ranking.entry(case, options.target, rows[0]))
+    for path, entries in files.items() if not options.dry else ():
+        winners.written(path, entries)
+        print(f"{path} written", file=sys.stderr)
+    if not cases:
+        print(f"weft tune: no tuned kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
+    return 0 if files else 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; the exit code."""
+    options: Any = _parser().parse_args(arguments)
+    try:
+        return _tune(options)
+    except (WeftError, OSError, ValueError) as error:
+        text = str(error)
+        print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)
+        return 2

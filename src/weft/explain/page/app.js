@@ -17,8 +17,10 @@ class View {
   // The line to begin with: that of the first finding, or the one that takes the most time.
   start() {
     const found = this.data.findings.find((f) => f.at)?.at;
-    const slowest = [...this.data.lines].sort((a, b) => (b.share ?? 0) - (a.share ?? 0))[0];
-    return found ?? slowest?.at ?? null;
+    const told = this.data.lines.filter((line) => line.counts);
+    const [slowest] = [...told].sort((a, b) => b.share - a.share);
+    const first = this.data.accesses.find((a) => a.at)?.at;
+    return found ?? (slowest?.share ? slowest.at : first ?? slowest?.at) ?? null;
   }
   hover(at) {
     for (const node of this.node.querySelectorAll(".near")) node.classList.remove("near");

@@ -27,7 +27,7 @@ const lineOf = (at) => (at === null ? null : Number(at.split(":")[1]));
 
 // A time beside the one that it is compared with.
 function ratio(now, before) {
-  if (!before || now === before) return "";
+  if (!before) return "";
   const change = now / before - 1;
   if (Math.abs(change) < 0.005) return el("span", { class: "soft" }, "the same");
   return el("span", { class: change < 0 ? "better" : "worse" }, `${change < 0 ? "−" : "+"}${Math.abs(change * 100).toFixed(Math.abs(change) < 0.1 ? 1 : 0)}%`);

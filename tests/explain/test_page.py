@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import time
@@ -219,3 +220,20 @@ def test_source_that_ends_a_script(explained: Explanation, browser: Any, tmp_pat
     assert browser.title == f"k{evil}" and evil in text(browser, ".source") and evil in text(browser, ".finding")
     assert evil in text(browser, "#title")
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_helper_in_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines stand under its name, with their own shares of the time."""
+    head = "import weft\nimport weft.language as tl\n\n\n@weft.jit\n"
+    (tmp_path / "helpers_of_page.py").write_text(f"{head}def part(x):\n    return tl.exp(x) * tl.exp(x + 1.0)\n")
+    kernel = "def kernel(p, B: tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(p + i, part(tl.load(p + i)))\n"
+    (tmp_path / "kernel_of_page.py").write_text(f"from helpers_of_page import part\n{head}{kernel}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    made = importlib.import_module("kernel_of_page").kernel
+    e = made.explain(like((4096,), "fp32"), B=4096, grid=(1,), target="cuda:90")
+    assert e.time is not None
+    (data,) = data_of(e.to_html())["explanations"]
+    assert [Path(file).name for file in data["files"]] == ["kernel_of_page.py", "helpers_of_page.py"]
+    shares = {(line["file"], line["number"]): line["share"] for line in data["lines"] if "share" in line}
+    assert shares[1, 7] == e.time.lines[f"{tmp_path / 'helpers_of_page.py'}:7"] > 0.02
+    assert sum(shares.values()) == pytest.approx(1, abs=0.01)

@@ -26,7 +26,7 @@ from weft.base.remarks import (
 from weft.base.remarks.remark import Site
 from weft.ir.lane import ELEMENT_BITS
 
-from .record import Access, Buffer, Converted, Explanation, Finding, Held, Iteration, Tile
+from .record import Access, Buffer, Converted, Explanation, Finding, Held, Iteration, Tile, line_key
 from .roofline import roofline_of
 from .text import access_kind, access_reason, layout_text, occupancy_text
 
@@ -125,7 +125,7 @@ class _Page:
                 line = {"at": f"{number}:{n}", "file": number, "number": n, "text": text}
                 if n in told:
                     line["counts"] = _shown(told[n].counts)
-                    line["share"] = shares.pop(str(n), 0.0)
+                    line["share"] = shares.get(line_key(self.e, name, n), 0.0)
                 found.append(line)
         return found
 

@@ -226,13 +226,19 @@ class Time:
     resources: Mapping[str, float]
     """What each resource takes, in microseconds, if nothing else did."""
     lines: Mapping[str, float]
-    """The share of a warp's time that each line of the source takes, by its number."""
+    """The share of a warp's time that each line of the source takes, by its number; in other files than that of the
+    kernel, by file and number, `helpers.py:7`."""
     iterations: tuple[Iteration, ...] = ()
     """One iteration of each loop without further loops in it."""
 
     def __str__(self) -> str:
         text = f"{_us(self.microseconds)} us ({_us(self.low)} to {_us(self.high)})"
         return f"{text}, bound by {self.bound} at {self.part:.0%}"
+
+
+def line_key(e: Explanation, file: str, number: int) -> str:
+    """What `Time.lines` calls a line."""
+    return str(number) if e.span is None or e.span.file == file else f"{file}:{number}"
 
 
 def _us(value: float) -> str:

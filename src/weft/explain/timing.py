@@ -23,7 +23,7 @@ from .conflicts import conflicts_of
 from .costs import Costs, costs_of
 from .cycles import Walk, walked
 from .findings import Facts
-from .record import Time
+from .record import Time, line_key
 from .unknown import with_unknown
 
 __all__ = ["time_of"]
@@ -48,10 +48,10 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
     bound = max(resources, key=lambda name: resources[name], default="launch")
     middle = (low + high) / 2
     total = sum(walk.lines.values())
-    lines: defaultdict[int, float] = defaultdict(float)
+    lines: defaultdict[tuple[str, int], float] = defaultdict(float)
     for span, cycles in walk.lines.items():
         if span is not None:
-            lines[span.line] += cycles
+            lines[span.file, span.line] += cycles
     return Time(
         round(middle / 1000, 2),
         round(low * costs.uncertainty[0] / 1000, 2),
@@ -59,7 +59,7 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
         bound,
         round(resources.get(bound, costs.launch) / middle, 3),
         {name: round(ns / 1000, 3) for name, ns in sorted(resources.items(), key=lambda item: -item[1])},
-        {str(line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
+        {line_key(e, *line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
         tuple(walk.iterations),
     )
 

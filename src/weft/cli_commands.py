@@ -220,6 +220,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--size", type=_bytes, help=text)
     commands.add_parser("explain", help="explain the kernels that a script launches", add_help=False)
     commands.add_parser("diff", help="what two explanations differ in", add_help=False)
+    commands.add_parser("tune", help="rank the configurations of a script's tuned kernels", add_help=False)
+    commands.add_parser("to-gluon", help="write the kernels that a script launches as Gluon source", add_help=False)
     commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts", add_help=False)
     return parser
 

@@ -1,6 +1,6 @@
 """`weft explain` and `weft diff`: kernels explained from the command line, without a GPU.
 
-weft explain script.py [args...]                    every kernel that the script launches
+weft explain script.py --html e.html [args...]      every kernel that the script launches, a page for each
 weft explain -k softmax --target cuda:90 script.py
 weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
@@ -23,6 +23,7 @@ from typing import Any
 
 from weft import compat, compiler, runtime
 from weft.base import WeftError
+from weft.cli_script import parsed
 from weft.explain import Explanation, coloured
 from weft.explain.costs import calibrated
 from weft.runtime import explaining
@@ -34,9 +35,11 @@ DEFAULT = calibrated()[0]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("weft", description="Kernels explained without a GPU.")
+    parser = argparse.ArgumentParser("weft", allow_abbrev=False, description="Kernels explained without a GPU.")
     commands = parser.add_subparsers(dest="command", required=True)
-    explain = commands.add_parser("explain", help="explain the kernels that a script launches, or layout IR")
+    explain = commands.add_parser(
+        "explain", help="explain the kernels that a script launches, or layout IR", allow_abbrev=False
+    )
     explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
     explain.add_argument("--target", default=DEFAULT, help=f"a GPU by its name, or cpu; {DEFAULT} if it is not given")
     explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
@@ -51,7 +54,6 @@ def _parser() -> argparse.ArgumentParser:
         "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
     )
     explain.add_argument("script", help="a script, or a .ttgir file")
-    explain.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
     explain.set_defaults(run=_explain)
     diff = commands.add_parser("diff", help="what two explanations differ in, of files that --json wrote")
     diff.add_argument("before", type=Path)
@@ -180,7 +182,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code."""
-    options: Any = _parser().parse_args(arguments)
+    options: Any = parsed(_parser(), arguments)
     try:
         code: int = options.run(options)
     except (WeftError, OSError, ValueError) as error:

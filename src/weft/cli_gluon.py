@@ -11,26 +11,29 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from weft import compat
+from weft.cli_script import parsed
 from weft.runtime.handing_over import Launches
 
 __all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("weft to-gluon", description="Kernels as compiled, as Gluon source.")
+    parser = argparse.ArgumentParser(
+        "weft to-gluon", description="Kernels as compiled, as Gluon source.", allow_abbrev=False
+    )
     parser.add_argument("-k", dest="name", help="only kernels whose name contains this")
     parser.add_argument("--target", default="cuda:90", help="a GPU by its name; cuda:90 if it is not given")
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write a file")
     parser.add_argument("script", help="a script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Write what a script launches; the exit code."""
-    options = _parser().parse_args(argv)
+    options: Any = parsed(_parser(), argv)
     if not Path(options.script).exists():
         print(f"weft to-gluon: there is no file {options.script}", file=sys.stderr)
         return 2

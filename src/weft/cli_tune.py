@@ -22,6 +22,7 @@ from typing import Any
 
 from weft import compat
 from weft.base import WeftError
+from weft.cli_script import parsed
 from weft.explain.costs import calibrated
 from weft.runtime import ranking, winners
 
@@ -34,15 +35,14 @@ SHOWN = 5
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "weft tune", description="Configurations ranked by predicted times, without a GPU."
+        "weft tune", description="Configurations ranked by predicted times, without a GPU.", allow_abbrev=False
     )
     parser.add_argument("-k", dest="name", help="only kernels whose name contains this")
     parser.add_argument("--target", default=DEFAULT, help=f"a GPU whose times are predicted; {DEFAULT} if not given")
     parser.add_argument("-o", dest="file", metavar="FILE", help="write all winners to one file")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; all cores")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    parser.add_argument("script", help="a script")
     return parser
 
 
@@ -113,7 +113,7 @@ def _tune(options: Any) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code."""
-    options: Any = _parser().parse_args(arguments)
+    options: Any = parsed(_parser(), arguments)
     try:
         return _tune(options)
     except (WeftError, OSError, ValueError) as error:

@@ -20,13 +20,15 @@ TUTORIALS = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 
 
 def from_markdown(text: str) -> Any:
-    """A notebook whose code cells are the blocks marked as Python, and whose other cells are what lies between."""
+    """A notebook: blocks of Python are its code, with the words behind `python` as tags; the rest is text."""
     cells = []
-    for i, part in enumerate(re.split(r"^```python\n(.*?)^```\n", text, flags=re.DOTALL | re.MULTILINE)):
-        if not part.strip():
-            continue
-        make = nbformat.v4.new_code_cell if i % 2 else nbformat.v4.new_markdown_cell
-        cells.append(make(part.strip("\n")))
+    for part in re.split(r"^(```python(?: \w+)?\n.*?)^```\n", text, flags=re.DOTALL | re.MULTILINE):
+        if part.startswith("```python"):
+            head, _, source = part.partition("\n")
+            tags = head.split()[1:]
+            cells.append(nbformat.v4.new_code_cell(source.strip("\n"), metadata={"tags": tags} if tags else {}))
+        elif part.strip():
+            cells.append(nbformat.v4.new_markdown_cell(part.strip("\n")))
     return nbformat.v4.new_notebook(cells=cells)
 
 
@@ -37,6 +39,9 @@ def execute(notebook: Any) -> None:
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
+        for output in cell.get("outputs", ()):
+            if "text/html" in output.get("data", {}):
+                output["data"].pop("image/svg+xml", None)  # the same picture once more
 
 
 def main(arguments: list[str]) -> None:

@@ -34,7 +34,7 @@ from .written import written
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("src", "tests", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md", "CHANGELOG.md",
-          "CONTRIBUTING.md", "Makefile", "LICENSE")  # fmt: skip
+          "CONTRIBUTING.md", "Makefile", "LICENSE", "conftest.py")  # fmt: skip
 SEED = 20_000
 """The first seed of the faults made by rules; the others follow."""
 BY_RULE = 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,6 +58,8 @@ def test_one_that_was_read_knows_no_launch(explained: Explanation) -> None:
         read.what_if(num_warps=8)
     with pytest.raises(ValueError, match="alternatives need the kernel itself"):
         read.to_html(alternatives=True)
+    sent = pickle.loads(pickle.dumps(explained))  # to another process
+    assert sent == explained and sent.again is None
 
 
 def test_suggestions(explained: Explanation) -> None:

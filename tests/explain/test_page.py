@@ -192,6 +192,8 @@ def test_pictures(large: Explanation, browser: Any, tmp_path: Path) -> None:
     """The roofline, shared memory, and an iteration of the loop, whose parts lead to their lines."""
     large.save_html(str(tmp_path / "e.html"))
     browser.get((tmp_path / "e.html").as_uri())
+    took = browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    assert 0 < took < 2000  # milliseconds until it is there
     titles = [node.text for node in browser.find_elements("css selector", "section > h2")]
     loop = next(line.span.line for line in large.lines if line.span and line.source.startswith("for start in"))
     assert {"Roofline", "Shared memory", f"One iteration of the loop on line {loop}"} <= set(titles)

@@ -299,6 +299,10 @@ class Explanation:
     again: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
     """What explains the same launch with something changed, for `what_if`; None for one that is read from JSON."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the launch, whose arrays and kernel other processes do not have."""
+        return {**vars(self), "again": None}
+
     def line(self, number: int) -> Line:
         """The line of the source with this number. LookupError where the kernel does nothing there."""
         for line in self.lines:

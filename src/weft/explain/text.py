@@ -152,7 +152,8 @@ MOST_LINES = 5
 
 def occupancy_text(o: Occupancy) -> str:
     """How many blocks run at a time, what limits them, and what they take."""
-    parts = [f"{o.blocks} blocks of {o.warps} warps on a multiprocessor at a time ({o.part:.0%} of its warps)"]
+    blocks = f"{o.blocks} block{'s' if o.blocks != 1 else ''} of {o.warps} warps"
+    parts = [f"{blocks} on a multiprocessor at a time ({o.part:.0%} of its warps)"]
     parts.append(f"limited by {'the ' if o.limit in ('grid', 'compiler') else ''}{o.limit}")
     text = ", ".join(parts)
     text += f"; one more with {o.next_step}" if o.next_step else ""

@@ -48,6 +48,8 @@ function rooflineFigure(view) {
 // -- one iteration of a loop
 
 function loopFigure(view, loop) {
+  const same = view.data.iterations.filter((other) => other.at === loop.at);
+  const which = same.length > 1 ? `, ${same.indexOf(loop) + 1} of ${same.length} in the code` : "";
   const [w, left, top, row] = [1000, 118, 22, 26];
   const h = top + loop.tracks.length * row + 26;
   const X = (cycle) => left + (cycle / loop.cycles) * (w - left - 12);
@@ -72,7 +74,7 @@ function loopFigure(view, loop) {
   });
   const kinds = new Set(loop.tracks.flatMap(([, events]) => events.map((e) => e.kind)));
   const names = [["work", "the warp issues"], ["wait", "the warp waits"], ["load", "a load is on its way"], ["copy", "a copy is on its way"], ["product", "the matrix unit works"]];
-  return figure(`One iteration of the loop on line ${lineOf(loop.at)}`, el("div", { class: "scroll" }, drawn), `What a warp alone on its multiprocessor does in one of ${exact(loop.count)} iterations, and what goes on beside it, by the model of time: ${plural(Math.round(loop.cycles), "cycle")}.`, inLegend(names.filter(([kind]) => kinds.has(kind))));
+  return figure(`One iteration of the loop on line ${lineOf(loop.at)}${which}`, el("div", { class: "scroll" }, drawn), `What a warp alone on its multiprocessor does in one of ${exact(loop.count)} iterations, and what goes on beside it, by the model of time: ${plural(Math.round(loop.cycles), "cycle")}.`, inLegend(names.filter(([kind]) => kinds.has(kind))));
 }
 
 // -- shared memory

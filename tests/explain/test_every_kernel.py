@@ -4,6 +4,7 @@ programs, and an explanation comes back from JSON as it was."""
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,3 +46,44 @@ def test_explained(name: str) -> None:
         return
     if e.counts.exact:
         assert Counter(e.counts.total) == Counter({n: c for n, c in whole.total.items() if c})
+
+
+SAID = Path(__file__).with_name("said.txt")
+"""What the rules say of each kernel: the kernels were there before the rules. `python -m explain.test_every_kernel`, in
+tests/, writes it anew, for a reader who judges each line that is new."""
+
+
+def said(kernel: Simulated) -> str:
+    """The codes of its findings, and on which line of the source."""
+    found = explained(kernel).findings
+    start = min((f.span.line for f in found if f.span is not None), default=0)
+    lines = (f"{f.code}+{f.span.line - start}" if f.span is not None else f.code for f in found)
+    return " ".join(sorted(lines)) or "-"
+
+
+def told() -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in SAID.read_text(encoding="utf-8").splitlines())
+
+
+def test_the_kernels_are_two_hundred_and_most_are_not_spoken_of() -> None:
+    kernels = told()
+    assert len(kernels) >= 200
+    assert sum(text == "-" for text in kernels.values()) > len(kernels) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_said(name: str) -> None:
+    kernel = simulated(name)
+    if kernel is not None:
+        assert said(kernel) == told()[name]
+
+
+def _write() -> None:
+    rows = ((name, simulated(name)) for name in NAMES)
+    text = "".join(f"{name}: {said(kernel)}\n" for name, kernel in rows if kernel is not None)
+    SAID.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write()

@@ -177,8 +177,8 @@ PAIRS: dict[str, tuple[Maker, Maker]] = {
         lambda: normed.explain(F32, F32, 8, ROWS=64, COLUMNS=64, INSIDE=False, grid=(1,), target="cuda:90"),
     ),
     "bank-conflicts": (
-        lambda: turned.explain(F32, F32, 1, grid=(1,), target="cuda:80"),
-        lambda: turned.explain(F32, F32, 32, grid=(1,), target="cuda:80"),
+        lambda: turned.explain(F32, F32, 1, grid=(1,), target="cuda:90"),
+        lambda: turned.explain(F32, F32, 32, grid=(1,), target="cuda:90"),
     ),
     "author-layout": (
         lambda: authored.explain(F32, F32, EACH=16, grid=(64,), target="cuda:90"),
@@ -233,6 +233,22 @@ def test_found_and_cured(code: str) -> None:
     found = [f for f in failing.findings if f.code == code]
     assert found and all(f.what and f.why and f.cure for f in found), [f.code for f in failing.findings]
     assert [f for f in cured.findings if f.code == code] == []
+
+
+GAINS = (
+    "bank-conflicts", "double-precision", "half-empty-wave", "low-occupancy", "narrow-access", "no-matrix-unit",
+    "repeated-load", "replicated-work", "small-grid", "uncoalesced-access",
+)  # fmt: skip
+"""Rules whose cures bring a known time."""
+
+
+@pytest.mark.parametrize("code", GAINS)
+def test_what_a_cure_brings(code: str) -> None:
+    e = PAIRS[code][0]()
+    gains = [f.microseconds for f in e.findings]
+    (gain, *_) = [f.microseconds for f in e.findings if f.code == code]
+    assert gain is not None and e.time is not None and 0 <= gain < e.time.microseconds
+    assert gains == sorted(gains, key=lambda us: -(us or 0))
 
 
 def test_every_rule_has_a_pair_and_a_section() -> None:

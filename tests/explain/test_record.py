@@ -21,6 +21,7 @@ from .kernels import attention, histogram, matmul, reduction, softmax, transpose
 def shown(e: Explanation) -> list[str]:
     """The text without the place of this file, and without the registers, of which the assembler decides."""
     text = re.sub(r" \(\S*kernels\.py:\d+\)", "", str(e))
+    text = re.sub(r"\n.*  assembled", "", text)
     return re.sub(r"(\d+|not known).* of a thread, ", "... of a thread, ", text).splitlines()
 
 

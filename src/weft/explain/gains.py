@@ -1,7 +1,8 @@
 """What cures bring, in microseconds: the time predicted again with what a finding is about as it would be afterwards.
 
-Only for what can be said without compiling: sectors of an access that is spread, and conflicts in banks, both by their
-least. A cure that changes the program, as a padded row does, is compared by explaining both (`e.diff`).
+Only for what can be said without compiling: what an access touches by the least that it could, conflicts in banks, and
+resources of which a cure takes a known part: a last wave that is not there, one more block on a multiprocessor,
+products without their multiplications. A cure that changes the program is compared by explaining both (`e.diff`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import ceil, prod
 
 from weft.base import Span
 
 from .findings import Facts
 from .record import Finding, Line, Time
-from .timing import time_of
+from .timing import TOGETHER, time_of
 
 __all__ = ["with_gains"]
 
@@ -27,25 +29,70 @@ Change = Callable[[Counter[str]], None]
 def with_gains(
     facts: Facts, sizes: Mapping[str, int], time: Time | None, findings: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """The findings, with what their cures bring where that is known."""
+    """The findings, with what their cures bring where that is known, the most first."""
     if time is None:
         return findings
     gains = []
     for finding in findings:
         cured = _cured(facts, finding)
         after = time_of(cured, sizes) if cured is not None else None
-        gain = None if after is None else max(0.0, round(time.microseconds - after.microseconds, 2))
-        gains.append(replace(finding, microseconds=gain))
-    return tuple(gains)
+        gain = _relieved(facts, finding, time) if after is None else time.microseconds - after.microseconds
+        gains.append(replace(finding, microseconds=None if gain is None else max(0.0, round(gain, 2))))
+    return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
 
 
 def _cured(facts: Facts, finding: Finding) -> Facts | None:
     """The facts as if a finding were cured; None where that takes another program."""
-    if finding.code == "uncoalesced-access":
+    if finding.code in ("uncoalesced-access", "narrow-access"):
         return _with(facts, finding.span, _contiguous)
+    if finding.code == "repeated-load":
+        return _with(facts, finding.span, _without_loads)
     if finding.code == "bank-conflicts":
         return _with(facts, finding.span, _without_conflicts, whole_line=True)
     return None
+
+
+def _relieved(facts: Facts, finding: Finding, time: Time) -> float | None:
+    """Microseconds less if resources were asked for less; None where that is not known."""
+    e, o = facts.explanation, facts.explanation.occupancy
+    assert o is not None
+    left: dict[str, float] = {}
+    if finding.code == "double-precision":
+        left = {"double precision": 0.0}
+    elif finding.code == "half-empty-wave":
+        left = dict.fromkeys(OF_MULTIPROCESSORS, o.waves / ceil(o.waves))
+    elif finding.code == "small-grid":
+        left = dict.fromkeys(OF_MULTIPROCESSORS, e.counts.programs / o.multiprocessors)
+    elif finding.code == "low-occupancy":
+        left = {"latency": o.blocks / (o.blocks + 1)}
+    elif finding.code == "replicated-work" and facts.program is not None:
+        elements = max(prod(tile.shape) for tile in e.tiles)
+        left = {"issue": elements / facts.program.machine.threads(facts.program.warps)}
+    elif finding.code == "no-matrix-unit":
+        products = sum(facts.places.get(finding.span, Counter())[name] for name in MULTIPLIES)
+        part = 1 - products / max(1, e.counts["instructions"])
+        left = {"issue": part, "latency": part}
+    if not left or not time.resources:
+        return None
+    after = {name: us * left.get(name, 1.0) for name, us in time.resources.items()}
+    return _mean(time.resources) - _mean(after)
+
+
+def _mean(resources: Mapping[str, float]) -> float:
+    """As the model of time combines them."""
+    return float(sum(us**TOGETHER for us in resources.values()) ** (1 / TOGETHER))
+
+
+OF_MULTIPROCESSORS = (
+    "issue", "matrix units", "special functions", "double precision", "shared memory", "L1", "latency"
+)  # fmt: skip
+"""Resources of which each multiprocessor has its own."""
+MULTIPLIES = ("kind:math.fma", "kind:arith.mulf", "kind:arith.addf", "kind:arith.muli", "kind:arith.addi")
+"""Instructions of a product without a matrix unit."""
+
+
+def _without_loads(counts: Counter[str]) -> None:
+    counts["global_load_sectors"] = counts["global_load_distinct"] = 0
 
 
 def _contiguous(counts: Counter[str]) -> None:

@@ -311,6 +311,12 @@ class Explanation:
         numbers = ", ".join(str(line.span.line) for line in self.lines if line.span is not None)
         raise LookupError(f"the kernel does nothing on line {number}; it does on {numbers}")
 
+    @property
+    def ncu(self) -> tuple[Any, ...]:
+        """What Nsight Compute would say, by the names of its metrics: `weft.explain.ncu.Metric`."""
+        metrics: tuple[Any, ...] = load("weft.explain.ncu").metrics_of(self)
+        return metrics
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data; places have file, line and column, counted from 1, and where they end (ends.py)."""
         plain: dict[str, Any] = load("weft.explain.ends").with_ends(load("weft.explain.plain").to_plain(self))

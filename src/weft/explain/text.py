@@ -11,6 +11,7 @@ from weft.base.remarks import Remark, Site
 from weft.base.remarks.remark import with_article
 from weft.sim import Report
 
+from .ncu import idle_text, metrics_of
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 
 __all__ = ["access_kind", "access_reason", "heading_text", "layout_text", "occupancy_text", "tables_of", "text_of"]
@@ -20,11 +21,12 @@ Rows = Sequence[Sequence[str]]
 
 def text_of(explanation: Explanation) -> str:
     """All of it."""
+    o = explanation.occupancy
     parts = [
         heading_text(explanation),
         _section("Findings", [_finding(f) for f in explanation.findings]),
         *(_table(title, rows) for title, rows in tables_of(explanation)),
-        _section("Occupancy", [occupancy_text(explanation.occupancy)] if explanation.occupancy else []),
+        _section("Occupancy", [occupancy_text(o), *filter(None, [idle_text(explanation)])] if o else []),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -38,7 +40,13 @@ def tables_of(explanation: Explanation) -> list[tuple[str, Rows]]:
         ("Conversions", _conversion_rows(explanation.conversions)),
         ("Buffers", _buffer_rows(explanation.buffers)),
         ("Registers that a thread holds", _register_rows(explanation.registers)),
+        ("What Nsight Compute would say", _metric_rows(explanation)),
     ]
+
+
+def _metric_rows(e: Explanation) -> Rows:
+    rows = [(m.name, str(m), m.source) for m in metrics_of(e)]
+    return [("metric", "value", "from"), *rows] if rows else []
 
 
 def layout_text(layout: str) -> str:

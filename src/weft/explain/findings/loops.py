@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.base.remarks import NotPipelined, Pipelined
+from weft.base.remarks import AccessWidth, NotPipelined, Pipelined
 
 from ..record import Finding
+from .memory import why_narrow
 from .rule import Facts, rule
 
 __all__ = ["fewer_stages", "not_pipelined"]
+
+LEAST_COPY = 4
+"""Bytes that a copy into shared memory takes at least."""
 
 
 @rule("not-pipelined")
@@ -23,8 +27,17 @@ def not_pipelined(facts: Facts) -> Iterator[Finding]:
                 r.span,
                 f"{r.what} waits for memory in each iteration",
                 because,
-                "let the load be an operand of a product as it is, with num_stages of 2 or more",
+                _cure(facts, r),
             )
+
+
+def _cure(facts: Facts, r: NotPipelined) -> str:
+    """What would let a load go ahead: wider copies, where the same line has an access that is too narrow for one."""
+    for access in facts.explanation.accesses:
+        narrow = access.remark
+        if isinstance(narrow, AccessWidth) and narrow.span == r.span and narrow.bytes < LEAST_COPY:
+            return why_narrow(facts, narrow)[1]
+    return "let the load be an operand of a product as it is, with num_stages of 2 or more"
 
 
 @rule("fewer-stages")

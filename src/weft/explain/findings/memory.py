@@ -33,14 +33,19 @@ def narrow_access(facts: Facts) -> Iterator[Finding]:
             continue
         if r.bytes >= r.most or _is_small(access):
             continue
-        why, cure = r.fact, "let consecutive threads access consecutive elements along the tile's last dimension"
-        if r.limit == "alignment":
-            why, cure = _alignment(facts, r)
-        elif r.limit == "mask":
-            cure = "mask whole vectors: let the bound of the mask be a multiple of a vector, or pad the row"
-        elif r.limit == "layout":
-            cure = "give the tile a layout that has more elements of a row in each thread, or a larger block"
+        why, cure = why_narrow(facts, r)
         yield Finding("narrow-access", r.span, f"a {r.access} of {r.bytes} bytes at a time, of {r.most}", why, cure)
+
+
+def why_narrow(facts: Facts, r: AccessWidth) -> tuple[str, str]:
+    """Why an access has fewer bytes than an instruction could have, and what would help."""
+    if r.limit == "alignment":
+        return _alignment(facts, r)
+    if r.limit == "mask":
+        return r.fact, "mask whole vectors: let the bound of the mask be a multiple of a vector, or pad the row"
+    if r.limit == "layout":
+        return r.fact, "give the tile a layout that has more elements of a row in each thread, or a larger block"
+    return r.fact, "let consecutive threads access consecutive elements along the tile's last dimension"
 
 
 def _alignment(facts: Facts, r: AccessWidth) -> tuple[str, str]:

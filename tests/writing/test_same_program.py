@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weft.writing import NoWord
-from writing.compare import TARGETS, applies, kernels, programs
+from writing.compare import TARGETS, NotCompiled, applies, kernels, programs
 
 SAMPLE = (
     "kernels/layer_norm_backward",
@@ -16,13 +16,15 @@ SAMPLE = (
     "kernels/flash_attention_64_causal",
     "kernels/welford",
     "kernels/scalar_memory",
+    "kernels/rms_norm",
+    "kernels/descriptor_window",
     "kernels/sort_rows_int32",
     "kernels/float_atomics",
     "kernels/spin_lock",
     "benchmarks/matmul_128x128x64",
 )
 """Reductions, copies under way in a loop, matrix products, branches, a sort, atomics, a loop with a condition."""
-LEAST = 0.85
+LEAST = 0.95
 """Of all kernels on both GPUs, how many have the same program."""
 
 
@@ -47,6 +49,8 @@ def test_all(every: dict[str, Any], tmp_path: Path) -> None:
             try:
                 wanted, found, _ = programs(made, target, tmp_path)
                 what = "" if wanted == found else "another program"
+            except NotCompiled:
+                continue
             except NoWord as error:
                 what = error.feature
             if what:

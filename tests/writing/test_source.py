@@ -114,3 +114,42 @@ def test_it_is_saved(tmp_path) -> None:
     source.save(tmp_path / "kernel.py")
     assert (tmp_path / "kernel.py").read_text(encoding="utf-8") == str(source)
     assert lane_program is not None
+
+
+@weft.jit
+def doubled(out, x, ROWS: tl.constexpr):
+    i = tl.program_id(0) * ROWS
+    out.store([i, 0], x.load([i, 0]) * 2)
+
+
+def test_a_descriptor_is_given_in_parts() -> None:
+    x, out = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros((16, 16), np.float32)
+    source_of, result = (weft.TensorDescriptor.from_tensor(array, [8, 16]) for array in (x, out))
+    source = doubled.to_gluon(result, source_of, ROWS=8, target="cuda:90")
+    assert source.parts["x"] == ("x", "x_pads_nan", "x_shape_0", "x_shape_1", "x_stride_0", "x_stride_1")
+    with weft.target("sim:cuda:90"):
+        source.kernel[(2,)](*source.arguments, **source.options)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_calls_stand_in_the_order_of_the_ir() -> None:
+    """Gluon computes arguments with a name first: a mask that is computed after the pointers has none."""
+    assert "gl.load(x + i, mask=i < n" in str(_loaded(masked_by_name))
+    assert "gl.load(x + i, i < n" in str(_loaded(masked_by_place))
+
+
+@weft.jit
+def masked_by_name(out, x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(out + i, tl.load(x + i, mask=i < n, volatile=True))
+
+
+@weft.jit
+def masked_by_place(out, x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK).to(tl.int64)
+    tl.store(out + i, tl.load(x + i, i < n, volatile=True))
+
+
+def _loaded(kernel):
+    x = weft.like((4096,), "fp32")
+    return kernel.to_gluon(x, x, 1 << 40, BLOCK=128, target="cuda:90")

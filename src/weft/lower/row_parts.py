@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from xdsl.dialects import arith
 from xdsl.ir import Block as XBlock, Operation, SSAValue
 
 from weft.base import each_once
@@ -240,7 +241,13 @@ def parts_of(c: Context, op: Operation) -> Parts:
 
 def geometry_of(op: Operation, tile: SSAValue) -> Geometry:
     """Which elements a load or store of a row has."""
-    return op.operands[1], op.operands[2], int_value(op.properties["run"]), layout_of(tile.type)
+    shift, end = map(_number, op.operands[1:3])
+    return shift, end, int_value(op.properties["run"]), layout_of(tile.type)
+
+
+def _number(value: SSAValue) -> object:
+    """A constant as its number, which it is wherever it stands; other values as they are."""
+    return int_value(value.owner.properties["value"]) if isinstance(value.owner, arith.ConstantOp) else value
 
 
 def run_of(geometry: Geometry) -> int:

@@ -164,7 +164,9 @@ class Runs:
         """For an access: which of the rows it is whose elements are each for one warp alone."""
         if self.layout.free_variable_masks()["warp"]:
             return {}
-        return {"row": self.c.rows.setdefault((self.row, self.shift, self.size, self.layout), len(self.c.rows))}
+        made = self.shift.op
+        shift = made.attrs["value"] if made is not None and made.name == "constant" else self.shift
+        return {"row": self.c.rows.setdefault((self.row, shift, self.size, self.layout), len(self.c.rows))}
 
 
 class Ends:

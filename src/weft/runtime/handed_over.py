@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ class HandedOver(GluonSource):
 
     own: str = ""
     """The same file with Gluon from Weft."""
+    arguments: Sequence[Any] = ()
+    """What `kernel` is to be launched with: the arguments that the source was made for, descriptors in parts."""
 
     def save(self, path: str | Path) -> None:
         """Write the file."""

@@ -44,7 +44,16 @@ def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Han
         if place == WEFT:
             break
     source = texts[0]
-    return HandedOver(source.text, source.name, source.options, texts[-1].text)
+    arguments = [part for name, value in zip(names, bound, strict=True) for part in _parts(value, name in source.parts)]
+    facts = source.text, source.name, source.options, source.parts, source.types
+    return HandedOver(*facts, own=texts[-1].text, arguments=arguments)
+
+
+def _parts(value: Any, is_descriptor: bool) -> list[Any]:
+    """What an argument is for the source's kernel."""
+    if not is_descriptor:
+        return [value]
+    return [value.base, int(value.padding == "nan"), *value.shape, *value.strides]
 
 
 def _package_of(kernel: Any) -> str:

@@ -7,7 +7,7 @@
     layouts      layouts as named constants
     kinds        element types, with the signs that the IR does not have
     words        a table: what writes an operation
-    arithmetic, shapes, memory, combining, control, copies, products
+    arithmetic, shapes, memory, combining, control, copies, products, outside
                  the words, one file for a family of operations
 
 What Gluon has no word for is `NoWord`, an error that names the user's line.

@@ -46,6 +46,7 @@ CALLS: dict[str, tuple[str, bool | None]] = {
     "arith.maxnumf": ("maximum", ANY),
     "arith.minnumf": ("minimum", ANY),
     "tt.mulhiui": ("umulhi", UNSIGNED),
+    "tt.precise_divf": ("div_rn", ANY),
 }
 FUNCTIONS = {
     "math.exp": "exp",
@@ -77,7 +78,7 @@ def meet(w: Writer, op: Operation, values: list[Text], sign: bool | None = ANY) 
             kind = kinds.with_sign(kind, unsigned=sign)
         else:
             signs = [t.kind.startswith("u") for t in values if t.number is None and t.kind != "i1"]
-            kind = kinds.with_sign(kind, unsigned=all(signs))
+            kind = kinds.with_sign(kind, unsigned=bool(signs) and all(signs))
     met = [w.in_kind(t, kind) if kinds.is_integer(t.kind) else t for t in in_one_layout(w, op, values)]
     if all(t.number is not None for t in met):
         met[0] = w.whole(met[0]) if met[0].shape else as_tensor(met[0])

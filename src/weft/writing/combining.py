@@ -91,12 +91,8 @@ def _give_all(w: Writer, op: Any, values: list[Text], text: str, layout: Any) ->
         made = Text(text, values[0].kind, shape_of_value(op.results[0]), layout)
         w.give(op, as_wanted(w, op, made) if layout is not None else made)
         return
-    w.flush()
-    w.comment(op)
-    names = [w.name(r) for r in op.results]
-    w.statement(f"{', '.join(names)} = {text}")
-    for value, given, name in zip(op.results, values, names, strict=True):
-        w.texts[value] = Text(name, given.kind, shape_of_value(value), layout)
+    results = [Text("", given.kind, shape_of_value(r), layout) for given, r in zip(values, op.results, strict=True)]
+    w.several(op, text, results)
 
 
 @writes("tt.scan")

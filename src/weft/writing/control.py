@@ -77,6 +77,8 @@ def _for(w: Writer, op: Any) -> None:
     texts = begin(w, op, initial)
     bounds = [w.in_kind(t, kinds.with_sign(t.kind, unsigned=False)) for t in w.take(low, high, step)]
     w.flush()
+    if bounds[0].kind != "i32":  # numbers are int32 by themselves
+        bounds = [w.whole(t) for t in bounds]
     shown = [t.text for t in bounds]
     kind = next((t.kind for t in bounds if t.number is None), "i32")
     shown = shown[:2] if bounds[2].number == 1 else shown

@@ -13,7 +13,7 @@ from weft.layouts import SharedLayout
 
 from . import kinds
 from .expressions import ATOM, Text
-from .memory import accessed, hints
+from .memory import accessed, hints, masked
 from .words import AMPERE, no_word, writes
 from .writer import Writer, layout_of, shape_of_value
 
@@ -129,10 +129,11 @@ def _copy(w: Writer, op: Any) -> None:
         raise no_word(op, "with something else than 0 for what is masked off")
     if "contiguity" in op.properties and int_value(op.properties["contiguity"]) != 1:
         raise no_word(op, "with a width that is asked for")
-    target, *texts = w.take(memory, pointer, *rest)
-    pointers, *masks = accessed(w, *texts)
+    texts, sign = masked(w, [memory, pointer], rest)
+    target, *others = texts
+    pointers, *masks = accessed(w, *others)
     name = w.module(*ASYNC_COPY)
-    mask = f", mask={w.whole(masks[0]).text}" if masks else ""
+    mask = f", {sign}{w.whole(masks[0]).text}" if masks else ""
     w.effect(op, f"{name}.async_copy_global_to_shared({target.text}, {pointers.text}{mask}{hints(op)})")
 
 

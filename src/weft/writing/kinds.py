@@ -31,6 +31,18 @@ def name_of(kind: str) -> str:
     return NAMES[kind]
 
 
+def signature_of(kind: str) -> str:
+    """An element type as signatures have it.
+
+    >>> signature_of("*f16"), signature_of("i64")
+    ('*fp16', 'i64')
+    """
+    if kind.startswith("*"):
+        return "*" + signature_of(kind[1:])
+    name = NAMES[kind].removeprefix("gl.")
+    return name.replace("bfloat", "bf").replace("float", "fp").replace("uint", "u").replace("int", "i")
+
+
 def bits_of(kind: str) -> int:
     """Bits of an element."""
     if kind.startswith("*"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from weft.ir import int_value
 
 from . import kinds
 from .expressions import ATOM, Text
 from .words import no_word, writes
-from .writer import Writer, shape_of_value
+from .writer import Writer, layout_of, shape_of_value
 
 CACHES = {2: ".ca", 3: ".cg", 4: ".wb", 5: ".cs", 6: ".wt", 7: ".cv"}
 EVICTIONS = {2: "evict_first", 3: "evict_last"}
@@ -38,23 +38,38 @@ def accessed(w: Writer, pointer: Text, *others: Text) -> list[Text]:
 
 @writes("tt.load")
 def _load(w: Writer, op: Any) -> None:
-    segments = [int(x) for x in op.properties["operandSegmentSizes"].get_values()]
-    pointer, *rest = accessed(w, *w.take(*op.operands))
-    text = f"gl.load({pointer.text}"
-    if segments[1]:
-        text += f", mask={rest.pop(0).text}"
-    if segments[2]:
-        text += f", other={rest.pop(0).text}"
-    value = op.results[0]
-    kind = pointer.kind[1:]
-    w.give(op, Text(f"{text}{hints(op)})", kind, shape_of_value(value), pointer.layout))
+    sizes = [int(x) for x in op.properties["operandSegmentSizes"].get_values()]
+    pointer, *rest = op.operands
+    texts, sign = masked(w, [pointer], rest)
+    pointers, *more = accessed(w, *texts)
+    arguments = [pointers.text]
+    if sizes[1]:
+        arguments.append(sign + more.pop(0).text)
+    if sizes[2]:
+        arguments.append((sign and "other=") + more.pop(0).text)
+    kind = pointers.kind[1:]
+    text = f"gl.load({', '.join(arguments)}{hints(op)})"
+    w.give(op, Text(text, kind, shape_of_value(op.results[0]), pointers.layout))
+
+
+def masked(w: Writer, positional: list[SSAValue], rest: list[SSAValue]) -> tuple[list[Text], str]:
+    """The texts of operands, the mask and what follows it last; and how the mask is written, `mask=` or by its place.
+
+    Gluon computes arguments that have a name before the others. So the mask has one, unless it is computed after them.
+    """
+    if not rest or any(w.comes_first(value, other) for value in positional for other in rest):
+        return w.take(*positional, *rest), ""
+    texts = w.take(*rest, *positional)
+    return [*texts[len(rest) :], *texts[: len(rest)]], "mask="
 
 
 @writes("tt.store")
 def _store(w: Writer, op: Any) -> None:
-    pointer, value, *rest = accessed(w, *w.take(*op.operands))
-    mask = f", mask={rest[0].text}" if rest else ""
-    w.effect(op, f"gl.store({pointer.text}, {value.text}{mask}{hints(op)})")
+    pointer, value, *rest = op.operands
+    texts, sign = masked(w, [pointer, value], rest)
+    pointers, stored, *masks = accessed(w, *texts)
+    mask = f", {sign}{masks[0].text}" if masks else ""
+    w.effect(op, f"gl.store({pointers.text}, {stored.text}{mask}{hints(op)})")
 
 
 ATOMICS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "add", 6: "max", 7: "min", 8: "max", 9: "min", 10: "xchg"}
@@ -81,7 +96,7 @@ def _atomic(w: Writer, op: Any) -> None:
     if number in (6, 7, 8, 9) and pointer.kind[1] == "f":
         raise no_word(op, "of floating-point numbers by their bits")
     mask = rest[0] if rest else None
-    shown = "" if mask is None or mask.number is True else f", mask={mask.text}"
+    shown = "" if mask is None or mask.number is True else f", {mask.text}"
     text = f"gl.atomic_{ATOMICS[number]}({pointer.text}, {value.text}{shown}{_ordered(op)})"
     result = op.results[0]
     w.give(op, Text(text, pointer.kind[1:], shape_of_value(result), pointer.layout))
@@ -105,3 +120,26 @@ def _assume(w: Writer, op: Any) -> None:
 def _barrier(w: Writer, op: Any) -> None:
     w.effect(op, "gl.thread_barrier()")
 
+
+
+ROWS = "gluon.language.extra"
+
+
+@writes("weft.load_row")
+def _load_row(w: Writer, op: Any) -> None:
+    row, shift, end, other = w.take(*op.operands)
+    value = op.results[0]
+    run, size = int_value(op.properties["run"]), shape_of_value(value)[0]
+    aligned = ", aligned=True" if "aligned" in op.properties else ""
+    at = f"{row.text}, {shift.text}, {end.text}, {other.text}, {size}, {run}, {w.layout(value)}"
+    text = f"{w.module('rows', ROWS)}.load_row({at}{aligned}{hints(op)})"
+    w.give(op, Text(text, row.kind[1:], shape_of_value(value), layout_of(value)))
+
+
+@writes("weft.store_row")
+def _store_row(w: Writer, op: Any) -> None:
+    row, shift, end, value = w.take(*op.operands)
+    value = w.whole(value)
+    run = int_value(op.properties["run"])
+    at = f"{row.text}, {shift.text}, {end.text}, {value.text}, {run}"
+    w.effect(op, f"{w.module('rows', ROWS)}.store_row({at}{hints(op)})")

@@ -40,7 +40,7 @@ def _warp_group_dot(w: Writer, op: Any) -> None:
     a, b, acc, *use = w.take(*op.operands)
     a = w.whole(a) if a.shape else a
     acc = w.whole(acc)
-    used = f", use_acc={use[0].text}" if use and use[0].number is not True else ""
+    used = f", {use[0].text}" if use and use[0].number is not True else ""
     precision = _precision(op).replace("input_precision", "precision")
     begun = ", is_async=True" if "isAsync" in op.properties and int_value(op.properties["isAsync"]) else ""
     limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
@@ -61,12 +61,7 @@ def _wait(w: Writer, op: Any) -> None:
     if len(texts) == 1:
         w.give(op, Text(text, texts[0].kind, texts[0].shape, texts[0].layout), effect=True)
         return
-    w.flush()
-    w.comment(op)
-    names = [w.name(r) for r in op.results]
-    w.statement(f"{', '.join(names)} = {text}")
-    for value, given, bound in zip(op.results, texts, names, strict=True):
-        w.texts[value] = replace(given.named(bound), begun=False)
+    w.several(op, text, [replace(given, begun=False) for given in texts])
 
 
 @writes("ttng.fence_async_shared")

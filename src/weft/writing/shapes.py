@@ -11,6 +11,7 @@ from weft.ir import int_value, ints_of
 from weft.ir.gpu import naming
 from weft.layouts import DistributedLayout, SliceLayout
 
+from . import kinds
 from .arithmetic import BINARY, CALLS, result
 from .expressions import ATOM, Text
 from .words import writes
@@ -54,6 +55,9 @@ def _broadcast(w: Writer, op: Any) -> None:
     assert wanted is not None and source.layout is not None
     if wanted.to_linear(source.shape) == source.layout.to_linear(source.shape):
         source = w.in_layout(source, wanted)
+    else:  # it has copies that the result does not have in their place
+        made = f"gl.convert_layout({source.text}, {w.shared.layouts.text(wanted)})"
+        source = replace(source, text=made, layout=wanted, binds=ATOM)
     text = f"{source.within(ATOM)}.broadcast_to({list(shape_of_value(value))})"
     w.give(op, replace(result(w, op, [source], text), layout=source.layout))
 
@@ -180,7 +184,19 @@ def _gather(w: Writer, op: Any) -> None:
 def _histogram(w: Writer, op: Any) -> None:
     values = [w.whole(t) for t in w.take(*op.operands)]
     value = op.results[0]
-    mask = f", mask={values[1].text}" if len(values) > 1 else ""
+    mask = f", {values[1].text}" if len(values) > 1 else ""
     text = f"gl.histogram({values[0].text}, {shape_of_value(value)[0]}{mask}, layout={w.layout(value)})"
     w.give(op, Text(text, "i32", shape_of_value(value), layout_of(value)))
 
+
+
+@writes("ttg.fp4_to_fp")
+def _fp4(w: Writer, op: Any) -> None:
+    (source,) = w.take(*op.operands)
+    source = w.whole(source)
+    axis, value = int_value(op.properties["axis"]), op.results[0]
+    kind = kinds.kind_of(value.type)
+    assert source.layout is not None
+    layout = naming.unpacked(source.layout, source.shape, axis)
+    text = f"gl.fp4_to_fp({source.text}, {kinds.name_of(kind)}, {axis})"
+    w.give(op, as_wanted(w, op, Text(text, kind, shape_of_value(value), layout)))

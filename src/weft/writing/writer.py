@@ -10,7 +10,7 @@ the order of the IR.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -156,6 +156,11 @@ class Writer:
             self._waiting.pop()
         return [self._text(v) for v in values]
 
+    def comes_first(self, value: SSAValue, other: SSAValue) -> bool:
+        """Whether both wait, the first of them to be computed first."""
+        one, two = self._waits_for(value), self._waits_for(other)
+        return one is not None and two is not None and self._waiting.index(one) < self._waiting.index(two)
+
     def _waits_for(self, value: SSAValue) -> SSAValue | None:
         """The value that waits, of which the text of this one is made."""
         while value in self._spread:
@@ -211,6 +216,15 @@ class Writer:
         if name != text.text:
             self.statement(f"{name} = {text.text}")
         self.texts[value] = text.named(name)
+
+    def several(self, op: Operation, text: str, results: Sequence[Text]) -> None:
+        """An operation that gives several values: one statement, which assigns them all."""
+        self.flush()
+        self.comment(op)
+        names = [self.name(r) for r in op.results]
+        self.statement(f"{', '.join(names)} = {text}")
+        for value, given, name in zip(op.results, results, names, strict=True):
+            self.texts[value] = given.named(name)
 
     def name(self, value: SSAValue) -> str:
         """The variable of a value."""

@@ -56,6 +56,23 @@ def test_a_kernel_has_no_markup(explained: Explanation) -> None:
     assert "tl.arange(0, SIZE)[:, None]" in ESCAPE.sub("", out.getvalue())
 
 
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_narrow_terminal_cuts_no_number(explained: Explanation, width: int) -> None:
+    """Counters for which there is no room are left out whole, and named."""
+    console = pytest.importorskip("rich.console", reason="rich is not installed (the extra `cli`)")
+    out = _Terminal()
+    console.Console(file=out, width=width, force_terminal=True).print(explained)
+    text = ESCAPE.sub("", out.getvalue())
+    assert all(len(line) <= width for line in text.splitlines())
+    (rows,) = (rows for title, rows in tables_of(explained) if title == "Lines")
+    kept = [i for i in range(len(rows[0])) if any(row[i] for row in rows[1:])]
+    named = " ".join(text.partition("no room for: ")[2].split())
+    left_out = {i for i in kept if re.search(rf"(^|, ){rows[0][i]}\b", named.partition(" Layouts")[0])}
+    for i in set(kept) - left_out - {rows[0].index("source")}:
+        assert all(short(row[i]) in text for row in rows[1:])
+    assert bool(left_out) == (width < 140)
+
+
 def test_without_rich_the_text_is_plain(explained: Explanation, monkeypatch: pytest.MonkeyPatch) -> None:
     out = _Terminal()
     monkeypatch.setattr(sys, "stdout", out)

@@ -369,10 +369,9 @@ class Explanation:
         """What is different in another explanation: another target, configuration, source or version of Weft."""
         return load("weft.explain.difference").difference(self, other)
 
-    def __rich__(self) -> Any:
-        """What `rich.print` shows, in colours."""
-        view: Any = load("weft.explain.coloured").rich_view(self)
-        return view
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        """What `rich.print` shows, in colours, as wide as there is room for."""
+        yield load("weft.explain.coloured").rich_view(self, options.max_width)
 
     def __str__(self) -> str:
         text: str = load("weft.explain.text").text_of(self)

@@ -135,7 +135,11 @@ def _rebuild(cls: type[WeftError], state: dict[str, Any]) -> WeftError:
 
 
 class WeftError(Exception):
-    """Root of everything that Weft raises on purpose."""
+    """Root of everything that Weft raises on purpose.
+
+    >>> issubclass(weft.CompilationError, weft.WeftError)
+    True
+    """
 
     as_told: ClassVar[Callable[[str], str]] = staticmethod(str)
     """The words of a hint as they are shown: where Weft goes by the name triton, it says triton.cdiv."""
@@ -171,6 +175,12 @@ class CompilationError(WeftError):
 
     `span` is the user's place; errors raised below the frontend without one get it as they pass through
     (`with_span`).  `notes` tell other places, above all "called from" for functions that were inlined.
+
+    >>> try:
+    ...     evaluate("tl.sqroot(x)", x=[1.0, 4.0])
+    ... except weft.CompilationError as error:
+    ...     print(str(error).splitlines()[-1])
+    hint: did you mean `sqrt` or `rsqrt`?
     """
 
     also_at: ClassVar[Callable[[Span], str | None] | None] = None
@@ -253,7 +263,11 @@ class CompileTimeAssertionFailure(CompilationError):
 
 
 class Unsupported(CompilationError):
-    """A correct kernel uses `feature`, which `target` does not have (`works_on` names targets that do)."""
+    """A correct kernel uses `feature`, which `target` does not have (`works_on` names targets that do).
+
+    >>> issubclass(weft.Unsupported, weft.CompilationError)
+    True
+    """
 
     def __init__(
         self,
@@ -275,7 +289,15 @@ class Unsupported(CompilationError):
 
 
 class LayoutError(CompilationError, ValueError):
-    """A layout is ill-formed, or does not fit the tile or the operation it is used for."""
+    """A layout is ill-formed, or does not fit the tile or the operation it is used for.
+
+    >>> from weft.layouts import BlockedLayout, LayoutError
+    >>> try:
+    ...     BlockedLayout([3], [32], [4], [0])
+    ... except LayoutError as error:
+    ...     print(str(error).splitlines()[0])
+    error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [3]
+    """
 
     way_out: ClassVar[Callable[[str], str | None]] = staticmethod(lambda message: None)
     """The hint for a message that comes without one; `weft.layouts` sets it."""
@@ -285,7 +307,11 @@ class LayoutError(CompilationError, ValueError):
 
 
 class OutOfResources(WeftError):
-    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0: nobody says how much."""
+    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0: nobody says how much.
+
+    >>> issubclass(weft.OutOfResources, weft.WeftError)
+    True
+    """
 
     def __init__(
         self, required: int, limit: int, name: str, hint: str | None = None, *, details: Sequence[str] = ()
@@ -304,7 +330,18 @@ class OutOfResources(WeftError):
 
 
 class LaunchError(WeftError, ValueError):
-    """A call of a kernel with a wrong argument, grid or option; `argument` names the parameter."""
+    """A call of a kernel with a wrong argument, grid or option; `argument` names the parameter.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> try:
+    ...     double[(1,)](np.zeros(4), np.zeros(4))
+    ... except Exception as error:
+    ...     isinstance(error, weft.LaunchError)
+    True
+    """
 
     def __init__(self, message: str, argument: str | None = None, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -408,6 +445,15 @@ class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
 
     `program` is the program id (x, y, z) that saw it first, `position` the element of the tile, of `shape`, where it
     failed (None for a scalar), `told` what the values there are.
+
+    >>> @weft.jit
+    ... def positive(n):
+    ...     tl.device_assert(n > 0, "n is positive")
+    >>> try:
+    ...     positive[(1,)](-1, debug=True)
+    ... except weft.DeviceAssertionError as error:
+    ...     print(error.program)
+    (0, 0, 0)
     """
 
     def __init__(
@@ -453,6 +499,16 @@ class OutOfBoundsError(DeviceAssertionError, IndexError):
     """With `debug=True`, a load, store or atomic of element `index` of the array `argument`, which has none there.
 
     The access was left out: nothing outside of the array was read or written.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> try:
+    ...     double[(1,)](np.zeros(2, np.float32), debug=True)
+    ... except weft.OutOfBoundsError as error:
+    ...     print(error.position)
+    (2,)
     """
 
     def __init__(
@@ -478,6 +534,9 @@ class CompilerCrash(WeftError):
     """A fault of Weft itself: `stage` is what it was doing, `ir` what it was doing it to.
 
     With a `hint` it need not be one: that is what to do about it.
+
+    >>> issubclass(weft.CompilerCrash, weft.WeftError)
+    True
     """
 
     def __init__(

@@ -132,7 +132,17 @@ class LazyDict(dict[str, Any]):
 
 
 class CompiledKernel:
-    """A kernel compiled for one specialisation of its arguments."""
+    """A kernel compiled for one specialisation of its arguments.
+
+    >>> x = np.ones(4, np.float32)
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> kernel = double.warmup(x, grid=(1,))
+    >>> "tt.load" in kernel.asm["ttir"]
+    True
+    """
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""

@@ -64,7 +64,15 @@ class _KeysOnDisk(Keys):
 
 
 class ASTSource:
-    """A kernel, `signature` the types of its parameters by name, `constexprs` values by name or by path."""
+    """A kernel, `signature` the types of its parameters by name, `constexprs` values by name or by path.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> weft.ASTSource(double, {"x": "*fp32"}).name
+    'double'
+    """
 
     ext = "ttir"
 

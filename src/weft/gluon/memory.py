@@ -32,7 +32,12 @@ def _atomic_scatter(name: str, meaning: str) -> Any:
 
 
 class shared_memory_descriptor(base_value):
-    """A tile in shared memory, or several buffers of one: an address, and a type that says what lies there."""
+    """A tile in shared memory, or several buffers of one: an address, and a type that says what lies there.
+
+    >>> memory = "memory = gl.allocate_shared_memory(gl.int32, [4], gl.SwizzledSharedLayout(1, 1, 1, [0]), x); "
+    >>> evaluate(memory + "memory.slice(2, 2).load(x.type.layout)", x=[1, 2, 3, 4])
+    array([3, 4], dtype=int32)
+    """
 
     __slots__ = ("handle", "type")
 

@@ -16,6 +16,13 @@ def must_use_result(x: Any, s: Any = True) -> Any:
     """Mark a function whose result a kernel must use; `s` may be a text that says why.
 
     Works as `@must_use_result`, and as `@must_use_result("why")`.
+
+    >>> @weft.must_use_result
+    ... @weft.jit
+    ... def twice(x):
+    ...     return x + x
+    >>> evaluate("twice(x)", x=[1, 2], twice=twice)
+    array([2, 4], dtype=int32)
     """
     if isinstance(x, str):
         return lambda fn: must_use_result(fn, x)

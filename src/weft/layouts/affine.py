@@ -51,7 +51,12 @@ def _of_outs(method: Callable[..., LinearLayout]) -> Callable[..., AffineLayout]
 
 
 class AffineLayout:
-    """x -> linear(x) xor constant; immutable and hashable. A linear layout is the one whose constant is 0."""
+    """x -> linear(x) xor constant; immutable and hashable. A linear layout is the one whose constant is 0.
+
+    >>> from weft.layouts import AffineLayout, LinearLayout
+    >>> AffineLayout(LinearLayout.identity_1d(4, "lane", "x"), {"x": 2}).apply(lane=1)
+    {'x': 3}
+    """
 
     __slots__ = ("_constant", "_linear")
 

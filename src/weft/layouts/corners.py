@@ -32,7 +32,12 @@ ROWS, COLUMNS = 3, 6
 def sketch(
     layout: DistributedLayout | LinearLayout, shape: Sequence[int], rows: int = ROWS, columns: int = COLUMNS
 ) -> list[str]:
-    """The corner of a tile in registers, line by line; leading dimensions beyond two are at 0."""
+    """The corner of a tile in registers, line by line; leading dimensions beyond two are at 0.
+
+    >>> from weft.layouts import BlockedLayout, sketch
+    >>> sketch(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0]), [2, 4])[1].split()
+    ['0', 'T0:0', 'T0:1', 'T1:0', 'T1:1']
+    """
     linear = layout if isinstance(layout, LinearLayout) else layout.to_linear(shape)
     homes = linear.pseudoinvert()
     lanes = linear.in_dims.get("lane", 1)
@@ -51,7 +56,12 @@ def sketch_memory(
     rows: int = ROWS,
     columns: int = COLUMNS,
 ) -> list[str]:
-    """The corner of a tile of elements of `width` bytes in shared memory, line by line."""
+    """The corner of a tile of elements of `width` bytes in shared memory, line by line.
+
+    >>> from weft.layouts import SwizzledSharedLayout, sketch_memory
+    >>> sketch_memory(SwizzledSharedLayout(1, 1, 2, [1, 0]).to_linear([2, 2]), 4)[2].split()
+    ['1', '12', '8']
+    """
     places = memory.pseudoinvert()
     return _drawn(memory, lambda point: str(with_gaps(int(places.apply(point)["offset"]), gaps) * width), rows, columns)
 

@@ -38,6 +38,10 @@ def describe(layout: LinearLayout) -> zoo.Layout | None:
 
     Layouts of registers with no other name are a DistributedLinearLayout, those of shared memory a SharedLinearLayout,
     if they are such layouts at all.
+
+    >>> from weft.layouts import BlockedLayout, describe
+    >>> describe(BlockedLayout([4], [32], [1], [0]).to_linear([128]))
+    BlockedLayout([4], [32], [1], [0])
     """
     if not isinstance(layout, LinearLayout):
         raise LayoutError(f"describe needs a LinearLayout, got {layout!r}", hint="a named layout has to_linear(shape)")
@@ -46,7 +50,12 @@ def describe(layout: LinearLayout) -> zoo.Layout | None:
 
 
 def descriptions(layout: LinearLayout) -> list[zoo.Layout]:
-    """A named layout of each family of which this layout is one: blocked, sliced, each kind of instruction, ..."""
+    """A named layout of each family of which this layout is one: blocked, sliced, each kind of instruction, ...
+
+    >>> from weft.layouts import BlockedLayout, descriptions
+    >>> [type(layout).__name__ for layout in descriptions(BlockedLayout([4], [32], [1], [0]).to_linear([128]))]
+    ['BlockedLayout', 'SliceLayout', 'DistributedLinearLayout']
+    """
     by_types: dict[tuple[type, ...], zoo.Layout] = {}
     for search in _searches(layout):
         first = next(search, None)

@@ -63,7 +63,12 @@ def _axis(axis: int, rank: int, operation: str) -> int:
 
 
 def trans_result(source: LinearLayout, order: Sequence[int]) -> LinearLayout:
-    """The layout of `trans(x, order)`: dimension i of the result is dimension order[i] of x."""
+    """The layout of `trans(x, order)`: dimension i of the result is dimension order[i] of x.
+
+    >>> from weft.layouts import BlockedLayout, trans_result
+    >>> trans_result(BlockedLayout([1, 1], [1, 4], [1, 1], [1, 0]).to_linear([1, 4]), [1, 0]).bases["lane"]
+    ((1, 0), (2, 0))
+    """
     names = dim_names(len(_shape(source, "trans")))
     if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, range(len(names)))):
         raise LayoutError(f"trans: the order must have each of {len(names)} dimensions once, got {order!r}")
@@ -72,7 +77,12 @@ def trans_result(source: LinearLayout, order: Sequence[int]) -> LinearLayout:
 
 
 def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
-    """The layout of `reshape(x, shape)`, which keeps the order of elements."""
+    """The layout of `reshape(x, shape)`, which keeps the order of elements.
+
+    >>> from weft.layouts import BlockedLayout, reshape_result
+    >>> reshape_result(BlockedLayout([1], [4], [1], [0]).to_linear([4]), [2, 2]).bases["lane"]
+    ((0, 1), (1, 0))
+    """
     before, shape = _shape(source, "reshape"), shape_of(shape, "reshape: the shape")
     if prod(before) != prod(shape):
         raise LayoutError(
@@ -87,14 +97,24 @@ def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
 
 
 def expand_dims_result(source: LinearLayout, axis: int) -> LinearLayout:
-    """The layout of `expand_dims(x, axis)`: a new dimension of size 1."""
+    """The layout of `expand_dims(x, axis)`: a new dimension of size 1.
+
+    >>> from weft.layouts import BlockedLayout, expand_dims_result
+    >>> expand_dims_result(BlockedLayout([1], [4], [1], [0]).to_linear([4]), 1).bases["lane"]
+    ((1, 0), (2, 0))
+    """
     shape = _shape(source, "expand_dims")
     shape.insert(_axis(axis, len(shape) + 1, "expand_dims"), 1)
     return source.reshape_outs(dict(zip(dim_names(len(shape)), shape, strict=True)))
 
 
 def expand_dims_source(result: LinearLayout, axis: int) -> LinearLayout:
-    """The layout of x where `expand_dims(x, axis)` is to have the layout `result`."""
+    """The layout of x where `expand_dims(x, axis)` is to have the layout `result`.
+
+    >>> from weft.layouts import BlockedLayout, expand_dims_source
+    >>> expand_dims_source(BlockedLayout([1, 1], [4, 1], [1, 1], [0, 1]).to_linear([4, 1]), 1).bases["lane"]
+    ((1,), (2,))
+    """
     shape = _shape(result, "expand_dims")
     at = _axis(axis, len(shape), "expand_dims")
     if shape[at] != 1:
@@ -121,7 +141,13 @@ def _checked_broadcast(small: Sequence[int], large: Sequence[int]) -> list[int]:
 
 
 def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
-    """The layout of x, of that shape, where x broadcast is to have the layout `result`, with copies in registers."""
+    """The layout of x, of that shape, where x broadcast is to have the layout `result`, with copies in registers.
+
+    >>> from weft.layouts import BlockedLayout, broadcast_source
+    >>> wide = BlockedLayout([1, 1], [4, 8], [1, 1], [1, 0]).to_linear([4, 8])
+    >>> broadcast_source(wide, [4, 1]).bases["lane"]
+    ((0, 0), (0, 0), (0, 0), (1, 0), (2, 0))
+    """
     after = _shape(result, "broadcast")
     axes = set(_checked_broadcast(shape, after))
     bases = {
@@ -135,7 +161,12 @@ def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout
 
 
 def join_result(source: LinearLayout) -> LinearLayout:
-    """The layout of `join(x, y)`: x and y side by side along a new last dimension, the lowest bit of the register."""
+    """The layout of `join(x, y)`: x and y side by side along a new last dimension, the lowest bit of the register.
+
+    >>> from weft.layouts import BlockedLayout, join_result
+    >>> join_result(BlockedLayout([1], [4], [1], [0]).to_linear([4])).bases["register"]
+    ((0, 1),)
+    """
     rank = len(_shape(source, "join"))
     pair = LinearLayout.identity_1d(2, "register", f"dim{rank}")
     wide = expand_dims_result(source, rank)
@@ -143,12 +174,22 @@ def join_result(source: LinearLayout) -> LinearLayout:
 
 
 def join_source(result: LinearLayout) -> LinearLayout:
-    """The layout of x and y where `join(x, y)` is to have the layout `result`; LayoutError where it would move data."""
+    """The layout of x and y where `join(x, y)` is to have the layout `result`; LayoutError where it would move data.
+
+    >>> from weft.layouts import BlockedLayout, join_source
+    >>> join_source(BlockedLayout([1, 2], [4, 1], [1, 1], [1, 0]).to_linear([4, 2])).bases["lane"]
+    ((1,), (2,))
+    """
     return _halves(result, "join")
 
 
 def fp4_to_fp_result(source: LinearLayout, axis: int) -> LinearLayout:
-    """The layout of `fp4_to_fp(x, axis)`, whose axis is twice as long: each byte of x becomes two neighbours."""
+    """The layout of `fp4_to_fp(x, axis)`, whose axis is twice as long: each byte of x becomes two neighbours.
+
+    >>> from weft.layouts import BlockedLayout, fp4_to_fp_result
+    >>> fp4_to_fp_result(BlockedLayout([1], [4], [1], [0]).to_linear([4]), 0).bases["lane"]
+    ((2,), (4,))
+    """
     _shape(source, "fp4_to_fp")
     names = list(source.out_dims)
     at = f"dim{_axis(axis, len(_shape(source, 'fp4_to_fp')), 'fp4_to_fp')}"
@@ -160,6 +201,10 @@ def split_result(source: LinearLayout) -> LinearLayout:
     """The layout of both results of `split(x)`; LayoutError unless a register bit alone tells the halves apart.
 
     Registers that would hold copies are left out.
+
+    >>> from weft.layouts import BlockedLayout, split_result
+    >>> split_result(BlockedLayout([1, 2], [4, 1], [1, 1], [1, 0]).to_linear([4, 2])).bases["lane"]
+    ((1,), (2,))
     """
     return _halves(source, "split").remove_zero_bases("register")
 
@@ -191,6 +236,10 @@ def reduce_result(source: LinearLayout, axis: int) -> LinearLayout:
     """The layout of `reduce(x, axis)`: each thread that had elements of a row has its result.
 
     Registers that would hold copies are left out; lanes and warps that the axis told apart do hold copies.
+
+    >>> from weft.layouts import BlockedLayout, reduce_result
+    >>> reduce_result(BlockedLayout([1, 1], [2, 2], [1, 1], [1, 0]).to_linear([2, 2]), 1).bases["lane"]
+    ((0,), (1,))
     """
     shape = _shape(source, "reduce")
     return _without(source, _axis(axis, len(shape), "reduce")).remove_zero_bases("register")

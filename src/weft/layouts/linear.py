@@ -106,6 +106,11 @@ class LinearLayout(LinearMap):
 
     Make one with `from_bases`, `identity_1d`, `strided_1d`, `zeros_1d` or `empty`, or from others by the operations
     below. The order of dimensions, the first being the fastest, matters to `reshape_*`, `flatten_*` and `==` only.
+
+    >>> from weft.layouts import LinearLayout
+    >>> layout = LinearLayout.from_bases({"lane": [[0, 1], [1, 0]]}, {"row": 2, "column": 2})
+    >>> layout.apply(lane=3)
+    {'row': 1, 'column': 1}
     """
 
     __slots__ = ()

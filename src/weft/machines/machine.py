@@ -27,7 +27,13 @@ KIB = 1024
 
 @dataclass(frozen=True)
 class Machine:
-    """A GPU, as the passes, the lowering, the planner of layouts and the simulator see it."""
+    """A GPU, as the passes, the lowering, the planner of layouts and the simulator see it.
+
+    >>> from weft.layouts import machine_of
+    >>> machine = machine_of("cuda:90")
+    >>> machine.vendor, machine.generation
+    ('nvidia', 90)
+    """
 
     name: str
     """What its target is called: `cuda:90`."""

@@ -29,7 +29,12 @@ def _add(vendor: str) -> None:
 
 
 def machine_of(target: Machine | str) -> Machine:
-    """The machine of a target's name, a simulated one's too; a `Machine` is itself."""
+    """The machine of a target's name, a simulated one's too; a `Machine` is itself.
+
+    >>> from weft.layouts import machine_of
+    >>> machine_of("sim:cuda:90").name
+    'cuda:90'
+    """
     if isinstance(target, Machine):
         return target
     machine = MACHINES.get(target.removeprefix("sim:")) if isinstance(target, str) else None

@@ -604,6 +604,14 @@ def autotune(
     `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and
     `perf_model(**args)` with `top_k`.  `cache_results` keeps the timings on disk. `tuned` names a file that
     `weft tune` wrote: what it has for a launch is taken, and nothing is measured.
+
+    >>> @weft.autotune([weft.Config({"BLOCK": 4}), weft.Config({"BLOCK": 8})], key=["n"])
+    ... @weft.jit
+    ... def fill(out, n, BLOCK: tl.constexpr):
+    ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...     tl.store(out + i, 1, mask=i < n)
+    >>> [config.kwargs["BLOCK"] for config in fill.configs]
+    [4, 8]
     """
 
     def decorate(fn: Any) -> Autotuner:

@@ -314,6 +314,14 @@ def compile(
     and so is everything where Weft goes by the name triton and PyTorch has a GPU. For a simulated target
     (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator. With an `executor` of
     concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> source = weft.ASTSource(double, {"x": "*fp32"})
+    >>> weft.compile(source, target="cuda:90").metadata.name
+    'double'
     """
     compiler.CompiledKernel.make_launcher = staticmethod(_make_launcher)
     compiler.CompiledKernel.make_run = staticmethod(_make_run)

@@ -63,6 +63,10 @@ class TensorDescriptor:
 
     The rules are those of the hardware that has descriptors, so that what runs here runs there: 1 to 5 dimensions,
     the last one contiguous, address and other strides multiples of 16 bytes.
+
+    >>> x = np.zeros((4, 8), np.float32)
+    >>> weft.TensorDescriptor.from_tensor(x, [2, 4]).strides
+    [8, 1]
     """
 
     base: Any

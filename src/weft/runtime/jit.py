@@ -85,7 +85,15 @@ def _without_function(kind: type[JITFunction], facts: dict[str, Any]) -> JITFunc
 
 
 class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
-    """A kernel: a function with its source, its compiled forms, and a way to launch them."""
+    """A kernel: a function with its source, its compiled forms, and a way to launch them.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> double.arg_names
+    ['x']
+    """
 
     _own_run = False
     """Whether a subclass has a `run` of its own, which launches then go through."""
@@ -583,6 +591,15 @@ def jit(
     `do_not_specialize` names parameters (or gives their positions) whose values 1 and multiples of 16 get no code of
     their own; `do_not_specialize_on_alignment` keeps the 1 and drops the multiples.  `debug` switches device_assert
     on, and checks accesses, integer overflow and hints.
+
+    >>> x = np.ones(4, np.float32)
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 4)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> made = double[(1,)](x)
+    >>> x
+    array([2., 2., 2., 2.], dtype=float32)
     """
 
     return decorated(

@@ -50,7 +50,17 @@ class Heuristics(PickledByName, KernelInterface[Any]):
 
 
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
-    """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
+    """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`.
+
+    >>> @weft.heuristics({"EVEN": lambda args: args["n"] % 4 == 0})
+    ... @weft.jit
+    ... def put(out, n, EVEN: tl.constexpr):
+    ...     tl.store(out, 1 if EVEN else 0)
+    >>> out = np.zeros(1, np.int32)
+    >>> made = put[(1,)](out, 8)
+    >>> out
+    array([1], dtype=int32)
+    """
 
     def decorate(fn: Any) -> Heuristics:
         return Heuristics(fn, parameters_of(fn), values)

@@ -21,7 +21,11 @@ def looks_like_dtype(value: Any) -> bool:
 
 
 class MockTensor:
-    """An array of which only the type is known; its address counts as divisible by 16."""
+    """An array of which only the type is known; its address counts as divisible by 16.
+
+    >>> weft.MockTensor(tl.float32).dtype
+    weft.language.float32
+    """
 
     def __init__(self, dtype: Any, shape: Any = None) -> None:
         self.dtype = dtype
@@ -137,7 +141,12 @@ class TensorWrapper:
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """The same memory with elements of another type of the same size (`dtype` may be one of the language)."""
+    """The same memory with elements of another type of the same size (`dtype` may be one of the language).
+
+    >>> x = np.zeros(4, np.uint8)
+    >>> weft.reinterpret(x, tl.int8).dtype
+    weft.language.int8
+    """
     if isinstance(tensor, TensorWrapper):
         return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
     if array_facts(tensor) is None:

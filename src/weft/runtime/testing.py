@@ -55,6 +55,16 @@ def expect(explanation: Explanation, **limits: Any) -> None:
     `access_bytes` is the least that an access of global memory may have at a time; the others are the most that there
     may be: `conversions` that move something, `bank_conflicts` (wavefronts over the whole grid), `spills` (words of a
     thread), `registers`, `shared_bytes`, `findings`, `time_us`. `blocks` is the least on a multiprocessor at a time.
+
+    >>> @weft.jit
+    ... def copy(x, out, BLOCK: tl.constexpr):
+    ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...     tl.store(out + i, tl.load(x + i))
+    >>> x = weft.like((4096,), "fp32")
+    >>> e = copy.explain(x, x, BLOCK=1024, grid=(4,), target="cuda:90")
+    >>> weft.testing.expect(e, access_bytes=16)
+    >>> e.accesses[0].remark.bytes
+    16
     """
     load("weft.explain.limits").expect(explanation, **limits)
 
@@ -176,6 +186,9 @@ def do_bench(
     With `quantiles` the answer is those of the times, otherwise what `return_mode` says: mean, median, min, max, all.
     Once this thread has used a GPU, time is that between two events in the current stream, what the CPU does included;
     then it is the GPU's cache that is cold.
+
+    >>> weft.testing.do_bench(lambda: sum(range(100)), warmup=1, rep=1) > 0
+    True
     """
     if return_mode not in MODES:
         raise ValueError(f"return_mode is one of {', '.join(MODES)}, got {return_mode!r}")
@@ -245,7 +258,15 @@ def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
 
 
 def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = "") -> None:
-    """Raise AssertionError unless |x - y| <= atol + rtol * |y| everywhere (atol 0.01 and rtol 0 if not given)."""
+    """Raise AssertionError unless |x - y| <= atol + rtol * |y| everywhere (atol 0.01 and rtol 0 if not given).
+
+    >>> weft.testing.assert_close(np.float32([1.0]), np.float32([1.0 + 1e-7]))
+    >>> try:
+    ...     weft.testing.assert_close(np.float32([1.0]), np.float32([1.1]))
+    ... except AssertionError as error:
+    ...     print(type(error).__name__)
+    AssertionError
+    """
     a, b = _as_numpy(x), _as_numpy(y)
     atol = 1e-2 if atol is None else (atol(a.dtype) if callable(atol) else atol)
     rtol = 0.0 if rtol is None else (rtol(a.dtype) if callable(rtol) else rtol)
@@ -257,7 +278,12 @@ def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None =
 
 @dataclass(eq=False)
 class Benchmark:
-    """What `perf_report` varies, and how the result is drawn."""
+    """What `perf_report` varies, and how the result is drawn.
+
+    >>> benchmark = weft.testing.Benchmark(["n"], [1, 2], "way", ["a", "b"], ["A", "B"], "sums", {})
+    >>> benchmark.x_vals
+    [1, 2]
+    """
 
     x_names: Sequence[str]
     x_vals: Sequence[Any]
@@ -278,7 +304,13 @@ class Benchmark:
 
 
 class Mark:
-    """A function that measures, with the benchmarks to run it on."""
+    """A function that measures, with the benchmarks to run it on.
+
+    >>> benchmark = weft.testing.Benchmark(["n"], [1, 2], "way", ["a", "b"], ["A", "B"], "sums", {})
+    >>> mark = weft.testing.Mark(lambda n, way: n * 10.0, benchmark)
+    >>> mark.fn(2, "a")
+    20.0
+    """
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
         self.fn = fn
@@ -401,7 +433,15 @@ def _frame(columns: list[str], rows: list[list[Any]]) -> Any:
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorate a function that measures one point; `.run(print_data=True)` then measures them all."""
+    """Decorate a function that measures one point; `.run(print_data=True)` then measures them all.
+
+    >>> benchmark = weft.testing.Benchmark(["n"], [1, 2], "way", ["a", "b"], ["A", "B"], "sums", {})
+    >>> @weft.testing.perf_report(benchmark)
+    ... def times(n, way):
+    ...     return n * (1.0 if way == "a" else 2.0)
+    >>> type(times).__name__
+    'Mark'
+    """
 
     def decorate(fn: Callable[..., Any]) -> Mark:
         return Mark(fn, benchmarks)

@@ -34,6 +34,16 @@ class Stop(Mapping[str, Any]):
     file, line     where
     program        of which program of the grid
     visit          how many stops of this program at this line there were before
+
+    >>> x = np.ones(32, np.float32)
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 32)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> with weft.sim.debug("tl.store(x + i") as stops:
+    ...     made = double[(1,)](x, target="sim:cuda:80")
+    >>> stops[0].program
+    (0, 0, 0)
     """
 
     def __init__(self, place: tuple[str, int], program: Program, visit: int, values: Mapping[str, Any]) -> None:
@@ -65,7 +75,18 @@ class Stop(Mapping[str, Any]):
 
 
 class Stops(list[Stop]):
-    """The stops of the launches inside of a `with debug(...)`, in the order in which they came."""
+    """The stops of the launches inside of a `with debug(...)`, in the order in which they came.
+
+    >>> x = np.ones(32, np.float32)
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 32)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> with weft.sim.debug("tl.store(x + i") as stops:
+    ...     made = double[(1,)](x, target="sim:cuda:80")
+    >>> len(stops)
+    1
+    """
 
 
 @dataclass
@@ -108,6 +129,16 @@ def debug(
     `line` is a number in the kernel's file, "file.py:12", or text of the line; None is every line. `program` is the one
     to look at, None all of them. `call` is called with each Stop as it comes (it may print, or start a debugger; it
     changes nothing); all of them are in the list that the `with` gives.
+
+    >>> x = np.ones(32, np.float32)
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 32)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> with weft.sim.debug("tl.store(x + i") as stops:
+    ...     made = double[(1,)](x, target="sim:cuda:80")
+    >>> stops[0]["i"][:4]
+    array([0, 1, 2, 3], dtype=int32)
     """
     global _watch
     file, text = None, ""

@@ -43,7 +43,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """Who did it: the program's index in the grid, the warp in its block, the lane."""
+    """Who did it: the program's index in the grid, the warp in its block, the lane.
+
+    >>> try:
+    ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
+    ... except weft.sim.OutOfBoundsError as error:
+    ...     print(error.thread)
+    lane 4 of warp 0, program (0, 0, 0)
+    """
 
     program: tuple[int, int, int]
     warp: int
@@ -55,7 +62,14 @@ class Thread:
 
 
 class SimulationError(WeftError):
-    """Something is wrong with how a program uses the machine; `others` are further places that have to do with it."""
+    """Something is wrong with how a program uses the machine; `others` are further places that have to do with it.
+
+    >>> try:
+    ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
+    ... except weft.sim.SimulationError as error:
+    ...     print(type(error).__name__)
+    OutOfBoundsError
+    """
 
     hint = ""
 
@@ -93,7 +107,14 @@ class RaceError(SimulationError):
 
 
 class OutOfBoundsError(SimulationError):
-    """An access outside of every array."""
+    """An access outside of every array.
+
+    >>> try:
+    ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
+    ... except weft.sim.OutOfBoundsError as error:
+    ...     print(error.thread, error.count)
+    lane 4 of warp 0, program (0, 0, 0) 16
+    """
 
     hint = "mask the access off where the index is outside"
 
@@ -154,7 +175,19 @@ class InFlightError(SimulationError):
 
 
 class ScheduleError(SimulationError):
-    """Results depend on what the machine leaves open: when copies land, in which order warps and lanes act."""
+    """Results depend on what the machine leaves open: when copies land, in which order warps and lanes act.
+
+    >>> @weft.jit
+    ... def last(out):
+    ...     i = tl.arange(0, 64)
+    ...     tl.store(out + i * 0, i)
+    >>> try:
+    ...     with weft.sim.options(order="all"):
+    ...         last[(1,)](np.zeros(1, np.int32), target="sim:cuda:80")
+    ... except weft.sim.ScheduleError as error:
+    ...     print(str(error).splitlines()[-1])
+    hint: find what is not ordered: a wait or a barrier that is missing, or floating-point atomics
+    """
 
     hint = "find what is not ordered: a wait or a barrier that is missing, or floating-point atomics"
 

@@ -101,7 +101,11 @@ _chosen = _Chosen()
 
 
 def current_options() -> Options:
-    """The options of launches now: those of this thread's innermost `with options(...)`."""
+    """The options of launches now: those of this thread's innermost `with options(...)`.
+
+    >>> weft.sim.current_options().copies
+    'latest'
+    """
     return _chosen.options
 
 

@@ -27,7 +27,11 @@ __all__ = [
 
 @builtin
 def to_tensor(x: Any, _semantic: TritonSemantic = GIVEN) -> Any:
-    """A Python number as a scalar tensor; a tensor as it is."""
+    """A Python number as a scalar tensor; a tensor as it is.
+
+    >>> evaluate("gl.to_tensor(3)")
+    3
+    """
     return _semantic.to_tensor(x)
 
 

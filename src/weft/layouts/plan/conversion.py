@@ -45,7 +45,14 @@ class Layout(Protocol):
 
 @dataclass(frozen=True)
 class Cost:
-    """What each warp does: instructions by kind, passes over the banks, bytes of scratch, barriers, and cycles."""
+    """What each warp does: instructions by kind, passes over the banks, bytes of scratch, barriers, and cycles.
+
+    >>> from weft.layouts import BlockedLayout, plan_conversion
+    >>> rows, columns = (BlockedLayout(size, [4, 8], [1, 1], [1, 0]) for size in ([1, 4], [4, 1]))
+    >>> cost = plan_conversion(rows, columns, (32, 32), 32, "cuda:90").cost
+    >>> cost.wavefronts, cost.scratch_bytes
+    (64, 4096)
+    """
 
     instructions: Mapping[str, int]
     wavefronts: int
@@ -87,6 +94,12 @@ class Plan:
 
     `kind` is "nothing", "registers", "shuffles", "shared" (with `scope` "warp" or "block"), "hybrid" (shuffles, then
     shared memory, or the other way round) or "cluster".
+
+    >>> from weft.layouts import BlockedLayout, plan_conversion
+    >>> rows, columns = (BlockedLayout(size, [4, 8], [1, 1], [1, 0]) for size in ([1, 4], [4, 1]))
+    >>> plan = plan_conversion(rows, columns, (32, 32), 32, "cuda:90")
+    >>> plan.kind, plan.scope
+    ('shared', 'warp')
     """
 
     kind: str

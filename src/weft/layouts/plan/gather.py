@@ -37,7 +37,13 @@ INDEX = 4.0
 
 @dataclass(frozen=True)
 class Gather:
-    """How a gather is done; `kind` is "registers", "shuffles" or "shared"."""
+    """How a gather is done; `kind` is "registers", "shuffles" or "shared".
+
+    >>> from weft.layouts import BlockedLayout, plan_gather
+    >>> rows = BlockedLayout([1, 4], [32, 1], [1, 1], [1, 0])
+    >>> plan_gather(rows, rows, (32, 4), (32, 4), 1, 32, "cuda:90").cost.scratch_bytes
+    0
+    """
 
     kind: str
     source: LinearLayout
@@ -118,7 +124,13 @@ def plan_gather(
     element_bits: int,
     target: Machine | str = DEFAULT,
 ) -> Gather:
-    """The cheaper way to gather along an axis. The shapes may differ along the axis only; LayoutError otherwise."""
+    """The cheaper way to gather along an axis. The shapes may differ along the axis only; LayoutError otherwise.
+
+    >>> from weft.layouts import BlockedLayout, plan_gather
+    >>> rows = BlockedLayout([1, 4], [32, 1], [1, 1], [1, 0])
+    >>> plan_gather(rows, rows, (32, 4), (32, 4), 1, 32, "cuda:90").kind
+    'registers'
+    """
     source_shape, index_shape = shape_of(source_shape, "source_shape"), shape_of(index_shape, "index_shape")
     bits, axis = bits_of(element_bits), axis_of(axis, len(source_shape), "axis")
     if len(source_shape) != len(index_shape) or any(

@@ -29,7 +29,14 @@ __all__ = ["LocalAccess", "plan_local_access", "vector_width"]
 
 @dataclass(frozen=True)
 class LocalAccess:
-    """How a tile in registers is stored to, or loaded from, shared memory of a given layout."""
+    """How a tile in registers is stored to, or loaded from, shared memory of a given layout.
+
+    >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout, plan_local_access
+    >>> rows = BlockedLayout([1, 4], [4, 8], [1, 1], [1, 0])
+    >>> access = plan_local_access(rows, SwizzledSharedLayout(1, 1, 1, [1, 0]), (32, 32), 32, "cuda:90")
+    >>> access.machine.name
+    'cuda:90'
+    """
 
     place: LinearLayout
     """(register, lane, warp, block) -> offset in elements, block."""
@@ -92,6 +99,12 @@ def plan_local_access(
 
     `gaps` are (interval, padding) pairs for a shared layout that is given as its linear part. LayoutError where the
     shared layout does not hold the tile.
+
+    >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout, plan_local_access
+    >>> rows = BlockedLayout([1, 4], [4, 8], [1, 1], [1, 0])
+    >>> access = plan_local_access(rows, SwizzledSharedLayout(1, 1, 1, [1, 0]), (32, 32), 32, "cuda:90")
+    >>> access.copies
+    (0, 0, 0, 0)
     """
     if isinstance(shared, PaddedSharedLayout):
         gaps = shared.interval_padding_pairs

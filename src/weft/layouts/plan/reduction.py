@@ -32,7 +32,13 @@ Direction = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction along one axis; every place of the result that held an element of a row holds the row's result."""
+    """A reduction along one axis; every place of the result that held an element of a row holds the row's result.
+
+    >>> from weft.layouts import BlockedLayout, plan_reduction
+    >>> plan = plan_reduction(BlockedLayout([1, 4], [4, 8], [1, 1], [1, 0]), (4, 32), 1, 32)
+    >>> len(plan.registers), len(plan.lanes), len(plan.warps)
+    (2, 3, 0)
+    """
 
     layout: LinearLayout
     axis: str

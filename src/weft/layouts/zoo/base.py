@@ -52,7 +52,12 @@ def _linear(layout: Layout, shape: tuple[int, ...]) -> LinearLayout:
 
 
 class Layout:
-    """A named layout: `to_linear(shape)` is the map it stands for."""
+    """A named layout: `to_linear(shape)` is the map it stands for.
+
+    >>> from weft.layouts import BlockedLayout, Layout
+    >>> isinstance(BlockedLayout([1], [32], [4], [0]), Layout)
+    True
+    """
 
     @property
     def rank(self) -> int:
@@ -108,7 +113,12 @@ class Layout:
 
 
 class DistributedLayout(Layout):
-    """Where a tile is in registers: from (register, lane, warp, block) to coordinates."""
+    """Where a tile is in registers: from (register, lane, warp, block) to coordinates.
+
+    >>> from weft.layouts import BlockedLayout, DistributedLayout
+    >>> isinstance(BlockedLayout([1], [32], [4], [0]), DistributedLayout)
+    True
+    """
 
     warp_threads: ClassVar[int] = 0
     """How many threads a warp has, where that follows from the class: a result of one vendor's matrix instructions."""
@@ -127,7 +137,12 @@ class DistributedLayout(Layout):
 
 
 class SharedLayout(Layout):
-    """Where a tile is in shared memory: from (offset, block) to coordinates; offsets count elements."""
+    """Where a tile is in shared memory: from (offset, block) to coordinates; offsets count elements.
+
+    >>> from weft.layouts import SharedLayout, SwizzledSharedLayout
+    >>> isinstance(SwizzledSharedLayout(1, 1, 1, [0]), SharedLayout)
+    True
+    """
 
 
 class _Placeholder(DistributedLayout):
@@ -155,9 +170,19 @@ class _Placeholder(DistributedLayout):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AutoLayout(_Placeholder):
-    """A layout that the compiler is to infer from the uses of the tile."""
+    """A layout that the compiler is to infer from the uses of the tile.
+
+    >>> from weft.layouts import AutoLayout
+    >>> AutoLayout() == AutoLayout()
+    True
+    """
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class CoalescedLayout(_Placeholder):
-    """A blocked layout that the compiler is to choose so that an access to global memory is coalesced."""
+    """A blocked layout that the compiler is to choose so that an access to global memory is coalesced.
+
+    >>> from weft.layouts import CoalescedLayout
+    >>> CoalescedLayout() == CoalescedLayout()
+    True
+    """

@@ -43,6 +43,10 @@ def make_cga_layout(ctas_per_cga: Sequence[int], cta_split_num: Sequence[int], c
     """The bases for blocks that are arranged as `ctas_per_cga`, of which `cta_split_num` split the tile.
 
     The other blocks hold copies. `cta_order` lists the dimensions, that of the fastest block number first.
+
+    >>> from weft.layouts import make_cga_layout
+    >>> make_cga_layout([2, 1], [2, 1], [1, 0])
+    ((1, 0),)
     """
     owner = "make_cga_layout"
     counts = checks.sizes(owner, "ctas_per_cga", ctas_per_cga)

@@ -21,6 +21,11 @@ class DotOperandLayout(DistributedLayout):
 
     `k_width` is how many consecutive elements along the dimension that is summed over a thread has at once: those of 32
     bits on NVIDIA (`natural_k_width`), more if the data was narrower when it was loaded; 0 for a blocked parent.
+
+    >>> from weft.layouts import DotOperandLayout, NVMMADistributedLayout
+    >>> product = NVMMADistributedLayout([2, 0], [1, 1], [16, 8])
+    >>> DotOperandLayout(0, product, k_width=2).to_linear([16, 16]).bases["register"]
+    ((0, 1), (8, 0), (0, 8))
     """
 
     operand_index: int

@@ -64,7 +64,12 @@ OPERATIONS: Mapping[str, str] = {
 
 
 def example(name: str) -> str | None:
-    """A call that makes such a layout."""
+    """A call that makes such a layout.
+
+    >>> from weft.layouts import example
+    >>> example("SwizzledSharedLayout")
+    'SwizzledSharedLayout(vec=8, per_phase=1, max_phase=8, order=[1, 0])'
+    """
     return f"{name}({EXAMPLES[name]})" if name in EXAMPLES else None
 
 

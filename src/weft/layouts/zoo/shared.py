@@ -401,6 +401,10 @@ class PartitionedSharedLayout(SharedLayout):
     its own.
 
     For gfx1250, whose shared memory has such parts; there is no linear layout for it here yet.
+
+    >>> from weft.layouts import PartitionedSharedLayout, SwizzledSharedLayout
+    >>> PartitionedSharedLayout(2, 1, 0, SwizzledSharedLayout(1, 1, 1, [1, 0])).num_partitions
+    2
     """
 
     num_partitions: int

@@ -57,6 +57,15 @@ def test_the_page_holds_the_source_and_what_is_known(explained: Explanation) -> 
     assert tile["shape"] == [64, 64] and tile["name"].startswith("BlockedLayout(") and tile["linear"]["columns"]
 
 
+def test_source_that_is_not_there_any_more(explained: Explanation) -> None:
+    """The page has the lines that the explanation itself holds; so it does where the file has been edited since."""
+    for name in (str(Path(__file__).with_name("gone.py")), __file__):
+        plain = explained.to_json().replace(json.dumps(str(Path(__file__).with_name("kernels.py"))), json.dumps(name))
+        (data,) = data_of(Explanation.from_json(plain).to_html())["explanations"]
+        texts = [line["text"] for line in data["lines"] if line["text"] is not None]
+        assert texts == [line.source for line in explained.lines if line.span is not None]
+
+
 @pytest.fixture(scope="module")
 def large() -> Explanation:
     q = like((32768, 64), "fp16")
@@ -167,6 +176,16 @@ def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> 
         assert not opened.find_element("css selector", "#link").is_displayed()
     finally:
         opened.switch_to.default_content()
+    page = opened.current_window_handle
+    opened.find_element("css selector", "#viewer-tab").click()
+    (tab,) = set(opened.window_handles) - {page}
+    opened.switch_to.window(tab)
+    try:
+        WebDriverWait(opened, 10).until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
+        assert opened.find_element("css selector", "#link").is_displayed()
+    finally:
+        opened.close()
+        opened.switch_to.window(page)
     opened.find_element("css selector", "#viewer-close").click()
     assert opened.find_elements("css selector", "#viewer iframe") == []
 

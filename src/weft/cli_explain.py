@@ -95,6 +95,9 @@ def _explain(options: argparse.Namespace) -> int:
     if not Path(options.script).exists():
         print(f"weft explain: there is no file {options.script}", file=sys.stderr)
         return 2
+    if (options.what_if or options.alternatives) and not options.html:
+        print("weft explain: --what-if and --alternatives are for pages: add --html FILE", file=sys.stderr)
+        return 2
     if options.script.endswith((".ttgir", ".ttir")):
         found = [_of_text(options)]
     else:

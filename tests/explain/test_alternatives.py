@@ -112,6 +112,8 @@ def test_from_the_command_line(explained: Explanation, tmp_path: Path, capsys: p
     assert capsys.readouterr().err == f"{page} written\n"
     data = data_of(page.read_text(encoding="utf-8"))
     assert [e["arguments"]["stride"] for e in data["explanations"]] == ["4097", "4112"]
+    assert main(["explain", "--alternatives", __file__]) == 2
+    assert "add --html FILE" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["explain", "--html", "e.html", "--what-if", "8", "script.py"])
     assert "an alternative is written as NAME=VALUE, got '8'" in capsys.readouterr().err

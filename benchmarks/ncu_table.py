@@ -1,7 +1,7 @@
-"""The newest table of `benchmarks/ncu.py --save` as docs/explanation/performance.md has it, a line for each kernel.
+"""The newest table of `benchmarks/ncu.py --save` as the notes of 27 November has it: a line for a kernel.
 
     python benchmarks/ncu_table.py               # print it
-    python benchmarks/ncu_table.py --update      # write it to docs/explanation/performance.md
+    python benchmarks/ncu_table.py --update      # write it to docs/notes/2026-11-27-performance.md
 
 A cell is what was predicted and, on the GPU, measured: one number where each count in it is the same on both sides,
 else "predicted, measured N". Instructions are sums of the counts that are compared; those of warps are left out where
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "explanation" / "performance.md"
+PAGE = ROOT / "docs" / "notes" / "2026-11-27-performance.md"
 RESULTS = ROOT / "benchmarks" / "results"
 SHOWN = re.compile(r"<!-- made from (ncu-.*\.json): python benchmarks/ncu_table.py --update -->\n\n((?:\|.*\n)*)")
 COLUMNS = {

@@ -4,6 +4,7 @@
     python benchmarks/explain_time.py --only softmax
     python benchmarks/explain_time.py --seconds 500       # stops in time; run it again, and it goes on
     python benchmarks/explain_time.py --measure           # measures, and leaves the predictions to another run
+    python benchmarks/explain_time.py --predict           # predicts again, and measures nothing
     python benchmarks/explain_time.py --report            # the table of what was measured, without a GPU
 
 The kernels are those of explain_sets.py. A time is the median of what CUPTI says of launches (PyTorch's profiler), from
@@ -130,17 +131,15 @@ def by_profiler(call: Callable[[], None], name: str, rounds: int = 30) -> float 
     return round(statistics.median(times), 2) if times else None
 
 
-def predict(cases: Iterator[Case], until: float) -> None:
+def predict(cases: Iterator[Case], until: float, device: str) -> None:
     """What is explained of each."""
     import weft
-    from gpu_facts import machine
 
-    device = next((d for d in ("H200",) if d in machine()["gpu"]), "")
     for case in cases:
         row: dict[str, Any] = {"half": half_of(case.name)}
         try:
             begun = time.monotonic()
-            with weft.target("cuda:90"):  # a kernel may have a parameter called target
+            with weft.target("cuda:90", device=device):  # a kernel may have a parameter called target
                 e = case.kernel.explain(*case.args, **case.more, grid=case.grid)
             row |= {"seconds": round(time.monotonic() - begun, 2), "note": e.counts.note.replace(TREE, "")}
             row["device"] = device
@@ -171,8 +170,11 @@ def child(options: argparse.Namespace) -> None:
         import triton
 
         triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
-    run = measure if options.child == "measure" else predict
-    run(cases_of(options.set, wanted), time.monotonic() + options.seconds)
+    until = time.monotonic() + options.seconds
+    if options.child == "measure":
+        measure(cases_of(options.set, wanted), until)
+    else:
+        predict(cases_of(options.set, wanted), until, "H200" if "H200" in options.device else "")
 
 
 # -- in the process that starts them -----------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ class Table:
         if seconds < 5:
             return
         command = [sys.executable, __file__, "--child", step, "--set", which, "--part", str(part), str(parts)]
-        command += ["--only", options.only, "--seconds", str(seconds)]
+        command += ["--device", options.device, "--only", options.only, "--seconds", str(seconds)]
         running = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -276,9 +278,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500.0, help="begin no kernel after so long")
     parser.add_argument("--processes", type=int, default=8, help="that predict at a time")
     parser.add_argument("--measure", action="store_true", help="predict nothing")
-    parser.add_argument("--predict", action="store_true", help="forget what was predicted before")
+    parser.add_argument("--predict", action="store_true", help="predict again, and measure nothing")
     parser.add_argument("--report", action="store_true", help="print what was measured before")
-    parser.add_argument("--device", default="", help="whose results to print: H200")
+    parser.add_argument("--device", default="", help="whose results to print, or to predict on another: H200")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--child", choices=("measure", "predict"), help=argparse.SUPPRESS)
     parser.add_argument("--set", help=argparse.SUPPRESS)
@@ -291,7 +293,7 @@ def main() -> None:
     if not options.report:
         from gpu_facts import machine
 
-        options.device = machine()["gpu"]
+        options.device = options.device or machine()["gpu"]
     table = Table(results_of(options.device), options.again)
     if not options.report:
         work(options, table, until)

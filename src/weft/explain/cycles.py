@@ -22,7 +22,6 @@ from math import ceil
 
 from weft.base import Span
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, LaneProgram, Value
-from weft.ops.table import ROWS
 from weft.targets.table import instruction
 
 from .costs import Costs
@@ -37,9 +36,6 @@ FREE = frozenset(
         *("remote", "scratch", "commit_async", "yield", "return", "condition", "fence", "elect"),
     )
 )
-SPECIAL = ("math.exp", "math.log", "math.sin", "math.cos", "math.sqrt", "math.rsqrt", "arith.divf", "math.tanh")
-INTEGERS = 0.5
-"""The part of integer operations that is left when LLVM has folded addresses."""
 FOLLOWED = 3
 GROUP = 4
 """Warps that give a matrix unit a product together, where products are awaited."""
@@ -204,21 +200,16 @@ class _Walker:
         """An operation on each register."""
         values = (*op.results, *op.operands)
         count = max((v.count for v in values), default=1)
-        elem = op.results[0].elem if op.results else op.operands[0].elem
-        bits = ELEMENT_BITS.get(elem, 32)
-        row = ROWS.get(op.name)
-        cost = min(float(row.cost), 30.0) if row is not None else 1.0
-        if op.name.startswith(SPECIAL):
-            self._issue(count * 2.0, "special", count * self.costs.special / self.costs.schedulers)
-            self.walk.pipes["special"] += count * self.costs.special * (1 - 1 / self.costs.schedulers) * self.weight
-            self._gives(op, self.now + self.costs.special_latency)
-            return
-        is_float = elem.startswith(("f", "bf"))
-        if elem == "f64":
-            self.walk.pipes["double"] += count * self.costs.double * self.weight
-        part = 0.5 if is_float and bits == 16 else 1.0 if is_float else INTEGERS
-        self._issue(count * cost * part)
-        self._gives(op, self.now + self.costs.alu_latency)
+        work = self.costs.work(op)
+        pipes, costs = self.walk.pipes, self.costs
+        pipes["special"] += count * work.special * costs.special * self.weight
+        pipes["narrow"] += count * work.narrow * costs.narrow * self.weight
+        if (op.results[0].elem if op.results else op.operands[0].elem) == "f64":
+            pipes["double"] += count * costs.double * self.weight
+        alone = work.special * costs.special * costs.schedulers / 4  # of one warp on its own scheduler
+        self._issue(count * max(work.slots, alone))
+        self.walk.slots += count * min(0.0, work.slots - alone) * self.weight
+        self._gives(op, self.now + (costs.special_latency if work.special else costs.alu_latency))
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -250,7 +241,7 @@ class _Walker:
 
     def _copy_async(self, op: LaneOp) -> None:
         count = max(v.count for v in op.operands)
-        self._issue(count, "l1", count * max(1.0, op.attrs["bytes"] * self.program.lanes / self.costs.line))
+        self._issue(count, "shared", count * max(1.0, op.attrs["bytes"] * self.program.lanes / self.costs.line))
         self.open_copy = self.now + self.latency(op)
 
     def _wait_async(self, op: LaneOp) -> None:
@@ -261,11 +252,12 @@ class _Walker:
     def _shuffle(self, op: LaneOp) -> None:
         count = op.results[0].count * max(1, ELEMENT_BITS[op.results[0].elem] // 32)
         self._issue(count, "shared", count)
+        self.walk.pipes["shuffles"] += count * self.weight
         self._gives(op, self.now + self.costs.shuffle_latency)
 
     def _barrier(self, op: LaneOp) -> None:
         self._issue(1)
-        self.now += self.costs.barrier_latency
+        self.now += self.costs.barrier_latency + self.costs.barrier_warp * self.program.warps
 
     # -- instructions of the machine -------------------------------------------------------------------------------
 
@@ -274,7 +266,7 @@ class _Walker:
         if use.when == "later":
             self.tensor = max(self.now, self.tensor) + use.latency * max(1.0, self.program.warps / GROUP)
         elif use.when == "commit":
-            self.products.append(self.tensor)
+            self.products.append(self.tensor + self.costs.product_latency)
         elif use.when == "copy":
             self.bulk.append(self.now + self.costs.bulk_latency)
         elif use.when == "arrival" and self.bulk:

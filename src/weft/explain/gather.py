@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from weft.base import Span
+from weft.base import Span, WeftError
 from weft.base.remarks import (
     AccessWidth,
     BulkCopy,
@@ -28,13 +28,16 @@ from weft.base.remarks import (
     VectorAccess,
 )
 from weft.ir.lane import Block, LaneProgram
+from weft.sim import SimulationError
 
+from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains
 from .occupancy import occupancy_of
 from .programs import PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
 from .registers import held_by_line
+from .supposed import supposing
 from .timing import time_of
 
 __all__ = ["Launch", "explanation"]
@@ -62,6 +65,8 @@ class Launch:
     spills: int | None = None
     wrapped: tuple[tuple[Span | None, str], ...] = ()
     """Offsets that are known to wrap: where, and what is said of them."""
+    device: str = ""
+    """The device whose time is predicted, of those that run the target's code; "" for the usual one."""
 
 
 def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = None) -> Explanation:
@@ -94,9 +99,20 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
         remarks=remarks,
     )  # fmt: skip
 
-    facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped)
+    supposed = _supposed(program, launch, counts)
+    facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped, supposed, device=launch.device)
     time = time_of(facts, launch.sizes)
     return replace(explained, time=time, findings=with_gains(facts, launch.sizes, time, findings_of(facts)))
+
+
+def _supposed(program: LaneProgram | None, launch: Launch, counts: Counts) -> dict[Span | None, Counter[str]]:
+    """Counters by place as if integers from memory were random, where the counts depend on them."""
+    if program is None or counts.exact or not counts.counted or costs_of(program.machine) is None:
+        return {}
+    try:
+        return counted(supposing(program), launch.grid, launch.scalars)[0].places
+    except (SimulationError, WeftError):
+        return {}
 
 
 def spans_in_loops(body: Block) -> frozenset[Span]:

@@ -220,7 +220,8 @@ class Time:
     """The interval that it is expected in; wider where sizes of arrays are not known."""
     bound: str
     """The resource that takes the longest: "DRAM", "L2", "L1", "shared memory", "issue", "matrix units", "special
-    functions", "double precision", or "latency", where programs wait for themselves."""
+    functions", "double precision", "integers and choices", "atomics", "starting blocks", "latency", where programs wait
+    for themselves, or "launch"."""
     part: float
     """Its share of the time."""
     resources: Mapping[str, float]
@@ -230,6 +231,10 @@ class Time:
     kernel, by file and number, `helpers.py:7`."""
     iterations: tuple[Iteration, ...] = ()
     """One iteration of each loop without further loops in it."""
+    device: str = ""
+    """The GPU whose rates these are, of those that run the target's code: H100, H200."""
+    dram_bytes: float = 0.0
+    """Bytes that DRAM reads and writes."""
 
     def __str__(self) -> str:
         text = f"{_us(self.microseconds)} us ({_us(self.low)} to {_us(self.high)})"

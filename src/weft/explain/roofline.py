@@ -43,7 +43,7 @@ class Roofline:
 def roofline_of(e: Explanation) -> Roofline | None:
     """None where no time is predicted, and for a kernel that computes nothing."""
     machine = machine_of(e.target) if e.time is not None else None
-    costs = costs_of(machine) if machine is not None else None
+    costs = costs_of(machine, e.time.device) if machine is not None and e.time is not None else None
     if e.time is None or machine is None or costs is None:
         return None
     products = _matrix_operations(e)
@@ -55,8 +55,9 @@ def roofline_of(e: Explanation) -> Roofline | None:
         peak = machine.multiprocessors * machine.lanes * costs.schedulers * costs.clock
     if not operations:
         return None
-    rates = (("DRAM", costs.dram), ("L2", costs.l2 * costs.clock))
-    moved = ((name, e.time.resources.get(name, 0.0) * rate * 1000, rate) for name, rate in rates)
+    rates = (("DRAM", costs.dram_read), ("L2", costs.l2 * costs.clock))
+    asked = {"DRAM": e.time.dram_bytes, "L2": e.time.resources.get("L2", 0.0) * costs.l2 * costs.clock * 1000}
+    moved = ((name, asked[name], rate) for name, rate in rates)
     memories = tuple(each for each in moved if each[1])
     return Roofline(operations, what, operations / e.time.microseconds / 1000, peak, memories)
 

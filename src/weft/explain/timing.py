@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from math import ceil, prod
+from dataclasses import dataclass
+from math import ceil, exp, prod
 
 from weft.base import Span
 from weft.ir.lane import LaneOp, LaneProgram
+from weft.machines import part
 from weft.targets.table import instruction
 
-from .conflicts import conflicts_of
-from .costs import Costs, costs_of
+from .costs import Costs, costs_of, devices_of
 from .cycles import Walk, walked
 from .findings import Facts
 from .record import Time, line_key
@@ -28,10 +29,13 @@ from .unknown import with_unknown
 
 __all__ = ["time_of"]
 
-TOGETHER = 3
-"""The power of the mean in which resources are combined: two that take the same time take 1.26 of it."""
+TOGETHER = 4
+"""The power of the mean in which resources are combined: two that take the same time take 1.19 of it; with the latency
+of programs, which only other programs hide, they are combined by the power of 2."""
 SECTOR = 32
 FEW_WAVES = 3
+LEAST, TYPICAL, MOST = range(3)
+"""How much DRAM has to do, where that is not known."""
 
 
 def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
@@ -40,13 +44,17 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
     `sizes` are the bytes of the arrays among the arguments, as far as they are known.
     """
     program, e = facts.program, facts.explanation
-    costs = costs_of(program.machine) if program is not None else None
+    costs = costs_of(program.machine, facts.device) if program is not None else None
     if program is None or costs is None or not e.counts.counted or e.occupancy is None:
         return None
-    low, resources, walk = _predicted(with_unknown(facts, spread=False), program, costs, sizes, least=True)
-    high, _, _ = _predicted(with_unknown(facts, spread=True), program, costs, sizes, least=False)
+    random, ordered = with_unknown(facts, spread=True), with_unknown(facts, spread=False)
+    resources, walk, bytes = _predicted(random, program, costs, sizes, TYPICAL)
+    middle = _together(resources, costs)
+    low = min(_edge(r, costs, 0) for r in (resources, _predicted(ordered, program, costs, sizes, LEAST)[0]))
+    high = max(_edge(r, costs, 1) for r in (resources, _predicted(random, program, costs, sizes, MOST)[0]))
     bound = max(resources, key=lambda name: resources[name], default="launch")
-    middle = (low + high) / 2
+    if resources.get(bound, 0.0) < costs.launch / 2:
+        bound = "launch"
     total = sum(walk.lines.values())
     lines: defaultdict[tuple[str, int], float] = defaultdict(float)
     for span, cycles in walk.lines.items():
@@ -54,33 +62,46 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
             lines[span.file, span.line] += cycles
     return Time(
         round(middle / 1000, 2),
-        round(low * costs.uncertainty[0] / 1000, 2),
-        round(high * costs.uncertainty[1] / 1000, 2),
+        round(low / 1000, 2),
+        round(high / 1000, 2),
         bound,
         round(resources.get(bound, costs.launch) / middle, 3),
         {name: round(ns / 1000, 3) for name, ns in sorted(resources.items(), key=lambda item: -item[1])},
         {line_key(e, *line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
         tuple(walk.iterations),
+        facts.device or next(iter(devices_of(program.machine))),
+        bytes,
     )
 
 
 def _predicted(
-    facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], least: bool
-) -> tuple[float, dict[str, float], Walk]:
-    """Nanoseconds, those of each resource, and the walk; with the least that DRAM may have to do, or the most."""
-    moved = _bytes_of_dram(facts, sizes, costs)[0 if least else 1]
+    facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], how: int
+) -> tuple[dict[str, float], Walk, float]:
+    """Nanoseconds of each resource, the walk, and bytes of DRAM; with the least that DRAM may have to do, or more."""
+    moved = _dram(facts, sizes, costs)[how]
     touched = float(SECTOR * sum(_distinct(p, verb) for p in facts.places.values() for verb in ("load", "store")))
-    latency = _mixed(costs, moved / touched if touched else 1.0)
+    latency = _mixed(costs, moved.bytes / touched if touched else 1.0)
     walk = walked(program, costs, _iterations(facts), lambda op: latency)
-    resources = _resources(facts, program, costs, walk, moved, touched)
-    return _together(resources, costs), resources, walk
+    resources = _resources(facts, program, costs, sizes, walk, moved)
+    return resources, walk, moved.bytes
 
 
 def _together(resources: Mapping[str, float], costs: Costs) -> float:
     """Nanoseconds of a launch of which resources take so many."""
-    waits = costs.dram_latency / costs.clock
-    together: float = sum(ns**TOGETHER for ns in resources.values()) ** (1 / TOGETHER)
-    return costs.launch + waits + together
+    fixed = resources.get("launch", costs.launch + costs.dram_latency / costs.clock)
+    units = sum(ns**TOGETHER for name, ns in resources.items() if name not in ("latency", "launch"))
+    return fixed + float((units ** (2 / TOGETHER) + resources.get("latency", 0.0) ** 2) ** 0.5)
+
+
+def _edge(resources: Mapping[str, float], costs: Costs, side: int) -> float:
+    """The least (0) or most (1) nanoseconds of a launch: each resource may be as far off as is known of it, for reasons
+    of its own, so that what they do to the time is added up by squares."""
+    resources = {"launch": costs.launch + costs.dram_latency / costs.clock, **resources}
+    middle, squares = _together(resources, costs), 0.0
+    for name, ns in resources.items():
+        factor = costs.uncertainty.get(name, costs.uncertainty[""])[side]
+        squares += (_together({**resources, name: ns * factor}, costs) - middle) ** 2
+    return float(middle + (2 * side - 1) * squares**0.5)
 
 
 def _mixed(costs: Costs, from_dram: float) -> float:
@@ -90,7 +111,7 @@ def _mixed(costs: Costs, from_dram: float) -> float:
 
 
 def _resources(
-    facts: Facts, program: LaneProgram, costs: Costs, walk: Walk, moved: float, touched: float
+    facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], walk: Walk, moved: Moved
 ) -> dict[str, float]:
     """Nanoseconds by resource."""
     e, o = facts.explanation, facts.explanation.occupancy
@@ -99,23 +120,73 @@ def _resources(
     units = program.machine.multiprocessors
     full = ceil(blocks / units) if blocks < units * o.blocks * FEW_WAVES else blocks / units
     warps = program.warps * full
-    shared = walk.pipes["shared"] + _conflicts(facts) / max(1, blocks * program.warps)
+    passes = _passes_of_shared(facts, walk, blocks * program.warps) * warps
     sectors = _passes_of_sectors(facts, costs) / units * (full * units / blocks)
+    l1 = max(walk.pipes["l1"] * warps, sectors)
     cycles = {
         "issue": walk.slots * warps / costs.schedulers,
         "matrix units": walk.pipes["tensor"] * warps,
         "special functions": walk.pipes["special"] * warps,
+        "integers and choices": walk.pipes["narrow"] * warps,
         "double precision": walk.pipes["double"] * warps,
-        "shared memory": shared * warps,
-        "L1": max(walk.pipes["l1"] * warps, sectors) + shared * warps,
+        "shared memory" if passes > l1 else "L1": l1 + passes,  # one unit does both
         "latency": walk.time * _rounds(blocks, units * o.blocks),
-        "L2": touched / costs.l2,
+        "L2": _through_l2(facts) / costs.l2,
     }
-    slowest = max(cycles["latency"], cycles["issue"], moved / costs.dram * costs.clock)
-    duty = min(1.0, cycles["matrix units"] / max(slowest, cycles["matrix units"], 1.0))
-    clock = costs.clock - duty * (costs.clock - costs.busy_clock)
-    times = {name: n / clock for name, n in cycles.items() if n}
-    return {**times, "DRAM": moved / costs.dram} if moved else times
+    times = {name: n / _clock(cycles, costs) for name, n in cycles.items() if n}
+    fixed = {
+        "DRAM": moved.nanoseconds(costs),
+        "starting blocks": blocks * costs.block_start,
+        "atomics": _atomics(facts, sizes, costs),
+    }
+    return {**times, **{name: ns for name, ns in fixed.items() if ns}}
+
+
+def _through_l2(facts: Facts) -> float:
+    """Bytes that the L2 cache is asked for; a sector from anywhere takes as long as a line."""
+    bytes = 0.0
+    for place, counts in facts.places.items():
+        for verb in ("load", "store"):
+            each = float(SECTOR * _distinct(counts, verb))
+            is_scattered = (place, verb) in facts.unknown and each > APART * counts[f"global_{verb}_bytes"]
+            bytes += each * LINE if is_scattered else each
+    return bytes
+
+
+def _clock(cycles: Mapping[str, float], costs: Costs) -> float:
+    """Cycles of a nanosecond, by how busy matrix units are, and how long."""
+    slowest = max(*cycles.values(), 1.0)
+    duty = max(0.0, cycles["matrix units"] / slowest - IDLE) / (1 - IDLE)
+    busy = costs.slow_clock if slowest > 1e6 * costs.busy_clock else costs.busy_clock
+    return costs.clock - duty * (costs.clock - busy)
+
+
+IDLE = 0.6
+"""The part of the time that matrix units may be busy before the clock falls."""
+
+
+def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
+    """Nanoseconds of atomic operations: lines that they reach, one after the other in each part of the L2 cache; of a
+    small array, which is in few of them, much longer."""
+    program, total = facts.program, 0.0
+    assert program is not None
+    spans = {op.span for op in facts.ops if op.name == "atomic" and op.attrs["space"] == "global"}
+    arrays = _arrays(facts)
+    first, most = costs.atomics
+    for span in spans:
+        counts = facts.places.get(span, Counter())
+        sectors, bytes = counts["global_store_sectors"], counts["global_store_bytes"]
+        is_scattered = (span, "store") in facts.unknown and sectors * SECTOR > APART * bytes
+        size = max((sizes.get(name, 1 << 30) for name in arrays.get((span, "store"), ())), default=1 << 30)
+        rate = min(most, first * (size / 1024) ** SPREAD)
+        total += (sectors if is_scattered else sectors / LINE) / rate
+    return total
+
+
+LINE = 4
+"""Sectors of a line."""
+SPREAD = 1.22
+"""The power of an array's size with which the parts of the L2 cache grow that its atomic operations are done in."""
 
 
 def _rounds(blocks: int, at_a_time: int) -> float:
@@ -124,9 +195,24 @@ def _rounds(blocks: int, at_a_time: int) -> float:
     return float(ceil(waves)) if waves < FEW_WAVES else waves
 
 
-def _conflicts(facts: Facts) -> float:
-    """Wavefronts of the grid that bank conflicts add."""
-    return float(sum(lost for _, lost in conflicts_of(facts.explanation)))
+def _passes_of_shared(facts: Facts, walk: Walk, warps: int) -> float:
+    """Passes over shared memory for each warp: wavefronts that were counted, or as many as the widths of accesses say
+    where some of them depend on data; and shuffles, which go the same way. Matrix units have a way of their own."""
+    assert facts.program is not None
+    own_ways: tuple[str, ...] = part("explain", facts.program.machine).OWN_WAYS
+    counted = sum(
+        counts["shared_load_wavefronts"] + counts["shared_store_wavefronts"]
+        for counts in facts.places.values()
+        if not any(name.startswith(own_ways) for name in counts)
+    )
+    passes = counted / max(1, warps)
+    if not facts.explanation.counts.exact:
+        passes = max(passes, walk.pipes["shared"] - walk.pipes["shuffles"])
+    return passes + walk.pipes["shuffles"]
+
+
+APART_CYCLES = {"load": 1.0, "store": 2.0}
+"""Cycles of a sector of its own."""
 
 
 def _passes_of_sectors(facts: Facts, costs: Costs) -> float:
@@ -136,26 +222,84 @@ def _passes_of_sectors(facts: Facts, costs: Costs) -> float:
         for verb in ("load", "store"):
             sectors, bytes = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_bytes"]
             apart = sectors > 1.5 * bytes / SECTOR
-            cycles += sectors if apart else sectors * SECTOR / costs.line
+            each = APART_CYCLES[verb] if apart else SECTOR / costs.line
+            cycles += sectors * each
     return cycles
 
 
-def _bytes_of_dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[float, float]:
-    """Bytes that go to or come from DRAM, and at most where a size is not known."""
+def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, Moved, Moved]:
+    """What DRAM has to do at least, as a rule, and at most."""
     touched: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for span, (verb, names) in _arrays(facts).items():
-        bytes = float(SECTOR * _distinct(facts.places.get(span, Counter()), verb))
+    scattered: set[tuple[str, str]] = set()
+    apart: set[tuple[str, str]] = set()
+    for (span, verb), names in _arrays(facts).items():
+        counts = facts.places.get(span, Counter())
+        names = names or [""]  # an address from memory: of no array that is known
+        bytes = float(SECTOR * _distinct(counts, verb))
         for name in names:
             touched[name, verb] += bytes / len(names)
-    moved = most = 0.0
-    for (name, _), bytes in touched.items():
+            if (span, verb) in facts.unknown:
+                scattered.add((name, verb))
+                if bytes > APART * counts[f"global_{verb}_bytes"]:
+                    apart.add((name, verb))
+    least, typical, most = Moved(), Moved(), Moved()
+    for (name, verb), bytes in touched.items():
         size = sizes.get(name)
         if size is None:
-            moved, most = moved + bytes / REUSED, most + bytes
-            continue
-        bytes = min(bytes, _again(facts, bytes, size, costs))
-        moved, most = moved + bytes, most + bytes
-    return moved, most
+            bounds = bytes / REUSED, bytes / 2, bytes
+        elif (name, verb) in scattered:
+            found = _looked_up(bytes, size, costs)
+            more = costs.dram_scattered / SECTOR if (name, verb) in apart else 1.0
+            bounds = min(bytes, size), found * more, bytes * more
+        else:
+            bounds = (min(bytes, _again(facts, bytes, size, costs)),) * 3
+        for moved, each in zip((least, typical, most), bounds, strict=True):
+            moved.add(verb, each)
+    return least, typical, most
+
+
+APART = 2.0
+"""Bytes of sectors by bytes that are asked for, from which on an access is scattered."""
+
+
+@dataclass
+class Moved:
+    """Bytes that DRAM reads and writes."""
+
+    read: float = 0.0
+    written: float = 0.0
+
+    def add(self, verb: str, bytes: float) -> None:
+        """More of them."""
+        if verb == "load":
+            self.read += bytes
+        else:
+            self.written += bytes
+
+    @property
+    def bytes(self) -> float:
+        """All of them."""
+        return self.read + self.written
+
+    def nanoseconds(self, costs: Costs) -> float:
+        """What they take, with what others have left in the L2 cache to be written back; as much is left again."""
+        first, part, most = costs.dirty
+        before = min(self.read, first) + part * max(0.0, self.read - first)
+        before = max(0.0, min(before, most) - part * self.written)
+        turns = costs.dram_turn * min(self.read, self.written)
+        return (self.read + before) / costs.dram_read + self.written / costs.dram_write + turns
+
+
+def _looked_up(bytes: float, size: int, costs: Costs) -> float:
+    """Bytes that DRAM gives where so many are looked up anywhere in an array: each place of it that is met once, and
+    what is met again and has left the L2 cache meanwhile."""
+    met = size * (1 - exp(-bytes / size)) if size else 0.0
+    kept = min(1.0, costs.l2_bytes * KEPT / size) if size else 1.0
+    return met + (bytes - met) * (1 - kept)
+
+
+KEPT = 0.5
+"""The part of the L2 cache that an array has to itself, while others pass through it."""
 
 
 def _again(facts: Facts, bytes: float, size: int, costs: Costs) -> float:
@@ -180,21 +324,21 @@ REUSED = 8
 read the same rows."""
 
 
-def _arrays(facts: Facts) -> dict[Span | None, tuple[str, list[str]]]:
-    """The arrays that are accessed at each place."""
+def _arrays(facts: Facts) -> dict[tuple[Span | None, str], list[str]]:
+    """The arrays that are loaded and stored at each place."""
     program = facts.program
     assert program is not None
     names = {value: p.name for value, p in zip(program.body.arguments, program.parameters, strict=True)}
-    found: dict[Span | None, tuple[str, list[str]]] = {}
+    found: dict[tuple[Span | None, str], list[str]] = {}
     for op in facts.ops:
         verb = _verb(op)
         if not verb:
             continue
         address = op.operands[1] if op.name == "copy_async" else op.operands[0]
         operands = op.operands if op.name == "instruction" else (address,)
-        made = {v for operand in operands for v in facts.made_from(operand)}
+        made = {v for operand in operands for v in facts.made_from(operand, by_memory=False)}
         there = sorted(name for value, name in names.items() if value in made and _is_array(program, name))
-        known = found.setdefault(op.span, (verb, []))[1]
+        known = found.setdefault((op.span, verb), [])
         known.extend(name for name in there if name not in known)
     return found
 
@@ -212,6 +356,8 @@ def _is_array(program: LaneProgram, name: str) -> bool:
 def _verb(op: LaneOp) -> str:
     if op.name in ("load", "store") and op.attrs["space"] == "global":
         return op.name
+    if op.name in ("atomic", "compare_and_swap") and op.attrs["space"] == "global":
+        return "store"
     if op.name == "copy_async":
         return "load"
     if op.name == "instruction":

@@ -36,6 +36,8 @@ class _Asked(threading.local):
 
     target: str | None = None
     """That of the innermost `with weft.target(...)`."""
+    device: str = ""
+    """Its device."""
 
 
 _asked = _Asked()
@@ -57,6 +59,11 @@ knobs.weft_knobs.target_was_set = staticmethod(_ask_at_each_launch)
 def asked() -> str | None:
     """The target of this thread's innermost `with weft.target(...)`, or WEFT_TARGET; None where no target is said."""
     return _asked.target or knobs.weft.target
+
+
+def asked_device() -> str:
+    """The device of this thread's innermost `with weft.target(...)`; "" where none is said."""
+    return _asked.device
 
 
 def current_target() -> str:
@@ -93,8 +100,10 @@ def choose_by_arrays() -> bool:
 
 
 @contextmanager
-def target(name: str) -> Iterator[None]:
+def target(name: str, device: str = "") -> Iterator[None]:
     """Launch for a target inside a `with`, in this thread; `knobs.weft.target` is for all of them.
+
+    `device` says whose time explanations predict, where several run the target's code: "H200" of cuda:90.
 
     >>> with target("cpu"):
     ...     current_target()
@@ -103,13 +112,13 @@ def target(name: str) -> Iterator[None]:
     global blocks
     if name != "cpu" and name not in compiler.SIMULATED:
         compiler.as_target(name)
-    before, _asked.target = _asked.target, name
+    before, _asked.target, _asked.device = (_asked.target, _asked.device), name, device
     with _blocks_lock:
         blocks += 1
     try:
         yield
     finally:
-        _asked.target = before
+        _asked.target, _asked.device = before
         with _blocks_lock:
             blocks -= 1
 

@@ -17,6 +17,7 @@ import numpy as np
 from weft import compiler, explain as room
 from weft.base import CompilationError, LaunchError, OutOfResources, Span, WeftError
 from weft.explain import Explanation, Launch
+from weft.explain.costs import devices_of
 from weft.ir.lane import ELEMENT_BITS
 from weft.language.keys import is_constexpr_value
 from weft.machines import machine_of
@@ -155,7 +156,15 @@ def explained(
         options["num_stages"] = int(stages)
     scalars, sizes = _scalars(program, values), _sizes(program, values)
     wrapped = tuple(told_of_wrapping(facts) for facts in made.wrapped)
-    launch = Launch(made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped)
+    device = compiling.asked_device()
+    known = devices_of(program.machine)
+    if device and device not in known:
+        raise LaunchError(
+            f"no times of a device {device!r} are known for {target}", hint=f"known are {', '.join(known)}"
+        )
+    launch = Launch(
+        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device
+    )
     return room.explanation(launch, made.remarks, program)
 
 

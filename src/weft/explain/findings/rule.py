@@ -37,6 +37,12 @@ class Facts:
     """Counters over the whole grid, by place."""
     wrapped: tuple[tuple[Span | None, str], ...] = ()
     """Offsets that are known to wrap: where, and what is said of them."""
+    supposed: Mapping[Span | None, Counter[str]] = field(default_factory=dict)
+    """Counters as if integers that are read from memory were random; empty where nothing depends on them."""
+    unknown: frozenset[tuple[Span | None, str]] = frozenset()
+    """Accesses whose bytes in `places` were supposed: their place, and load or store."""
+    device: str = ""
+    """The device whose time is predicted, of those that run the program; "" for the usual one."""
 
     @cached_property
     def ops(self) -> list[LaneOp]:
@@ -53,8 +59,9 @@ class Facts:
         """Whether it has instructions of matrix units."""
         return any(op.name == "instruction" and "multiplies" in instruction(op.attrs["isa"]).params for op in self.ops)
 
-    def made_from(self, value: Value) -> set[Value]:
-        """All values that a value is made from, itself included; what a loop carries, from all that it begins with."""
+    def made_from(self, value: Value, by_memory: bool = True) -> set[Value]:
+        """All values that a value is made from, itself included; what a loop carries, from all that it begins with.
+        With `by_memory` a number that is loaded is made from its address."""
         seen: set[Value] = set()
         open_values = [value]
         while open_values:
@@ -63,7 +70,7 @@ class Facts:
                 continue
             seen.add(now)
             maker = self._makers.get(now)
-            if maker is not None:
+            if maker is not None and (by_memory or maker.name != "load"):
                 open_values += maker.operands
                 open_values += [v for region in maker.regions for op in region.ops[-1:] for v in op.operands]
         return seen

@@ -9,9 +9,13 @@ guide; (f) set by the half of the kernels of benchmarks/explain_time.py that is 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.explain.costs import Costs, Use
 from weft.ir.lane import LaneOp
 from weft.targets.table import instruction
+
+from .arithmetic import work
 
 __all__ = ["COSTS", "OWN_WAYS"]
 
@@ -60,25 +64,55 @@ def _mma(isa: str, count: int) -> Use:
 
 HOPPER = Costs(
     clock=1.98,  # (d) of an H100 and H200 without tensor work
-    busy_clock=1.55,  # (d): 790 TFLOP/s of 4,096 FLOP a cycle on 132 multiprocessors
-    launch=1240.0,  # (b), 128 blocks and more
-    dram=2885.0,  # (f); copies alone reach 3,000 (d)
+    busy_clock=1.72,  # (g): 889 TFLOP/s of 64x256 tiles of random numbers, 975 of zeros
+    slow_clock=1.55,  # (d): 790 TFLOP/s of 4,096 FLOP a cycle on 132 multiprocessors, in a long product
+    launch=900.0,  # (g)
+    block_start=0.6,  # (g): 262,144 blocks that do nothing take 158 us
+    dram_read=3180.0,  # (g)
+    dram_write=3290.0,  # (g)
+    dram_turn=4.3e-5,  # (g): copies reach 3,020
+    dram_scattered=96.0,  # (g): numbers looked up in 256 MB
+    dirty=(3.2e6, 0.35, 30e6),  # (g): reads after a kernel that writes, and after one that reads
     l2_bytes=50e6,
     l2=8000.0,  # (f), of 132 x 64 that there could be; (a) has 3,942 for plain loads
     schedulers=4,
     line=128,
-    special=2.0,  # (e): 16 lanes a cycle
+    special=2.0,  # (e), (g): 16 lanes a cycle
     double=0.5,  # (e)
-    dram_latency=570.0,  # (b)
+    narrow=0.5,  # (e), (g): 64 lanes a cycle
+    dram_latency=690.0,  # (g): a chain of loads; 570 in (b)
     l2_latency=263.0,  # (a)
     shared_latency=29.0,  # (a)
-    shuffle_latency=24.0,
+    shuffle_latency=24.0,  # (g): 30 cycles for each step of a sum
     special_latency=24.0,
-    alu_latency=4.0,  # (c)
-    barrier_latency=30.0,
+    alu_latency=4.0,  # (c), (g)
+    barrier_latency=14.0,  # (g)
+    barrier_warp=2.0,  # (g)
+    product_latency=100.0,  # (g): 64x64x64 takes 259 cycles, of which matrix units work 128
+    atomics=(1.0, 77.0),  # (g)
     atomic_latency=1290.0,  # (b): 651 ns
     bulk_latency=1180.0,  # (b): 595 ns from DRAM
     instruction=_use,
-    uncertainty=(0.85, 1.15),
+    work=work,
+    uncertainty={  # (f): what nine in ten of its kernels are within
+        "launch": (0.85, 1.15),
+        "DRAM": (0.91, 1.08),
+        "starting blocks": (0.9, 1.1),
+        "L2": (0.8, 1.2),
+        "latency": (0.75, 1.5),
+        "shared memory": (0.85, 1.45),
+        "L1": (0.7, 1.5),
+        "": (0.85, 1.2),
+    },
 )
-COSTS = {90: HOPPER}
+H200 = replace(  # by the same measurements of it; cycles are those of an H100
+    HOPPER,
+    launch=560.0,
+    dram_read=4520.0,
+    dram_write=4680.0,
+    dram_turn=3.3e-5,
+    dram_scattered=109.0,
+    dram_latency=665.0,
+)
+COSTS = {90: {"H100": HOPPER, "H200": H200}}
+"""By generation and device, the usual one first."""

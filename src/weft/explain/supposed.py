@@ -1,0 +1,105 @@
+"""A program whose integers from memory are supposed to be random, so that addresses made of them can be counted.
+
+    row = load index[i]                 row = hash of the address of index[i]
+    load table[row * 4096 + lane]       load table[row * 4096 + lane]
+
+What is read is not known, but mostly it does not matter: that a row's lanes are side by side follows from the program,
+wherever the row is; and elements that are looked up one by one lie in a sector each, unless the index has an order.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
+
+__all__ = ["supposing"]
+
+MIXED, KEPT, BITS = 0x9E3779B1, 11, 14
+"""A multiplier, how many low bits of the product are dropped, and how many are kept: indices are below 2**14, so that
+products with the length of a row do not wrap in 32 bits."""
+POINTERS = 1 << 24
+"""What numbers that are taken for addresses themselves are multiples of."""
+SCALED = ("arith.muli", "arith.shli")
+
+
+def supposing(program: LaneProgram) -> LaneProgram:
+    """The program with loads of integers that addresses are made of replaced."""
+    changed = deepcopy(program)
+    uses = changed.body.uses()
+    _block(changed.body, uses, _of_addresses(changed.body))
+    return changed
+
+
+def _of_addresses(body: Block) -> set[Value]:
+    """The values that addresses of global memory are made of."""
+    makers = {result: op for op in body.walk() for result in op.results}
+    makers.update({a: op for op in body.walk() for region in op.regions for a in region.arguments})
+    accesses = [op for op in body.walk() if op.name in ("load", "store", "atomic", "copy_async")]
+    open_values = [op.operands[1 if op.name == "copy_async" else 0] for op in accesses]
+    found: set[Value] = set()
+    while open_values:
+        now = open_values.pop()
+        if now in found:
+            continue
+        found.add(now)
+        if now in makers:
+            maker = makers[now]
+            open_values += maker.operands
+            open_values += [v for region in maker.regions for op in region.ops[-1:] for v in op.operands]
+    return found
+
+
+def _block(block: Block, uses: dict[Value, list[LaneOp]], wanted: set[Value]) -> None:
+    ops: list[LaneOp] = []
+    for op in block.ops:
+        for region in op.regions:
+            _block(region, uses, wanted)
+        is_index = op.name == "load" and op.attrs["space"] == "global" and op.result.elem in ("i32", "i64", "i16")
+        if is_index and op.result in wanted:
+            ops += _instead(op, not _is_scaled(op.result, uses))
+        else:
+            ops.append(op)
+    block.ops = ops
+
+
+def _instead(op: LaneOp, is_address: bool) -> list[LaneOp]:
+    """Operations that give a load's result its value."""
+    new = Block()
+    build = Builder(new)
+    build.span = op.span
+    vector, size = int(op.attrs.get("vector", 1)), ELEMENT_BITS[op.result.elem] // 8
+    address = op.operands[0]
+    if vector > 1:
+        address = build.rename(address, [i // vector for i in range(op.result.count)])
+        steps = build.linear([i % vector * size for i in range(op.result.count)])
+        address = build.op("arith.addi", [address, build.op("arith.extui", [steps], "i64")], "i64")
+    value = build.op("arith.shrui", [address, build.constant("i64", (size - 1).bit_length())], "i64")
+    value = build.op("arith.muli", [value, build.constant("i64", MIXED)], "i64")
+    value = build.op("arith.shrui", [value, build.constant("i64", KEPT)], "i64")
+    value = build.op("arith.andi", [value, build.constant("i64", (1 << BITS) - 1)], "i64")
+    if is_address and op.result.elem == "i64":
+        value = build.op("arith.muli", [value, build.constant("i64", POINTERS)], "i64")
+    if op.result.elem != "i64":
+        value = build.op("arith.trunci", [value], op.result.elem)
+    last = new.ops[-1]
+    last.results = op.results  # whoever uses what was loaded uses this
+    op.results[0].op = last
+    return new.ops
+
+
+def _is_scaled(value: Value, uses: dict[Value, list[LaneOp]]) -> bool:
+    """Whether something is made of a value by multiplication, as an offset is of an index."""
+    seen: set[Value] = set()
+    open_values = [value]
+    while open_values:
+        now = open_values.pop()
+        if now in seen:
+            continue
+        seen.add(now)
+        for user in uses.get(now, []):
+            if user.name in SCALED:
+                return True
+            if user.name.startswith("arith.") or user.name in ("rename", "join", "select", "shuffle"):
+                open_values += user.results
+    return False

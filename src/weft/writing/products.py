@@ -21,7 +21,7 @@ def _dot(w: Writer, op: Any) -> None:
     a, b, acc = (w.whole(t) for t in w.take(*op.operands))
     value = op.results[0]
     if isinstance(acc.layout, NVMMADistributedLayout):
-        text = f"{w.module('mma_v2', AMPERE)}({a.text}, {b.text}, {acc.text}{_precision(op)})"
+        text = f"{w.module('mma_v2', AMPERE)}({a.text}, {b.text}, {acc.text}{_precision(op, a.kind)})"
     else:
         text = f"gl.dot_fma({a.text}, {b.text}, {acc.text})"
     w.give(op, Text(text, acc.kind, shape_of_value(value), acc.layout))
@@ -30,9 +30,10 @@ def _dot(w: Writer, op: Any) -> None:
 PRECISIONS = {0: "tf32", 1: "tf32x3", 2: "ieee"}
 
 
-def _precision(op: Any) -> str:
-    number = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
-    return f', input_precision="{PRECISIONS[number]}"' if number is not None else ""
+def _precision(op: Any, kind: str) -> str:
+    """How operands are rounded, which is asked of float32 alone; nothing where it is as without a word."""
+    number = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else 0
+    return f', input_precision="{PRECISIONS[number]}"' if number and kind == "f32" else ""
 
 
 @writes("ttng.warp_group_dot")
@@ -41,7 +42,7 @@ def _warp_group_dot(w: Writer, op: Any) -> None:
     a = w.whole(a) if a.shape else a
     acc = w.whole(acc)
     used = f", {use[0].text}" if use and use[0].number is not True else ""
-    precision = _precision(op).replace("input_precision", "precision")
+    precision = _precision(op, a.kind).replace("input_precision", "precision")
     begun = ", is_async=True" if "isAsync" in op.properties and int_value(op.properties["isAsync"]) else ""
     limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
     limited = f", max_num_imprecise_acc={limit}" if limit else ""

@@ -299,7 +299,7 @@ def _looked_up(bytes: float, size: int, costs: Costs) -> float:
 
 
 KEPT = 0.5
-"""The part of the L2 cache that an array has to itself, while others pass through it."""
+"""The part of the L2 cache that an array has to itself, while others pass through it; not measured by itself yet."""
 
 
 def _again(facts: Facts, bytes: float, size: int, costs: Costs) -> float:

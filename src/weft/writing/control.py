@@ -48,6 +48,7 @@ def leave(w: Writer, last: Operation, values: Sequence[SSAValue], results: Seque
     open_ = [(v, r) for v, r in zip(values, results, strict=True) if w.variables.group(v) is not w.variables.group(r)]
     if not open_:
         w.flush()
+        settle(w, values, results)
         return
     texts = [w.whole(t) for t in w.take(*(v for v, _ in open_))]
     w.flush()
@@ -65,10 +66,25 @@ def leave(w: Writer, last: Operation, values: Sequence[SSAValue], results: Seque
                 for _, later in pairs[i + 1 :])  # fmt: skip
     if clash:
         w.statement(f"{', '.join(n for n, _ in pairs)} = {', '.join(t for _, t in pairs)}")
+        settle(w, values, results)
         return
     for name, assigned in pairs:
         if name != assigned:
             w.statement(f"{name} = {assigned}")
+    settle(w, values, results)
+
+
+def settle(w: Writer, values: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    """Give variables that have their last value already the kind, and the name of the layout, that they had before."""
+    for value, result in zip(values, results, strict=True):
+        before, now = w.texts.get(result), w.texts.get(value)
+        if before is None or now is None or w.variables.group(value) is not w.variables.group(result):
+            continue
+        text = w.in_layout(now, before.layout)
+        text = w.in_kind(text, before.kind) if kinds.is_integer(before.kind) else text
+        if text is not now:
+            w.statement(f"{now.text} = {text.text}")
+            w.texts[value] = before.named(now.text)
 
 
 @writes("scf.for")

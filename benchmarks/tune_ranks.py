@@ -4,6 +4,7 @@
     python benchmarks/tune_ranks.py --seconds 400         # stops in time; run it again, and it goes on
     python benchmarks/tune_ranks.py --report              # the table of what was measured, without a GPU
     python benchmarks/tune_ranks.py --predict --only row  # predictions alone, without a GPU
+    python benchmarks/tune_ranks.py --repredict           # anew what was measured before, without a GPU
 
 For each kernel all configurations are predicted and compiled, on all cores, and measured with a cold L2 cache: 8 times
 each, those within 10 % of the fastest 40 times more. A kernel counts as found if one of the first three predicted is
@@ -236,10 +237,20 @@ def main():
     parser.add_argument("--report", action="store_true", help="print what was measured before")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--predict", action="store_true", help="predict only, and print the first configurations")
+    parser.add_argument("--repredict", action="store_true", help="predict anew what was measured, and print the table")
     options = parser.parse_args()
     rows = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and not options.again else {}
     if options.report:
         report(rows)
+        return
+    if options.repredict:
+        with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+            for number, case in enumerate(CASES):
+                if case.name in rows and options.only in case.name and rows[case.name]["configs"] == case.configs:
+                    tasks = [(number, i) for i in range(len(case.configs))]
+                    rows[case.name]["predicted"] = pool.map(predicted, tasks, chunksize=1)
+                    RESULTS.write_text(json.dumps(rows) + "\n", encoding="utf-8")
+        report({name: row for name, row in rows.items() if options.only in name})
         return
     begin = time.monotonic()
     longest = 0.0

@@ -7,18 +7,24 @@ A block of a page such as
     ```
 
 becomes a heading, a signature and the docstring of each name. Docstrings are Markdown; their examples, which the tests
-run as doctests, become blocks of code.
+run as doctests, become blocks of code. `{command} weft layout show` becomes the help of a command, `{settings}` a table
+of all settings.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 BLOCK = re.compile(r"^```\{names\} +([\w.]+)(?: +as +(\w+))?\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
+
+COMMAND = re.compile(r"^```\{command\} +([\w -]+)\n```\n", re.MULTILINE)
 
 
 def names_on(page: Path) -> dict[str, list[str]]:
@@ -30,8 +36,27 @@ def names_on(page: Path) -> dict[str, list[str]]:
 
 
 def expand(text: str) -> str:
-    """A page with its blocks of names filled in."""
+    """A page with its blocks of names, of commands and of settings filled in."""
+    text = COMMAND.sub(lambda m: f"```text\n{help_of(m[1].split())}```\n", text)
+    text = text.replace("```{settings}\n```\n", settings() if "```{settings}" in text else "")
     return BLOCK.sub(lambda m: _entries(m[1], m[2] or m[1], m[3].split()), text)
+
+
+def help_of(words: list[str]) -> str:
+    """What a command prints for `--help`, 100 columns wide."""
+    main = importlib.import_module("weft.cli").main
+    os.environ["COLUMNS"] = "100"
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main([*words[1:], "--help"])
+    return out.getvalue()
+
+
+def settings() -> str:
+    """The table of all settings: the name, and the environment variables that give its default."""
+    rows = importlib.import_module("weft.knobs").table()
+    lines = ["| setting | environment |", "|---|---|"]
+    lines += [f"| `knobs.{name}` | {', '.join(f'`{key}`' for key in keys.split())} |" for name, keys, _ in rows]
+    return "\n".join(lines) + "\n"
 
 
 def _entries(module: str, shown: str, names: list[str]) -> str:

@@ -9,7 +9,7 @@ wherever the row is; and elements that are looked up one by one lie in a sector 
 
 from __future__ import annotations
 
-from copy import deepcopy
+from dataclasses import replace
 
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
 
@@ -25,10 +25,7 @@ SCALED = ("arith.muli", "arith.shli")
 
 def supposing(program: LaneProgram) -> LaneProgram:
     """The program with loads of integers that addresses are made of replaced."""
-    changed = deepcopy(program)
-    uses = changed.body.uses()
-    _block(changed.body, uses, _of_addresses(changed.body))
-    return changed
+    return replace(program, body=_block(program.body, program.body.uses(), _of_addresses(program.body)))
 
 
 def _of_addresses(body: Block) -> set[Value]:
@@ -50,17 +47,17 @@ def _of_addresses(body: Block) -> set[Value]:
     return found
 
 
-def _block(block: Block, uses: dict[Value, list[LaneOp]], wanted: set[Value]) -> None:
+def _block(block: Block, uses: dict[Value, list[LaneOp]], wanted: set[Value]) -> Block:
     ops: list[LaneOp] = []
     for op in block.ops:
-        for region in op.regions:
-            _block(region, uses, wanted)
         is_index = op.name == "load" and op.attrs["space"] == "global" and op.result.elem in ("i32", "i64", "i16")
         if is_index and op.result in wanted:
             ops += _instead(op, not _is_scaled(op.result, uses))
+        elif op.regions:
+            ops.append(replace(op, regions=tuple(_block(region, uses, wanted) for region in op.regions)))
         else:
             ops.append(op)
-    block.ops = ops
+    return Block(block.arguments, ops)
 
 
 def _instead(op: LaneOp, is_address: bool) -> list[LaneOp]:
@@ -84,7 +81,6 @@ def _instead(op: LaneOp, is_address: bool) -> list[LaneOp]:
         value = build.op("arith.trunci", [value], op.result.elem)
     last = new.ops[-1]
     last.results = op.results  # whoever uses what was loaded uses this
-    op.results[0].op = last
     return new.ops
 
 

@@ -96,6 +96,15 @@ def test_every_page_can_be_reached() -> None:
     assert not set((ROOT / "docs").rglob("*.md")) - seen - {ROOT / "docs" / "index.md"}
 
 
+def test_every_page_is_on_the_site() -> None:
+    """A pattern of docs/index.md, or the list of decisions, has it: `make docs` refuses a page that none has."""
+    docs = ROOT / "docs"
+    patterns = re.findall(r"^([\w/*]+)$", (docs / "index.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    on_site = {page for pattern in patterns for page in docs.glob(f"{pattern}.md")}
+    on_site |= {*(docs / "explanation" / "decisions").glob("0*.md"), docs / "index.md", docs / "README.md"}
+    assert sorted(set(docs.rglob("*.md")) - on_site) == []
+
+
 # -- what is made ----------------------------------------------------------------------------------------------------
 
 

@@ -52,9 +52,9 @@ class Work:
             self.turns += 1
             step(context, op)
 
-        def followed(program: Any, grid: Any, scalars: Any, numbers: Any, *more: Any) -> Any:
+        def followed(program: Any, given: Any, numbers: Any, *more: Any) -> Any:
             self.programs += len(numbers)
-            return follow(program, grid, scalars, numbers, *more)
+            return follow(program, given, numbers, *more)
 
         monkeypatch.setattr(control, "_step", stepped)
         monkeypatch.setattr(programs, "_followed", followed)

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.base import Span, WeftError
 from weft.base.remarks import (
     AccessWidth,
@@ -34,8 +37,8 @@ from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains
 from .occupancy import occupancy_of
-from .programs import PlacedReport, counted
-from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile
+from .programs import Given, PlacedReport, counted
+from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile, Time
 from .registers import held_by_line
 from .supposed import supposing
 from .timing import time_of
@@ -67,18 +70,23 @@ class Launch:
     """Offsets that are known to wrap: where, and what is said of them."""
     device: str = ""
     """The device whose time is predicted, of those that run the target's code; "" for the usual one."""
+    data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
+    """What arrays hold that are at hand and only read."""
+
+    def given(self, suppose: bool | None = None) -> Given:
+        """What the counter is given of it."""
+        return Given(self.grid, self.scalars, self.data, suppose)
 
 
 def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = None) -> Explanation:
     """What is known of it. Counts need a lane program."""
     if program is None:
-        report, followed, note = PlacedReport(), 0, f"programs for {launch.target} are not counted"
+        report, followed, note, other = PlacedReport(), 0, f"programs for {launch.target} are not counted", None
         loops: frozenset[Span] = frozenset()
     else:
-        report, followed, note = counted(program, launch.grid, launch.scalars)
+        report, followed, note, other = _counted(program, launch)
         loops = spans_in_loops(program.body)
-    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(DISTINCT)}
-    counts = Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total)
+    counts = _counts(launch, report, followed, note)
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
     if program is not None:
@@ -102,6 +110,9 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     supposed = _supposed(program, launch, counts)
     facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped, supposed, device=launch.device)
     time = time_of(facts, launch.sizes)
+    if other is not None and time is not None:
+        less = replace(explained, counts=_counts(launch, other, followed, note))
+        time = _between(time, time_of(replace(facts, explanation=less, places=other.places), launch.sizes))
     return replace(explained, time=time, findings=with_gains(facts, launch.sizes, time, findings_of(facts)))
 
 
@@ -110,9 +121,39 @@ def _supposed(program: LaneProgram | None, launch: Launch, counts: Counts) -> di
     if program is None or counts.exact or not counts.counted or costs_of(program.machine) is None:
         return {}
     try:
-        return counted(supposing(program), launch.grid, launch.scalars)[0].places
+        return counted(supposing(program), launch.given())[0].places
     except (SimulationError, WeftError):
         return {}
+
+
+def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, str, PlacedReport | None]:
+    """The report, how many programs were followed, why it is not exact, and the least that there may be instead.
+
+    Where branches depend on data that are not at hand, programs are followed as if all such conditions held, and as if
+    none did. The report is that of more instructions.
+    """
+    report, followed, note = counted(program, launch.given())
+    if followed or not prod(launch.grid):
+        return report, followed, note, None
+    ways = [(*counted(program, launch.given(suppose)), suppose) for suppose in (False, True)]
+    possible = [way for way in ways if way[1]]
+    if not possible:
+        return report, followed, note, None
+    least, most = (pick(possible, key=lambda way: way[0].total["instructions"]) for pick in (min, max))
+    note = f"{note}: counted as if it were {str(most[3]).lower()} everywhere"
+    return most[0], most[1], note, least[0]
+
+
+def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:
+    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(DISTINCT)}
+    return Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total)
+
+
+def _between(most: Time, least: Time | None) -> Time:
+    """The time where it may be as little as another one."""
+    if least is None:
+        return most
+    return replace(most, low=min(most.low, least.low), high=max(most.high, least.high))
 
 
 def spans_in_loops(body: Block) -> frozenset[Span]:

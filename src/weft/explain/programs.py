@@ -15,23 +15,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.base import Span, WeftError
 from weft.ir.lane import LaneProgram
 from weft.sim import Report, SimulationError, Sliced, Uncountable, count, trips
 
-__all__ = ["PlacedReport", "counted"]
+__all__ = ["Given", "PlacedReport", "counted"]
 
 SMALL = 8
 """Programs of a grid that are all followed."""
 SAMPLE = 6
 """Programs of a kind that are followed where there are more."""
+OF_DATA = 32
+"""The same where what arrays hold is known, on which each program may depend."""
 LONG = 3
 """The same where programs are followed one by one, as where each takes tile after tile."""
 FEW = 4
@@ -120,16 +124,28 @@ def _sample(programs: Sequence[int], most: int = SAMPLE) -> list[int]:
     return sorted({programs[round(i * (len(programs) - 1) / (most - 1))] for i in range(most)})
 
 
-def counted(program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float]) -> tuple[PlacedReport, int, str]:
+@dataclass(frozen=True)
+class Given:
+    """What is known of a launch besides its program: the grid, and of the arguments numbers and what arrays hold."""
+
+    grid: Grid
+    scalars: Mapping[str, int | float]
+    data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
+    """Bytes of arrays that are only read."""
+    suppose: bool | None = None
+    """What branches do whose condition is not known all the same."""
+
+
+def counted(program: LaneProgram, given: Given) -> tuple[PlacedReport, int, str]:
     """The report of a whole launch, how many programs were followed, and why it is not exact, if it is not.
 
-    Nothing was followed where what a program does depends on data.
+    Nothing was followed where a loop depends on data that are not known, or a branch about which nothing is supposed.
     """
-    total = prod(grid)
+    grid, total = given.grid, prod(given.grid)
     if not total:
         return PlacedReport(), 0, "the grid has no programs"
-    ways, apart = trips(program, grid, scalars)
-    follow = _Followed(program, grid, scalars, apart)
+    ways, apart = trips(program, grid, given.scalars)
+    follow = _Followed(program, given, apart)
     try:
         if total <= SMALL:
             report, note = follow(range(total)), ""
@@ -145,9 +161,10 @@ def counted(program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float]
 class _Followed:
     """What some programs count, and how many have been followed in all."""
 
-    def __init__(self, program: LaneProgram, grid: Grid, scalars: Mapping[str, int | float], apart: bool) -> None:
-        self._launch = program, grid, scalars
+    def __init__(self, program: LaneProgram, given: Given, apart: bool) -> None:
+        self._launch = program, given
         self.apart = apart
+        self.sample = OF_DATA if given.data else SAMPLE
         self._sliced = Sliced(program)
         self.number = 0
 
@@ -233,7 +250,7 @@ def _of_samples(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[Plac
     """The whole from some programs of each kind; exact if all that stand for others are alike."""
     report, note = PlacedReport(), ""
     for kind in kinds:
-        sample = _sample(kind)
+        sample = _sample(kind, follow.sample)
         part = follow(sample)
         if len(kind) > len(sample) and not _are_alike(follow(sample[:1]), part, len(sample)):
             note = f"programs differ, of which {len(sample)} stand for {len(kind)}"
@@ -247,20 +264,19 @@ def _are_alike(one: Report, several: Report, number: int) -> bool:
     return dict(several.total) == {name: count * number for name, count in one.total.items()}
 
 
-def _followed(
-    program: LaneProgram,
-    grid: Grid,
-    scalars: Mapping[str, int | float],
-    programs: Sequence[int],
-    sliced: Sliced,
-    apart: bool,
-) -> PlacedReport:
-    report = PlacedReport()
+def _followed(program: LaneProgram, given: Given, programs: Sequence[int], sliced: Sliced, apart: bool) -> PlacedReport:
+    def follow(*, steady: bool, apart: bool) -> PlacedReport:
+        report = PlacedReport()
+        count(
+            program, given.grid, given.scalars,
+            programs=programs, steady=steady, report=report, sliced=sliced, apart=apart,
+            data=given.data, suppose=given.suppose,
+        )  # fmt: skip
+        return report
+
     try:
-        count(program, grid, scalars, programs=programs, steady=True, report=report, sliced=sliced, apart=apart)
+        return follow(steady=True, apart=apart)
     except Uncountable:
         raise
     except (SimulationError, WeftError):  # of iterations that were left out: follow all of them
-        report = PlacedReport()
-        count(program, grid, scalars, programs=programs, report=report, sliced=sliced)
-    return report
+        return follow(steady=False, apart=False)

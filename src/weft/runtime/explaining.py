@@ -21,6 +21,7 @@ from weft.explain.costs import devices_of
 from weft.ir.lane import ELEMENT_BITS
 from weft.language.keys import is_constexpr_value
 from weft.machines import machine_of
+from weft.sim.memory import bytes_at
 
 from . import compiling
 from .again import Again, arguments_by_name
@@ -156,6 +157,7 @@ def explained(
         options["num_stages"] = int(stages)
     scalars, sizes = _scalars(program, values), _sizes(program, values)
     wrapped = tuple(told_of_wrapping(facts) for facts in made.wrapped)
+    data = _data(program, values, made.metadata.stored_params)
     device = compiling.asked_device()
     known = devices_of(program.machine)
     if device and device not in known:
@@ -163,7 +165,7 @@ def explained(
             f"no times of a device {device!r} are known for {target}", hint=f"known are {', '.join(known)}"
         )
     launch = Launch(
-        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device
+        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device, data
     )
     return room.explanation(launch, made.remarks, program)
 
@@ -262,6 +264,21 @@ def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
         if parameter.elem in ("ptr", "tensormap") and shape is not None and list(shape) != [1]:
             sizes[parameter.name] = math.prod(shape) * max(1, ELEMENT_BITS.get(parameter.pointee, 8) // 8)
     return sizes
+
+
+def _data(program: Any, values: Sequence[Any], stored: Sequence[int]) -> dict[str, Any]:
+    """The bytes of arrays among the values that are in this process' memory and that the program does not write."""
+    parameters = program.parameters
+    if any(p.elem == "tensormap" for p in parameters):  # the places of parameters are then others
+        return {}
+    found = {}
+    for at, (parameter, value) in enumerate(zip(parameters, flattened(values, lambda _: False), strict=False)):
+        if parameter.elem != "ptr" or at in stored or isinstance(value, MockTensor) or not is_array(value):
+            continue
+        facts = array_facts(value)
+        if facts is not None and facts.device is None and facts.span[0] == 0 < facts.span[1]:
+            found[parameter.name] = bytes_at((value, facts), facts.address, facts.span[1])
+    return found
 
 
 def _number(value: Any) -> int | float:

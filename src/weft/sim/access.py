@@ -98,11 +98,16 @@ def _load(context: Context, op: LaneOp) -> None:
     access = _access(context, op, op.operands[0], mask, vector * _item(result.elem))
     _issued(context, f"load.{access.space}.{access.width * 8}", access, mask)
     access.known = not context.batch.launch.counting
+    wrong: Array | None = None
     if not access.known and access.space == "global":
         context.batch.checked(context, access, False)
-        context.env.values[result] = unknown(result.elem, result.count)
-        return
-    raw, wrong = context.batch.load(context, access)
+        read = _of_data(context, access, result)
+        if read is None:
+            context.env.values[result] = unknown(result.elem, result.count)
+            return
+        raw, access.known = read, True
+    else:
+        raw, wrong = context.batch.load(context, access)
     shape = (context.count, context.batch.lanes, result.count)
     data = _typed(raw, result.elem).reshape(shape)
     active = np.repeat(access.active, vector, axis=2)
@@ -115,6 +120,21 @@ def _load(context: Context, op: LaneOp) -> None:
             data = np.where(active, data, context.env[other].data).astype(data.dtype)
     known = access.known and (other is None or context.env[other].known)
     context.env.values[result] = Fragment(data, undefined, known)
+
+
+def _of_data(context: Context, access: Access, result: Value) -> Array | None:
+    """Counting: the bytes that are loaded, if they decide about anything and are among those that were given."""
+    launch = context.batch.launch
+    if not launch.memory.segments or not access.counted:
+        return None
+    if launch.sliced is not None and result not in launch.sliced.needed:
+        return None
+    where = access.address[access.active]
+    if launch.memory.outside(where, access.width).any() or (where % access.width).any():
+        return None
+    raw = np.zeros((*access.address.shape, access.width), np.uint8)
+    raw[access.active] = launch.memory.read(where, access.width)
+    return raw
 
 
 def _masked_off(context: Context, other: Value | None, active: Array, undefined: Array | None) -> Array | None:

@@ -45,11 +45,13 @@ class Launch:
     names: Watching | None = None
     """The kernel's variables, where someone watches."""
     counting: bool = False
-    """Whether it is only counted: memory is not touched, and what is read is not known."""
+    """Whether it is only counted: memory is not written, and what is read is known only of arrays that `memory` has."""
     steady: bool = False
     """Whether iterations that count alike may stand for others (steady.py)."""
     sliced: Any = None
     """Counting: the program taken apart (sliced.py)."""
+    suppose: bool | None = None
+    """Counting: what conditions of branches are taken to be where they are not known; None: that is an error."""
     steps: int = 0
     products: dict[Any, Any] = field(default_factory=dict)
     """Counting: what the accesses of a matrix unit's instructions count, by their addresses."""

@@ -101,6 +101,10 @@ def _control(context: Context, op: LaneOp) -> Generator[Wait, None, bool]:
 def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, name: str) -> Array:
     """One number for each warp, or one alone if it is the same for all; DivergenceError if lanes disagree."""
     if not fragment.known:
+        launch = context.batch.launch
+        if op.name == "if" and launch.suppose is not None:
+            launch.report.exact = False
+            return np.array([launch.suppose])
         raise Uncountable(f"{name} depends on data" + (f" ({op.span})" if op.span else ""))
     need_defined(context, op, value, name)
     data = fragment.data

@@ -1,12 +1,15 @@
 """The counter: what a program will do, read off it without running it.
 
-It walks through the program as `run` does, but follows only what addresses, masks and loops are made of; global memory
-is not there, and what is read from it is not known. Of shared memory it is known what went in (remembered.py).
+It walks through the program as `run` does, but follows only what addresses, masks and loops are made of. Of global
+memory it is known what arrays hold that were given and are only read, of shared memory what went in (remembered.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.ir.lane import LaneProgram
 
@@ -33,6 +36,8 @@ def count(
     report: Report | None = None,
     sliced: Sliced | None = None,
     apart: bool = False,
+    data: Mapping[str, NDArray[np.uint8]] | None = None,
+    suppose: bool | None = None,
 ) -> Report:
     """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
 
@@ -40,17 +45,22 @@ def count(
     `steady` a few iterations of a loop stand for others that count alike (steady.py), and sectors that an access of a
     warp touches by any of its registers are counted once as well (`global_load_distinct`, `global_store_distinct`).
     `report` is the one to count in, `sliced` the program taken apart, if it was before.
+    `data` has the bytes of arrays that the program reads and does not write, as far as they are at hand: the indices,
+    lengths and tables that addresses, loops and branches depend on. Conditions of branches that are not known all the
+    same are taken to be as `suppose` says.
     With `apart` the programs are followed one by one, as they have to be for `steady` where bounds of loops differ.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
-    sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not
-    known.
+    sectors and wavefronts of some accesses are missing. Uncountable where a loop, or a branch without `suppose`,
+    depends on what is not known.
     """
     values_known = dict(scalars or {})
-    values = {}
+    values, places = {}, {}
     for number, p in enumerate(program.parameters):
         if p.elem == "ptr":
             values[p.name] = scalar("ptr", (number + 1) * APART)
+            if data is not None and p.name in data:
+                places[(number + 1) * APART] = data[p.name]
         else:
             values[p.name] = scalar(p.elem, values_known.get(p.name, 0))
             values[p.name].known = p.name in values_known
@@ -58,8 +68,9 @@ def count(
     report = Report() if report is None else report
     parts = Sliced(program) if sliced is None else sliced
     counted = Launch(
-        program, grid_of(grid), GlobalMemory({}), values, options, report, counting=True, steady=steady, sliced=parts
-    )
+        program, grid_of(grid), GlobalMemory.placed(places), values, options, report,
+        counting=True, steady=steady, sliced=parts, suppose=suppose,
+    )  # fmt: skip
     if not apart or programs is None:
         return launch(counted, programs)
     for number in programs:

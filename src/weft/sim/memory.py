@@ -59,6 +59,11 @@ class _Raw:
         }  # fmt: skip
 
 
+def bytes_at(owner: Any, address: int, size: int) -> Array:
+    """Bytes of host memory, to be read, which keep their owner alive."""
+    return np.asarray(_Raw(owner, address, size, False))
+
+
 class GlobalMemory:
     """The arrays of a launch; `addresses` says where each begins for the program.
 
@@ -92,6 +97,14 @@ class GlobalMemory:
                 self.addresses[name] = start + int(arrays[name].__array_interface__["data"][0]) - low
             at += (high - low + GAP + 255) // 256 * 256
         self._starts = np.array([s.start for s in self.segments], np.int64)
+
+    @classmethod
+    def placed(cls, arrays: Mapping[int, Array]) -> GlobalMemory:
+        """Bytes at addresses that are given, for who only reads."""
+        memory = cls({})
+        memory.segments = [Segment(start, data, ()) for start, data in sorted(arrays.items())]
+        memory._starts = np.array([s.start for s in memory.segments], np.int64)
+        return memory
 
     def outside(self, address: Array, width: int) -> Array:
         """Which accesses are not wholly inside of one array."""

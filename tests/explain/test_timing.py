@@ -199,3 +199,19 @@ def test_devices_of_a_target() -> None:
         pytest.raises(weft.LaunchError, match=r"no times of a device 'B9' are known for cuda:90\n.*H100, H200"),
     ):
         copy.explain(x, x, STEP=1, BLOCK=1024, grid=(1 << 15,))
+
+
+def test_words_that_registers_do_not_hold_take_time() -> None:
+    """256 sums of each thread, of four warps, are in memory most of the time; eight warps have room for them."""
+    a = like((4096, 4096), "fp16")
+    few, more = (
+        matmul.explain(
+            a, a, a, 4096, 4096, 4096, BM=128, BN=256, BK=32, grid=(32, 16), target="cuda:90", num_warps=warps
+        )
+        for warps in (4, 8)
+    )
+    if few.occupancy is None or few.occupancy.spills is None:
+        pytest.skip("there is no assembler that says what is spilled")
+    assert few.occupancy.spills > 100 and more.occupancy is not None and more.occupancy.spills == 0
+    assert few.time is not None and more.time is not None
+    assert few.time.microseconds > 3 * more.time.microseconds and few.time.bound == "L1"

@@ -122,7 +122,8 @@ def _resources(
     warps = program.warps * full
     passes = _passes_of_shared(facts, walk, blocks * program.warps) * warps
     sectors = _passes_of_sectors(facts, costs) / units * (full * units / blocks)
-    l1 = max(walk.pipes["l1"] * warps, sectors)
+    spilled = _spilled(facts, costs)
+    l1 = max(walk.pipes["l1"] * warps, sectors) + spilled * warps
     cycles = {
         "issue": walk.slots * warps / costs.schedulers,
         "matrix units": walk.pipes["tensor"] * warps,
@@ -130,7 +131,7 @@ def _resources(
         "integers and choices": walk.pipes["narrow"] * warps,
         "double precision": walk.pipes["double"] * warps,
         "shared memory" if passes > l1 else "L1": l1 + passes,  # one unit does both
-        "latency": walk.time * _rounds(blocks, units * o.blocks),
+        "latency": (walk.time + spilled) * _rounds(blocks, units * o.blocks),
         "L2": _through_l2(facts) / costs.l2,
     }
     times = {name: n / _clock(cycles, costs) for name, n in cycles.items() if n}
@@ -140,6 +141,16 @@ def _resources(
         "atomics": _atomics(facts, sizes, costs),
     }
     return {**times, **{name: ns for name, ns in fixed.items() if ns}}
+
+
+def _spilled(facts: Facts, costs: Costs) -> float:
+    """Cycles of the L1 cache, for each warp, for words that registers do not hold: each is a line of the warp's own,
+    which is stored and loaded in every turn of the loop that turns the most."""
+    e, program = facts.explanation, facts.program
+    assert e.occupancy is not None and program is not None
+    warps = max(1, e.counts.programs * program.blocks * program.warps)
+    turns = max((facts.places.get(op.span, {}).get(f"kind:{op.name}", 0) / warps for op in facts.loops), default=1.0)
+    return (e.occupancy.spills or 0) * max(1.0, turns) * 2 * LINE * SECTOR / costs.line
 
 
 def _through_l2(facts: Facts) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,12 @@ from weft import gluon
 from weft.testing import evaluate
 
 
-@pytest.fixture(autouse=True, scope="session")
-def names_of_examples(doctest_namespace: dict[str, Any]) -> None:
-    """What every doctest may use without importing it."""
-    doctest_namespace.update(np=np, weft=weft, tl=tl, gl=gl, gluon=gluon, evaluate=evaluate)
+NAMES = {"np": np, "weft": weft, "tl": tl, "gl": gl, "gluon": gluon, "evaluate": evaluate}
+
+
+@pytest.fixture(autouse=True)
+def names_of_examples(request: pytest.FixtureRequest) -> None:
+    """What every doctest may use without importing it, where its module has nothing else of that name."""
+    example = getattr(request.node, "dtest", None)
+    if example is not None:
+        example.globs = {**NAMES, **example.globs}

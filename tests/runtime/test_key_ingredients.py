@@ -346,8 +346,8 @@ def test_every_file_of_the_compiler_is_in_the_key() -> None:
     """Tables and LLVM IR too, and whatever else it may read."""
     counted = {fact.split(" ")[0] for fact in _files(PACKAGE)}
     rest = [file for file in Path(PACKAGE).rglob("*") if file.is_file() and file.name not in counted]
-    page = Path(PACKAGE) / "view" / "page"  # what a browser shows
-    assert [f for f in rest if f.suffix != ".pyc" and f.parent != page and f.name != "py.typed"] == []
+    pages = [Path(PACKAGE) / room / "page" for room in ("view", "explain")]  # what a browser shows
+    assert [f for f in rest if f.suffix != ".pyc" and f.parent not in pages and f.name != "py.typed"] == []
     assert "workers.ll" in counted
 
 

@@ -48,7 +48,7 @@ def test_copies_are_apart() -> None:
     copy = knobs.autotuning.copy()
     copy.print = True
     assert knobs.autotuning.print is False or knobs.autotuning.print != copy.print
-    assert set(copy.knobs) == {"cache", "print"}
+    assert set(copy.knobs) == {"cache", "print", "tuned"}
 
 
 def test_hook_chains() -> None:

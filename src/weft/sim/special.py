@@ -133,7 +133,8 @@ def _reads(
     ]
     report, context.batch.report = context.batch.report, Report()
     try:
-        entry.run(*arrays, memory=_Memory(context, op, all(f.known for f in fragments[:1]), False, False))
+        known = all(f.known for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l")
+        entry.run(*arrays, memory=_Memory(context, op, known, False, False))
         return context.batch.report.total
     finally:
         context.batch.report = report

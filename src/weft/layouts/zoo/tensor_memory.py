@@ -92,10 +92,11 @@ class TensorMemoryLayout(Layout):
         checks.one_of(name, "the number of rows in block", rows, (64, 128))
         if columns > 512:
             raise LayoutError(f"{name}: block has {columns} columns, tensor memory has 512")
+        stride = checks.one_of(name, "col_stride", self.col_stride, (1, 2, 4))
         counts, cga = _split_of(name, self.cta_split_num, self.cga_layout)
         self._set(
             block=(rows, columns),
-            col_stride=checks.one_of(name, "col_stride", self.col_stride, (1, 2, 4)),
+            col_stride=stride,
             cta_split_num=counts,
             two_ctas=checks.flag(name, "two_ctas", self.two_ctas),
             cga_layout=cga,

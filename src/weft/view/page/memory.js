@@ -133,7 +133,6 @@ class SharedLinear extends Shared {
     check.bases(t, "block_bases", p.block_bases, this.rank);
     check.powerOfTwo(t, "alignment", p.alignment);
     Object.assign(this, p);
-    this.explicit(this.offset_bases, this.block_bases, null);
   }
   linear(shape) {
     return this.explicit(this.offset_bases, this.block_bases, shape);

@@ -11,7 +11,6 @@ import weft.language as tl
 from weft import gluon
 from weft.testing import evaluate
 
-
 NAMES = {"np": np, "weft": weft, "tl": tl, "gl": gl, "gluon": gluon, "evaluate": evaluate}
 
 

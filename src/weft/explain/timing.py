@@ -149,7 +149,7 @@ def _spilled(facts: Facts, costs: Costs) -> float:
     e, program = facts.explanation, facts.program
     assert e.occupancy is not None and program is not None
     warps = max(1, e.counts.programs * program.blocks * program.warps)
-    turns = max((facts.places.get(op.span, {}).get(f"kind:{op.name}", 0) / warps for op in facts.loops), default=1.0)
+    turns = max((facts.places.get(op.span, Counter())[f"kind:{op.name}"] / warps for op in facts.loops), default=1.0)
     return (e.occupancy.spills or 0) * max(1.0, turns) * 2 * LINE * SECTOR / costs.line
 
 

@@ -132,11 +132,16 @@ def check_kills(tmp_path: Path, trials: int) -> None:
     store = Store(tmp_path / "cache")
     hits = 0
     for _ in range(trials):
+        begun, begin = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(begin, b"!")
             for n in range(1_000_000):
                 Store(store.directory).put(KEY, {"name": "kernel"}, {"object": bytes([n % 256]) * 300_000})
             os._exit(0)
+        os.read(begun, 1)  # a large process takes long to fork, on a busy machine
+        os.close(begun)
+        os.close(begin)
         time.sleep(rng.random() * 0.02)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -388,7 +388,10 @@ return arguments[0].map((text) => {
 """
 
 
-@pytest.mark.parametrize("what", MAKERS)
+QUICK = ("BlockedLayout", "NVMMASharedLayout", "SliceLayout", "LinearLayout", "the operations")
+
+
+@pytest.mark.parametrize("what", [w if w in QUICK else pytest.param(w, marks=pytest.mark.slow) for w in MAKERS])
 def test_agreement(page: Any, what: str) -> None:
     texts = expressions(what, random.Random(what))
     found = page.execute_script(RUN, texts)

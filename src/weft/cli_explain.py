@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from weft import compat, compiler, runtime
+from weft import compiler, runtime
 from weft.base import WeftError
-from weft.cli_script import parsed
+from weft.cli_script import parsed, run_watched
 from weft.explain import Explanation, coloured
 from weft.explain.costs import calibrated
 from weft.runtime import explaining
@@ -130,19 +130,7 @@ def _numbered(path: str, number: int) -> str:
 def _of_script(options: argparse.Namespace) -> list[Explanation]:
     """Run a script, and explain what it launches."""
     launches = explaining.Launches(options.target, options.name)
-    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is not the explanation
-    try:
-        with launches:
-            compat.run_script([options.script, *options.arguments])
-    except SystemExit:
-        pass
-    except Exception as error:
-        if not launches.number:
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        print(f"weft explain: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
-    finally:
-        sys.stdout = shown
+    run_watched(launches, options, "explain")
     return list(launches.explanations)
 
 

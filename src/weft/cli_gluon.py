@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from weft import compat
-from weft.cli_script import parsed
+from weft.cli_script import parsed, run_watched
 from weft.runtime.handing_over import Launches
 
 __all__ = ["main"]
@@ -37,7 +36,9 @@ def main(argv: Sequence[str]) -> int:
     if not Path(options.script).exists():
         print(f"weft to-gluon: there is no file {options.script}", file=sys.stderr)
         return 2
-    sources = list(_launched(options).sources.values())
+    launches = Launches(options.target, options.name)
+    run_watched(launches, options, "to-gluon")
+    sources = list(launches.sources.values())
     for i, source in enumerate(sources):
         if options.output is None:
             print(source)
@@ -48,22 +49,3 @@ def main(argv: Sequence[str]) -> int:
     if not sources:
         print(f"weft to-gluon: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
     return 0 if sources else 1
-
-
-def _launched(options: argparse.Namespace) -> Launches:
-    """Run a script, whose launches are written down."""
-    launches = Launches(options.target, options.name)
-    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is no source
-    try:
-        with launches:
-            compat.run_script([options.script, *options.arguments])
-    except SystemExit:
-        pass
-    except Exception as error:
-        if not launches.number:
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        print(f"weft to-gluon: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
-    finally:
-        sys.stdout = shown
-    return launches

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["parsed"]
+from weft import compat
+
+__all__ = ["parsed", "run_watched"]
 
 
 def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Any:
@@ -40,6 +42,27 @@ def parsed(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Any:
         if near:
             print(f"{parser.prog}: {word} goes to {script}; there is an option {near[0]}", file=sys.stderr)
     return options
+
+
+def run_watched(watched: Any, options: argparse.Namespace, command: str) -> None:
+    """Run the script of a command within a `with` that watches its launches.
+
+    What the script prints goes to stderr. As nothing is computed, checks at its end may fail: that is said, and is an
+    error only if nothing was launched before.
+    """
+    sys.stdout, shown = sys.stderr, sys.stdout
+    try:
+        with watched:
+            compat.run_script([options.script, *options.arguments])
+    except SystemExit:
+        pass
+    except Exception as error:
+        if not watched.number:
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"weft {command}: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
+    finally:
+        sys.stdout = shown
 
 
 def _options(parser: argparse.ArgumentParser) -> list[str]:

@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft import compat
 from weft.base import WeftError
-from weft.cli_script import parsed
+from weft.cli_script import parsed, run_watched
 from weft.explain.costs import calibrated
 from weft.runtime import ranking, winners
 
@@ -49,19 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 def _noted(options: Any) -> ranking.Tunings:
     """Run a script, and note what it launches."""
     tunings = ranking.Tunings(options.target, options.name)
-    sys.stdout, shown = sys.stderr, sys.stdout  # what the script prints is not the table
-    try:
-        with tunings:
-            compat.run_script([options.script, *options.arguments])
-    except SystemExit:
-        pass
-    except Exception as error:
-        if not tunings.cases and not tunings.number:
-            raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        print(f"weft tune: the script ended with {what}; no kernel has computed anything", file=sys.stderr)
-    finally:
-        sys.stdout = shown
+    run_watched(tunings, options, "tune")
     return tunings
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -34,10 +33,10 @@ from .rules import Heuristics
 from .simulate import SimulatedKernel
 from .specialize import leaf_at
 from .tensors import MockTensor, looks_like_dtype
+from .watching import SIMULATED, Watched
 from .wrapping import told_of_wrapping
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas")
-SIMULATED = "sim:"
 
 
 def explain(
@@ -181,7 +180,7 @@ def of_compiled(made: Any, target: str, grid: Any, numbers: Mapping[str, int | f
     return explained(made, target, grid_of(grid), values, texts)
 
 
-class Launches:
+class Launches(Watched):
     """A `with` in which launches are explained and not done: `explanations`, those that are alike once.
 
     with Launches("cuda:90") as launches:
@@ -189,30 +188,15 @@ class Launches:
     """
 
     def __init__(self, target: str, name: str | None = None) -> None:
-        self.target, self.name = target.removeprefix(SIMULATED), name
-        self.number = 0
-        """Of launches, those of other kernels than the one asked for included."""
+        super().__init__(target, name)
         self._found: dict[Any, Explanation] = {}
-        self._left = ExitStack()
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """In the order of the launches."""
         return tuple(self._found.values())
 
-    def __enter__(self) -> Launches:
-        self._left.enter_context(compiling.target(self.target))
-        self._before, compiling.watcher = compiling.watcher, self._launched
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        compiling.watcher = self._before
-        self._left.close()
-
-    def _launched(self, kernel: Any, target: str, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.number += 1
-        if self.name is not None and self.name not in kernel.__name__:
-            return
+    def note(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         bound, options = kernel._bind(*args, **{n: v for n, v in kwargs.items() if n != "target"})
         named = dict(zip(kernel.arg_names, bound, strict=True))
         sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)

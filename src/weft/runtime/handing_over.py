@@ -7,18 +7,17 @@ source.save("kernel_for_cuda_90.py")
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
 from weft import compiler, writing
 from weft.writing import TRITON, WEFT
 
-from . import compiling
-from .explaining import SIMULATED, _inner, _on_host, _target_of
+from .explaining import _inner, _on_host, _target_of
 from .handed_over import HandedOver
 from .specialize import signature_of
 from .tensors import MockTensor, looks_like_dtype
+from .watching import SIMULATED, Watched
 
 
 def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> HandedOver:
@@ -62,28 +61,14 @@ def _package_of(kernel: Any) -> str:
     return TRITON if any(name.partition(".")[0] == "triton" for names in modules for name in names) else WEFT
 
 
-class Launches:
+class Launches(Watched):
     """A `with` in which launches are written as Gluon source and not done: `sources`, those that are alike once."""
 
     def __init__(self, target: str, name: str | None = None) -> None:
-        self.target, self.name = target.removeprefix(SIMULATED), name
-        self.number = 0
-        """Of launches, those of other kernels than the one asked for included."""
+        super().__init__(target, name)
         self.sources: dict[str, HandedOver] = {}
         """By their text, in the order of the launches."""
-        self._left = ExitStack()
 
-    def __enter__(self) -> Launches:
-        self._left.enter_context(compiling.target(self.target))
-        self._before, compiling.watcher = compiling.watcher, self._launched
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        compiling.watcher = self._before
-        self._left.close()
-
-    def _launched(self, kernel: Any, target: str, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.number += 1
-        if self.name is None or self.name in kernel.__name__:
-            source = to_gluon(kernel, args, {**kwargs, "target": self.target})
-            self.sources.setdefault(source.text, source)
+    def note(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        source = to_gluon(kernel, args, {**kwargs, "target": self.target})
+        self.sources.setdefault(source.text, source)

@@ -14,7 +14,7 @@ import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from weft.base import LaunchError, WeftError
 from weft.explain import Time
@@ -24,6 +24,7 @@ from . import compiling, winners
 from .autotuner import Autotuner
 from .config import Config
 from .explaining import explain
+from .watching import Watched
 
 __all__ = ["Case", "Ranked", "Tunings", "entry", "ranked"]
 
@@ -60,37 +61,30 @@ class Case:
         return self.tuner._innermost()
 
 
-class Tunings:
+class Tunings(Watched):
     """A `with` in which nothing is launched, and launches of autotuned kernels are noted, once for each key."""
 
     def __init__(self, target: str, name: str | None = None) -> None:
-        self.target, self.name = target, name
-        self.number = 0
-        """Launches, of kernels that are not tuned as well."""
+        super().__init__(target, name)
         self._cases: dict[Any, Case] = {}
-        self._left = ExitStack()
 
     @property
     def cases(self) -> tuple[Case, ...]:
         """In the order of the launches."""
         return tuple(self._cases.values())
 
-    def __enter__(self) -> Tunings:
-        self._left.enter_context(compiling.target(self.target))
-        self._before = compiling.watcher, compiling.chooser
-        compiling.watcher, compiling.chooser = self._launched, self._chosen
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._chooser, compiling.chooser = compiling.chooser, self._chosen
         return self
 
     def __exit__(self, *error: Any) -> None:
-        compiling.watcher, compiling.chooser = self._before
-        self._left.close()
-
-    def _launched(self, *launch: Any) -> None:
-        self.number += 1
+        compiling.chooser = self._chooser
+        super().__exit__(*error)
 
     def _chosen(self, tuner: Autotuner, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Config:
         kernel = tuner._innermost()
-        if self.name is None or self.name in kernel.__name__:
+        if self.is_wanted(kernel):
             given = {name: value for name, value in kwargs.items() if name not in ("grid", "warmup", "target")}
             key = tuner.text_of_key(args, given)
             self._cases.setdefault((tuner, key), Case(tuner, args, kwargs["grid"], given, key))

@@ -6,6 +6,7 @@
     python benchmarks/explain_time.py --measure           # measures, and leaves the predictions to another run
     python benchmarks/explain_time.py --predict           # predicts again, and measures nothing
     python benchmarks/explain_time.py --report            # the table of what was measured, without a GPU
+    python benchmarks/explain_time.py --bounds            # what bounds each, by ncu (explain_bounds.py)
 
 The kernels are those of explain_sets.py. A time is the median of what CUPTI says of launches (PyTorch's profiler), from
 the start of the kernel on the GPU to its end, after a kernel that has overwritten the L2 cache; where there is no
@@ -32,6 +33,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import explain_bounds
 from explain_sets import SETS, Case, cases_of
 
 TREE = f"{Path(__file__).resolve().parent.parent}/"
@@ -157,7 +159,7 @@ def predict(cases: Iterator[Case], until: float, device: str) -> None:
 
 def child(options: argparse.Namespace) -> None:
     """Measure or predict what is not known yet of a set, or every so-manyth of it."""
-    known = set(json.loads(sys.stdin.read()))
+    known = set(json.loads(os.environ.get("EXPLAIN_KNOWN") or sys.stdin.read()))  # ncu keeps standard input
     part, parts = options.part
 
     def wanted(name: str) -> bool:
@@ -173,6 +175,8 @@ def child(options: argparse.Namespace) -> None:
     until = time.monotonic() + options.seconds
     if options.child == "measure":
         measure(cases_of(options.set, wanted), until)
+    elif options.child == "bounds":
+        explain_bounds.profile(cases_of(options.set, wanted), until)
     else:
         predict(cases_of(options.set, wanted), until, "H200" if "H200" in options.device else "")
 
@@ -282,7 +286,8 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="print what was measured before")
     parser.add_argument("--device", default="", help="whose results to print, or to predict on another: H200")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
-    parser.add_argument("--child", choices=("measure", "predict"), help=argparse.SUPPRESS)
+    parser.add_argument("--bounds", action="store_true", help="measure what bounds kernels, by ncu, and nothing else")
+    parser.add_argument("--child", choices=("measure", "predict", "bounds"), help=argparse.SUPPRESS)
     parser.add_argument("--set", help=argparse.SUPPRESS)
     parser.add_argument("--part", nargs=2, type=int, default=(0, 1), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -295,9 +300,26 @@ def main() -> None:
 
         options.device = options.device or machine()["gpu"]
     table = Table(results_of(options.device), options.again)
+    if options.bounds:
+        bounds(options, table.rows, until)
+        return
     if not options.report:
         work(options, table, until)
     report(table.rows)
+
+
+def bounds(options: argparse.Namespace, rows: dict[str, Any], until: float) -> None:
+    """Measure what bounds kernels, and print where that is not what was predicted."""
+    path = results_of(options.device).with_name(results_of(options.device).name.replace("time", "bounds"))
+
+    def command(which: str, seconds: float) -> list[str]:
+        options_ = ("--child", "bounds", "--set", which, "--only", options.only, "--seconds", str(seconds))
+        return [sys.executable, __file__, *options_, "--device", options.device or "H100"]
+
+    if not options.report:
+        explain_bounds.measure(path, command, until)
+    if path.exists():
+        explain_bounds.report(rows, json.loads(path.read_text(encoding="utf-8")))
 
 
 def work(options: argparse.Namespace, table: Table, until: float) -> None:

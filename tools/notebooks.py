@@ -39,9 +39,6 @@ def execute(notebook: Any) -> None:
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
-        for output in cell.get("outputs", ()):
-            if "text/html" in output.get("data", {}):
-                output["data"].pop("image/svg+xml", None)  # the same picture once more
 
 
 def main(arguments: list[str]) -> None:

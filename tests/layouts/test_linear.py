@@ -53,6 +53,7 @@ def test_all_pairs_of_invertible_3x3_maps() -> None:
         assert [
             b.columns[0] * (y & 1) ^ b.columns[1] * (y >> 1 & 1) ^ b.columns[2] * (y >> 2) for y in a.columns
         ] == list(both.columns)
+        assert b @ a.rename_outs({"y": "x"}) == both
         found = a.invert_and_compose(b)
         assert found.rename_outs({"x": "z"}).rename_ins({"x": "w"}).compose(b.rename_ins({"x": "z"})) == a.rename_ins(
             {"x": "w"}

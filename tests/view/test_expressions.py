@@ -12,6 +12,7 @@ from weft.layouts import (
     LayoutError,
     LinearLayout,
     NVMMADistributedLayout,
+    NVMMASharedLayout,
     SliceLayout,
     SwizzledSharedLayout,
 )
@@ -20,6 +21,7 @@ from weft.view import as_linear, evaluate, parse_layout
 
 BLOCKED = BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])
 TEXT = "BlockedLayout([1,4],[8,4],[4,1],[1,0])"
+BLOCKED_IR = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"
 SHAPE = (32, 16)
 
 
@@ -46,6 +48,14 @@ SHAPE = (32, 16)
             BLOCKED.to_linear(SHAPE).rename_outs({"dim0": "x", "dim1": "y"}),
         ),
         (f"{TEXT}.rename_ins({{'lane': 'thread'}})", BLOCKED.to_linear(SHAPE).rename_ins({"lane": "thread"})),
+        (
+            f"LinearLayout.identity_1d(32, 'dim0', 'x') * LinearLayout.identity_1d(16, 'dim1', 'y') @ {TEXT}",
+            BLOCKED.to_linear(SHAPE).rename_outs({"dim0": "x", "dim1": "y"}),
+        ),
+        (f"{BLOCKED_IR}.to_linear([64, 16])  # as IR has it", BLOCKED.to_linear([64, 16])),
+        (f"gl.SliceLayout(1, {BLOCKED_IR})", SliceLayout(1, BLOCKED)),
+        ("gl.amd.cdna3.AMDMFMALayout(3, [32, 32, 8], True, [2, 2])", AMDMFMALayout(3, [32, 32, 8], True, [2, 2])),
+        ("gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)", NVMMASharedLayout(128, 16)),
         (
             f"{TEXT} * LinearLayout.identity_1d(2, 'register', 'dim0')",
             BLOCKED.to_linear(SHAPE) * LinearLayout.identity_1d(2, "register", "dim0"),
@@ -117,10 +127,16 @@ hint: a right one, for comparison: SharedLinearLayout(offset_bases=[[0, 1], [0, 
     1 | LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])
       |                                                                ^^^^^^^^
 hint: the parameters are (ins, outs)""",
+    "SliceLayout(1, #ttg.blockd<{sizePerThread = [1, 4]}>)": """\
+<layout>:1:16: error: there is no layout #ttg.blockd
+    1 | SliceLayout(1, #ttg.blockd<{sizePerThread = [1, 4]}>)
+      |                ^^^^^^^^^^^
+hint: did you mean #ttg.blocked?""",
     "#ttg.amd_mfma<{version = 3}>": """\
 <layout>:1:1: error: #ttg.amd_mfma: 'warpsPerCTA' is missing
     1 | #ttg.amd_mfma<{version = 3}>
-      | ^^^^^^^^^^^^^""",
+      | ^^^^^^^^^^^^^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])": """\
 <layout>:1:35: error: SwizzledSharedLayout: max_phase must be a power of two, got 3
     1 | SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])
@@ -170,7 +186,7 @@ hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'r
       |                      ^
 hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.empty() 1": """\
-<layout>:1:22: error: expected the end of the expression, `*` or `.`, found `1`
+<layout>:1:22: error: expected the end of the expression, `*`, `@` or `.`, found `1`
     1 | LinearLayout.empty() 1
       |                      ^
 hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",

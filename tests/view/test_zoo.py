@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from view.browser import start
+from weft.ir.gpu.names import EXAMPLES, layout_text
 from weft.layouts import BlockedLayout, LayoutError, SharedLinearLayout, TensorMemoryLayout
 from weft.view import PageLayout, as_linear, parse_layout, render_page
 from weft.view.expressions import CALLABLES, METHODS
@@ -428,3 +429,37 @@ def test_every_constructor_is_tried() -> None:
 def test_numbers_and_lists(page: Any, text: str) -> None:
     expected, error = in_python(text)
     assert page.execute_script(RUN, [text]) == [[expected[1:], error]]
+
+
+def test_texts_of_layout_ir(page: Any) -> None:
+    """The page reads of them what Python reads, alone and within expressions; where Python refuses, it does, too."""
+    rng = random.Random(22)
+    texts = [text for text in EXAMPLES.values() if "#blocked" not in text and "#mma" not in text]
+    skipped = ("LinearLayout", "the operations", "make_cga_layout", "natural_k_width")
+    for what in MAKERS:
+        for text in [] if what in skipped else [MAKERS[what](rng) for _ in range(12)]:
+            try:
+                texts.append(layout_text(parse_layout(text)))
+            except (LayoutError, KeyError):
+                continue
+    texts = [f"{t}.to_linear({a_shape(t, rng)})" for t in texts if as_text(t)]
+    assert len(texts) > 60 and len({t.partition("<")[0] for t in texts}) >= 12
+    product = "LinearLayout.identity_1d(2, 'register', 'dim0') @ LinearLayout.identity_1d(2, 'a', 'register')"
+    texts += [f"gl.SliceLayout(0, {texts[0]})", f"{texts[0]} * {texts[0]}", product, "A.invert() @ A  # a comment"]
+    found = page.execute_script(RUN, texts)
+    for text, (bases_text, error) in zip(texts, found, strict=True):
+        expected, expected_error = in_python(text)
+        assert (bases_text, bool(error)) == (expected[1:], bool(expected_error)), text
+    texts[0] = EXAMPLES["#ttg.blocked"]
+    wrong = [texts[0][:20], texts[0] + " 1", "#ttg.blockd<{}>", "#ttg.slice<{dim = 0, parent = #blocked}>", "A @ 3"]
+    wrong += [texts[0].replace("order", "odr"), texts[0].replace("[1,", "[3,", 1), "#ttg.amd_mfma<{version = 3}>"]
+    for text, (bases_text, error) in zip(wrong, page.execute_script(RUN, wrong), strict=True):
+        assert in_python(text)[1] and error and not bases_text, text
+
+
+def as_text(text: str) -> bool:
+    """Whether what was written is read again; layouts of no shape are not."""
+    try:
+        return bool(parse_layout(text))
+    except LayoutError:
+        return False

@@ -45,7 +45,7 @@ it; lane 1 has 5, which is odd. It cannot, because its tile does not divide the 
 Which operation answers which question
 --------------------------------------
     a * b                       a large layout made of small ones: the direct sum, side by side in each dimension
-    compose                     one map after the other
+    a @ b, b.compose(a)         one map after the other: b, then a
     invert_and_compose          where a thing of one layout is in another: every conversion, every address
     divide_left                 is the layout made of tiles of an instruction, and where are they
     sublayout, is_trivial_over  what depends on what
@@ -104,11 +104,12 @@ Bases = Mapping[str, Sequence[Sequence[int]]]
 class LinearLayout(LinearMap):
     """A linear map over F2 from named input dimensions to named output dimensions; immutable and hashable.
 
-    Make one with `from_bases`, `identity_1d`, `strided_1d`, `zeros_1d` or `empty`, or from others by the operations
-    below. The order of dimensions, the first being the fastest, matters to `reshape_*`, `flatten_*` and `==` only.
+    Make one of bases and sizes, as below, with `identity_1d`, `strided_1d`, `zeros_1d` or `empty`, or from others by
+    the operations below. The order of dimensions, the first being the fastest, matters to `reshape_*`, `flatten_*` and
+    `==` only.
 
     >>> from weft.layouts import LinearLayout
-    >>> layout = LinearLayout.from_bases({"lane": [[0, 1], [1, 0]]}, {"row": 2, "column": 2})
+    >>> layout = LinearLayout({"lane": [[0, 1], [1, 0]]}, {"row": 2, "column": 2})
     >>> layout.apply(lane=3)
     {'row': 1, 'column': 1}
     """
@@ -116,6 +117,20 @@ class LinearLayout(LinearMap):
     __slots__ = ()
 
     # -- making -------------------------------------------------------------------------------------------------------
+
+    def __init__(
+        self,
+        bases: Bases | Sequence[tuple[str, Sequence[Sequence[int]]]] = (),
+        out_dims: Mapping[str, int] | Sequence[str] | Sequence[tuple[str, int]] = (),
+        require_surjective: bool = True,
+    ) -> None:
+        """What `from_bases` makes of the same arguments; without arguments, the layout without dimensions.
+
+        >>> LinearLayout({"lane": [[0, 1], [1, 0]]}, {"row": 2, "column": 2}).apply(lane=3)
+        {'row': 1, 'column': 1}
+        """
+        layout = type(self).from_bases(bases, out_dims, require_surjective)
+        self._set(layout._ins, layout._outs, layout._columns)
 
     @classmethod
     def empty(cls) -> LinearLayout:
@@ -256,6 +271,16 @@ class LinearLayout(LinearMap):
                     count += len(bases)
             in_dims.append((name, count))
         return LinearLayout._make(in_dims, out_dims, columns)
+
+    def __matmul__(self, inner: LinearLayout) -> LinearLayout:
+        """`outer @ inner`: x -> outer(inner(x)), the product of the matrices, as `inner.compose(outer)`.
+
+        >>> memory = LinearLayout({"offset": [[0, 1], [1, 0]]}, {"row": 2, "column": 2})
+        >>> lanes = LinearLayout({"lane": [[1, 0], [0, 1]]}, {"row": 2, "column": 2})
+        >>> (memory.invert() @ lanes).bases
+        {'lane': ((2,), (1,))}
+        """
+        return inner.compose(self) if isinstance(inner, LinearLayout) else NotImplemented
 
     def concat_ins(self, other: LinearLayout) -> LinearLayout:
         """The inputs of both, which have to have different names; the outputs must be the same."""

@@ -41,9 +41,6 @@ class LinearMap:
     _hash: int
     _rank: int | None
 
-    def __init__(self) -> None:
-        self._set((), (), ())
-
     def _set(self, ins: Dims, outs: Dims, columns: tuple[int, ...]) -> None:
         self._ins, self._outs, self._columns = ins, outs, columns
         self._hash = hash((ins, outs, columns))
@@ -244,7 +241,7 @@ class LinearMap:
         """An expression that makes the layout."""
         bases = ", ".join(f"{n!r}: {list(b)!r}" for n, b in self.bases.items())
         tail = "" if self.is_surjective() else ", require_surjective=False"
-        return f"LinearLayout.from_bases({{{bases}}}, {self.out_dims!r}{tail})"
+        return f"LinearLayout({{{bases}}}, {self.out_dims!r}{tail})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._make, (self._ins, self._outs, self._columns)

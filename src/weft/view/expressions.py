@@ -4,8 +4,8 @@
     >>> as_linear(evaluate("A.invert().compose(A)", names={"A": a}, shape=(4, 4)), (4, 4)).is_trivial_over(["dim0"])
     True
 
-What can be written: the named layouts and their parameters as in Gluon (prefixes such as `gl.` are ignored), or alone
-as layout IR has them (`#ttg.blocked<{...}>`), `LinearLayout` with its constructors, methods and `*`,
+What can be written: the named layouts and their parameters as in Gluon (prefixes such as `gl.` and `gl.amd.` are
+ignored), or as layout IR has them (`#ttg.blocked<{...}>`), `LinearLayout` with its constructors, methods, `*` and `@`,
 `{"register": [[0, 1]], "lane": [[1, 0]]}` for bases alone, CuTe's `(4, 8):(8, 1)`, and the names that the caller gives.
 Errors are LayoutErrors with carets under the part that they are about.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -68,8 +67,16 @@ MAKERS: Mapping[str, Mapping[str, str]] = {
 }
 """The same of what makes one."""
 PREFIXES = ("gl", "ttgl", "weft", "layouts")
-OF_IR = re.compile(r"\s*#\w+\.\w")
-"""How the text of a layout in layout IR begins; in an expression `#` begins a comment."""
+MODULES = ("gl", "ttgl", "tl")
+DTYPES: Mapping[str, int] = {
+    **{f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"float8{kind}": 8 for kind in ("e5", "e4nv", "e4b8", "e4b15", "e5b16")},
+    "bfloat16": 16,
+    "float16": 16,
+    "float32": 32,
+    "float64": 64,
+}
+"""Types of elements, written as gl.float16, and the bits that they stand for."""
 
 
 def _callables() -> dict[str, Callable[..., Value]]:
@@ -158,9 +165,6 @@ def parse_layout(
 
     CuTe's notation goes from coordinates to offsets; what it stands for here is the layout of memory, its inverse.
     """
-    if OF_IR.match(text):
-        layout: Layout = load("weft.ir.gpu.reading").read_layout(text.strip(), grammar.FILE)
-        return layout
     node = grammar.parse(text)
     value = _Evaluator(text, shape, names or {}).value(node)
     if isinstance(value, dict):
@@ -230,14 +234,35 @@ class _Evaluator:
             return {str(key.value): self.value(item) for key, item in node.items}
         if isinstance(node, grammar.Cute):
             return self.guarded(node, lambda: layouts.from_cute(node.text))
-        if isinstance(node, grammar.Product):
+        if isinstance(node, grammar.Ir):
+            return self.of_ir(node)
+        if isinstance(node, grammar.Operation):
             left, right = self.linear(node.left), self.linear(node.right)
-            return self.guarded(node, lambda: left * right)
+            return self.guarded(node, lambda: left * right if node.sign == "*" else left @ right)
         if isinstance(node, grammar.Call):
             return self.call(node)
         if isinstance(node, grammar.Name):
             return self.name(node)
+        module, _, name = ".".join(_path(node) or ()).rpartition(".")
+        if module in MODULES and name in DTYPES:
+            return DTYPES[name]
         return self.fail(node, "a method has to be called: add `()` with its arguments")
+
+    def of_ir(self, node: grammar.Ir) -> Layout:
+        """The layout of a text of layout IR; its errors have their place in that text."""
+        name = node.text.partition("<")[0]
+        known = load("weft.ir.gpu.names").FIELDS
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 3, 0.75)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+            grammar.fail(self.text, node.start, node.start + len(name), f"there is no layout {name}", hint)
+        try:
+            layout: Layout = load("weft.ir.gpu.reading").read_layout(" ".join(node.text.splitlines()), grammar.FILE)
+        except LayoutError as error:
+            col, stop = (error.span.col, error.span.end_col) if error.span else (0, None)
+            end = node.end if stop is None else node.start + stop
+            grammar.fail(self.text, node.start + col, end, error.message, error.hint)
+        return layout
 
     def name(self, node: grammar.Name) -> Value:
         if node.name in self.names:

@@ -1,12 +1,14 @@
 """The grammar of layout expressions: text to a tree, every node with its place in the text.
 
-    expression  = postfix { "*" postfix }
+    expression  = postfix { ( "*" | "@" ) postfix }
     postfix     = primary { "." name | "(" arguments ")" }
     arguments   = [ argument { "," argument } [ "," ] ]       argument = [ name "=" ] expression
-    primary     = number | string | name | "[" list "]" | "{" key ":" expression , ... "}" | "(" list ")" | cute
+    primary     = number | string | name | "[" list "]" | "{" key ":" expression , ... "}" | "(" list ")" | cute | ir
+    ir          = "#" name "." name [ "<" ... ">" ], read by weft.ir.gpu.reading
     cute        = [ "Swizzle<" n "," n "," n ">" "o" [ n "o" ] ] shape ":" stride
 
-It is the part of Python's grammar that Gluon's layouts are written in, with CuTe's notation beside it. The page has the
+It is the part of Python's grammar that Gluon's layouts are written in, with CuTe's notation and the texts of layout IR
+beside it. The page has the
 same grammar in page/grammar.js. Nothing is ever evaluated by Python itself.
 """
 
@@ -27,12 +29,13 @@ WRITTEN = (
 """What an expression is, for hints."""
 
 TOKEN = re.compile(
-    r"\s+|#[^\n]*"
+    r"\s+|#(?![A-Za-z_]\w*\.[A-Za-z_])[^\n]*"
+    r"|(?P<ir>#\w+\.\w+)"
     r"|(?P<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)"
     r"|(?P<number>-?\d+)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<string>\"[^\"\\\n]*\"|'[^'\\\n]*')"
-    r"|(?P<sign>[\[\](){}:,.*=])",
+    r"|(?P<sign>[\[\](){}:,.*@=])",
     re.ASCII,
 )
 
@@ -91,9 +94,10 @@ class Call(Node):
 
 
 @dataclass(frozen=True)
-class Product(Node):
-    """`left * right`, the direct sum."""
+class Operation(Node):
+    """`left * right`, the direct sum, or `left @ right`, the composition."""
 
+    sign: str
     left: Node
     right: Node
 
@@ -101,6 +105,13 @@ class Product(Node):
 @dataclass(frozen=True)
 class Cute(Node):
     """A layout in CuTe's notation."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Ir(Node):
+    """A layout as layout IR has it: #ttg.blocked<{...}>."""
 
     text: str
 
@@ -129,11 +140,24 @@ def _tokens(text: str) -> list[_Token]:
         match = TOKEN.match(text, at)
         if match is None:
             fail(text, at, at + 1, f"{text[at]!r} cannot stand in a layout expression")
+        end = _end_of_ir(text, match.end()) if match.lastgroup == "ir" else match.end()
         if match.lastgroup:
-            tokens.append(_Token(match.lastgroup, match.group(), at, match.end()))
-        at = match.end()
+            tokens.append(_Token(match.lastgroup, text[at:end], at, end))
+        at = end
     tokens.append(_Token("end", "", len(text), len(text)))
     return tokens
+
+
+def _end_of_ir(text: str, at: int) -> int:
+    """Where the angle brackets that open here are closed; the end of the text where they never are."""
+    if text[at : at + 1] != "<":
+        return at
+    depth = 0
+    for i in range(at, len(text)):
+        depth += {"<": 1, ">": -1}.get(text[i], 0)
+        if not depth:
+            return i + 1
+    return len(text)
 
 
 def parse(text: str) -> Node:
@@ -149,7 +173,7 @@ def parse(text: str) -> Node:
     parser = _Parser(text)
     node = parser.expression()
     if parser.next.kind != "end":
-        parser.unexpected("the end of the expression, `*` or `.`")
+        parser.unexpected("the end of the expression, `*`, `@` or `.`")
     return node
 
 
@@ -188,10 +212,10 @@ class _Parser:
             wrong = f"the expression is nested more than {DEEPEST} deep"
             fail(self.text, self.next.start, self.next.end, wrong, "compute the layout in Python, with weft.layouts")
         node = self.postfix()
-        while self.sees("*"):
-            self.take()
+        while self.sees("*") or self.sees("@"):
+            sign = self.take().text
             right = self.postfix()
-            node = Product(node.start, right.end, node, right)
+            node = Operation(node.start, right.end, sign, node, right)
         self.depth -= 1
         return node
 
@@ -258,6 +282,9 @@ class _Parser:
             if token.text in constants:
                 return Literal(token.start, token.end, constants[token.text])
             return Name(token.start, token.end, token.text)
+        if token.kind == "ir":
+            self.take()
+            return Ir(token.start, token.end, token.text)
         if self.sees("["):
             return self.items("]")
         if self.sees("("):

@@ -30,11 +30,12 @@ BANKS, WORD = DEFAULT.banks, DEFAULT.bank_bytes
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: a short text for coloured pictures, a complete one for plain ones, and the colour."""
+    """One cell: a short text for coloured pictures, a complete one for plain ones, the colour, what that stands for."""
 
     short: str
     full: str
     fill: RGB
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,20 @@ class _Painter:
         first = next(iter(place), None)
         return input_colour(0) if first is None else place_colour(0, 1, place[first], self.ins[first])
 
+    def group(self, place: dict[str, int]) -> str:
+        """What the colour stands for."""
+        if self.distributed:
+            named = [f"{n} {place[n]}" for n in ("block", "warp", "lane") if self.ins.get(n, 1) > 1]
+            return ", ".join(named)
+        if "offset" in self.ins:
+            return f"bank {padded(place['offset'], self.pads) * self.bits // 8 // WORD % BANKS}"
+        first = next(iter(place), None)
+        return "" if first is None else f"{first} {place[first]}"
+
+    def cell(self, place: dict[str, int], more: str = "") -> Cell:
+        """The cell of an element that a place has; `more` where others have it as well."""
+        return Cell(self.short(place) + more, self.full(place) + more, self.fill(place), self.group(place))
+
     def short(self, place: dict[str, int]) -> str:
         if self.distributed:
             return str(place.get("register", 0))
@@ -197,7 +212,7 @@ def tile_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: i
                 continue
             place = _split_place(int(first[at]), layout)
             more = "+" if holders[at] > 1 else ""
-            line.append(Cell(painter.short(place) + more, painter.full(place) + more, painter.fill(place)))
+            line.append(painter.cell(place, more))
         cells.append(tuple(line))
     remarks = []
     copies = int(holders.max(initial=0))
@@ -279,7 +294,8 @@ def _place_cell(
     if number < 0:
         return Cell("", ".", blank())
     text = ",".join(map(str, coordinates_of(int(numbers[number]), sizes)))
-    return Cell(text, text, painter.fill(_split_place(number, view)))
+    place = _split_place(number, view)
+    return Cell(text, text, painter.fill(place), painter.group(place))
 
 
 def _row_name(row: int, columns: int, view: Map, painter: _Painter, element_bits: int, total: int) -> str:
@@ -299,14 +315,15 @@ def matrix_grid(layout: LinearLayout) -> Grid:
     """The matrix: a row for each bit of the output, a column for each bit of the input, the lowest first."""
     rows = [f"{n}.{i}" for n in ordered_outs(layout) for i in range(layout.out_log(n))]
     columns = [f"{'reg' if n == 'register' else n}.{i}" for n in layout.in_dims for i in range(layout.in_log(n))]
-    owners = [at for at, n in enumerate(layout.in_dims) for _ in range(layout.in_log(n))]
+    owners = [(at, n) for at, n in enumerate(layout.in_dims) for _ in range(layout.in_log(n))]
     matrix = layout.transpose_outs(ordered_outs(layout)).matrix()
     cells = []
     for r in range(len(rows)):
         line = []
         for c in range(len(columns)):
             bit = bool(matrix[r, c])
-            line.append(Cell("1" if bit else "", "1" if bit else ".", input_colour(owners[c]) if bit else blank()))
+            at, name = owners[c]
+            line.append(Cell("1", "1", input_colour(at), name) if bit else Cell("", ".", blank()))
         cells.append(tuple(line))
     return Grid(
         "matrix over F2",

@@ -30,6 +30,7 @@ SCRIPTS = (
         "memory.js",
         "grammar.js",
         "blame.js",
+        "ir.js",
         "evaluate.js",
     ),  # layouts as they are written
     *("colours.js", "tile.js", "canvas.js", "banks.js", "planner.js", "player.js"),  # what is drawn and played

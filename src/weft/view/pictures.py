@@ -1,7 +1,7 @@
 """Pictures of layouts and plans for notebooks and documents: `to_svg`, `to_html`; static, so that they survive export.
 
-Importing this room, or asking a layout in a notebook for its picture, provides the `_repr_svg_` and `_repr_html_` of
-all layouts and plans (weft/layouts/pictures.py).
+Importing this room, or asking a layout in a notebook for its picture, provides the `_repr_html_` of all layouts and
+plans (weft/layouts/pictures.py), of at most some 60 KB.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ Picture = LinearLayout | AffineLayout | Layout | Planned
 VIEWS = ("tile", "hardware", "matrix")
 LIMIT = (32, 32)
 """Rows and columns of pictures in notebooks, which are kept in the notebook; larger ones are cut, and say so."""
+SMALLER = ((32, 32), (16, 32), (16, 16), (8, 16))
+MOST_BYTES = 56_000
+"""Of a picture in HTML; where it has a colour for every cell, less of it is shown."""
 
 
 def grid_of(
@@ -54,15 +57,15 @@ def grid_of(
     return draw(linear, limit, element_bits, pads)
 
 
-def _parts(plan: Planned) -> list[tuple[str, Grid]]:
+def _parts(plan: Planned, limit: tuple[int, int] | None) -> list[tuple[str, Grid]]:
     """What a plan is about, with names."""
     if isinstance(plan, Plan):
-        return [("before", tile_grid(plan.src, LIMIT)), ("after", tile_grid(plan.dst, LIMIT))]
+        return [("before", tile_grid(plan.src, limit)), ("after", tile_grid(plan.dst, limit))]
     if isinstance(plan, Gather):
-        return [("source", tile_grid(plan.source, LIMIT)), ("index and result", tile_grid(plan.index, LIMIT))]
+        return [("source", tile_grid(plan.source, limit)), ("index and result", tile_grid(plan.index, limit))]
     if isinstance(plan, Reduction):
-        return [("before", tile_grid(plan.layout, LIMIT)), ("after", tile_grid(plan.result, LIMIT))]
-    return [("offsets and blocks of registers", hardware_grid(plan.place, LIMIT))]
+        return [("before", tile_grid(plan.layout, limit)), ("after", tile_grid(plan.result, limit))]
+    return [("offsets and blocks of registers", hardware_grid(plan.place, limit))]
 
 
 def to_svg(
@@ -78,11 +81,11 @@ def to_svg(
     The matrix of an affine layout is that of its linear part.
 
     >>> from weft.layouts import BlockedLayout
-    >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 8 elements, 1 warp
-    10
+    >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 1 warp
+    2
     """
     if isinstance(picture, Planned):
-        return side_by_side([render_svg(grid, name) for name, grid in _parts(picture)])
+        return side_by_side([render_svg(grid, name) for name, grid in _parts(picture, limit)])
     name = repr(picture) if isinstance(picture, Layout) else ""
     return render_svg(grid_of(picture, shape, view, limit=limit, element_bits=element_bits), name)
 
@@ -109,16 +112,20 @@ def side_by_side(pictures: Sequence[str]) -> str:
 
 
 def to_html(picture: Picture, shape: Sequence[int] | None = None) -> str:
-    """A layout or a plan as a piece of HTML: the picture and the facts in text. Needs no script."""
+    """A layout or a plan as a piece of HTML of at most 60 KB: the picture and the facts in text. Needs no script."""
     body, facts = "", picture.explain() if isinstance(picture, Planned) else str(picture).strip("\n")
     if isinstance(picture, Plan):
         steps = "".join(f"<li><b>{s.kind}</b>: {escape(s.text)}</li>" for s in plan_steps(picture))
         body = f"<ol>{steps}</ol>" if steps else "<p>Nothing has to be done.</p>"
     elif isinstance(picture, Layout):
         facts = str(as_linear(picture, natural_shape(picture) if shape is None else shape)).strip("\n")
+    for limit in SMALLER:
+        svg = to_svg(picture, shape, limit=limit)
+        if len(svg.encode()) <= MOST_BYTES:
+            break
     summary = "cost" if isinstance(picture, Planned) else "bases"
     return (
-        f'<div style="overflow-x:auto">{to_svg(picture, shape)}</div>{body}'
+        f'<div style="overflow-x:auto">{svg}</div>{body}'
         f"<details><summary>{summary}</summary><pre>{escape(facts)}</pre></details>"
     )
 
@@ -137,4 +144,4 @@ def _quiet(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 def register() -> None:
     """Draw the pictures that notebooks ask layouts and plans for."""
-    provide(_quiet(to_html), _quiet(to_svg))
+    provide(_quiet(to_html))

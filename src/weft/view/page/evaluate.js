@@ -50,6 +50,12 @@ const METHODS = {
   unsqueeze_in: { dim: "name" },
   unsqueeze_out: { dim: "name" },
 };
+// Types of elements, written as gl.float16, and the bits that they stand for.
+const DTYPES = Object.fromEntries([
+  ...["", "u"].flatMap((sign) => [8, 16, 32, 64].map((bits) => [`${sign}int${bits}`, bits])),
+  ...["e5", "e4nv", "e4b8", "e4b15", "e5b16"].map((kind) => [`float8${kind}`, 8]),
+  ...Object.entries({ bfloat16: 16, float16: 16, float32: 32, float64: 64 }),
+]);
 const METHOD_DEFAULTS = { prefer: [] };
 
 const ZOO = [
@@ -138,10 +144,16 @@ class Evaluator {
   cute(node) {
     return fromCute(node);
   }
-  product(node) {
-    return this.linear(node.left).times(this.linear(node.right));
+  ir(node) {
+    return layoutOfIr(node.text, node.start);
   }
-  attribute() {
+  operation(node) {
+    const [left, right] = [this.linear(node.left), this.linear(node.right)];
+    return node.sign === "*" ? left.times(right) : right.compose(left);
+  }
+  attribute(node) {
+    const path = this.path(node);
+    if (path?.length === 2 && ["gl", "ttgl", "tl"].includes(path[0]) && Object.hasOwn(DTYPES, path[1])) return DTYPES[path[1]];
     throw new LayoutError("a method has to be called: add `()` with its arguments");
   }
   name(node) {

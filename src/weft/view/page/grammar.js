@@ -1,6 +1,6 @@
 // Layout expressions: the grammar of weft/view/grammar.py. What they stand for is in evaluate.js.
 
-const TOKEN = /\s+|#[^\n]*|(?<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)|(?<number>-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*=])/y;
+const TOKEN = /\s+|#(?![A-Za-z_]\w*\.[A-Za-z_])[^\n]*|(?<ir>#\w+\.\w+)|(?<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)|(?<number>-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*@=])/y;
 
 function tokens(text) {
   const found = [];
@@ -10,11 +10,22 @@ function tokens(text) {
     const match = TOKEN.exec(text);
     if (!match) throw new LayoutError(`'${text[at]}' cannot stand in a layout expression`, undefined, at, at + 1);
     const kind = Object.keys(match.groups).find((k) => match.groups[k] !== undefined);
-    if (kind) found.push({ kind, text: match[0], start: at, end: at + match[0].length });
-    at += match[0].length;
+    const end = kind === "ir" ? endOfIr(text, TOKEN.lastIndex) : TOKEN.lastIndex;
+    if (kind) found.push({ kind, text: text.slice(at, end), start: at, end });
+    at = end;
   }
   found.push({ kind: "end", text: "", start: text.length, end: text.length });
   return found;
+}
+
+// Where the angle brackets that open here are closed; the end of the text where they never are.
+function endOfIr(text, at) {
+  if (text[at] !== "<") return at;
+  for (let depth = 0, i = at; i < text.length; i++) {
+    depth += { "<": 1, ">": -1 }[text[i]] ?? 0;
+    if (!depth) return i + 1;
+  }
+  return text.length;
 }
 
 class Parser {
@@ -41,16 +52,16 @@ class Parser {
   }
   whole() {
     const node = this.expression();
-    if (this.next.kind !== "end") this.unexpected("the end of the expression, `*` or `.`");
+    if (this.next.kind !== "end") this.unexpected("the end of the expression, `*`, `@` or `.`");
     return node;
   }
   expression() {
     if (++this.depth > 60) throw new LayoutError("the expression is nested more than 60 deep", undefined, this.next.start, this.next.end);
     let node = this.postfix();
-    while (this.sees("*")) {
-      this.take();
+    while (this.sees("*") || this.sees("@")) {
+      const sign = this.take().text;
       const right = this.postfix();
-      node = { kind: "product", left: node, right, start: node.start, end: right.end };
+      node = { kind: "operation", sign, left: node, right, start: node.start, end: right.end };
     }
     this.depth--;
     return node;
@@ -97,6 +108,7 @@ class Parser {
       if (Object.hasOwn(constants, token.text)) return literal(constants[token.text]);
       return { kind: "name", name: this.take().text, start: token.start, end: token.end };
     }
+    if (token.kind === "ir") return { kind: "ir", text: this.take().text, start: token.start, end: token.end };
     if (this.sees("[")) return this.items("]");
     if (this.sees("(")) return this.items(")");
     if (this.sees("{")) return this.mapping();

@@ -57,7 +57,7 @@ class LinearMap {
   repr() {
     const bases = this.ins.map(([n]) => `${repr(n)}: [${this.bases(n).map(repr).join(", ")}]`).join(", ");
     const outs = this.outs.map(([n, log]) => `${repr(n)}: ${2 ** log}`).join(", ");
-    return `LinearLayout.from_bases({${bases}}, {${outs}}${this.isSurjective ? "" : ", require_surjective=False"})`;
+    return `LinearLayout({${bases}}, {${outs}}${this.isSurjective ? "" : ", require_surjective=False"})`;
   }
   hasIn(name) {
     return this.ins.some((d) => d[0] === name);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import __future__
+
 import numpy as np
 import pytest
 
@@ -19,4 +21,5 @@ def names_of_examples(request: pytest.FixtureRequest) -> None:
     """What every doctest may use without importing it, where its module has nothing else of that name."""
     example = getattr(request.node, "dtest", None)
     if example is not None:
-        example.globs = {**NAMES, **example.globs}
+        known = {name: v for name, v in example.globs.items() if not isinstance(v, __future__._Feature)}
+        example.globs = {**NAMES, **known}  # a user's program may have no `from __future__ import annotations`

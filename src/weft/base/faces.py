@@ -22,6 +22,7 @@ def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> 
     A face imports below the call what it has and `import *` leaves out.  Type checkers take what comes by a star for
     public, as long as the face has no `__all__` that they see and cannot follow.
 
+    >>> from __future__ import annotations
     >>> face = {"load": print, "_unwrap": print, "sys": sys, "math": sys, "annotations": annotations, "__doc__": ""}
     >>> publish(face, "math")
     >>> face["__all__"]

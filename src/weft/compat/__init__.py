@@ -6,6 +6,12 @@
     import triton.language as tl
 
 `python -m weft run script.py args...` does the same for a script.
+
+>>> weft.compat.install()
+>>> import triton
+>>> triton.jit is weft.jit, triton.cdiv(10, 4)
+(True, 3)
+>>> weft.compat.uninstall()
 """
 
 from .finder import install, installed, uninstall

@@ -2,6 +2,9 @@
 
 The names below load when they are first used: a process that never compiles should not pay for the compiler, nor one
 whose kernels are all in the cache for more of it than `stages`, which looks there.
+
+>>> weft.compiler.as_target("cuda:90")
+GPUTarget(backend='cuda', arch=90, warp_size=32)
 """
 
 from typing import TYPE_CHECKING

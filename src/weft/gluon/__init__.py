@@ -18,6 +18,15 @@ semantic          what operations mean
 mismatch          errors about layouts, with pictures
 language          the names of `gl`
 nvidia, amd       descriptors made on the host
+
+>>> @gluon.jit
+... def double(x, layout: gl.constexpr):
+...     i = gl.arange(0, 128, layout)
+...     gl.store(x + i, gl.load(x + i) * 2)
+>>> x = np.arange(128)
+>>> _ = double[(1,)](x, gl.BlockedLayout([1], [32], [4], [0]), target="sim:cuda:80")
+>>> x[:4]
+array([0, 2, 4, 6])
 """
 
 from __future__ import annotations

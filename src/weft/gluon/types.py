@@ -36,7 +36,12 @@ def mangled(layout: Layout) -> str:
 
 
 class distributed_type(block_type):
-    """A tile in registers: an element type, a static shape and a layout. Raises LayoutError where ranks differ."""
+    """A tile in registers: an element type, a static shape and a layout. Raises LayoutError where ranks differ.
+
+    >>> tile = gl.distributed_type(gl.float32, [128], gl.BlockedLayout([4], [32], [1], [0]))
+    >>> tile.shape, tile.layout
+    ((128,), BlockedLayout([4], [32], [1], [0]))
+    """
 
     def __init__(self, element_ty: dtype, shape: Any, layout: Any) -> None:
         super().__init__(unwrap(element_ty), shape)
@@ -122,7 +127,12 @@ def blocks_of(layout: SharedLayout, shape: Sequence[int]) -> int:
 
 
 class shared_memory_descriptor_type(base_type):
-    """A tile in shared memory: element type, shape, layout, and the shape of the allocation that it is a part of."""
+    """A tile in shared memory: element type, shape, layout, and the shape of the allocation that it is a part of.
+
+    >>> layout = gl.NVMMASharedLayout(128, 16)
+    >>> gl.shared_memory_descriptor_type(gl.float16, [64, 64], layout, [2, 64, 64]).nbytes      # one of two buffers
+    8192
+    """
 
     def __init__(self, element_ty: Any, shape: Any, layout: Any, alloc_shape: Any) -> None:
         self.element_ty: dtype = unwrap(element_ty)

@@ -9,6 +9,9 @@
 
 Names and meanings are those of `triton.language` 3.6.0; `docs/reference/semantics.md` says what happens in every
 corner.
+
+>>> evaluate("tl.sum(x, axis=0) * tl.arange(0, 4)", x=[1, 2, 3, 4])
+array([ 0, 10, 20, 30], dtype=int32)
 """
 
 from weft.base import publish as _publish

@@ -161,6 +161,22 @@ def aggregate(cls: type) -> type:
     """Class decorator: instances become values of the language. The class must have annotated fields.
 
     What is wrong with it is told when one is made: a class that nobody uses must not fail an import.
+
+    >>> @gl.aggregate
+    ... class Part:
+    ...     start: gl.tensor
+    ...     size: gl.constexpr
+    ...     @gluon.jit
+    ...     def indices(self):
+    ...         return self.start + gl.arange(0, self.size, gl.BlockedLayout([1], [32], [4], [0]))
+    >>> @gluon.jit
+    ... def fill(out):
+    ...     part = Part(gl.program_id(0) * 128, 128)
+    ...     gl.store(out + part.indices(), part.indices())
+    >>> out = np.zeros(256, np.int32)
+    >>> _ = fill[(2,)](out, target="sim:cuda:80")
+    >>> out[200]
+    np.int32(200)
     """
     try:
         return _aggregate(cls)

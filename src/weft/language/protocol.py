@@ -31,7 +31,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class base_value:
-    """A value that kernels compute with; `type` is a `base_type`."""
+    """A value that kernels compute with; `type` is a `base_type`.
+
+    >>> issubclass(tl.tensor, tl.base_value), issubclass(gl.shared_memory_descriptor, gl.base_value)
+    (True, True)
+    """
 
     type: base_type
 
@@ -41,7 +45,11 @@ class base_value:
 
 
 class base_type:
-    """The type of a `base_value`."""
+    """The type of a `base_value`.
+
+    >>> isinstance(tl.float32, tl.base_type), tl.pointer_type(tl.float32) == tl.pointer_type(tl.float16)
+    (True, False)
+    """
 
     way_out: ClassVar[str] = ""
     """What to do with values of this type where they are refused; errors that name the type say it."""

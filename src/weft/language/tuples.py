@@ -37,6 +37,9 @@ class tuple_type(base_type):
     """The types of the values of a tuple, and the names of its fields where it has some.
 
     `of` is the class of Python's that has these fields: functions of the host get its instances.
+
+    >>> tl.tuple_type([tl.int32, tl.float32], ["index", "value"]).name
+    '[index:int32,value:fp32]'
     """
 
     def __init__(self, types: Sequence[Any], fields: Sequence[str] | None = None, of: Any = None) -> None:

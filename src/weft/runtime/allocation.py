@@ -29,7 +29,16 @@ _profile_allocator: ContextVar[Allocator | None] = ContextVar("weft_profile_allo
 
 
 def set_allocator(allocator: Allocator) -> None:
-    """Use a function `(size, alignment, stream)` for memory that kernels need while they run."""
+    """Use a function `(size, alignment, stream)` for memory that kernels need while they run.
+
+    It holds in the current context (`contextvars`):
+
+    >>> from contextvars import copy_context
+    >>> context = copy_context()
+    >>> context.run(weft.set_allocator, lambda size, alignment, stream: np.empty(size, np.uint8))
+    >>> context.run(get_allocator)(16, 8, None).nbytes
+    16
+    """
     _allocator.set(allocator)
 
 

@@ -106,7 +106,16 @@ class _Place(str):
 
 
 class Autotuner(PickledByName, KernelInterface[Any]):
-    """A kernel with configurations to choose from."""
+    """A kernel with configurations to choose from, made by `autotune`. The first launch measures them.
+
+    >>> @weft.autotune(configs=[weft.Config({"BLOCK": size}) for size in (32, 64)], key=["n"])
+    ... @weft.jit
+    ... def double(x, n, BLOCK: tl.constexpr):
+    ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...     tl.store(x + i, tl.load(x + i, i < n) * 2, i < n)
+    >>> isinstance(double, Autotuner), [config.kwargs for config in double.configs]
+    (True, [{'BLOCK': 32}, {'BLOCK': 64}])
+    """
 
     decorator = "autotune"
 

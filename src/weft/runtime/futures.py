@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 
 class FutureKernel:
-    """A kernel that is being compiled; `result()` waits for it."""
+    """A kernel that is being compiled; `result()` waits for it.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> @weft.jit
+    ... def nothing(x):
+    ...     pass
+    >>> with ThreadPoolExecutor(1) as executor, AsyncCompileMode(executor):
+    ...     kernel = nothing.warmup(weft.like((1,), "fp32"), grid=(1,), target="sim:cuda:80")
+    >>> type(kernel).__name__, kernel.result().name
+    ('FutureKernel', 'nothing')
+    """
 
     def __init__(self, finish: Callable[[Any], None], future: Future[Any]) -> None:
         self._finish = finish
@@ -63,6 +73,17 @@ class AsyncCompileMode:
     `executor` has threads of this process; with `workers`, another executor, they have code made by its processes:
     that is `compile_many`, which may be called inside of itself. Without `wait` the end of the block does not wait for
     what is under way.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> @weft.jit
+    ... def copy(x, out, B: tl.constexpr):
+    ...     i = tl.arange(0, B)
+    ...     tl.store(out + i, tl.load(x + i))
+    >>> x = weft.like((64,), "fp32")
+    >>> with ThreadPoolExecutor(2) as executor, AsyncCompileMode(executor):
+    ...     small, large = (copy.warmup(x, x, B=size, grid=(1,), target="sim:cuda:80") for size in (32, 64))
+    >>> "tensor<32x" in small.asm["ttir"], "tensor<64x" in large.asm["ttir"]
+    (True, True)
     """
 
     def __init__(

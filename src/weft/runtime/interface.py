@@ -19,7 +19,16 @@ T = TypeVar("T")
 
 
 class KernelInterface(Generic[T]):
-    """Something that can be launched: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""
+    """Something that can be launched: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`.
+
+    >>> @weft.jit
+    ... def one(x):
+    ...     tl.store(x, 1)
+    >>> x = np.zeros(1, np.int32)
+    >>> _ = one.run(x, grid=(1,), warmup=False)
+    >>> isinstance(one, KernelInterface), x
+    (True, array([1], dtype=int32))
+    """
 
     run: T
 

@@ -10,7 +10,18 @@ from .files import read_tile_ir
 
 
 class IRSource(compiler.IRSource):
-    """Tile IR: the path of a `.ttir` file, or its text."""
+    """Tile IR: the path of a `.ttir` file, or its text.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     tl.store(x, tl.load(x) * 2)
+    >>> text = double.warmup(weft.like((1,), "fp32"), grid=(1,)).asm["ttir"]
+    >>> kernel = weft.compile(IRSource(text))
+    >>> x = np.full(1, 21, np.float32)
+    >>> _ = kernel[(1,)](x)
+    >>> x
+    array([42.], dtype=float32)
+    """
 
     def __init__(self, source: str | os.PathLike[str], name: str | None = None) -> None:
         text, path = read_tile_ir(source)

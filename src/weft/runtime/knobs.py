@@ -9,6 +9,13 @@ Groups and names are those of `triton.knobs`; settings of Weft's own stand in th
 at each access and written at each assignment (not where `knobs.propagate_env` is false), but for what every launch asks
 for: `runtime.debug` and the group `weft` are read when they are first asked for; `refresh_knobs()` reads them again.
 Assigning `knobs.env` goes back to the environment.
+
+>>> from weft import knobs
+>>> with knobs.runtime.scope():
+...     knobs.runtime.debug = True
+...     inside = knobs.runtime.debug
+>>> inside, knobs.runtime.debug
+(True, False)
 """
 
 from __future__ import annotations

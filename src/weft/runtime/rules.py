@@ -15,7 +15,17 @@ from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
 
 
 class Heuristics(PickledByName, KernelInterface[Any]):
-    """A kernel some of whose parameters follow from others."""
+    """A kernel some of whose parameters follow from others, made by `heuristics`.
+
+    >>> @weft.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
+    ... @weft.jit
+    ... def double(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...     mask = True if EVEN else i < n
+    ...     tl.store(x + i, tl.load(x + i, mask) * 2, mask)
+    >>> isinstance(double, Heuristics), double.completed((None, 60), {"BLOCK": 32})
+    (True, {'BLOCK': 32, 'EVEN': False})
+    """
 
     decorator = "heuristics"
 

@@ -66,7 +66,12 @@ def like(shape: Any, dtype: Any) -> MockTensor:
 
 
 class TensorWrapper:
-    """The memory of `base`, with elements of another type."""
+    """The memory of `base` with elements of another type, made by `reinterpret`.
+
+    >>> halves = weft.reinterpret(np.zeros(4, np.int16), tl.float16)
+    >>> type(halves).__name__, halves.dtype, halves.shape, halves.element_size()
+    ('TensorWrapper', weft.language.float16, (4,), 2)
+    """
 
     def __init__(self, base: Any, dtype: Any) -> None:
         self.base = base

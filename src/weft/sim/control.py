@@ -27,7 +27,22 @@ Running: TypeAlias = Generator[Wait, None, Values]
 
 
 class Uncountable(WeftError):
-    """What a program does depends on data, so that it cannot be counted without running it."""
+    """What a program does depends on data, so that it cannot be counted without running it.
+
+    >>> @weft.jit
+    ... def total(x, n, out):
+    ...     result = 0
+    ...     for i in range(tl.load(n)):
+    ...         result += tl.load(x + i)
+    ...     tl.store(out, result)
+    >>> x = weft.like((64,), "i32")
+    >>> program = total.warmup(x, x, x, grid=(1,), target="sim:cuda:80").program
+    >>> try:
+    ...     weft.sim.count(program, 1)
+    ... except weft.sim.Uncountable as error:
+    ...     print(str(error).partition(" (")[0])
+    the upper bound of `for` depends on data
+    """
 
 
 def start(context: Context) -> Iterator[Wait]:

@@ -53,6 +53,16 @@ def count(
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
     sectors and wavefronts of some accesses are missing. Uncountable where a loop, or a branch without `suppose`,
     depends on what is not known.
+
+    >>> @weft.jit
+    ... def copy(x, out, n, BLOCK: tl.constexpr):
+    ...     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ...     tl.store(out + i, tl.load(x + i, i < n), i < n)
+    >>> x = weft.like((1000,), "fp32")
+    >>> program = copy.warmup(x, x, 1000, BLOCK=128, grid=(8,), target="sim:cuda:80").program
+    >>> report = weft.sim.count(program, 8, {"n": 1000})
+    >>> report["global_load_bytes"], report["global_load_sectors"], report.exact
+    (4000, 125, True)
     """
     values_known = dict(scalars or {})
     values, places = {}, {}

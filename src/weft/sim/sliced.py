@@ -36,7 +36,18 @@ Part: TypeAlias = tuple[list[LaneOp], list[tuple[Span | None, Counter[str]]]]
 
 
 class Sliced:
-    """A program taken apart, for a counter."""
+    """A program taken apart for `count`: what addresses, masks and loops are made of, and what is only tallied.
+
+    >>> @weft.jit
+    ... def double(x):
+    ...     i = tl.arange(0, 128)
+    ...     tl.store(x + i, tl.load(x + i) * 2)
+    >>> x = weft.like((128,), "fp32")
+    >>> program = double.warmup(x, grid=(1,), target="sim:cuda:80").program
+    >>> sliced = weft.sim.Sliced(program)                     # once, for several counts
+    >>> [weft.sim.count(program, programs, sliced=sliced)["global_store_bytes"] for programs in (1, 2)]
+    [512, 1024]
+    """
 
     def __init__(self, program: LaneProgram) -> None:
         self.periods: dict[object, tuple[int, list[Any]]] = {}

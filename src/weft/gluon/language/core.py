@@ -138,7 +138,15 @@ def set_auto_layout(value: tensor, layout: Any, _semantic: GluonSemantic = GIVEN
 
 @builtin
 def to_linear_layout(layout: Any, shape: Any, _semantic: GluonSemantic = GIVEN) -> Any:
-    """The DistributedLinearLayout of a layout for a shape (of a layout of memory, the SharedLinearLayout)."""
+    """The DistributedLinearLayout of a layout for a shape (of a layout of memory, the SharedLinearLayout).
+
+    >>> @gluon.jit
+    ... def show():
+    ...     layout: gl.constexpr = gl.to_linear_layout(gl.BlockedLayout([4], [32], [4], [0]), [512])
+    ...     gl.static_print(layout)
+    >>> _ = show[(1,)](target="sim:cuda:80")
+    DistributedLinearLayout([[1], [2]], [[4], [8], [16], [32], [64]], [[128], [256]], [], [512])
+    """
     return _semantic.to_linear_layout(unwrap(layout), _shape(shape))
 
 
@@ -203,7 +211,11 @@ def histogram(
     input: tensor, num_bins: Any, mask: Any = None, layout: Any = None, _semantic: GluonSemantic = GIVEN,
     _generator: Any = None,
 ) -> tensor:  # fmt: skip
-    """How often each of 0 .. num_bins - 1 occurs among integers, as int32, in a layout that must be given."""
+    """How often each of 0 .. num_bins - 1 occurs among integers, as int32, in a layout that must be given.
+
+    >>> evaluate("gl.histogram(x, 4, layout=gl.BlockedLayout([1], [32], [1], [0]))", x=[0, 1, 1, 3])
+    array([1, 2, 0, 1], dtype=int32)
+    """
     mask = unwrap(mask)
     return _semantic.histogram(
         input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask), unwrap(layout)
@@ -271,6 +283,17 @@ def warp_specialize(
     `functions_and_args` is a list of (function, arguments). The first goes on in the warps of the kernel. The others
     run on `worker_num_warps` more warps, with `worker_num_regs` registers a thread (as many as the kernel's, if not
     given); they return nothing, and what they are called with cannot hold tiles. It cannot be nested.
+
+    >>> @gluon.jit
+    ... def fill(out, value: gl.constexpr):
+    ...     gl.store(out + gl.arange(0, 128, gl.BlockedLayout([1], [32], [4], [0])), value)
+    >>> @gluon.jit
+    ... def both(out):
+    ...     gl.warp_specialize([(fill, (out, 1)), (fill, (out + 128, 2))], [4])
+    >>> out = np.zeros(256, np.int32)
+    >>> _ = both[(1,)](out, target="sim:cuda:90")
+    >>> out[[0, 127, 128, 255]]
+    array([1, 1, 2, 2], dtype=int32)
     """
     calls = _listed(functions_and_args)
     warps = [unwrap(v) for v in _listed(worker_num_warps)]

@@ -1,4 +1,9 @@
-"""`gl.amd`: layouts of AMD's matrix instructions are there; the instructions say that they are not yet."""
+"""`gl.amd`: layouts and instructions of AMD's GPUs, by processor.
+
+>>> layout = gl.amd.AMDMFMALayout(version=3, instr_shape=[32, 32, 8], transposed=True, warps_per_cta=[2, 2])
+>>> layout.to_linear([64, 64]).bases["warp"]
+((0, 32), (32, 0))
+"""
 
 from weft.base import publish as _publish
 

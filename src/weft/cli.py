@@ -8,6 +8,7 @@ weft info                        this machine, versions, settings
 weft bench layouts               tables of published results, computed here
 weft explain script.py           explain the kernels that a script launches, without a GPU
 weft tune script.py              rank the configurations of tuned kernels, without a GPU
+weft check kernel.py --reference reference.py   right or wrong, races, time: for graders and agents
 weft diff a.json b.json          what two explanations differ in
 weft to-gluon script.py          the kernels that a script launches as Gluon source
 weft layout show | convert | conflicts   pictures of layouts, conversions, bank conflicts
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = load("weft.cli_explain").main(arguments)
     elif arguments[:1] == ["to-gluon"]:
         code = load("weft.cli_gluon").main(arguments[1:])
+    elif arguments[:1] == ["check"]:
+        code = load("weft.cli_check").main(arguments[1:])
     elif arguments[:1] == ["tune"]:
         code = load("weft.cli_tune").main(arguments[1:])
     else:

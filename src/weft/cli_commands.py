@@ -218,6 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "prune":
             text = "bytes to keep, as 512M or 2G; the setting cache.size if not given"
             command.add_argument("--size", type=_bytes, help=text)
+    commands.add_parser("check", help="check a kernel file against a reference", add_help=False)
     commands.add_parser("explain", help="explain the kernels that a script launches", add_help=False)
     commands.add_parser("diff", help="what two explanations differ in", add_help=False)
     commands.add_parser("tune", help="rank the configurations of a script's tuned kernels", add_help=False)

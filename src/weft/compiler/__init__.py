@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 if TYPE_CHECKING:
-    from .gpu import lane_program as lane_program
+    from .gpu import lane_program as lane_program, source_text as source_text
     from .kernel import AsmDict as AsmDict, CompiledKernel as CompiledKernel, LazyDict as LazyDict, Metadata as Metadata
     from .options import (
         given_for_gpu as given_for_gpu,
@@ -36,7 +36,7 @@ __getattr__ = lazy_face(
             "HOSTED SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu is_gpu set_native_store "
             "set_num_threads set_scratch_limit target_of_arch"
         ),
-        "gpu": "lane_program",
+        "gpu": "lane_program source_text",
         "work": "Artefact Work compile_work work_of",
     },
 )

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.analysis import wrapped_offsets
 from weft.base import CompileOptions, Unsupported
 from weft.base.remarks import NO_REMARKS, RemarkCollector
-from weft.ir import i32_attr, int_value, verify
+from weft.ir import i32_attr, int_value, print_module, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.machines import DEFAULT, Machine
@@ -51,6 +51,16 @@ def lane_program(
     if told is not None:
         told([asdict(offset) for offset in wrapped_offsets(module)])
     return lowered(module, chosen.machine, make_options(gpu_options).language, remarks)
+
+
+def source_text(src: Source, target: str, options: Mapping[str, Any]) -> str:
+    """What a source says, as text with its places: tile IR as the front end makes it, of a Gluon kernel layout IR.
+
+    `IRSource` reads it, in another process or later, for the same target and options.
+    """
+    chosen = as_target(target.removeprefix("sim:"))
+    language = make_options(given_for_gpu(options, chosen.machine)).language
+    return print_module(src.make_ir(language, chosen), locations=True)
 
 
 def tile_ir(

@@ -60,6 +60,11 @@ def function_of_numpy(x, n):
 
 
 @weft.jit
+def reduction_of_numpy(x, n):
+    tl.store(x, np.sum(tl.arange(0, 8)))
+
+
+@weft.jit
 def more_than_it_takes(x, n):
     tl.store(x, tl.abs(n, 2, 3))
 
@@ -107,6 +112,11 @@ UNROLLED = "outside of a `for` it is unrolled while the kernel is compiled: mark
             function_of_numpy,
             "2: `sqrt` runs while the kernel is compiled, and cannot take a scalar fp32 (TypeError: it is for arrays); "
             "in a kernel, tl.sqrt or libdevice.sqrt computes on tensors",
+        ),
+        (
+            reduction_of_numpy,
+            "2: `sum` runs while the kernel is compiled, and cannot take a tensor int32[8] (TypeError: it is for "
+            "arrays); in a kernel, tl.sum computes on tensors",
         ),
         (more_than_it_takes, "2: abs() takes 1 positional argument, 3 were given; it is called as tl.abs(x)"),
         (

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
-from weft import base
+from weft import base, language
 from weft.language import core, target_info
 from weft.language.callable import (
     BoundConstexprFunction,
@@ -162,8 +162,18 @@ def _host_error(frame: Frame, fn: Callable[..., Any], arguments: list[Any], erro
         return frame.error(f"{name}() needs a value known at compile time, found {describe(tile)}", hint=_UNROLLED)
     return frame.error(
         f"`{name}` runs while the kernel is compiled, and cannot take {describe(tile)} ({text})",
-        hint=f"in a kernel, tl.{name} or libdevice.{name} computes on tensors" if hasattr(math, name) else None,
+        hint=_on_tensors(name),
     )
+
+
+def _on_tensors(name: str) -> str | None:
+    """What computes on tensors in the place of a function of `math` or NumPy."""
+    name = {"absolute": "abs", "clip": "clamp", "concatenate": "cat", "matmul": "dot"}.get(name, name)
+    if hasattr(math, name):
+        return f"in a kernel, tl.{name} or libdevice.{name} computes on tensors"
+    if getattr(getattr(language, name, None), "__module__", "").startswith("weft.language"):
+        return f"in a kernel, tl.{name} computes on tensors"
+    return None
 
 
 def _wrong_kind(

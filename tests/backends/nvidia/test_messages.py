@@ -65,7 +65,8 @@ def _said(call: Any, kind: type[Exception]) -> str:
 def test_no_bindings(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
-        "the package cuda-bindings is not installed\nhint: pip install 'weft[cuda]', or use the target cpu"
+        "the package cuda-bindings is not installed\nhint: pip install 'weft[cuda]'; without a GPU use the "
+        "target cpu, or sim:cuda:90 to simulate one"
     )
     assert not weft.cuda.is_available() and weft.cuda.device_count() == 0
 

@@ -48,7 +48,8 @@ def api() -> Any:
         driver = bindings()
     except ImportError:
         raise NoDevice(
-            "the package cuda-bindings is not installed", hint="pip install 'weft[cuda]', or use the target cpu"
+            "the package cuda-bindings is not installed",
+            hint="pip install 'weft[cuda]'; without a GPU use the target cpu, or sim:cuda:90 to simulate one",
         ) from None
     try:
         (status,) = driver.cuInit(0)

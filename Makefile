@@ -113,7 +113,7 @@ triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
 digests: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m digests.run --jobs $(JOBS) $(if $(UPDATE),--update) $(if $(ONLY),--only $(ONLY))
 
-# the pairs of kernels of docs/findings.md
+# the pairs of kernels of docs/reference/findings
 explain-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/explain $(PYTEST_ARGS)
 

@@ -5,6 +5,8 @@ weft explain -k softmax --target cuda:90 script.py
 weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
+weft explain --cures script.py                        what cures bring, where they are arguments or options
+weft explain --page narrow-access                     a kernel that has this finding, and that kernel cured
 weft explain --html e.html --alternatives script.py   with what-ifs: warps, stages, block sizes, divisibility
 weft diff before.json now.json                      or --html d.html: both beside each other
 
@@ -26,6 +28,7 @@ from weft.base import WeftError
 from weft.cli_script import parsed, run_watched
 from weft.explain import Explanation, coloured
 from weft.explain.costs import calibrated
+from weft.explain.findings import page_of
 from weft.runtime import explaining
 
 __all__ = ["main"]
@@ -53,7 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument(
         "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
     )
-    explain.add_argument("script", help="a script, or a .ttgir file")
+    explain.add_argument(
+        "--cures", action="store_true", help="compile cures that are arguments or options, and say what each brings"
+    )
+    explain.add_argument(
+        "--page", metavar="CODE", help="print the page of a finding: a kernel that has it, and that kernel cured"
+    )
+    explain.add_argument("script", nargs="?", help="a script, or a .ttgir file")
     explain.set_defaults(run=_explain)
     diff = commands.add_parser("diff", help="what two explanations differ in, of files that --json wrote")
     diff.add_argument("before", type=Path)
@@ -92,6 +101,11 @@ def _changes(text: str) -> dict[str, int | float | str]:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    if options.page:
+        return _page(options.page)
+    if options.script is None:
+        print("weft explain: which script? weft explain script.py", file=sys.stderr)
+        return 2
     if not Path(options.script).exists():
         print(f"weft explain: there is no file {options.script}", file=sys.stderr)
         return 2
@@ -103,6 +117,8 @@ def _explain(options: argparse.Namespace) -> int:
     else:
         found = _of_script(options)
     wanted = [e for e in found if options.name is None or options.name in e.kernel]
+    if options.cures:
+        wanted = [e.with_cures() if e.again is not None else e for e in wanted]
     if options.html and wanted:
         names = [options.html] if len(wanted) == 1 else [_numbered(options.html, i) for i in range(len(wanted))]
         for name, explanation in zip(names, wanted, strict=True):
@@ -115,6 +131,15 @@ def _explain(options: argparse.Namespace) -> int:
     if not wanted:
         print(f"weft explain: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
     return 0 if wanted else 1
+
+
+def _page(code: str) -> int:
+    try:
+        print(page_of(code))
+    except LookupError as error:
+        print(f"weft explain: {error.args[0]}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def _numbered(path: str, number: int) -> str:

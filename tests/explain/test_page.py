@@ -19,6 +19,7 @@ from weft.cli_explain import main
 from weft.explain import Explanation
 
 from .kernels import attention, matmul, transpose
+from .pages import programs_of
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,19 @@ def test_by_keyboard(opened: Any, explained: Explanation) -> None:
     assert text(opened, ".row.pinned .n") == str(line) and "narrow-access" in text(opened, ".detail")
     rows.send_keys(Keys.ESCAPE)
     assert opened.find_elements("css selector", ".row.pinned") == []
+
+
+def test_a_finding_opens_its_page(opened: Any) -> None:
+    """Both programs of it, as they are in docs/reference/findings, and what is predicted of them."""
+    opened.execute_script("document.querySelector('.about').open = true")
+    shown = opened.execute_script("return document.querySelector('.about').textContent")
+    assert "What to do." in shown and "is predicted to take" in shown and "predicted -->" not in shown
+    assert [program.strip() for program in programs_of("narrow-access")] == [
+        program.strip()
+        for program in opened.execute_script(
+            "return [...document.querySelector('.about').querySelectorAll('pre')].map((p) => p.textContent)"
+        )
+    ]
 
 
 def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> None:

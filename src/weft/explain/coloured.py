@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .record import Explanation, Finding
-from .text import heading_text, occupancy_text, tables_of
+from .text import gain_text, heading_text, occupancy_text, tables_of
 
 __all__ = ["rich_view", "shown"]
 
@@ -87,7 +87,7 @@ def _finding(finding: Finding) -> Any:
     from rich.text import Text
 
     place = f" on line {finding.span.line}" if finding.span is not None else ""
-    gain = f", about {finding.microseconds:.1f} us" if finding.microseconds else ""
+    gain = gain_text(finding)
     text = Text().append("▌", "dark_orange").append(finding.code, "bold")
     text.append(f"{place}{gain}\n", "dim")
     text.append(f"  {finding.what}: {finding.why}\n")

@@ -1,8 +1,8 @@
 """What cures bring, in microseconds: the time predicted again with what a finding is about as it would be afterwards.
 
-Only for what can be said without compiling: what an access touches by the least that it could, conflicts in banks, and
-resources of which a cure takes a known part: a last wave that is not there, one more block on a multiprocessor,
-products without their multiplications. A cure that changes the program is compared by explaining both (`e.diff`).
+Without compiling: with other counters, as what an access touches by the least that it could, or without the conflicts
+of banks; or with resources of which a cure takes a known part (relief.py). Where a cure is an argument or an option of
+the launch, `Explanation.with_cures` compiles it, and says exactly what it brings.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import ceil, prod
 
 from weft.base import Span
+from weft.base.remarks import LayoutKept
 
 from .findings import Facts
 from .record import Finding, Line, Time
-from .timing import TOGETHER, time_of
+from .relief import microseconds_less, relief_of
+from .timing import time_of
 
 __all__ = ["with_gains"]
 
@@ -29,66 +30,61 @@ Change = Callable[[Counter[str]], None]
 def with_gains(
     facts: Facts, sizes: Mapping[str, int], time: Time | None, findings: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """The findings, with what their cures bring where that is known, the most first."""
+    """The findings, with what their cures bring or why that is not known, the most first. Those about the whole machine
+    are left out where they bring nothing."""
     if time is None:
         return findings
     gains = []
     for finding in findings:
-        cured = _cured(facts, finding)
-        after = time_of(cured, sizes) if cured is not None else None
-        gain = _relieved(facts, finding, time) if after is None else time.microseconds - after.microseconds
-        gains.append(replace(finding, microseconds=None if gain is None else max(0.0, round(gain, 2))))
+        gain = _gain(facts, sizes, time, finding)
+        if finding.code in OF_MACHINE and gain is not None and gain < WORTH * time.microseconds:
+            continue
+        why_not = NO_FIGURE.get(finding.code, "") if gain is None else ""
+        gains.append(replace(finding, microseconds=gain, no_figure=why_not))
     return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
+
+
+OF_MACHINE = ("half-empty-wave", "low-occupancy", "small-grid")
+WORTH = 0.01
+"""The part of the time that the cure of a finding about the machine has to bring, for it to be one."""
+NO_FIGURE = {
+    "wrapped-offset": "an error, and no matter of time",
+    "weaker-instruction": "whose gain is not known without the other kernel: explain it, and compare",
+}
+"""Why nothing is said of what a cure brings."""
+
+
+def _gain(facts: Facts, sizes: Mapping[str, int], time: Time, finding: Finding) -> float | None:
+    """Microseconds that a cure brings; None where that is not known."""
+    gain = 0.0
+    cured, left = _cured(facts, finding), relief_of(facts, finding, time)
+    after = time_of(cured, sizes) if cured is not None else None
+    if after is None and not left:
+        return None
+    if after is not None:
+        gain += max(0.0, time.microseconds - after.microseconds)
+    if left:
+        gain += microseconds_less(after or time, left)
+    return max(0.0, round(gain, 2))
 
 
 def _cured(facts: Facts, finding: Finding) -> Facts | None:
     """The facts as if a finding were cured; None where that takes another program."""
     if finding.code in ("uncoalesced-access", "narrow-access"):
-        return _with(facts, finding.span, _contiguous)
+        return _with(facts, {finding.span}, _contiguous)
+    if finding.code == "author-layout":
+        tiles = {r.tile for r in facts.explanation.remarks.of(LayoutKept) if r.span == finding.span}
+        spans = {access.remark.span for access in facts.explanation.accesses if access.remark.tile in tiles}
+        return _with(facts, spans, _contiguous)
     if finding.code == "repeated-load":
-        return _with(facts, finding.span, _without_loads)
+        return _with(facts, {finding.span}, _without_loads)
     if finding.code == "bank-conflicts":
-        return _with(facts, finding.span, _without_conflicts, whole_line=True)
+        return _with(facts, {finding.span}, _without_conflicts, whole_line=True)
+    if finding.code == "spills":
+        e = facts.explanation
+        assert e.occupancy is not None
+        return replace(facts, explanation=replace(e, occupancy=replace(e.occupancy, spills=0)))
     return None
-
-
-def _relieved(facts: Facts, finding: Finding, time: Time) -> float | None:
-    """Microseconds less if resources were asked for less; None where that is not known."""
-    e, o = facts.explanation, facts.explanation.occupancy
-    assert o is not None
-    left: dict[str, float] = {}
-    if finding.code == "double-precision":
-        left = {"double precision": 0.0}
-    elif finding.code == "half-empty-wave":
-        left = dict.fromkeys(OF_MULTIPROCESSORS, o.waves / ceil(o.waves))
-    elif finding.code == "small-grid":
-        left = dict.fromkeys(OF_MULTIPROCESSORS, e.counts.programs / o.multiprocessors)
-    elif finding.code == "low-occupancy":
-        left = {"latency": o.blocks / (o.blocks + 1)}
-    elif finding.code == "replicated-work" and facts.program is not None:
-        elements = max(prod(tile.shape) for tile in e.tiles)
-        left = {"issue": elements / facts.program.machine.threads(facts.program.warps)}
-    elif finding.code == "no-matrix-unit":
-        products = sum(facts.places.get(finding.span, Counter())[name] for name in MULTIPLIES)
-        part = 1 - products / max(1, e.counts["instructions"])
-        left = {"issue": part, "latency": part}
-    if not left or not time.resources:
-        return None
-    after = {name: us * left.get(name, 1.0) for name, us in time.resources.items()}
-    return _mean(time.resources) - _mean(after)
-
-
-def _mean(resources: Mapping[str, float]) -> float:
-    """As the model of time combines them."""
-    return float(sum(us**TOGETHER for us in resources.values()) ** (1 / TOGETHER))
-
-
-OF_MULTIPROCESSORS = (
-    "issue", "matrix units", "special functions", "double precision", "shared memory", "L1", "latency"
-)  # fmt: skip
-"""Resources of which each multiprocessor has its own."""
-MULTIPLIES = ("kind:math.fma", "kind:arith.mulf", "kind:arith.addf", "kind:arith.muli", "kind:arith.addi")
-"""Instructions of a product without a matrix unit."""
 
 
 def _without_loads(counts: Counter[str]) -> None:
@@ -109,15 +105,16 @@ def _without_conflicts(counts: Counter[str]) -> None:
         counts["shared_store_wavefronts"] = counts["shared_ideal"] - counts["shared_load_wavefronts"]
 
 
-def _with(facts: Facts, span: Span | None, change: Change, whole_line: bool = False) -> Facts:
-    """The facts with the counters of a place, or of its whole line, changed."""
+def _with(facts: Facts, spans: set[Span | None], change: Change, whole_line: bool = False) -> Facts:
+    """The facts with the counters of some places, or of their whole lines, changed."""
+    on_lines = {(span.file, span.line) for span in spans if span is not None}
     e = facts.explanation
     places = {}
     total = Counter(e.counts.total)
     for place, counts in facts.places.items():
         now = Counter(counts)
-        same_line = place is not None and span is not None and (place.file, place.line) == (span.file, span.line)
-        if place == span or (whole_line and same_line):
+        same_line = place is not None and (place.file, place.line) in on_lines
+        if place in spans or (whole_line and same_line):
             change(now)
         places[place] = now
         total.update({name: now[name] - counts[name] for name in now.keys() | counts.keys()})

@@ -7,6 +7,7 @@ from html import escape
 
 from .paged import page_data
 from .record import Explanation, Finding
+from .text import gain_text
 
 __all__ = ["notebook_html"]
 
@@ -51,7 +52,7 @@ def _findings(findings: Sequence[Finding]) -> str:
     items = "".join(
         f'<div style="border-left:3px solid #e0842b;padding:.1em .7em"><b><code>{escape(f.code)}</code></b>'
         f"{f' on line {f.span.line}' if f.span is not None else ''}"
-        f"{f', about {f.microseconds:.1f} us' if f.microseconds else ''}<br>{_cut(f.what)}: {_cut(f.why)}"
+        f"{escape(gain_text(f))}<br>{_cut(f.what)}: {_cut(f.why)}"
         f"<br><i>{_cut(f.cure)}</i></div>"
         for f in ordered[:MOST_FINDINGS]
     )

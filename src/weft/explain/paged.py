@@ -26,6 +26,7 @@ from weft.base.remarks import (
 from weft.base.remarks.remark import Site
 from weft.ir.lane import ELEMENT_BITS
 
+from .findings import page_of
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Iteration, Tile, line_key
 from .roofline import roofline_of
 from .text import access_kind, access_reason, layout_text, occupancy_text
@@ -87,6 +88,7 @@ class _Page:
             "lines": self.lines(),
             "files": self.files,
             "layouts": self.layouts,
+            "pages": {code: page_of(code) for code in sorted({f.code for f in e.findings})},
             **rows,
         }
 
@@ -221,7 +223,7 @@ class _Page:
     def finding(self, f: Finding) -> dict[str, Any]:
         return {
             "at": self.at(f.span), "code": f.code, "what": f.what, "why": f.why, "cure": f.cure,
-            "gain": f.microseconds,
+            "gain": f.microseconds, "unknown": f.no_figure,
         }  # fmt: skip
 
     def time(self) -> dict[str, Any] | None:

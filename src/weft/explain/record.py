@@ -77,6 +77,10 @@ class Line:
     counts: Mapping[str, int]
 
 
+def _sizes(tile: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in tile.split("x")[:-1])
+
+
 @dataclass(frozen=True)
 class Tile:
     """The layout of a tile, the operation that wanted it, and who wanted another one."""
@@ -88,7 +92,7 @@ class Tile:
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the tile: (64, 32) for 64x32xf16."""
-        return tuple(int(size) for size in self.remark.tile.split("x")[:-1])
+        return _sizes(self.remark.tile)
 
     @property
     def layout(self) -> str:
@@ -110,6 +114,11 @@ class Access:
     remark: AccessWidth | RowAligned | BulkCopy | SharedAccess | VectorAccess
     counts: Mapping[str, int] = field(default_factory=dict)
     in_loop: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tile that is accessed: (64, 32) for 64x32xf16."""
+        return _sizes(self.remark.tile)
 
     @property
     def sectors(self) -> tuple[int, int]:
@@ -266,7 +275,13 @@ class Finding:
     why: str
     cure: str
     microseconds: float | None = None
-    """What the cure brings by the model of time; None where there is none."""
+    """What the cure brings by the model of time; None where that is not known."""
+    no_figure: str = ""
+    """Why not."""
+    change: Mapping[str, int | float | str] = field(default_factory=dict)
+    """The cure as `what_if` takes it, where it is an argument or an option of the launch; empty otherwise."""
+    page: str = ""
+    """The page in Weft's documentation with a kernel that has it, and that kernel cured."""
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span is not None else ""
@@ -347,6 +362,15 @@ class Explanation:
             raise ValueError(f"the launch of {self.kernel} is not known any more: explain the kernel itself")
         other: Explanation = self.again(changes)
         return other
+
+    def with_cures(self) -> Explanation:
+        """The same explanation, with the gain of each finding whose cure is an argument or an option of the launch
+        predicted anew: by explaining the cured launch, which takes a compilation for each.
+
+        ValueError for an explanation that knows no launch, as `what_if`.
+        """
+        cured: Explanation = load("weft.explain.curing").with_cures(self)
+        return cured
 
     def to_html(self, alternatives: bool | Sequence[Mapping[str, Any]] = False) -> str:
         """A page that needs nothing else: the source with the time of each line, and beside it what is known of it.

@@ -14,7 +14,10 @@ from weft.sim import Report
 from .ncu import idle_text, metrics_of
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 
-__all__ = ["access_kind", "access_reason", "heading_text", "layout_text", "occupancy_text", "tables_of", "text_of"]
+__all__ = [
+    "access_kind", "access_reason", "gain_text", "heading_text", "layout_text", "occupancy_text", "tables_of",
+    "text_of",
+]  # fmt: skip
 
 Rows = Sequence[Sequence[str]]
 
@@ -24,7 +27,7 @@ def text_of(explanation: Explanation) -> str:
     o = explanation.occupancy
     parts = [
         heading_text(explanation),
-        _section("Findings", [_finding(f) for f in explanation.findings]),
+        _section("Findings", [*map(_finding, explanation.findings), *pages_text(explanation.findings)]),
         *(_table(title, rows) for title, rows in tables_of(explanation)),
         _section("Occupancy", [occupancy_text(o), *filter(None, [idle_text(explanation)])] if o else []),
     ]
@@ -74,9 +77,24 @@ def heading_text(e: Explanation) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    gain = f", about {finding.microseconds:.1f} us" if finding.microseconds else ""
-    first = f"line {_place(finding.span)}: {finding.code}{gain}"
+    first = f"line {_place(finding.span)}: {finding.code}{gain_text(finding)}"
     return f"{first}\n    {finding.what}: {finding.why}\n    cure: {finding.cure}"
+
+
+def gain_text(finding: Finding) -> str:
+    """What the cure of a finding brings, after a comma; why that is not known, or nothing."""
+    if finding.no_figure:
+        return f", {finding.no_figure}"
+    us = finding.microseconds
+    return "" if us is None else f", about {us:.1f} us" if us >= LITTLE else ", less than 0.1 us"
+
+
+LITTLE = 0.1
+
+
+def pages_text(findings: Sequence[Finding]) -> list[str]:
+    """Where to read more of findings."""
+    return ["weft explain --page CODE prints a kernel with this finding, and that kernel cured"] if findings else []
 
 
 def _line_rows(e: Explanation) -> Rows:

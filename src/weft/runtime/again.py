@@ -43,11 +43,15 @@ class Again:
     def suggestions(self, e: Explanation) -> list[dict[str, Any]]:
         """Changes that are worth a look, one thing at a time.
 
-        Options by a factor of two or a stage, block sizes that a function of the grid reads by a factor of two, and
-        integers that are multiples of 16 and were none, or the other way round.
+        Cures of findings, the ones that bring the most first; options by a factor of two or a stage, block sizes that
+        a function of the grid reads by a factor of two, and integers that are multiples of 16 and were none, or the
+        other way round.
         """
         bound = arguments_by_name(self._kernel, self._args, self._kwargs)
         found: list[dict[str, Any]] = []
+        for finding in e.findings:
+            if finding.change and finding.change not in found:
+                found.append(dict(finding.change))
         warps = e.options.get("num_warps")
         if warps and e.target != "cpu":
             found += [{"num_warps": n} for n in (warps // 2, warps * 2) if 1 <= n <= MOST_WARPS]
@@ -56,11 +60,16 @@ class Again:
             found += [{"num_stages": n} for n in (stages - 1, stages + 1) if n >= 1]
         found += [{name: n} for name in self._blocks(bound) for n in _halved_and_doubled(bound[name])]
         runtime = [p.name for p in _innermost(self._kernel).params if not p.is_constexpr]
-        integers = [(name, bound[name]) for name in runtime if type(bound.get(name)) is int and bound[name] > ALIGNED]
+        cured = {name for change in found for name in change}
+        integers = [
+            (name, bound[name])
+            for name in runtime
+            if type(bound.get(name)) is int and bound[name] > ALIGNED and name not in cured
+        ]
         for name, value in integers[:MOST_INTEGERS]:
             other = value + 1 if value % ALIGNED == 0 else -(-value // ALIGNED) * ALIGNED
             found.append({name: other})
-        return found
+        return [change for i, change in enumerate(found) if change not in found[:i]]
 
     def _blocks(self, bound: Mapping[str, Any]) -> list[str]:
         """The constexprs that a function of the grid reads: with others in their place, the grid does the same work."""

@@ -63,10 +63,12 @@ def replicated_work(facts: Facts) -> Iterator[Finding]:
     largest = max(tiles, key=lambda tile: prod(tile.shape))
     elements = prod(largest.shape)
     if 1 < elements < threads:
+        fewer = max(1, elements // program.lanes)
         yield Finding(
             "replicated-work",
             largest.remark.span,
             f"{threads} threads work on tiles of {elements} elements",
             "threads that have no element of their own compute one that others have",
-            f"num_warps={max(1, elements // program.lanes)}, or larger blocks",
+            f"num_warps={fewer}, or larger blocks",
+            change={"num_warps": fewer} if fewer < program.warps else {},
         )

@@ -51,4 +51,5 @@ def fewer_stages(facts: Facts) -> Iterator[Finding]:
                 f"{r.stages} stages of {r.asked} asked for",
                 r.fewer,
                 "take smaller blocks, or ask for fewer stages",
+                change={"num_stages": r.stages},
             )

@@ -15,6 +15,7 @@ LOW = 0.25
 WASTED = 0.2
 """The part of the time of all waves that may be idle in the last one."""
 MOST_WAVES = 8
+MOST_WARPS = 32
 LIMITS = ("registers", "shared memory")
 
 
@@ -29,6 +30,7 @@ def spills(facts: Facts) -> Iterator[Finding]:
             f"{o.spills} words of each thread are in memory",
             f"{o.registers} registers of a thread do not hold what is live at a time",
             f"take smaller tiles, or more warps (num_warps={2 * o.warps})",
+            change={"num_warps": 2 * o.warps} if 2 * o.warps <= MOST_WARPS else {},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from weft.base import Span
 from weft.base.remarks import AccessWidth
@@ -11,7 +12,10 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp
 from ..record import Access, Finding
 from .rule import Facts, rule
 
-__all__ = ["idle_lanes", "masks_that_hold", "narrow_access", "repeated_load", "uncoalesced_access", "wrapped_offsets"]
+__all__ = [
+    "idle_lanes", "is_spread", "masks_that_hold", "narrow_access", "repeated_load", "uncoalesced_access",
+    "wrapped_offsets",
+]  # fmt: skip
 
 SPREAD = 1.5
 """Sectors by the least that there could be, from which on an access is called uncoalesced."""
@@ -22,6 +26,8 @@ MANY = 1024
 OF_GLOBAL = ("load", "store", "copy", "atomic")
 LIMITS = ("alignment", "contiguity", "mask", "layout")
 """What can be cured of what makes an access narrow; a tile that is small is as its author wants it."""
+OF_LAYOUT = ("contiguity", "layout")
+"""Those of which an access that is spread over memory is another sign."""
 
 
 @rule("narrow-access")
@@ -33,8 +39,11 @@ def narrow_access(facts: Facts) -> Iterator[Finding]:
             continue
         if r.bytes >= r.most or _is_small(access):
             continue
+        if r.limit in OF_LAYOUT and (is_spread(access) or r.tile in facts.kept):  # another finding says it
+            continue
         why, cure = why_narrow(facts, r)
-        yield Finding("narrow-access", r.span, f"a {r.access} of {r.bytes} bytes at a time, of {r.most}", why, cure)
+        what = f"a {r.access} of {_bytes(r.bytes)} at a time, of {r.most}"
+        yield Finding("narrow-access", r.span, what, why, cure, change=_padded(facts, r))
 
 
 def why_narrow(facts: Facts, r: AccessWidth) -> tuple[str, str]:
@@ -48,13 +57,33 @@ def why_narrow(facts: Facts, r: AccessWidth) -> tuple[str, str]:
     return r.fact, "let consecutive threads access consecutive elements along the tile's last dimension"
 
 
+def _bytes(number: int) -> str:
+    return f"{number} byte{'s' if number != 1 else ''}"
+
+
+def _elements(r: AccessWidth) -> int:
+    """Of the widest access."""
+    return max(1, r.most * 8 // ELEMENT_BITS.get(r.tile.split("x")[-1], 8 * r.bytes))
+
+
+def _number(facts: Facts, r: AccessWidth) -> int | None:
+    """What the value that spoils an access is in this launch, if it is an integer among the arguments."""
+    number = facts.scalars.get(r.value)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def _padded(facts: Facts, r: AccessWidth) -> dict[str, int | float | str]:
+    """The argument that spoils an access as it would be with padded rows."""
+    number = _number(facts, r) if r.limit == "alignment" else None
+    if number is None or not number % _elements(r):
+        return {}
+    return {r.value: number + -number % _elements(r)}
+
+
 def _alignment(facts: Facts, r: AccessWidth) -> tuple[str, str]:
     """The value that spoils it, and what would help."""
-    elem = r.tile.split("x")[-1]
-    bits = ELEMENT_BITS.get(elem, 8 * r.bytes)
-    elements = max(1, r.most * 8 // bits)
-    number = facts.scalars.get(r.value)
-    if not isinstance(number, int) or isinstance(number, bool):
+    elements, number = _elements(r), _number(facts, r)
+    if number is None:
         named = f"`{r.value}`" if r.value else "the offset"
         return r.fact, f"if {named} is a multiple of {elements}, say so: tl.multiple_of(..., {elements})"
     rest = number % elements
@@ -72,12 +101,18 @@ def _is_small(access: Access) -> bool:
     return 0 < sectors < MANY
 
 
+def is_spread(access: Access) -> bool:
+    """Whether an access touches many more sectors than hold what it asks for."""
+    sectors, least = access.sectors
+    return sectors >= MANY and sectors > SPREAD * least
+
+
 @rule("uncoalesced-access")
 def uncoalesced_access(facts: Facts) -> Iterator[Finding]:
     """An access that touches many more sectors than hold what it asks for."""
     for access in facts.explanation.accesses:
-        sectors, least = access.sectors
-        if sectors >= MANY and sectors > SPREAD * least:
+        if is_spread(access) and access.remark.tile not in facts.kept:
+            sectors, least = access.sectors
             yield Finding(
                 "uncoalesced-access",
                 access.remark.span,
@@ -120,11 +155,22 @@ def masks_that_hold(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _occupied(facts: Facts, span: Span | None) -> float:
+    """The part of a block's threads that have elements of the tile that is accessed at a place; the author's mask is
+    over these. One thread stores a number that is no tile."""
+    program = facts.program
+    elements = [prod(access.shape) for access in facts.explanation.accesses if access.remark.span == span]
+    if program is None or not elements:
+        return 0.0
+    return min(1.0, max(elements) / program.machine.threads(program.warps))
+
+
 @rule("idle-lanes")
 def idle_lanes(facts: Facts) -> Iterator[Finding]:
     """Accesses most of whose threads are masked off."""
     for op in _of_memory(facts, "load", "store"):
         held, every = _threads(facts, op.span)
+        every = round(every * _occupied(facts, op.span))
         if op.attrs.get("masked") and facts.explanation.counts.exact and every >= MANY and held < IDLE * every:
             yield Finding(
                 "idle-lanes",

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from weft.base import Span
+from weft.base.remarks import LayoutKept
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
@@ -53,6 +54,11 @@ class Facts:
     def loops(self) -> list[LaneOp]:
         """Its loops."""
         return [op for op in self.ops if op.name in ("for", "while")]
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The tiles whose author's layout is kept, although the compiler knows a better one."""
+        return frozenset(r.tile for r in self.explanation.remarks.of(LayoutKept))
 
     @cached_property
     def multiplies(self) -> bool:
@@ -104,7 +110,8 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
     found: dict[tuple[str, Span | None], Finding] = {}
     for each in RULES.values():
         for finding in each(facts):
-            found.setdefault((finding.code, finding.span), finding)
+            page = f"docs/reference/findings/{finding.code}.md"
+            found.setdefault((finding.code, finding.span), replace(finding, page=page))
     return tuple(sorted(found.values(), key=_place))
 
 

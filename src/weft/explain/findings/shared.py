@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.base.remarks import LayoutKept
+from weft.base.remarks import AccessWidth, LayoutKept
 
 from ..conflicts import conflicts_of
-from ..record import Finding
+from ..record import Access, Finding
+from .memory import is_spread
 from .rule import Facts, rule
 
 __all__ = ["author_layout", "bank_conflicts", "conversion_in_loop"]
@@ -52,10 +53,19 @@ def bank_conflicts(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _is_narrow(access: Access) -> bool:
+    r = access.remark
+    return isinstance(r, AccessWidth) and r.limit == "layout" and r.bytes < r.most
+
+
 @rule("author-layout")
 def author_layout(facts: Facts) -> Iterator[Finding]:
-    """A layout that a Gluon author chose, where the compiler knows a better one."""
+    """A layout that a Gluon author chose, where the compiler knows a better one for an access that is not good."""
     for r in facts.explanation.remarks.of(LayoutKept):
+        there = [access for access in facts.explanation.accesses if access.remark.tile == r.tile]
+        if not any(is_spread(access) or _is_narrow(access) for access in there):
+            continue
         yield Finding(
-            "author-layout", r.span, f"{r.tile} keeps its author's layout", r.why, f"take {r.better}, or relayout=True"
+            "author-layout", r.span, f"{r.tile} keeps its author's layout", r.why, f"take {r.better}, or relayout=True",
+            change={"relayout": True},
         )

@@ -2,6 +2,16 @@
 
 const TOKENS = /(#.*$)|((?:\b[rbfuRBFU]{1,2})?(?:"""(?:.*?(?:"""|$))|'''(?:.*?(?:'''|$))|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))|\b(and|as|assert|break|class|continue|def|del|elif|else|except|False|finally|for|from|global|if|import|in|is|lambda|None|nonlocal|not|or|pass|raise|return|True|try|while|with|yield)\b|\b(0[xX][\da-fA-F_]+|\d[\d_]*\.?\d*(?:[eE][+-]?\d+)?)\b/g;
 
+// All lines of a text.
+function colouredPython(text) {
+  let open = null;
+  return text.split("\n").flatMap((line) => {
+    const [parts, now] = coloured(line, open);
+    open = now;
+    return [...parts, "\n"];
+  });
+}
+
 // The parts of a line, and the quotes that are open behind it.
 function coloured(text, open) {
   const parts = [];

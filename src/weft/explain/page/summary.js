@@ -25,11 +25,25 @@ function summaryCard(view) {
 const findingKey = (f) => `${f.code}|${f.what}`;
 function findingItem(view, f, gone = false) {
   const isNew = !gone && view.base && !view.base.findings.some((g) => findingKey(g) === findingKey(f));
-  return el("button", { class: `finding${gone ? " gone" : ""}`, type: "button", onclick: () => !gone && f.at && view.pin(f.at, true) },
+  const item = el("button", { class: `finding${gone ? " gone" : ""}`, type: "button", onclick: () => !gone && f.at && view.pin(f.at, true) },
     f.gain ? el("span", { class: "gain" }, `${us(f.gain)} us`) : null,
     el("span", { class: "code" }, f.code), f.at ? el("span", { class: "soft small" }, ` line ${lineOf(f.at)}`) : null,
     isNew ? el("span", { class: "badge" }, "new") : gone ? el("span", { class: "badge" }, "gone") : null,
-    el("br"), el("span", { class: "what" }, `${f.what}: ${f.why}`), el("span", { class: "cure" }, f.cure));
+    el("br"), el("span", { class: "what" }, `${f.what}: ${f.why}`), el("span", { class: "cure" }, f.cure, f.unknown ? el("span", { class: "soft" }, ` (${f.unknown})`) : ""));
+  const page = view.data.pages?.[f.code];
+  if (!page || gone) return item;
+  return el("div", { class: "with-page" }, item, el("details", { class: "about" }, el("summary", {}, "a kernel that has it, and that kernel cured"), ...markdown(page)));
+}
+
+// The few forms that pages of findings have: headings, paragraphs, blocks of code, `code` and **bold**.
+function markdown(text) {
+  return text.replace(/<!--.*?-->/g, "").split(/^```(?:\w*)\n([^]*?)^```$/m).flatMap((part, i) => (i % 2 ? [el("pre", {}, ...colouredPython(part))] : part.split(/\n{2,}/).filter((p) => p.trim() && !p.startsWith("# ")).map(paragraph)));
+}
+function paragraph(text) {
+  const heading = text.trim().match(/^##+ (.*)$/);
+  if (heading) return el("h3", {}, heading[1]);
+  const parts = text.replace(/<!--.*?-->/g, "").trim().split(/(`[^`]+`|\*\*[^*]+\*\*)/);
+  return el("p", {}, ...parts.map((p) => (p.startsWith("`") ? el("code", {}, p.slice(1, -1)) : p.startsWith("**") ? el("b", {}, p.slice(2, -2)) : p)));
 }
 
 function findingsCard(view) {

@@ -155,11 +155,14 @@ def masks_that_hold(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _occupied(facts: Facts, span: Span | None) -> float:
-    """The part of a block's threads that have elements of the tile that is accessed at a place; the author's mask is
-    over these. One thread stores a number that is no tile."""
+def _occupied(facts: Facts, op: LaneOp) -> float:
+    """The part of a block's threads that have elements of the tile that is accessed; the author's mask is over these.
+    None do, if no tile is known: one thread accesses a number."""
+    value = op.results[0] if op.name == "load" else op.operands[1]
     program = facts.program
-    elements = [prod(access.shape) for access in facts.explanation.accesses if access.remark.span == span]
+    if value.count > 1:
+        return 1.0
+    elements = [prod(access.shape) for access in facts.explanation.accesses if access.remark.span == op.span]
     if program is None or not elements:
         return 0.0
     return min(1.0, max(elements) / program.machine.threads(program.warps))
@@ -170,7 +173,7 @@ def idle_lanes(facts: Facts) -> Iterator[Finding]:
     """Accesses most of whose threads are masked off."""
     for op in _of_memory(facts, "load", "store"):
         held, every = _threads(facts, op.span)
-        every = round(every * _occupied(facts, op.span))
+        every = round(every * _occupied(facts, op))
         if op.attrs.get("masked") and facts.explanation.counts.exact and every >= MANY and held < IDLE * every:
             yield Finding(
                 "idle-lanes",

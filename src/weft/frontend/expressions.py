@@ -14,7 +14,7 @@ from typing import Any, Final
 from weft.base import UnsupportedLanguageConstruct
 from weft.language import core
 from weft.language.callable import BoundConstexprFunction, BoundJITMethod, ConstexprFunction, JITCallable
-from weft.language.constants import power, shifted_left
+from weft.language.constants import constexpr as _constexpr, power, shifted_left
 
 from .calls import call
 from .frame import Frame, evaluates
@@ -22,7 +22,6 @@ from .names import did_you_mean
 from .values import as_tuple, describe, is_aggregate, iteration_count, unwrap, wrap_scalar
 
 _tensor = core.tensor
-_constexpr = core.constexpr
 
 # operator -> (its text, name of the method, of the reflected method, the operator on Python values)
 _Operator = tuple[str, str, str, Callable[[Any, Any], Any]]

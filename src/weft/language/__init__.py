@@ -14,6 +14,8 @@ corner.
 array([ 0, 10, 20, 30], dtype=int32)
 """
 
+from typing import TYPE_CHECKING
+
 from weft.base import publish as _publish
 from weft.ir import PropagateNan as PropagateNan
 
@@ -21,18 +23,21 @@ from . import extra as extra, math as math, target_info as target_info
 from .builtins import *
 from .builtins.control import condition as condition
 from .builtins.tl_only import *
-from .descriptors import tensor_descriptor as tensor_descriptor
-from .dtypes import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL, const as const, pi32_t as pi32_t
+from .dtypes import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL, pi32_t as pi32_t
 from .math import *
 from .random import *
 from .standard import *
 from .tuples import slice as slice
 
+if TYPE_CHECKING:  # what annotations name is anything to them
+    from .annotations import const as const, tensor_descriptor as tensor_descriptor
+else:
+    from .descriptors import tensor_descriptor as tensor_descriptor
+    from .dtypes import const as const
+
 _publish(globals(), modules="extra math target_info")
 
 # Names that user code reaches for and that `from weft.language import *` leaves out, as in Triton.
-from typing import TYPE_CHECKING
-
 from weft.base import lazy_face
 
 from . import core as core, random as random, standard as standard

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.base import warn_at
 
@@ -64,7 +64,13 @@ def _operator(name: str, of: Callable[[Any, Any, Any], Any]) -> tuple[Any, Any]:
     return builtin(left), builtin(right)
 
 
-class tensor(base_value):
+if TYPE_CHECKING:
+    from .tensor_methods import TensorMethods
+else:
+    TensorMethods = base_value
+
+
+class tensor(TensorMethods):
     """A tile (or, with a scalar type, one number or pointer) that exists when the kernel runs.
 
     >>> evaluate("(x + 1).sum(axis=0)", x=[1, 2])
@@ -108,87 +114,90 @@ class tensor(base_value):
 
     # Operators, and the same with the tensor on the right.
 
-    __add__, __radd__ = _operator("add", add_type)
-    __sub__, __rsub__ = _operator("sub", lambda x, y, s: s.sub(unwrap(x), unwrap(y), sanitize_overflow=True))
-    __mul__, __rmul__ = _operator("mul", lambda x, y, s: s.mul(unwrap(x), unwrap(y), sanitize_overflow=True))
-    __truediv__, __rtruediv__ = _operator("truediv", lambda x, y, s: s.truediv(unwrap(x), unwrap(y)))
-    __floordiv__, __rfloordiv__ = _operator("floordiv", lambda x, y, s: s.floordiv(unwrap(x), unwrap(y)))
-    __mod__, __rmod__ = _operator("mod", lambda x, y, s: s.mod(unwrap(x), unwrap(y)))
-    __and__, __rand__ = _operator("and", lambda x, y, s: s.and_(unwrap(x), unwrap(y)))
-    __or__, __ror__ = _operator("or", lambda x, y, s: s.or_(unwrap(x), unwrap(y)))
-    __xor__, __rxor__ = _operator("xor", lambda x, y, s: s.xor_(unwrap(x), unwrap(y)))
-    __lshift__, __rlshift__ = _operator("lshift", _shifted_left)
-    __rshift__, __rrshift__ = _operator("rshift", _shifted_right)
-    __gt__, __rgt__ = _operator("gt", lambda x, y, s: s.greater_than(s.to_tensor(x), s.to_tensor(y)))
-    __ge__, __rge__ = _operator("ge", lambda x, y, s: s.greater_equal(s.to_tensor(x), s.to_tensor(y)))
-    __lt__, __rlt__ = _operator("lt", lambda x, y, s: s.less_than(s.to_tensor(x), s.to_tensor(y)))
-    __le__, __rle__ = _operator("le", lambda x, y, s: s.less_equal(s.to_tensor(x), s.to_tensor(y)))
-    __eq__, __req__ = _operator("eq", lambda x, y, s: s.equal(s.to_tensor(x), s.to_tensor(y)))
-    __ne__, __rne__ = _operator("ne", lambda x, y, s: s.not_equal(s.to_tensor(x), s.to_tensor(y)))
-    __hash__ = object.__hash__
+    if not TYPE_CHECKING:  # which are told by `tensor_methods`
+        __add__, __radd__ = _operator("add", add_type)
+        __sub__, __rsub__ = _operator("sub", lambda x, y, s: s.sub(unwrap(x), unwrap(y), sanitize_overflow=True))
+        __mul__, __rmul__ = _operator("mul", lambda x, y, s: s.mul(unwrap(x), unwrap(y), sanitize_overflow=True))
+        __truediv__, __rtruediv__ = _operator("truediv", lambda x, y, s: s.truediv(unwrap(x), unwrap(y)))
+        __floordiv__, __rfloordiv__ = _operator("floordiv", lambda x, y, s: s.floordiv(unwrap(x), unwrap(y)))
+        __mod__, __rmod__ = _operator("mod", lambda x, y, s: s.mod(unwrap(x), unwrap(y)))
+        __and__, __rand__ = _operator("and", lambda x, y, s: s.and_(unwrap(x), unwrap(y)))
+        __or__, __ror__ = _operator("or", lambda x, y, s: s.or_(unwrap(x), unwrap(y)))
+        __xor__, __rxor__ = _operator("xor", lambda x, y, s: s.xor_(unwrap(x), unwrap(y)))
+        __lshift__, __rlshift__ = _operator("lshift", _shifted_left)
+        __rshift__, __rrshift__ = _operator("rshift", _shifted_right)
+        __gt__, __rgt__ = _operator("gt", lambda x, y, s: s.greater_than(s.to_tensor(x), s.to_tensor(y)))
+        __ge__, __rge__ = _operator("ge", lambda x, y, s: s.greater_equal(s.to_tensor(x), s.to_tensor(y)))
+        __lt__, __rlt__ = _operator("lt", lambda x, y, s: s.less_than(s.to_tensor(x), s.to_tensor(y)))
+        __le__, __rle__ = _operator("le", lambda x, y, s: s.less_equal(s.to_tensor(x), s.to_tensor(y)))
+        __eq__, __req__ = _operator("eq", lambda x, y, s: s.equal(s.to_tensor(x), s.to_tensor(y)))
+        __ne__, __rne__ = _operator("ne", lambda x, y, s: s.not_equal(s.to_tensor(x), s.to_tensor(y)))
+        __hash__ = object.__hash__
 
-    @builtin
-    def __neg__(self, _semantic: Any = None) -> Any:
-        return _semantic.minus(self)
+        @builtin
+        def __neg__(self, _semantic: Any = None) -> Any:
+            return _semantic.minus(self)
 
-    @builtin
-    def __pos__(self, _semantic: Any = None) -> Any:
-        return _semantic.plus(self)
+        @builtin
+        def __pos__(self, _semantic: Any = None) -> Any:
+            return _semantic.plus(self)
 
-    @builtin
-    def __invert__(self, _semantic: Any = None) -> Any:
-        return _semantic.invert(self)
+        @builtin
+        def __invert__(self, _semantic: Any = None) -> Any:
+            return _semantic.invert(self)
 
-    @builtin
-    def logical_and(self, other: Any, _semantic: Any = None) -> Any:
-        """`x and y`, for one-bit types."""
-        return _semantic.logical_and(self, _semantic.to_tensor(other))
+        @builtin
+        def logical_and(self, other: Any, _semantic: Any = None) -> Any:
+            """`x and y`, for one-bit types."""
+            return _semantic.logical_and(self, _semantic.to_tensor(other))
 
-    @builtin
-    def logical_or(self, other: Any, _semantic: Any = None) -> Any:
-        """`x or y`, for one-bit types."""
-        return _semantic.logical_or(self, _semantic.to_tensor(other))
+        @builtin
+        def logical_or(self, other: Any, _semantic: Any = None) -> Any:
+            """`x or y`, for one-bit types."""
+            return _semantic.logical_or(self, _semantic.to_tensor(other))
 
-    @builtin
-    def __not__(self, _semantic: Any = None) -> Any:
-        """`not x` (Python has no method for it; the frontend calls this one)."""
-        return _semantic.not_(self)
+        @builtin
+        def __not__(self, _semantic: Any = None) -> Any:
+            """`not x` (Python has no method for it; the frontend calls this one)."""
+            return _semantic.not_(self)
 
     # Shape and type.
 
-    @builtin
-    def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
-        """`x[None, :]`: new axes of size one; nothing else can be selected."""
-        if isinstance(slices, (type(None), constexpr, _slice_class)) or _is_python_slice(slices):
-            slices = (slices,)
-        if isinstance(slices, _tuple_class):
-            slices = slices.values
-        result = self
-        if not isinstance(slices, (list, type(()))):
-            slices = (slices,)
-        for axis, item in enumerate(map(unwrap, slices)):
-            if item is None:
-                if axis > len(block_shape(result)) and block_shape(result):
-                    raise IndexError(f"too many indices: {result} has no axis for the `:` before None")
-                result = _semantic.expand_dims(result, axis)
-            elif not _is_full_slice(item):
-                raise ValueError(
-                    f"unsupported tensor index: {_index_text(item)} "
-                    "(a tensor is indexed only with None and with full slices `:`; load elements by pointers)"
-                )
-        return result
+    if not TYPE_CHECKING:
 
-    @property
-    def T(self) -> Any:
-        """The transpose of a matrix (in kernels; here only so that the name is known)."""
-        raise TypeError("`T` of a tensor exists only inside kernels: use trans(x)")
+        @builtin
+        def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
+            """`x[None, :]`: new axes of size one; nothing else can be selected."""
+            if isinstance(slices, (type(None), constexpr, _slice_class)) or _is_python_slice(slices):
+                slices = (slices,)
+            if isinstance(slices, _tuple_class):
+                slices = slices.values
+            result = self
+            if not isinstance(slices, (list, type(()))):
+                slices = (slices,)
+            for axis, item in enumerate(map(unwrap, slices)):
+                if item is None:
+                    if axis > len(block_shape(result)) and block_shape(result):
+                        raise IndexError(f"too many indices: {result} has no axis for the `:` before None")
+                    result = _semantic.expand_dims(result, axis)
+                elif not _is_full_slice(item):
+                    raise ValueError(
+                        f"unsupported tensor index: {_index_text(item)} "
+                        "(a tensor is indexed only with None and with full slices `:`; load elements by pointers)"
+                    )
+            return result
 
-    @builtin
-    def to(
-        self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False, _semantic: Any = None
-    ) -> Any:
-        """The same as `cast`."""
-        return cast_value(self, dtype, fp_downcast_rounding, bitcast, _semantic)
+        @property
+        def T(self) -> Any:
+            """The transpose of a matrix (in kernels; here only so that the name is known)."""
+            raise TypeError("`T` of a tensor exists only inside kernels: use trans(x)")
+
+        @builtin
+        def to(
+            self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False, _semantic: Any = None
+        ) -> Any:
+            """The same as `cast`."""
+            return cast_value(self, dtype, fp_downcast_rounding, bitcast, _semantic)
 
 
 dtypes._tensor_class.append(tensor)

@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Never, Protocol
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from .errors import AutotunerError, PTXASError
 from .files import compiler_key
 from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
+from .launches import Choosing, F, Fn, Kernel, Launchable
 from .misuse import check_unknown
 from .rules import Heuristics, heuristics
 from .streams import may_use_gpu
@@ -105,7 +106,7 @@ class _Place(str):
         return f"{self} {device.name} {device.target}"
 
 
-class Autotuner(PickledByName, KernelInterface[Any]):
+class Autotuner(Choosing[F], PickledByName, KernelInterface[Any]):
     """A kernel with configurations to choose from, made by `autotune`. The first launch measures them.
 
     >>> @weft.autotune(configs=[weft.Config({"BLOCK": size}) for size in (32, 64)], key=["n"])
@@ -136,7 +137,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
         tuned: str | None = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> None:
         self._unknown = unknown
         self.tuned = tuned
@@ -537,7 +538,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 pruned = sorted(estimates, key=lambda c: float(estimates[c]))[:top_k]
         return list(pruned)
 
-    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Kernel]:  # type: ignore[override]
         """Compile every configuration."""
         self._check()
         with self._lock:
@@ -587,6 +588,12 @@ def _part(value: Any) -> Any:
     return tuple(value.shape) if hasattr(value, "dtype") and hasattr(value, "shape") else key_of(value)
 
 
+class _Decorator(Protocol):
+    """What makes a kernel a tuned one."""
+
+    def __call__(self, fn: Launchable[Fn] | Choosing[Fn], /) -> Autotuner[Fn]: ...
+
+
 NO_KEY: Sequence[str] = []
 """What stands for a key that was not given; by its identity."""
 
@@ -605,8 +612,8 @@ def autotune(
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
     tuned: str | None = None,
-    **unknown: Any,
-) -> Callable[[Any], Autotuner]:
+    **unknown: Never,
+) -> _Decorator:
     """Measure `configs` whenever an argument named in `key` has a new value, and launch the fastest.
 
     A trial really runs the kernel: name arrays that it adds to in `reset_to_zero`, arrays that it changes in place in
@@ -623,7 +630,7 @@ def autotune(
     [4, 8]
     """
 
-    def decorate(fn: Any) -> Autotuner:
+    def decorate(fn: Any) -> Autotuner[Any]:
         return Autotuner(
             fn,
             tuning_checks.parameters_of(fn),

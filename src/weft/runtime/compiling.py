@@ -28,6 +28,8 @@ from .wrapping import warn_of_wrapping
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from .launches import Kernel
+
 __all__ = ["compile", "current_target", "target"]
 
 
@@ -316,7 +318,7 @@ def compile(
     _env_vars: Mapping[str, str] | None = None,
     *,
     executor: Executor | None = None,
-) -> Any:
+) -> Kernel:
     """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, by way of the cache; a CompiledKernel.
 
     Without a target it is for the target of launches; layout IR and kernels in Gluon are for the GPU, if there is one,
@@ -358,7 +360,8 @@ def compile(
         chosen = asked_for if asked_for in compiler.SIMULATED else chosen
         simulate = base.load("weft.runtime.simulate")
         try:
-            return simulate.compiled(src, chosen, values, compile)
+            simulated: Kernel = simulate.compiled(src, chosen, values, compile)
+            return simulated
         except base.CompilationError as error:
             _shorten(error)
             raise
@@ -370,6 +373,7 @@ def compile(
     store: compiler.Store | None = default_store()
     if knobs.compilation.always_compile and store is not None:
         store = _WriteOnly(store)
+    kernel: Any
     try:
         with uncollected():
             kernel = compiler.compile(
@@ -391,7 +395,8 @@ def compile(
     kernel.given_options = values
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     _tell(kernel)
-    return kernel
+    compiled: Kernel = kernel
+    return compiled
 
 
 def _native_store() -> tuple[Any, str] | None:

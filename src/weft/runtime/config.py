@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 from weft.language.keys import key_of
 
@@ -24,7 +24,7 @@ class Config:
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         ir_override: str | None = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> None:
         self.kwargs = kwargs
         self.num_warps = num_warps

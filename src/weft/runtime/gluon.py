@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, Never, overload
 
 from weft.base import LaunchError, LayoutError
 from weft.compiler import ASTSource
@@ -19,6 +19,7 @@ from weft.layouts import NVMMASharedLayout
 from . import descriptor
 from .arrays import ArrayFacts, element_bytes
 from .jit import JITFunction, decorated
+from .launches import F, Fn
 
 SHARED = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 """Options that kernels like to have as parameters."""
@@ -176,7 +177,7 @@ class TensorDescriptorIm2Col(TensorDescriptor):
         return f"i{len(self.shape)}"
 
 
-class GluonJITFunction(JITFunction):
+class GluonJITFunction(JITFunction[F]):
     """A Gluon kernel: traced to layout IR, launched for targets that have layouts."""
 
     semantic = GluonSemantic
@@ -199,6 +200,22 @@ class GluonJITFunction(JITFunction):
         return {**{name: unwrap(value) for name, value in shared}, **options}
 
 
+@overload
+def jit(fn: JITFunction[Fn]) -> GluonJITFunction[Fn]: ...
+@overload
+def jit(fn: Fn) -> GluonJITFunction[Fn]: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
+    do_not_specialize: Iterable[int | str] | None = None,
+    do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Fn], GluonJITFunction[Fn]]: ...
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
@@ -209,7 +226,7 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
-    **unknown: Any,
+    **unknown: Never,
 ) -> Any:
     """Decorator: make a function a Gluon kernel, or one that Gluon kernels call. Options are those of `weft.jit`.
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 from weft import compiler
 from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load
@@ -33,6 +33,7 @@ from .futures import FutureKernel, active_mode, unless_failed
 from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
 from .interface import KernelInterface, PickledByName
 from .launch import enter_hooks, leave_hooks, limits_of, make_fire, make_guard, runtime_leaves
+from .launches import F, Fn, Launchable
 from .misuse import misuse_of_jit
 from .noted import noted
 from .specialize import signature_of, specialize_param
@@ -84,8 +85,10 @@ def _without_function(kind: type[JITFunction], facts: dict[str, Any]) -> JITFunc
     return kernel
 
 
-class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
+class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any]):  # type: ignore[misc]
     """A kernel: a function with its source, its compiled forms, and a way to launch them.
+
+    `F` is the type of the function, for type checkers; see `launches`.
 
     >>> @weft.jit
     ... def double(x):
@@ -112,7 +115,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         noinline: bool | None = None,
         repr: Callable[[Any], str] | None = None,
         launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> None:
         functions = {"repr": repr, "launch_metadata": launch_metadata}
         super().__init__(
@@ -145,7 +148,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
 
     # -- launching -------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, grid: Any) -> Any:
+    def _launcher_for(self, grid: Any) -> Any:
         """The launcher for a grid."""
         if self._own_run:
             return KernelInterface.__getitem__(self, grid)
@@ -153,6 +156,9 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         if asked is None:  # a bound method is made and called in half the time of a partial; it cannot bind None
             return MethodType(self._launcher, grid) if grid is not None else partial(self._launcher, grid)
         return partial(self._launch_elsewhere, asked, grid)
+
+    if not TYPE_CHECKING:  # which are told by `launches`
+        __getitem__ = _launcher_for
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target that was asked for: the CPU, a simulated GPU, or a GPU."""
@@ -561,7 +567,9 @@ def _hashable(key: Any) -> Any:
 
 
 @overload
-def jit(fn: Callable[..., Any]) -> JITFunction: ...
+def jit(fn: JITFunction[Fn]) -> JITFunction[Fn]: ...
+@overload
+def jit(fn: Fn) -> JITFunction[Fn]: ...
 @overload
 def jit(
     fn: None = None,
@@ -573,7 +581,7 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
-) -> Callable[[Callable[..., Any]], JITFunction]: ...
+) -> Callable[[Fn], JITFunction[Fn]]: ...
 def jit(
     fn: Callable[..., Any] | None = None,
     *,
@@ -584,7 +592,7 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
-    **unknown: Any,
+    **unknown: Never,
 ) -> Any:
     """Make a Python function a kernel, or a function that kernels call.
 

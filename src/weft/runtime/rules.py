@@ -8,13 +8,14 @@ def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .interface import KernelInterface, PickledByName
+from .launches import Choosing, F, Fn, Launchable
 from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
 
 
-class Heuristics(PickledByName, KernelInterface[Any]):
+class Heuristics(Choosing[F], PickledByName, KernelInterface[Any]):
     """A kernel some of whose parameters follow from others, made by `heuristics`.
 
     >>> @weft.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
@@ -59,7 +60,13 @@ class Heuristics(PickledByName, KernelInterface[Any]):
         return kwargs
 
 
-def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+class _Decorator(Protocol):
+    """What makes a kernel one with heuristics."""
+
+    def __call__(self, fn: Launchable[Fn] | Choosing[Fn], /) -> Heuristics[Fn]: ...
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> _Decorator:
     """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`.
 
     >>> @weft.heuristics({"EVEN": lambda args: args["n"] % 4 == 0})
@@ -72,7 +79,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     array([1], dtype=int32)
     """
 
-    def decorate(fn: Any) -> Heuristics:
+    def decorate(fn: Any) -> Heuristics[Any]:
         return Heuristics(fn, parameters_of(fn), values)
 
     return decorate

@@ -57,7 +57,7 @@ def create_ragged_descriptor_device_2d(  # type: ignore[no-untyped-def]
     stride_1,
     block_shape_0: tl.constexpr,
     block_shape_1: tl.constexpr,
-    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+    ragged_dim: tl.constexpr = 0,
 ):
     """The same in a kernel, of a matrix."""
     tl.static_assert(ragged_dim == 0, "only dimensions before the last can be ragged")
@@ -79,11 +79,11 @@ def create_ragged_descriptor_device_3d(  # type: ignore[no-untyped-def]
     block_shape_0: tl.constexpr,
     block_shape_1: tl.constexpr,
     block_shape_2: tl.constexpr,
-    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+    ragged_dim: tl.constexpr = 0,
 ):
     """The same in a kernel, of a tensor of 3 dimensions."""
     tl.static_assert(ragged_dim == 0 or ragged_dim == 1, "only dimensions before the last can be ragged")
-    block: tl.constexpr = [1, 1, block_shape_0, block_shape_1, block_shape_2]  # type: ignore[assignment]
+    block: tl.constexpr = [1, 1, block_shape_0, block_shape_1, block_shape_2]
     if ragged_dim == 0:
         step = tl.cast(stride_0, tl.int64)
         shape = [LONG, LONG, ROWS, shape_1, shape_2]
@@ -111,7 +111,7 @@ def load_ragged(  # type: ignore[no-untyped-def]
     batch_offset,
     batch_size,
     coords,
-    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+    ragged_dim: tl.constexpr = 0,
 ):
     """A block of T[batch_offset : batch_offset + batch_size], at `coords` of it; what is outside reads as 0."""
     tl.static_assert(len(TMA.shape) == len(coords) + 2, "a descriptor of create_ragged_descriptor is needed")
@@ -126,7 +126,7 @@ def store_ragged(  # type: ignore[no-untyped-def]
     batch_size,
     coords,
     data,
-    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+    ragged_dim: tl.constexpr = 0,
 ):
     """Write a block of T[batch_offset : batch_offset + batch_size]; what is outside is not written."""
     block = tl.reshape(data, (1, 1, *data.shape))
@@ -140,7 +140,7 @@ def atomic_add_ragged(  # type: ignore[no-untyped-def]
     batch_size,
     coords,
     data,
-    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+    ragged_dim: tl.constexpr = 0,
 ):
     """Add to a block of T[batch_offset : batch_offset + batch_size]; what is outside is left alone."""
     block = tl.reshape(data, (1, 1, *data.shape))

@@ -1,7 +1,7 @@
 """`weft layout`: pictures of layouts, conversions between them, bank conflicts.
 
 weft layout show EXPRESSION [OTHER] --shape 32x32 [--hardware | --matrix] [--svg FILE] [--html FILE] [--json]
-weft layout convert SRC DST --shape 32x32 --bits 16 --target cuda:90 [--html FILE] [--json]
+weft layout convert SRC DST --shape 32x32 --bits 16 --target cuda:90 [--html FILE] [--json]   # or a store, or a load
 weft layout conflicts REGISTERS SHARED --shape 32x32 --bits 16 [--vector 4] [--html FILE] [--json]
 """
 
@@ -30,7 +30,7 @@ from weft.layouts import (
     shared_access,
     wavefronts,
 )
-from weft.layouts.plan import MACHINES, Plan, plan_conversion
+from weft.layouts.plan import MACHINES, Plan, plan_in_registers, plan_local_access
 
 __all__ = ["main"]
 
@@ -51,6 +51,18 @@ def _shape(text: str) -> tuple[int, ...]:
     if any(s < 1 or s & (s - 1) for s in sizes):
         raise argparse.ArgumentTypeError(f"the sizes of a tile are powers of two, got {text!r}")
     return sizes
+
+
+def _dims(text: str) -> tuple[str, ...]:
+    """Names of the dimensions of a tile: M,N.
+
+    >>> _dims("row, column")
+    ('row', 'column')
+    """
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names) or len(set(names)) != len(names):
+        raise argparse.ArgumentTypeError(f"names of dimensions are written as M,N, each once, got {text!r}")
+    return names
 
 
 def _colours(wanted: str) -> int:
@@ -90,15 +102,18 @@ def _shape_for(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...] 
     return view.placed(text, lambda: view.natural_shape(layout)) if shape is None else shape
 
 
-def _linear(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+def _linear(
+    text: str, layout: Layout | LinearLayout, shape: tuple[int, ...], dims: Sequence[str] | None = None
+) -> LinearLayout:
     """The linear layout of a tile; errors with carets under the expression."""
-    return view.placed(text, lambda: view.as_linear(layout, shape))
+    return view.placed(text, lambda: view.as_linear(layout, shape, dims))
 
 
-def _page_layout(text: str, shape: tuple[int, ...]) -> view.PageLayout:
-    """A layout for the page, of a tile of this shape."""
+def _page_layout(text: str, shape: tuple[int, ...], dims: Sequence[str] | None = None) -> view.PageLayout:
+    """A layout for the page, of a tile of this shape; the page itself gives it the names `dims`."""
     layout = view.parse_layout(text, shape)
     pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
+    _linear(text, layout, shape, dims)
     return view.PageLayout(text, _linear(text, layout, shape), pads)
 
 
@@ -110,7 +125,8 @@ def _text(
     columns = 64
     while True:
         limit = None if options.all else (64, columns)
-        text = view.render_text(view.grid_of(layout, shape, kind, limit=limit, element_bits=options.bits), colour)
+        grid = view.grid_of(layout, shape, kind, limit=limit, element_bits=options.bits, dims=options.dims)
+        text = view.render_text(grid, colour)
         rows = ESCAPE.sub("", text[text.index("\n\n") :]).splitlines()[2:]  # below the legend
         longest = max((len(row) for row in rows if not row.startswith("(cut")), default=0)
         if options.all or kind == "matrix" or longest <= width or columns == 1:
@@ -124,11 +140,14 @@ def _show(options: argparse.Namespace) -> int:
     if options.other:
         shown.append((options.other, *_shown(options.other, options.shape or first_shape)))
     kind = "matrix" if options.matrix else "hardware" if options.hardware else "tile"
-    linear = [_linear(*row) for row in shown]
+    linear = [_linear(*row, options.dims) for row in shown]
     if options.svg:
         limit = None if options.all else (128, 128)
         pictures = [
-            view.placed(text, lambda: view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits))
+            view.placed(
+                text,
+                lambda: view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits, dims=options.dims),
+            )
             for text, layout, shape in shown
         ]
         _write(options.svg, view.side_by_side(pictures) if options.other else pictures[0])
@@ -151,21 +170,24 @@ def _show(options: argparse.Namespace) -> int:
 
 def _show_page(options: argparse.Namespace, shape: tuple[int, ...], kind: str) -> str:
     """The page of one layout or two; one of shared memory is shown as banks as well."""
-    a = _page_layout(options.expression, shape)
-    b = _page_layout(options.other, shape) if options.other else None
+    a = _page_layout(options.expression, shape, options.dims)
+    b = _page_layout(options.other, shape, options.dims) if options.other else None
     shared = next((x for x in (b, a) if x is not None and x.linear.has_in("offset")), None)
     if b is shared and b is not None:
         b = None
-    return view.render_page(a, shape, b=b, shared=shared, element_bits=options.bits, view=kind)
+    return view.render_page(a, shape, b=b, shared=shared, element_bits=options.bits, view=kind, dims=options.dims)
 
 
 def _convert(options: argparse.Namespace) -> int:
     src = view.parse_layout(options.src, options.shape)
     shape = options.shape or _shape_for(options.src, src, None)
-    a, b = _page_layout(options.src, shape), _page_layout(options.dst, shape)
+    a, b = _page_layout(options.src, shape, options.dims), _page_layout(options.dst, shape, options.dims)
+    if a.linear.has_in("offset") or b.linear.has_in("offset"):
+        return _store_or_load(a, b, shape, options)
     plan = _plan(a, b, shape, options)
     if options.html:
-        _write(options.html, view.render_page(a, shape, b=b, plan=plan, element_bits=options.bits))
+        page = view.render_page(a, shape, b=b, plan=plan, element_bits=options.bits, dims=options.dims)
+        _write(options.html, page)
     if options.json:
         steps = [{"kind": s.kind, "text": s.text} for s in view.plan_steps(plan)]
         print(
@@ -179,10 +201,47 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def _store_or_load(a: view.PageLayout, b: view.PageLayout, shape: tuple[int, ...], options: argparse.Namespace) -> int:
+    """A conversion to or from shared memory: one access by every warp."""
+    if a.linear.has_in("offset") and b.linear.has_in("offset"):
+        error = LayoutError(
+            "both layouts are in shared memory, and a tile goes from one to the other by registers",
+            hint="convert the first to a layout in registers, and that to the second",
+        )
+        view.placed(b.text, lambda: _raise(error))
+    store = b.linear.has_in("offset")
+    registers, memory = (a, b) if store else (b, a)
+    access = view.placed(
+        memory.text,
+        lambda: plan_local_access(
+            registers.linear,
+            memory.linear,
+            shape,
+            options.bits,
+            options.target,
+            store=store,
+            gaps=memory.pads,
+        ),
+    )
+    if options.html:
+        page = view.render_page(
+            registers, shape, shared=memory, element_bits=options.bits, dims=options.dims, opens="banks"
+        )
+        _write(options.html, page)
+    if options.json:
+        facts = {"src": a.text, "dst": b.text, "shape": list(shape), "element_bits": options.bits, **access.to_dict()}
+        print(json.dumps(facts))
+    else:
+        print(f"{a.text}\n-> {b.text}\n{'x'.join(map(str, shape))}, {options.bits} bits, {options.target}")
+        print(f"  1. {'store' if store else 'load'}: {view.access_text(access.access, store)}")
+        print(access.explain())
+    return 0
+
+
 def _plan(a: view.PageLayout, b: view.PageLayout, shape: tuple[int, ...], options: argparse.Namespace) -> Plan:
     """The plan, checked; errors about one of the layouts with carets under it."""
     try:
-        plan = plan_conversion(a.linear, b.linear, shape, options.bits, options.target)
+        plan = plan_in_registers(a.linear, b.linear, shape, options.bits, options.target)
         plan.check()
     except LayoutError as error:
         raised = error
@@ -209,12 +268,13 @@ def _conflicts(options: argparse.Namespace) -> int:
             hint=f"you gave {options.registers} and {options.shared}",
         )
         view.placed(odd, lambda: _raise(error))
-    a, s = _page_layout(options.registers, shape), _page_layout(options.shared, shape)
+    a, s = (_page_layout(text, shape, options.dims) for text in (options.registers, options.shared))
     facts = view.placed(
         options.shared, lambda: _access(_with_registers(registers), shared, shape, options.bits, options.vector)
     )
     if options.html:
-        _write(options.html, view.render_page(a, shape, shared=s, element_bits=options.bits))
+        page = view.render_page(a, shape, shared=s, element_bits=options.bits, dims=options.dims, opens="banks")
+        _write(options.html, page)
     if options.json:
         print(json.dumps({"registers": options.registers, "shared": options.shared, "shape": list(shape), **facts}))
         return 0
@@ -300,7 +360,9 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in the terminal")
     show.add_argument("--all", action="store_true", help="do not cut large tiles")
     show.set_defaults(run=_guarded(_show))
-    convert = what.add_parser("convert", help="how a tile goes from one layout to another, and what it costs")
+    convert = what.add_parser(
+        "convert", help="how a tile goes from one layout to another, or to shared memory and back, and what it costs"
+    )
     convert.add_argument("src")
     convert.add_argument("dst")
     convert.add_argument("--target", default="cuda:90", help=f"one of {', '.join(MACHINES)}")
@@ -319,6 +381,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--shape", type=_shape, help="of the tile: 32x64; by default the smallest that shows all")
         command.add_argument(
             "--bits", type=int, default=32, choices=(1, 2, 4, 8, 16, 32, 64, 128), help="of an element"
+        )
+        command.add_argument(
+            "--dims", metavar="NAMES", type=_dims, help="names for the dimensions dim0, dim1, ... of the tile: M,N"
         )
         command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
         command.add_argument("--json", action="store_true")

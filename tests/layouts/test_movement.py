@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from weft.layouts import BlockedLayout, LayoutError, LinearLayout, f2
-from weft.layouts.plan import plan_gather, plan_local_access, plan_reduction, vector_width
+from weft.layouts import BlockedLayout, LayoutError, LinearLayout, SharedLinearLayout, SwizzledSharedLayout, f2
+from weft.layouts.plan import plan_conversion, plan_gather, plan_local_access, plan_reduction, vector_width
 
 from .plans import layout_of, random_columns
 from .random_layouts import invertible
@@ -163,3 +163,32 @@ def test_vector_width_against_trying() -> None:
             if all(run == list(range(run[0], run[0] + n)) and run[0] % n == 0 for run in runs):
                 most = n
         assert vector_width(layout, shape, 8) == most
+
+
+def test_a_conversion_to_shared_memory_is_a_store_and_back_a_load() -> None:
+    """What is stored by one layout is read by another: the tile, whatever the memory's layout."""
+    rng = random.Random(22)
+    for _ in range(30):
+        size = rng.randrange(5, 10)
+        source, result = random_layout(rng, size), random_layout(rng, size).transpose_outs(["dim0", "dim1"])
+        if source.out_dims != result.out_dims:
+            continue
+        shape = tuple(source.out_dims.values())
+        bases = LinearLayout({"offset": [(c,) for c in invertible(rng, size)]}, {"x": 1 << size}).reshape_outs(
+            dict(reversed(source.out_dims.items()))
+        )
+        memory = SharedLinearLayout([list(b[::-1]) for b in bases.bases["offset"]])
+        store = plan_conversion(source, memory, shape, 32, "cuda:90")
+        load = plan_conversion(memory, result, shape, 32, "cuda:90")
+        assert (store.is_store, load.is_store) == (True, False)
+        assert store == plan_local_access(source, memory, shape, 32, "cuda:90", store=True)
+        tile = np.arange(1 << size).reshape(shape)
+        kept = np.full((1, 1 << size), -1)
+        store.store(held(source, tile)[None], kept)
+        assert (load.load(kept)[0] == held(result, tile)).all() and sorted(kept[0]) == list(range(1 << size))
+    plain = SwizzledSharedLayout(1, 1, 1, [1, 0])
+    with pytest.raises(LayoutError, match="are both in shared memory"):
+        plan_conversion(plain, plain, (32, 32), 32)  # type: ignore[call-overload]
+    linear = plain.to_linear([32, 32])
+    with pytest.raises(LayoutError, match="plan_local_access plans a store of a tile"):
+        plan_conversion(linear, linear, (32, 32), 32)

@@ -126,7 +126,7 @@ def test_through_a_chosen_layout_of_memory(page: Page) -> None:
     ("a", "b", "message"),
     [
         (A, "BlockedLayout([1,4],[4,8],[2,1],[1,0])", "A has 4 warps and B 2: a conversion happens within one launch"),
-        (A, S, "B is no layout in registers, it has the input offset: there is nothing to convert"),
+        (A, S, "B is a layout of shared memory, and a tile is stored to it by its accesses"),
         (A, "BlockedLayout([1],[32],[4],[0]).to_linear([32])", "A and B are not layouts of one tile"),
         (
             A,
@@ -287,3 +287,29 @@ def test_layouts_that_python_makes_of_names(page: Page) -> None:
     assert page.js("return document.getElementById('conversion').hidden")
     page.fill("expression-b", repr(LinearLayout.from_bases(linear.bases, linear.out_dims)))
     assert page.text("#step-text") == "Nothing has to be done: every element is in its place."
+
+
+def test_conflicts_open_on_the_banks_with_names_of_dimensions(page: Page, tmp_path: Path) -> None:
+    """The page of `weft layout conflicts`: banks first, wavefronts in words, dimensions by the names given."""
+    path = tmp_path / "banks.html"
+    arguments = ("conflicts", A, S, "--shape", "32x32", "--bits", "16", "--dims", "M,N", "--html", str(path))
+    assert main(["layout", *arguments]) == 0
+    opened = Page(page.browser, path)
+    opened.open()
+    assert opened.js("return document.querySelector('main').firstElementChild.id") == "memory"
+    top = opened.js("return document.getElementById('banks').getBoundingClientRect().top")
+    assert 0 < float(top) < 500 and "wavefront" in opened.text("#banks-text")
+    opened.point("#panel-a canvas", 3, 4)
+    assert opened.text("#inspector").startswith("Element (M 3, N 4)")
+    opened.fill("dims", "row column")
+    assert "row" in opened.js("return document.getElementById('bases').textContent")
+    opened.fill("dims", "row")
+    assert "dims must name the 2 dimensions" in opened.text("#shape-error")
+    opened.fill("dims", "")
+    assert "dim0" in opened.js("return document.getElementById('bases').textContent")
+    opened.go(shape="32x32", a=A, b=S, dims="M,N")
+    assert "write it as S" in opened.text("#conversion-error")
+    own = "LinearLayout({'register': [[0, 1], [0, 2]], 'lane': [[1, 0], [2, 0]]}, {'M': 4, 'N': 4})"
+    opened.go(shape="4x4", a=own, b="BlockedLayout([4,1],[1,4],[1,1],[1,0])", s="SwizzledSharedLayout(1,1,1,[1,0])")
+    assert opened.text("#conversion-error") == "" and "no bank conflict" in opened.text("#banks-text")
+    assert opened.problems() == []

@@ -19,7 +19,7 @@ from weft.cli import main
 from weft.cli_layout import ESCAPE
 from weft.layouts import AffineLayout, BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
 from weft.layouts.plan import plan_conversion, plan_gather, plan_local_access, plan_reduction
-from weft.view import grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
+from weft.view import as_linear, grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
 from weft.view.colours import hexadecimal, ink, oklch, place_colour
 
 BLOCKED = BlockedLayout([1, 2], [2, 2], [2, 1], [1, 0])
@@ -457,6 +457,31 @@ def test_convert(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing: 0 cycles" in run(capsys, "convert", TEXT, TEXT)[1]
 
 
+def test_convert_to_shared_memory_and_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    memory = "SwizzledSharedLayout(4, 1, 8, [1, 0])"
+    rows, html = "BlockedLayout([1,4],[4,8],[4,1],[1,0])", tmp_path / "a.html"
+    code, out, _ = run(capsys, "convert", rows, memory, "--shape", "32x32", "--html", str(html))
+    assert code == 0 and out.startswith(f"{rows}\n-> {memory}\n32x32, 32 bits, cuda:90\n  1. store: Each warp stores")
+    assert '"opens":"banks"' in html.read_text(encoding="utf-8")
+    found = json.loads(run(capsys, "convert", memory, rows, "--shape", "32x32", "--json")[1])
+    assert (found["kind"], found["instruction"], found["wavefronts"]) == ("load", "ld.shared", 4)
+    assert run(capsys, "convert", rows, "(32,32):(32,1)", "--shape", "32x32")[1].count("st.shared") == 2
+    code, _, err = run(capsys, "convert", memory, memory, "--shape", "32x32")
+    assert code == 2 and "both layouts are in shared memory" in err and "convert the first to a layout in reg" in err
+
+
+def test_names_of_dimensions(capsys: pytest.CaptureFixture[str]) -> None:
+    """They can be given, and layouts that have names of their own go with those that have none."""
+    assert run(capsys, "show", TEXT, "--dims", "M,N")[1].splitlines()[1] == "tile M 4 x N 4"
+    own = "LinearLayout({'register': [[0,1],[0,2]], 'lane': [[1,0],[2,0]]}, {'M': 4, 'N': 4})"
+    assert run(capsys, "conflicts", own, "SwizzledSharedLayout(1,1,1,[1,0])")[0] == 0
+    assert run(capsys, "convert", own, "BlockedLayout([4,1],[1,4],[1,1],[1,0])")[0] == 0
+    code, _, err = run(capsys, "show", TEXT, "--dims", "M,N,K")
+    assert code == 2 and "dims must name the 2 dimensions of the tile, each once, got ['M', 'N', 'K']" in err
+    linear = BlockedLayout([1, 2], [2, 2], [2, 1], [1, 0]).to_linear([4, 4], ["row", "column"])
+    assert list(linear.out_dims) == ["row", "column"] == list(as_linear(linear, None, ["M", "N"]).out_dims)
+
+
 def test_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of 16 words read by columns: xor with more phases spreads them over more banks."""
     columns = "BlockedLayout([1,1],[32,1],[1,1],[1,0])"
@@ -510,7 +535,7 @@ def test_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = run(capsys, "show", "BlockedLayout([1,2],[2,2],[2,1])")
     assert (code, out) == (2, "") and "missing a required argument: 'order'" in err and "^^^" in err
     assert run(capsys, "convert", TEXT, TEXT, "--target", "cuda:1")[0] == 2
-    assert run(capsys, "convert", TEXT, "SwizzledSharedLayout(1,1,8,[1,0])", "--shape", "4x4")[0] == 2
+    assert run(capsys, "convert", TEXT, "TensorMemoryLayout([128, 64], 1)", "--shape", "4x4")[0] == 2
     assert run(capsys, "show", TEXT, "--html", str(tmp_path / "none" / "a.html"))[0] == 2
     large = "LinearLayout.identity_1d(1073741824, 'lane', 'dim0')"
     for option in ((), ("--html", str(tmp_path / "a.html")), ("--svg", str(tmp_path / "a.svg"))):

@@ -53,3 +53,29 @@ def linear_of(layout: Any, shape: Sequence[int], subject: str) -> LinearLayout:
     linear = layout.to_linear(shape)
     assert isinstance(linear, LinearLayout)
     return linear
+
+
+# -- names of dimensions -----------------------------------------------------------------------------------------------
+
+
+def _is_numbered(layout: LinearLayout) -> bool:
+    return {*layout.out_dims} == {f"dim{i}" for i in range(len(layout.out_dims))}
+
+
+def with_names(layout: LinearLayout, dims: Sequence[str]) -> LinearLayout:
+    """The layout with names of your own for dim0, dim1, ..., in this order."""
+    rank = len(layout.out_dims)
+    if not isinstance(dims, (list, tuple)) or not all(isinstance(name, str) and name for name in dims):
+        raise LayoutError(f"dims must be a list of names, as ['M', 'N'], got {dims!r}")
+    if len(dims) != rank or len(set(dims)) != rank:
+        raise LayoutError(f"dims must name the {rank} dimensions of the tile, each once, got {list(dims)}")
+    return layout.rename_outs({f"dim{i}": name for i, name in enumerate(dims) if layout.has_out(f"dim{i}")})
+
+
+def same_names(first: LinearLayout, second: LinearLayout) -> tuple[LinearLayout, LinearLayout]:
+    """Both with the same names of dimensions: one that has dim0, dim1, ... takes those of the other."""
+    if len(first.out_dims) != len(second.out_dims) or first.out_dims.keys() == second.out_dims.keys():
+        return first, second
+    if _is_numbered(first):
+        return with_names(first, list(second.out_dims)), second
+    return first, with_names(second, list(first.out_dims)) if _is_numbered(second) else second

@@ -21,7 +21,7 @@ from weft.base import LayoutError
 from weft.machines import DEFAULT
 
 from . import f2
-from .arguments import bits_of, linear_of, shape_of
+from .arguments import bits_of, linear_of, same_names, shape_of
 from .banks import count_wavefronts, passes
 from .linear import LinearLayout
 from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
@@ -52,7 +52,7 @@ def _pair(
             raise LayoutError(
                 f"expected a layout {where}, got {shown}", hint="the layout in registers comes first, then the other"
             )
-    return registers, memory
+    return same_names(registers, memory)
 
 
 def shared_access(

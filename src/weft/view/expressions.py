@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from weft import layouts
 from weft.base import LayoutError, load
 from weft.layouts import Layout, LinearLayout
+from weft.layouts.arguments import with_names
 
 from . import grammar
 from .blame import blamed
@@ -186,13 +187,21 @@ def placed(text: str, compute: Callable[[], T]) -> T:
         grammar.fail(text, 0, len(text), error.message, error.hint)
 
 
-def as_linear(layout: LinearLayout | Layout, shape: Sequence[int] | None) -> LinearLayout:
-    """The linear layout of a tile; a LinearLayout is itself."""
+def as_linear(
+    layout: LinearLayout | Layout, shape: Sequence[int] | None, dims: Sequence[str] | None = None
+) -> LinearLayout:
+    """The linear layout of a tile; a LinearLayout is itself. `dims` are names for dim0, dim1, ...
+
+    >>> as_linear(parse_layout("{'lane': [[1], [2]]}"), None, ["row"])
+    LinearLayout({'lane': [(1,), (2,)]}, {'row': 4})
+    """
     if isinstance(layout, LinearLayout):
-        return layout
-    if shape is None:
+        linear = layout
+    elif shape is None:
         raise LayoutError(f"{layout!r} stands for a layout only with the shape of a tile", hint="give it by --shape")
-    return layout.to_linear(shape)
+    else:
+        linear = layout.to_linear(shape)
+    return linear if dims is None else with_names(linear, dims)
 
 
 def _from_mapping(bases: Mapping[str, Any], shape: Sequence[int] | None) -> LinearLayout:

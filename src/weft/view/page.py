@@ -97,8 +97,13 @@ def render_page(
     element_bits: int = 32,
     view: str = "tile",
     title: str = "Weft layouts",
+    dims: Sequence[str] | None = None,
+    opens: str = "tile",
 ) -> str:
-    """The page for a layout, or two side by side, a shared layout to access, and the plan from `a` to `b`."""
+    """The page for a layout, or two side by side, a shared layout to access, and the plan from `a` to `b`.
+
+    `dims` are names for dim0, dim1, ...; `opens` says what stands at its top: the `tile`, or the `banks` of the memory.
+    """
     layouts = [x for x in (a, b, shared) if x is not None]
     data = {
         "shape": list(shape),
@@ -107,6 +112,8 @@ def render_page(
         "b": b.text if b else None,
         "s": shared.text if shared else None,
         "view": view,
+        "dims": list(dims or ()),
+        "opens": opens,
         "given": [
             {"text": x.text, "shape": list(shape), "layout": layout_data(x.linear), "pads": x.pads or None}
             for x in layouts

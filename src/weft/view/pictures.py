@@ -38,8 +38,12 @@ def grid_of(
     *,
     limit: tuple[int, int] | None = LIMIT,
     element_bits: int = 32,
+    dims: Sequence[str] | None = None,
 ) -> Grid:
-    """One of the three views of a layout; without `shape`, of the smallest tile that shows all of a named layout."""
+    """One of the three views of a layout; without `shape`, of the smallest tile that shows all of a named layout.
+
+    `dims` are names for dim0, dim1, ...
+    """
     if view not in VIEWS:
         raise LayoutError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
     if not isinstance(layout, (LinearLayout, AffineLayout, Layout)):
@@ -50,7 +54,7 @@ def grid_of(
     draw = tile_grid if view == "tile" else hardware_grid
     if isinstance(layout, AffineLayout):
         return matrix_grid(layout.linear) if view == "matrix" else draw(layout, limit, element_bits)
-    linear = as_linear(layout, natural_shape(layout) if shape is None else shape)
+    linear = as_linear(layout, natural_shape(layout) if shape is None else shape, dims)
     if view == "matrix":
         return matrix_grid(linear)
     pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
@@ -75,10 +79,12 @@ def to_svg(
     *,
     limit: tuple[int, int] | None = LIMIT,
     element_bits: int = 32,
+    dims: Sequence[str] | None = None,
 ) -> str:
     """A layout as SVG, or a plan: the tile before and after it, or what it is about.
 
-    The matrix of an affine layout is that of its linear part.
+    `dims` are names for the dimensions of the tile, in place of dim0, dim1, ... The matrix of an affine layout is that
+    of its linear part.
 
     >>> from weft.layouts import BlockedLayout
     >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 1 warp
@@ -87,7 +93,7 @@ def to_svg(
     if isinstance(picture, Planned):
         return side_by_side([render_svg(grid, name) for name, grid in _parts(picture, limit)])
     name = repr(picture) if isinstance(picture, Layout) else ""
-    return render_svg(grid_of(picture, shape, view, limit=limit, element_bits=element_bits), name)
+    return render_svg(grid_of(picture, shape, view, limit=limit, element_bits=element_bits, dims=dims), name)
 
 
 def _size(svg: str) -> tuple[int, int]:

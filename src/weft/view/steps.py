@@ -20,7 +20,7 @@ from weft.layouts.plan.shuffle import Shears
 from weft.layouts.plan.swaps import Swaps
 from weft.layouts.plan.trip import Trip
 
-__all__ = ["Step", "plan_steps"]
+__all__ = ["Step", "access_text", "plan_steps"]
 
 DIMS = ("register", "lane", "warp", "block")
 
@@ -131,6 +131,11 @@ def _trip(trip: Trip) -> list[Step]:
         Step("barrier", f"The {scope} waits until all has been stored."),
         Step("load", _access(trip.load, "loads"), trip.load_map),
     ]
+
+
+def access_text(access: Access, store: bool) -> str:
+    """One access of shared memory by every warp, in a sentence."""
+    return _access(access, "stores" if store else "loads")
 
 
 def _access(access: Access, verb: str) -> str:

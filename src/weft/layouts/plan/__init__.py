@@ -59,7 +59,8 @@ of C has that, and the figures differ from machine to machine.
 
 The folder
 ----------
-    conversion    `plan_conversion`: the ways of a conversion, and the choice
+    either        `plan_conversion`: between registers, or a store or load where one side is shared memory
+    conversion    the ways of a conversion between registers, and the choice
     shuffle       a conversion within a warp as three shears;    steps: the same, register by register
     swaps         elements that change places within words
     trip          a trip through shared memory;    search: which one;    swizzle: where elements lie in it
@@ -78,6 +79,7 @@ from weft.machines import MACHINES as MACHINES, Machine as Machine, machine_of a
 from ..pictures import install as _install
 from .access import *
 from .conversion import *
+from .either import *
 from .gather import *
 from .local import *
 from .reduction import *

@@ -1,4 +1,4 @@
-"""`plan_conversion`: how a tile goes from one distributed layout to another, with what it costs and why.
+"""`plan_in_registers`: how a tile goes from one distributed layout to another, with what it costs and why.
 
 The conversion is one linear map, from where an element is wanted to where it is: C = src⁻¹ ∘ dst. If C is the identity
 nothing has to be done; if it changes registers only they are renamed; if it stays within warps it can be done by
@@ -22,7 +22,7 @@ from weft.base import LayoutError
 from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
-from ..arguments import bits_of, linear_of, shape_of
+from ..arguments import bits_of, linear_of, same_names, shape_of
 from ..linear import LinearLayout
 from .search import Planner
 from .shuffle import Shears, shears
@@ -30,7 +30,7 @@ from .steps import Words, execute, instructions_of, steps_of, words_of
 from .swaps import Swap, Swaps
 from .trip import Trip
 
-__all__ = ["Cost", "Layout", "Plan", "forget_plans", "normalised", "plan_conversion"]
+__all__ = ["Cost", "Layout", "Plan", "forget_plans", "normalised", "plan_in_registers"]
 
 DIMS = ("register", "lane", "warp", "block")
 NEAR = ("block", "warp", "lane")
@@ -247,7 +247,11 @@ def normalised(layout: LinearLayout | Layout, shape: Sequence[int], subject: str
     linear = linear_of(layout, wanted, f"the {subject} layout")
     unknown = [d for d in linear.in_dims if d not in DIMS]
     if unknown:
-        raise LayoutError(f"the {subject} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}")
+        memory = "plan_local_access plans a store of a tile in registers to shared memory, or a load"
+        raise LayoutError(
+            f"the {subject} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}",
+            hint=memory if linear.has_in("offset") else None,
+        )
     sizes = tuple(linear.out_dims.values())
     if sizes != wanted:
         raise LayoutError(f"the {subject} layout is for tiles of shape {sizes}, not {wanted}")
@@ -260,25 +264,16 @@ def normalised(layout: LinearLayout | Layout, shape: Sequence[int], subject: str
     return linear.transpose_ins(DIMS)
 
 
-def plan_conversion(
+def plan_in_registers(
     src: LinearLayout | Layout,
     dst: LinearLayout | Layout,
     shape: Sequence[int],
     element_bits: int,
     target: Machine | str = DEFAULT,
 ) -> Plan:
-    """The cheapest way to bring a tile from one distributed layout to another.
-
-    `shape` is that of the tile, `element_bits` 1 to 128, `target` a machine or its name. Plans are cached. LayoutError
-    where the layouts do not fit the shape or each other.
-
-    >>> rows = LinearLayout.from_bases({"register": [(0, 1)], "lane": [(1, 0)]}, {"dim0": 2, "dim1": 2})
-    >>> columns = LinearLayout.from_bases({"register": [(1, 0)], "lane": [(0, 1)]}, {"dim0": 2, "dim1": 2})
-    >>> plan_conversion(rows, columns, (2, 2), 32).kind
-    'shuffles'
-    """
+    """The plan between two layouts in registers; see `plan_conversion`, which is for users."""
     bits = bits_of(element_bits)
-    source, result = normalised(src, shape, "source"), normalised(dst, shape, "destination")
+    source, result = same_names(normalised(src, shape, "source"), normalised(dst, shape, "destination"))
     for dim in ("lane", "warp", "block"):
         if source.in_log(dim) != result.in_log(dim):
             raise LayoutError(
@@ -370,9 +365,7 @@ def _packed(shears: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
     return replace(shears, packed=packed) if packed else shears, cost
 
 
-def _cheapest(
-    words: Words, share: int | None, bits: int, machine: Machine, masks: Sequence[int]
-) -> tuple[int, Cost]:
+def _cheapest(words: Words, share: int | None, bits: int, machine: Machine, masks: Sequence[int]) -> tuple[int, Cost]:
     """(elements in a word, as a logarithm; the cost): the cheapest, which need not be the fullest word."""
     most = min(len(words.together), max(0, 6 - max(8, bits).bit_length()))
     best: tuple[float, int, dict[str, int]] | None = None

@@ -18,7 +18,7 @@ from weft.base import LayoutError
 from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
-from ..arguments import axis_of, bits_of, linear_of
+from ..arguments import axis_of, bits_of, linear_of, same_names
 from ..linear import LinearLayout
 from ..zoo import PaddedSharedLayout, with_gaps
 from .access import Access, Offsets, best_access
@@ -46,19 +46,40 @@ class LocalAccess:
     """For each input dimension of `place`, the bits that hold copies: they are not stored."""
     gaps: tuple[tuple[int, int], ...] = ()
     """After every so many elements of memory so many more are left out; the offsets of `place` do not count them."""
+    is_store: bool = False
+    """Whether it was planned as a store, or as a load; the two have different instructions to choose from."""
 
     @property
     def cycles(self) -> float:
         """What it costs each warp."""
         return self.access.cost(self.machine)
 
+    @property
+    def instruction(self) -> str:
+        """Its name: st.shared, ld.shared, or a matrix instruction."""
+        name = self.access.instruction
+        return name if name != "shared" else "st.shared" if self.is_store else "ld.shared"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: what a warp does, and what it costs."""
+        access = self.access
+        return {
+            "kind": "store" if self.is_store else "load",
+            "target": self.machine.name,
+            "instruction": self.instruction,
+            "vector": 1 << access.vector,
+            "instructions": access.count,
+            "wavefronts": access.wavefronts,
+            "least": access.ideal,
+            "cycles": self.cycles,
+        }
+
     def explain(self) -> str:
         """What is done, in words."""
         access = self.access
-        name = access.instruction if access.instruction != "shared" else "ld.shared or st.shared"
         return "\n".join(
             [
-                f"{name}: {self.cycles:.0f} cycles a warp",
+                f"{self.instruction}: {self.cycles:.0f} cycles a warp",
                 f"    {access.count:>4} instructions of {1 << access.vector} elements of each lane",
                 f"    {access.wavefronts:>4} wavefronts each, {access.ideal} at least",
             ]
@@ -114,6 +135,7 @@ def plan_local_access(
         raise LayoutError(f"a shared layout maps offset and block to the tile, got {', '.join(memory.in_dims)}")
     if not memory.has_in("block"):
         memory = memory * LinearLayout.zeros_1d(1, "block", next(iter(memory.out_dims)))
+    source, memory = same_names(source, memory)
     pairs = tuple((int(interval), int(padding)) for interval, padding in gaps)
     return _local(source, memory, bits_of(element_bits), machine_of(target), store, pairs)
 
@@ -135,7 +157,7 @@ def _local(
     kept = [c for i, c in enumerate(columns["register"]) if not copies["register"] >> i & 1]
     offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]), gaps)
     access = best_access(offsets, max(0, bits.bit_length() - 4), machine, store=store)
-    return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS), gaps)
+    return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS), gaps, store)
 
 
 def shape_order(order: Sequence[int], rank: int) -> list[int]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 from weft.base import LayoutError
 
 from .. import text
+from ..arguments import with_names
 from ..linear import LinearLayout
 from . import checks
 
@@ -64,9 +65,19 @@ class Layout:
         """The number of dimensions of the tiles it is for."""
         raise NotImplementedError
 
-    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
-        """The layout of a tile of this shape, from places to dim0, dim1, ...; LayoutError where the two do not fit."""
-        return _linear(self, checks.shape_of(self._name, shape, self.rank))
+    def to_linear(self, shape: Sequence[int], dims: Sequence[str] | None = None) -> LinearLayout:
+        """The layout of a tile of this shape, from places to dim0, dim1, ..., or to the names `dims`.
+
+        LayoutError where the shape does not fit the layout.
+
+        >>> from weft.layouts import BlockedLayout
+        >>> BlockedLayout([1, 2], [2, 1], [1, 1], [1, 0]).to_linear([2, 2], ["M", "N"]).apply(
+        ...     register=1, lane=1, warp=0, block=0
+        ... )
+        {'M': 1, 'N': 1}
+        """
+        linear = _linear(self, checks.shape_of(self._name, shape, self.rank))
+        return linear if dims is None else with_names(linear, dims)
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         raise NotImplementedError
@@ -152,7 +163,7 @@ class _Placeholder(DistributedLayout):
     def rank(self) -> int:
         self._unresolved()
 
-    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
+    def to_linear(self, shape: Sequence[int], dims: Sequence[str] | None = None) -> LinearLayout:
         self._unresolved()
 
     def check_operand(self, index: int, k_width: int) -> None:

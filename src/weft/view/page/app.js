@@ -1,9 +1,10 @@
 // -- all of it
 
 function evaluateAll() {
-  let shape = null;
+  let shape = null, dims = null;
   try {
     shape = readShape();
+    dims = readDims(shape.length);
     showError($("shape-error"), null);
   } catch (error) {
     if (!(error instanceof LayoutError)) throw error;
@@ -18,8 +19,8 @@ function evaluateAll() {
     if (!shape || !state[key].trim()) continue;
     try {
       const found = layoutOf(state[key], shape, scope, given);
-      panel.tile = new Tile(found.linear, found.pads);
-      scope[key.toUpperCase()] = found.linear;
+      scope[key.toUpperCase()] = withNames(found.linear, dims);
+      panel.tile = new Tile(scope[key.toUpperCase()], found.pads);
     } catch (error) {
       if (!(error instanceof LayoutError)) throw error;
       showError(panel.error, error, state[key]);
@@ -31,8 +32,8 @@ function evaluateAll() {
     try {
       const found = layoutOf(state.s, shape, scope, given);
       if (!found.linear.hasIn("offset")) throw new LayoutError(`a layout of shared memory has the input offset, this has ${dimNames(found.linear.ins)}`, "SwizzledSharedLayout(1, 1, 1, [1, 0]) is row after row");
-      shared = new Tile(found.linear, found.pads);
-      scope.S = found.linear;
+      scope.S = withNames(found.linear, dims);
+      shared = new Tile(scope.S, found.pads);
     } catch (error) {
       if (!(error instanceof LayoutError)) throw error;
       showError($("s-error"), error, state.s);
@@ -42,6 +43,7 @@ function evaluateAll() {
 
 function update() {
   $("shape").value = state.shape;
+  $("dims").value = state.dims;
   $("bits").value = state.bits;
   $("s").value = state.s;
   $("x").value = state.x;
@@ -64,10 +66,11 @@ function theme(wanted) {
 function start() {
   theme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (e) => theme(e.matches ? "dark" : "light"));
+  if (data.opens === "banks") document.querySelector("main").prepend($("memory"));
   makePanel("a");
   makePanel("b");
   const change = (id, key, draw = update) => $(id).addEventListener("change", () => { set({ [key]: $(id).value }); draw(); });
-  ["shape", "bits", "s"].forEach((key) => change(key, key));
+  ["shape", "dims", "bits", "s"].forEach((key) => change(key, key));
   change("x", "x", () => drawAlgebra(...evaluated));
   const memory = () => { drawMemory(); drawSelection(); };
   ["access", "vector", "warp", "wavefront"].forEach((key) => change(key, key, memory));

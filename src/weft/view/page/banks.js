@@ -8,7 +8,8 @@ const padded = (offset, pads) => (pads ?? []).reduce((sum, [interval, padding]) 
 
 // {vector (elements), widest, registers (bit positions, those of a vector first), offset (place -> offset), pads}
 function sharedAccess(registers, shared, bits, pads = null, wanted = 0) {
-  return accessOf(registers.invert_and_compose(shared), bits, pads, wanted);
+  const [tile, memory] = sameNames(registers, shared);
+  return accessOf(tile.invert_and_compose(memory), bits, pads, wanted);
 }
 
 function accessOf(access, bits, pads = null, wanted = 0) {

@@ -22,7 +22,8 @@ function makePlan() {
   $("plan-line").hidden = $("conversion-body").hidden = true;
   $("conversion-hint").textContent = a && b ? "" : "A and B have to be layouts.";
   if (!a || !b) return;
-  const current = made && made.bits === bits && a.equals(made.source) && b.equals(made.result);
+  const dims = state.dims.split(/[,\s]+/).filter(Boolean);
+  const current = made && made.bits === bits && a.equals(withNames(made.source, dims)) && b.equals(withNames(made.result, dims));
   $("plan-line").hidden = false;
   fillVia(current);
   $("command").textContent = command();

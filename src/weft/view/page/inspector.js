@@ -6,7 +6,8 @@ function inspect(chosen) {
   if (!tile || !chosen || !(chosen.element < tile.elements)) {
     box.replaceChildren(element("h2", {}, "Element"), element("p", { class: "hint" }, "Point at an element, touch it, or move with the arrow keys; click or Enter keeps it."));
   } else {
-    const at = tile.coordinates(chosen.element);
+    const own = !tile.layout.isNumbered; // names that say something
+    const at = tile.coordinates(chosen.element).map((x, i) => (own ? `${tile.names[i]} ${x}` : x));
     const parts = [element("h2", { id: "element" }, `Element (${at.join(", ")})`)];
     for (const panel of Object.values(panels)) if (panel.tile) parts.push(...inspectIn(panel, chosen));
     box.replaceChildren(...parts);

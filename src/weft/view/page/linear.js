@@ -79,6 +79,9 @@ class Linear extends LinearMap {
     }
     return moved;
   }
+  get isNumbered() {
+    return this.outs.every(([n]) => /^dim\d+$/.test(n) && Number(n.slice(3)) < this.outs.length);
+  }
   times(outer) {
     const ins = mergedOrder(this.ins.map((d) => d[0]), outer.ins.map((d) => d[0]), "input");
     const outs = mergedOrder(this.outs.map((d) => d[0]), outer.outs.map((d) => d[0]), "output");
@@ -373,4 +376,16 @@ class Linear extends LinearMap {
     const ins = this.ins.map(([n, o]) => [n, n === name ? own.length : o]);
     return new Linear(ins, this.outs, [...this.columns.slice(0, at), ...own, ...this.columns.slice(at + log)]);
   }
+}
+
+// A layout with other names for dim0, dim1, ...
+function withNames(layout, dims) {
+  if (!dims || dims.length !== layout.outs.length || !layout.isNumbered) return layout;
+  return layout.rename_outs(mapOf(dims.map((name, i) => [`dim${i}`, name])));
+}
+// Both with the same names of dimensions: one that has dim0, dim1, ... takes those that the other has of its own.
+function sameNames(first, second) {
+  if (first.outs.length !== second.outs.length || first.sameOuts(second.outs)) return [first, second];
+  if (first.isNumbered) return [withNames(first, second.outs.map((d) => d[0])), second];
+  return [first, withNames(second, first.outs.map((d) => d[0]))];
 }

@@ -21,6 +21,9 @@ function checkPair(src, dst) {
 
 // {kind, scope, src, dst, steps}; `memory` is a layout of shared memory to go through, or null for one without conflicts.
 function planHere(a, b, bits, memory = null) {
+  if (b.hasIn("offset")) throw new LayoutError("B is a layout of shared memory, and a tile is stored to it by its accesses", "write it as S: the banks show the store by A");
+  b = sameNames(a, b)[1];
+  if (memory) memory = sameNames(a, memory)[1];
   const order = a.outs.map((d) => d[0]);
   if (!a.outs.length || !b.sameOuts(a.outs) || b.outs.some(([n, log]) => a.outAt(n)[1] !== log)) throw new LayoutError("A and B are not layouts of one tile: their outputs differ");
   const [src, dst] = [normalised(a, "A", order), normalised(b, "B", order)];

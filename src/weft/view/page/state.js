@@ -16,7 +16,7 @@ const made = data.plan && {
 
 // Everything that a link reproduces.
 const START = {
-  shape: data.shape.join("x"), bits: String(data.bits), a: data.a, b: data.b ?? "", s: data.s ?? "", x: data.x ?? "A",
+  shape: data.shape.join("x"), dims: (data.dims ?? []).join(", "), bits: String(data.bits), a: data.a, b: data.b ?? "", s: data.s ?? "", x: data.x ?? "A",
   va: data.view ?? "tile", vb: data.view ?? "tile", za: "1", zb: "1", element: "", place: "", from: "a",
   access: "a", vector: "0", warp: "0", instruction: "0", wavefront: "all", via: "auto", step: "0", pwarp: "0", pblock: "0",
 };
@@ -61,6 +61,14 @@ function readShape() {
   const odd = sizes.findIndex((s) => !isPower(s));
   if (!sizes.length || odd >= 0) throw new LayoutError(`a shape is powers of two, as 32x64${odd >= 0 ? `; size ${odd} is ${state.shape.split(/[x,\s]+/).filter(Boolean)[odd]}` : ""}`);
   return sizes;
+}
+
+// Names for dim0, dim1, ..., where they are given.
+function readDims(rank) {
+  const found = state.dims.split(/[,\s]+/).filter(Boolean);
+  if (!found.length) return null;
+  if (found.length !== rank || new Set(found).size !== rank) throw new LayoutError(`dims must name the ${rank} dimensions of the tile, each once, got ${found.join(", ")}`);
+  return found;
 }
 
 // An error below its field: the expression with carets in one piece, the message in as many lines as it takes.

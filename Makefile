@@ -69,6 +69,7 @@ lint: $(VENV)/.test
 
 types: $(VENV)/.test
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "slow or not slow" tests/checkers
 
 suite: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)

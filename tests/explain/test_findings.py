@@ -84,6 +84,25 @@ def test_a_cure_that_is_an_argument_is_tried() -> None:
     assert e.again.suggestions(e)[0] == {"stride": 4104}
 
 
+def test_bank_conflicts_name_lanes_and_the_layout_without_any() -> None:
+    """The layout is the one that the cured kernel of the page has, so that it is compiled and has none."""
+    ((finding),) = explained("bank-conflicts")[0].findings
+    assert finding.what == "1,048,576 wavefronts of shared memory, 8 times as many as needed"
+    assert finding.why == "lanes 0 to 7 of a load want 8 words of bank 0 at once: 8 wavefronts for 1"
+    advised = finding.cure.partition(" in place of ")[0]
+    assert advised == "gl.SwizzledSharedLayout(4, 4, 8, [1, 0])" and advised in programs_of("bank-conflicts")[1]
+    assert finding.cure.endswith("72 wavefronts of a warp become 16")
+
+
+def test_bank_conflicts_of_a_triton_kernel_are_cured_by_what_its_author_can_write() -> None:
+    """An operand of float32 whose rows do not run along the summed dimension: no layout is named."""
+    a = like((256, 256), "fp32")
+    e = matmul.explain(a, a, like((256, 256), "fp16"), 256, 256, 256, BM=64, BN=64, BK=32, grid=(4, 4),
+                       target="cuda:90", default_dot_input_precision="tf32")  # fmt: skip
+    (finding,) = [f for f in e.findings if f.code == "bank-conflicts"]
+    assert finding.cure.startswith("store this operand so that its rows run along the dimension that is summed over")
+
+
 def test_a_good_kernel_has_none() -> None:
     e = softmax.explain(F32, F32, 4096, 1024, BLOCK=1024, grid=(4096 * 16,), target="cuda:90")
     assert e.findings == ()

@@ -79,7 +79,10 @@ def _cured(facts: Facts, finding: Finding) -> Facts | None:
     if finding.code == "repeated-load":
         return _with(facts, {finding.span}, _without_loads)
     if finding.code == "bank-conflicts":
-        return _with(facts, {finding.span}, _without_conflicts, whole_line=True)
+        there = facts.places.get(finding.span, Counter())
+        passes = there["shared_load_wavefronts"] + there["shared_store_wavefronts"]
+        is_access = passes > there["shared_ideal"]
+        return _with(facts, {finding.span}, _without_conflicts, whole_line=not is_access)
     if finding.code == "spills":
         e = facts.explanation
         assert e.occupancy is not None

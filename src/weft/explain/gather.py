@@ -73,6 +73,9 @@ class Launch:
     data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
     """What arrays hold that are at hand and only read."""
 
+    is_gluon: bool = False
+    """Whether its source has layouts."""
+
     def given(self, suppose: bool | None = None) -> Given:
         """What the counter is given of it."""
         return Given(self.grid, self.scalars, self.data, suppose)
@@ -108,7 +111,10 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     )  # fmt: skip
 
     supposed = _supposed(program, launch, counts)
-    facts = Facts(explained, program, launch.scalars, report.places, launch.wrapped, supposed, device=launch.device)
+    facts = Facts(
+        explained, program, launch.scalars, report.places, launch.wrapped, supposed,
+        is_gluon=launch.is_gluon, device=launch.device,
+    )  # fmt: skip
     time = time_of(facts, launch.sizes)
     if other is not None and time is not None:
         less = replace(explained, counts=_counts(launch, other, followed, note))

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from weft.base import Span
-from weft.base.remarks import Remark, Site
+from weft.base.remarks import Remark, SharedAccess, Site
 from weft.base.remarks.remark import with_article
 from weft.sim import Report
 
 from .ncu import idle_text, metrics_of
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
+from .swizzles import numbers_text
 
 __all__ = [
     "access_kind", "access_reason", "gain_text", "heading_text", "layout_text", "occupancy_text", "tables_of",
@@ -139,6 +140,8 @@ def access_reason(remark: Remark) -> str:
     limit = getattr(remark, "limit", None)
     if limit is not None:
         return "" if limit == "widest" else str(getattr(remark, "fact", ""))
+    if isinstance(remark, SharedAccess) and remark.lanes:
+        return f"{remark.count} of each warp; lanes {numbers_text(remark.lanes)} meet in bank {remark.bank}"
     count = getattr(remark, "count", 0)
     return f"{count} of each warp" if count else remark.message.partition(" by ")[2] or remark.message
 

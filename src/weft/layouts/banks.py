@@ -55,10 +55,42 @@ def count_wavefronts(
     (1, 3)
     """
     starts = np.asarray(addresses, np.int64)
-    words = max(1, width // machine.bank_bytes)
-    phase = max(1, machine.banks // words)
+    words, phase = _phases(width, machine)
     total = 0
     for at in range(0, len(starts), phase):
         wanted = starts[at : at + phase, None] // machine.bank_bytes + np.arange(words)
         total += int(np.bincount(np.unique(wanted) % machine.banks).max())
     return total
+
+
+def meeting(
+    addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, machine: Machine = DEFAULT
+) -> tuple[int, tuple[int, ...]]:
+    """The bank of which lanes want the most words in one phase, and those lanes; no lanes where none meet.
+
+    Lanes want `width` bytes at these byte addresses. Of lanes that want the same word the first is named.
+
+    >>> meeting([0, 128, 256, 256, 4], 4)
+    (0, (0, 1, 2))
+    >>> meeting([0, 4, 8, 12], 4)
+    (0, ())
+    """
+    starts = np.asarray(addresses, np.int64)
+    words, phase = _phases(width, machine)
+    worst: tuple[int, tuple[int, ...]] = (0, ())
+    for at in range(0, len(starts), phase):
+        lanes: dict[int, dict[int, int]] = {}  # by bank and word
+        for lane in range(at, min(at + phase, len(starts))):
+            for word in range(words):
+                wanted = int(starts[lane]) // machine.bank_bytes + word
+                lanes.setdefault(wanted % machine.banks, {}).setdefault(wanted, lane)
+        bank, first = max(lanes.items(), key=lambda item: len(item[1]))
+        if len(first) > max(1, len(worst[1])):
+            worst = bank, tuple(first.values())
+    return worst
+
+
+def _phases(width: int, machine: Machine) -> tuple[int, int]:
+    """Words of a lane, and the lanes that are served together."""
+    words = max(1, width // machine.bank_bytes)
+    return words, max(1, machine.banks // words)

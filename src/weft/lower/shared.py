@@ -100,6 +100,11 @@ class Side:
         return c.plus(at, self.home(c, base, vector) if home is None else home)
 
     @property
+    def bytes_of_lanes(self) -> list[int]:
+        """What each bit of a lane's number adds to an address."""
+        return [x * self.width for x in self.lanes]
+
+    @property
     def space(self) -> str:
         """Whether it is in the block's own memory."""
         return "cluster" if self.homes else "shared"
@@ -186,7 +191,7 @@ def store_tile(
         value, layout = for_memory(c, value, layout, memory)
     side = Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only, rank=rank)
     vector = 1 << side.plan.access.vector
-    tell_shared(c, "store", layout, value.elem, side.plan.access)
+    tell_shared(c, "store", value.elem, side.plan, (layout, memory), side.bytes_of_lanes)
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -208,7 +213,7 @@ def load_tile(
 ) -> Value:
     """A tile from a buffer."""
     side = Side(c, layout, memory, width, False, gaps, offset, rank=rank)
-    tell_shared(c, "load", layout, elem, side.plan.access)
+    tell_shared(c, "load", elem, side.plan, (layout, memory), side.bytes_of_lanes)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
+import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import limit_of_run
@@ -26,10 +27,10 @@ from weft.base.remarks import (
 )
 from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, tile_text, type_text
 from weft.ir.gpu import MemDescType, encoding_of, told_layout
-from weft.ir.lane import Allocation, LaneOp, LaneProgram
-from weft.layouts import LinearLayout
-from weft.layouts.plan import Gather, Plan
-from weft.layouts.plan.access import Access
+from weft.ir.lane import ELEMENT_BITS, Allocation, LaneOp, LaneProgram
+from weft.layouts import LinearLayout, f2, with_gaps
+from weft.layouts.banks import meeting
+from weft.layouts.plan import Gather, LocalAccess, Plan
 from weft.targets.instruction import Instruction
 
 from .context import Context, elem_of, tile_shape
@@ -131,12 +132,24 @@ def tell_combined(
         c.program.remarks.add(kind(span_of(op), *facts))
 
 
-def tell_shared(c: Context, access: str, layout: LinearLayout, elem: str, plan: Access) -> None:
-    """By which instructions a tile goes to or from a buffer in shared memory."""
-    if c.program.remarks:
-        tile = "x".join([*map(str, layout.out_dims.values()), elem])
-        price = plan.count, plan.wavefronts, plan.ideal
-        c.program.remarks.add(SharedAccess(c.build.span, access, tile, plan.instruction, plan.bytes, *price))
+def tell_shared(
+    c: Context, access: str, elem: str, plan: LocalAccess, layouts: tuple[LinearLayout, LinearLayout], lanes: list[int]
+) -> None:
+    """By which instructions a tile goes to or from a buffer in shared memory; its layouts in registers and there, and
+    the bytes that each bit of a lane's number adds to an address."""
+    if not c.program.remarks:
+        return
+    by, met = plan.access, (0, tuple[int, ...]())
+    tile = "x".join([*map(str, layouts[0].out_dims.values()), elem])
+    size = max(1, ELEMENT_BITS[elem] // 8)
+    gaps = tuple((interval * size, padding * size) for interval, padding in plan.gaps)
+    if by.instruction == "shared" and by.excess and not c.machine.load_phase:
+        met = meeting(with_gaps(np.array(f2.span(lanes)), gaps), by.bytes, c.machine)
+    price = by.count, by.wavefronts, by.ideal
+    registers, memory = map(told_layout, layouts)
+    c.program.remarks.add(
+        SharedAccess(c.build.span, access, tile, by.instruction, by.bytes, *price, registers, memory, gaps, *met)
+    )
 
 
 def tell_product(c: Context, op: Operation, entry: Instruction | None, count: int, reason: str = "") -> None:

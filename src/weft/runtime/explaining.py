@@ -164,8 +164,9 @@ def explained(
             f"no times of a device {device!r} are known for {target}", hint=f"known are {', '.join(known)}"
         )
     launch = Launch(
-        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device, data
-    )
+        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device, data,
+        is_gluon=kernel is not None and kernel.is_gluon(),
+    )  # fmt: skip
     return room.explanation(launch, made.remarks, program)
 
 

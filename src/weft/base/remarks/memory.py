@@ -109,6 +109,16 @@ class SharedAccess(Remark):
     """Passes over the banks that one instruction takes."""
     least: int
     """Passes that it would take without bank conflicts."""
+    layout: str = ""
+    """Of the tile in registers, as layout IR has it."""
+    memory: str = ""
+    """Of the buffer, without the gaps of a padded one."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Of a padded buffer: after every so many bytes so many are left out."""
+    bank: int = 0
+    lanes: tuple[int, ...] = ()
+    """Lanes of plain accesses that want different words of one bank in one pass, and that bank; none without
+    conflicts."""
 
     @property
     def message(self) -> str:

@@ -42,6 +42,8 @@ class Facts:
     """Counters as if integers that are read from memory were random; empty where nothing depends on them."""
     unknown: frozenset[tuple[Span | None, str]] = frozenset()
     """Accesses whose bytes in `places` were supposed: their place, and load or store."""
+    is_gluon: bool = False
+    """Whether the author wrote layouts, and can write others."""
     device: str = ""
     """The device whose time is predicted, of those that run the program; "" for the usual one."""
 

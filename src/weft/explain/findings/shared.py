@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
-from weft.base.remarks import AccessWidth, LayoutKept
+from weft.base import Span, load
+from weft.base.remarks import AccessWidth, LayoutKept, SharedAccess
+from weft.ir.lane import ELEMENT_BITS
 
 from ..conflicts import conflicts_of
 from ..record import Access, Finding
+from ..swizzles import best_layout, numbers_text
 from .memory import is_spread
 from .rule import Facts, rule
 
@@ -15,6 +20,8 @@ __all__ = ["author_layout", "bank_conflicts", "conversion_in_loop"]
 
 MANY = 256
 """Wavefronts of a launch below which nothing is said: they take no time."""
+ROW = 128
+"""Bytes of a row that has every bank once."""
 SOME = 0.1
 """The part of all wavefronts that may be lost to conflicts without a word."""
 
@@ -44,13 +51,71 @@ def bank_conflicts(facts: Facts) -> Iterator[Finding]:
     passes = counts["shared_load_wavefronts"] + counts["shared_store_wavefronts"]
     for span, lost in conflicts_of(facts.explanation):
         if lost >= MANY and lost > SOME * passes:
-            yield Finding(
-                "bank-conflicts",
-                span,
-                f"{lost:,} of {passes:,} wavefronts of shared memory",
-                "lanes of a warp want different words of one bank",
-                "give the buffer a swizzled layout (gl.SwizzledSharedLayout) or padding, or access along its rows",
-            )
+            r = _access_at(facts, span)
+            yield Finding("bank-conflicts", span, _lost(facts, span, lost), _who_meet(r), _without_conflicts(facts, r))
+
+
+def _access_at(facts: Facts, span: Span | None) -> SharedAccess | None:
+    """The access of a place that has conflicts, if it is one of a tile."""
+    there = [r for r in facts.explanation.remarks.of(SharedAccess) if r.span == span and r.wavefronts > r.least]
+    return max(there, key=lambda r: r.count * (r.wavefronts - r.least), default=None)
+
+
+def _lost(facts: Facts, span: Span | None, lost: int) -> str:
+    counts = facts.places.get(span, Counter())
+    passes = counts["shared_load_wavefronts"] + counts["shared_store_wavefronts"]
+    if passes - counts["shared_ideal"] != lost:
+        return f"{lost:,} wavefronts of shared memory are lost"
+    times = passes / max(1, counts["shared_ideal"])
+    return f"{passes:,} wavefronts of shared memory, {times:.3g} times as many as needed"
+
+
+def _who_meet(r: SharedAccess | None) -> str:
+    if r is None or not (r.lanes or r.instruction != "shared"):
+        return "lanes of a warp want different words of one bank"
+    if r.instruction != "shared":
+        return f"rows of the matrices of {r.instruction} lie in the same banks: {r.wavefronts} wavefronts for {r.least}"
+    return (
+        f"lanes {numbers_text(r.lanes)} of a {r.access} want {len(r.lanes)} words of bank {r.bank} at once: "
+        f"{r.wavefronts} wavefronts for {r.least}"
+    )
+
+
+def _without_conflicts(facts: Facts, r: SharedAccess | None) -> str:
+    """What the author can do: write another layout, in Gluon; store or compute something otherwise, in Triton."""
+    if facts.is_gluon:
+        return _another_layout(facts, r)
+    if r is None:
+        return "the compiler chose how tiles are exchanged here: let both operations work along one dimension"
+    *sizes, elem = r.tile.split("x")
+    bytes_of_row = int(sizes[-1]) * max(1, ELEMENT_BITS.get(elem, 32) // 8)
+    if facts.multiplies and ELEMENT_BITS.get(elem, 32) == 32:
+        return (
+            "store this operand so that its rows run along the dimension that is summed over, or take 16-bit operands, "
+            "which matrix instructions can load turned"
+        )
+    if bytes_of_row < ROW:
+        return f"take a block whose rows have {ROW} bytes or more; these have {bytes_of_row}"
+    return "take more elements of a row in each program, or another num_warps: the compiler chooses the layout by them"
+
+
+def _another_layout(facts: Facts, r: SharedAccess | None) -> str:
+    """The layout for all accesses of the buffer, as the source has it."""
+    program = facts.program
+    if r is None or program is None:
+        return "let both operations work along one dimension, so that nothing goes through shared memory"
+    of_buffer = [
+        other
+        for other in facts.explanation.remarks.of(SharedAccess)
+        if (other.tile, other.memory, other.gaps) == (r.tile, r.memory, r.gaps)
+    ]
+    advice = best_layout(of_buffer, program.machine)
+    if advice is None:
+        return "no swizzle or padding has fewer: read and write the buffer by layouts whose lanes run along its rows"
+    less = f"{advice.now} wavefronts of a warp become {advice.then}"
+    only = "" if advice.then <= advice.least else f" ({advice.least} would be without conflicts)"
+    matrix = "; not if wgmma or the copy engine uses the buffer, too" if facts.multiplies else ""
+    return f"{advice.expression} in place of its layout: {less}{only}{matrix}"
 
 
 def _is_narrow(access: Access) -> bool:
@@ -65,7 +130,14 @@ def author_layout(facts: Facts) -> Iterator[Finding]:
         there = [access for access in facts.explanation.accesses if access.remark.tile == r.tile]
         if not any(is_spread(access) or _is_narrow(access) for access in there):
             continue
+        better = _as_source(r.better, r.tile)
         yield Finding(
-            "author-layout", r.span, f"{r.tile} keeps its author's layout", r.why, f"take {r.better}, or relayout=True",
+            "author-layout", r.span, f"{r.tile} keeps its author's layout", r.why, f"take {better}, or relayout=True",
             change={"relayout": True},
         )
+
+
+def _as_source(layout: str, tile: str) -> str:
+    """A layout of layout IR as Gluon source has it."""
+    view: Any = load("weft.view")
+    return f"gl.{view.parse_layout(layout, tuple(int(size) for size in tile.split('x')[:-1]))!r}"

@@ -34,14 +34,3 @@ def test_the_picture_is_what_its_command_makes(tmp_path: Path) -> None:
     assert main(["layout", "show", expression[1], "--svg", str(tmp_path / "layout.svg")]) == 0
     stored = (ROOT / "docs" / "pictures" / "layout.svg").read_text(encoding="utf-8")
     assert (tmp_path / "layout.svg").read_text(encoding="utf-8") == stored
-
-
-def test_make_targets_that_pages_name_are_there() -> None:
-    """`make demo` and the like, in the README and in all pages."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        named = set(re.findall(r"(?:`|^    |\n    )make ([a-z][\w-]*)", text))
-        assert named <= targets, (page.name, named - targets)

@@ -73,6 +73,8 @@ class Costs:
     """Warp instructions that a multiprocessor issues in a cycle."""
     line: int
     """Bytes of a cycle of a multiprocessor's L1 cache and shared memory."""
+    spilled: float
+    """Cycles of a multiprocessor for a word that each lane of a warp stores or loads for want of registers."""
     special: float
     """Cycles of a multiprocessor for a warp's instruction of the special functions."""
     double: float

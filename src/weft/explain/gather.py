@@ -31,6 +31,7 @@ from weft.base.remarks import (
     VectorAccess,
 )
 from weft.ir.lane import Block, LaneProgram
+from weft.machines import part
 from weft.sim import SimulationError
 
 from .costs import costs_of
@@ -38,10 +39,10 @@ from .findings import Facts, findings_of
 from .gains import with_gains
 from .occupancy import occupancy_of
 from .programs import Given, PlacedReport, counted
-from .record import Access, Buffer, Converted, Counts, Explanation, Line, Tile, Time
+from .record import Access, Buffer, Converted, Counts, Explanation, Held, Line, Tile, Time
 from .registers import held_by_line
 from .supposed import supposing
-from .timing import time_of
+from .timing import time_of, with_code
 
 __all__ = ["Launch", "explanation"]
 
@@ -68,6 +69,8 @@ class Launch:
     spills: int | None = None
     wrapped: tuple[tuple[Span | None, str], ...] = ()
     """Offsets that are known to wrap: where, and what is said of them."""
+    image: bytes = b""
+    """Its machine code; nothing where there is no assembler."""
     device: str = ""
     """The device whose time is predicted, of those that run the target's code; "" for the usual one."""
     data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
@@ -103,7 +106,7 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
             Converted(r, r.span in loops) for r in remarks if isinstance(r, Conversion | Gathered)
         ),
         buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
-        registers=held_by_line(program) if program is not None else (),
+        registers=_held(program, launch.image) if program is not None else (),
         occupancy=occupancy,
         time=None,
         findings=(),
@@ -115,11 +118,24 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
         explained, program, launch.scalars, report.places, launch.wrapped, supposed,
         is_gluon=launch.is_gluon, device=launch.device,
     )  # fmt: skip
+    facts = with_code(facts, launch.image)
     time = time_of(facts, launch.sizes)
     if other is not None and time is not None:
         less = replace(explained, counts=_counts(launch, other, followed, note))
-        time = _between(time, time_of(replace(facts, explanation=less, places=other.places), launch.sizes))
+        fewer = with_code(replace(facts, explanation=less, places=other.places), launch.image)
+        time = _between(time, time_of(fewer, launch.sizes))
     return replace(explained, time=time, findings=with_gains(facts, launch.sizes, time, findings_of(facts)))
+
+
+def _held(program: LaneProgram, image: bytes) -> tuple[Held, ...]:
+    """What a thread holds by line, and what of it the assembler spills."""
+    own = part("explain", program.machine)
+    spilled: dict[tuple[str, int], int] = own.spilled_by_line(image) if own is not None and image else {}
+    rows = []
+    for held in held_by_line(program):
+        rows.append(replace(held, spills=spilled.pop((held.span.file, held.span.line), 0)))
+    rows += [Held(Span(*place, 0), 0, {}, words) for place, words in sorted(spilled.items()) if place[1]]
+    return tuple(rows)
 
 
 def _supposed(program: LaneProgram | None, launch: Launch, counts: Counts) -> dict[Span | None, Counter[str]]:

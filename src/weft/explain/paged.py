@@ -218,7 +218,7 @@ class _Page:
         }  # fmt: skip
 
     def held(self, held: Held) -> dict[str, Any]:
-        return {"at": self.at(held.span), "words": held.words, "values": dict(held.values)}
+        return {"at": self.at(held.span), "words": held.words, "spills": held.spills, "values": dict(held.values)}
 
     def finding(self, f: Finding) -> dict[str, Any]:
         return {

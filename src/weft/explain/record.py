@@ -162,6 +162,8 @@ class Held:
     words: int
     values: Mapping[str, int]
     """The largest of what is held, by variable; what has no name, by the operation that makes it, in parentheses."""
+    spills: int = 0
+    """Words that the machine code stores and loads on the line for want of registers, where there is an assembler."""
 
 
 @dataclass(frozen=True)

@@ -168,15 +168,16 @@ def _buffer_rows(buffers: Sequence[Buffer]) -> Rows:
 
 
 def _register_rows(registers: Sequence[Held]) -> Rows:
-    rows = [("line", "words", "of which")]
-    for held in registers[:MOST_LINES]:
+    rows = [("line", "words", "spilled", "of which")]
+    spilling = sorted((held for held in registers[MOST_LINES:] if held.spills), key=lambda held: -held.spills)
+    for held in (*registers[:MOST_LINES], *spilling[:MOST_LINES]):
         values = ", ".join(f"{name} {words}" for name, words in held.values.items())
-        rows.append((_place(held.span), str(held.words), values))
+        rows.append((_place(held.span), _number(held.words), _number(held.spills), values))
     return rows if registers else []
 
 
 MOST_LINES = 5
-"""Lines that hold the most, which are shown."""
+"""Lines that hold the most, which are shown; and as many that do not, but spill."""
 
 
 def occupancy_text(o: Occupancy) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp, prod
 
 from weft.base import Span
@@ -27,7 +27,7 @@ from .findings import Facts
 from .record import Time, line_key
 from .unknown import with_unknown
 
-__all__ = ["time_of"]
+__all__ = ["time_of", "with_code"]
 
 TOGETHER = 4
 """The power of the mean in which resources are combined: two that take the same time take 1.19 of it; with the latency
@@ -82,8 +82,20 @@ def _predicted(
     touched = float(SECTOR * sum(_distinct(p, verb) for p in facts.places.values() for verb in ("load", "store")))
     latency = _mixed(costs, moved.bytes / touched if touched else 1.0)
     walk = walked(program, costs, _iterations(facts), lambda op: latency)
+    if facts.assembled is not None:
+        walk = facts.assembled(walk, costs, latency)
     resources = _resources(facts, program, costs, sizes, walk, moved)
     return resources, walk, moved.bytes
+
+
+def with_code(facts: Facts, image: bytes) -> Facts:
+    """The facts with what the machine code of the program says, where there is some, and its machine's is known."""
+    program, e = facts.program, facts.explanation
+    if program is None or not image or not e.counts.counted or costs_of(program.machine) is None:
+        return facts
+    warps = max(1, e.counts.programs * program.blocks * program.warps)
+    own = part("explain", program.machine)
+    return replace(facts, assembled=own.assembled(image, program, _iterations(facts), facts.places, warps))
 
 
 def _together(resources: Mapping[str, float], costs: Costs) -> float:
@@ -122,7 +134,8 @@ def _resources(
     warps = program.warps * full
     passes = _passes_of_shared(facts, walk, blocks * program.warps) * warps
     sectors = _passes_of_sectors(facts, costs) / units * (full * units / blocks)
-    spilled = _spilled(facts, costs)
+    more = _spilled(facts, costs) if walk.spilled is None else 0.0
+    spilled = more if walk.spilled is None else walk.spilled * costs.spilled
     l1 = max(walk.pipes["l1"] * warps, sectors) + spilled * warps
     cycles = {
         "issue": walk.slots * warps / costs.schedulers,
@@ -131,7 +144,7 @@ def _resources(
         "integers and choices": walk.pipes["narrow"] * warps,
         "double precision": walk.pipes["double"] * warps,
         "shared memory" if passes > l1 else "L1": l1 + passes,  # one unit does both
-        "latency": (walk.time + spilled) * _rounds(blocks, units * o.blocks),
+        "latency": (walk.time + more) * _rounds(blocks, units * o.blocks),
         "L2": _through_l2(facts) / costs.l2,
     }
     times = {name: n / _clock(cycles, costs) for name, n in cycles.items() if n}

@@ -150,7 +150,7 @@ def explained(
         options = {name: int(getattr(made.metadata, name)) for name in OPTIONS if hasattr(made.metadata, name)}
         return room.explanation(Launch(made.name, target, span, grid, arguments, options), made.remarks)
     program = made.program
-    registers, spills = _assembled(made)
+    registers, spills, image = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
     if stages := getattr(made.metadata, "num_stages", 0):
         options["num_stages"] = int(stages)
@@ -164,8 +164,8 @@ def explained(
             f"no times of a device {device!r} are known for {target}", hint=f"known are {', '.join(known)}"
         )
     launch = Launch(
-        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, device, data,
-        is_gluon=kernel is not None and kernel.is_gluon(),
+        made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, image=image,
+        device=device, data=data, is_gluon=kernel is not None and kernel.is_gluon(),
     )  # fmt: skip
     return room.explanation(launch, made.remarks, program)
 
@@ -222,12 +222,14 @@ def _inner(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[An
     raise LaunchError(f"a {type(kernel).__name__} cannot be explained", hint="explain the kernel that it launches")
 
 
-def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None]:
-    """Registers of a thread and words that it spills, by the assembler; None where there is none."""
+def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None, bytes]:
+    """Registers of a thread, words that it spills, the machine code; None and nothing where there is no assembler."""
     try:
-        return int(made.on_gpu.n_regs), int(made.on_gpu.n_spills)
+        gpu = made.on_gpu
+        image = bytes(gpu.asm.get("cubin") or b"")
+        return int(gpu.n_regs), int(gpu.n_spills), image
     except (WeftError, OSError):
-        return None, None
+        return None, None, b""
 
 
 def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:

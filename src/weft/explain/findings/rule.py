@@ -20,6 +20,8 @@ from weft.base.remarks import LayoutKept
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
+from ..costs import Costs
+from ..cycles import Walk
 from ..record import Explanation, Finding
 
 __all__ = ["RULES", "Facts", "findings_of", "rule"]
@@ -46,6 +48,8 @@ class Facts:
     """Whether the author wrote layouts, and can write others."""
     device: str = ""
     """The device whose time is predicted, of those that run the program; "" for the usual one."""
+    assembled: Callable[[Walk, Costs, float], Walk] | None = None
+    """What machine code makes of a walk through the program, with the latency of memory; None where there is none."""
 
     @cached_property
     def ops(self) -> list[LaneOp]:

@@ -16,8 +16,9 @@ from weft.ir.lane import LaneOp
 from weft.targets.table import instruction
 
 from .arithmetic import work
+from .assembled import assembled, spilled_by_line
 
-__all__ = ["COSTS", "OWN_WAYS"]
+__all__ = ["COSTS", "OWN_WAYS", "assembled", "spilled_by_line"]
 
 OWN_WAYS = ("kind:wgmma", "kind:tcgen05", "kind:bulk")
 """How counters of instructions begin that read shared memory by a way of their own, which no bank of it slows down."""
@@ -77,6 +78,7 @@ HOPPER = Costs(
     l2=8000.0,  # (f), of 132 x 64 that there could be; (a) has 3,942 for plain loads
     schedulers=4,
     line=128,
+    spilled=4.0,  # 3.2 to 4.6 in products of benchmarks/tune_ranks.py that spill
     special=2.0,  # (e), (g): 16 lanes a cycle
     double=0.5,  # (e)
     narrow=0.5,  # (e), (g): 64 lanes a cycle

@@ -89,7 +89,7 @@ function lineDetail(view, at) {
     ...section("Conversions", on("conversions").map((c) => conversionItem(view, c))),
     ...section("Barriers and fences", on("barriers").map((b) => barrierItem(view, b))),
     ...section("Buffers", near.map((b) => item(null, el("b", {}, `${exact(b.bytes)} bytes`), ` for ${b.purpose}, at byte ${exact(b.offset)}`))),
-    ...section("Registers that a thread holds here", held.map((h) => item(null, el("b", {}, plural(h.words, "word")), ": ", Object.entries(h.values).map(([n, w]) => `${n} ${w}`).join(", ")))),
+    ...section("Registers that a thread holds here", held.map((h) => item(null, el("b", {}, plural(h.words, "word")), ": ", Object.entries(h.values).map(([n, w]) => `${n} ${w}`).join(", "), h.spills ? `; the assembler stores and loads ${plural(h.spills, "word")} of them` : ""))),
     ...section("Decisions", on("remarks").map((r) => item(null, el("b", {}, r.kind), `: ${r.text}`))),
     ...(line.counts && Object.keys(line.counts).length ? [el("h3", {}, "Counters, over the whole grid"), countersTable(line.counts, before)] : []),
   ];

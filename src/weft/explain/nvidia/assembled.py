@@ -1,0 +1,90 @@
+"""What a warp takes by the machine code, where there is some, in place of what operations are estimated to become."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from weft.base import Span
+from weft.explain.costs import Costs
+from weft.explain.cycles import Walk
+from weft.ir.lane import LaneOp, LaneProgram
+
+from .cubin import read
+from .executed import Executed, executed
+from .sass import decoded
+from .schedule import Schedule, scheduled
+
+__all__ = ["assembled", "spilled_by_line"]
+
+PRODUCTS = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
+SPILLS = ("STL", "LDL")
+
+
+def spilled_by_line(image: bytes) -> dict[tuple[str, int], int]:
+    """Words of a thread that the code of a cubin stores and loads for want of registers, by file and line."""
+    code = read(image)
+    found: Counter[tuple[str, int]] = Counter()
+    if code is not None:
+        for op in decoded(code.text):
+            if op.name in SPILLS:
+                found[code.source_at[op.place]] += op.words
+    return dict(found)
+
+
+def assembled(
+    image: bytes,
+    program: LaneProgram,
+    turns: Callable[[LaneOp], float],
+    places: Mapping[Span | None, Counter[str]],
+    warps: float,
+) -> Callable[[Walk, Costs, float], Walk] | None:
+    """What a cubin makes of a walk through the lane program, with the costs and the latency of memory.
+
+    None where that cannot be said: without line numbers, where loops are not those of the lane program, and where warps
+    do different things. `turns` says how often loops turn; `places` has counters of so many warps.
+    """
+    code = read(image)
+    if code is None or any(op.name == "partitions" for op in program.body.walk()):
+        return None
+    found = executed(code, program.body, turns, places, warps)
+    if found is None:
+        return None
+    known: dict[tuple[float, ...], Schedule] = {}
+    counted = frozenset((span.file, span.line) for span in places if span is not None)
+    return lambda walk, costs, latency: _as_assembled(found, walk, program, costs, latency, counted, known)
+
+
+def _as_assembled(
+    found: Executed,
+    walk: Walk,
+    program: LaneProgram,
+    costs: Costs,
+    latency: float,
+    counted: frozenset[tuple[str, int]],
+    known: dict[tuple[float, ...], Schedule],
+) -> Walk:
+    """The walk with what machine code says of instructions, units and time, by lines that were counted; `known` keeps
+    schedules."""
+    pipes: defaultdict[str, float] = defaultdict(float)
+    products = slots = spilled = 0.0
+    for op, times in found.each():
+        slots += times
+        pipes[op.pipe] += times
+        products += times * (op.name in PRODUCTS)
+        spilled += times * op.words * (op.name in SPILLS)
+    matrix = walk.pipes["tensor"] * costs.schedulers / products if products else 0.0
+    key = costs.clock, latency, matrix
+    schedule = known.get(key) or known.setdefault(key, scheduled(found, costs, latency, program.warps, matrix))
+    units = {
+        "narrow": max(pipes["alu"], pipes["heavy"]) * costs.narrow,
+        "special": pipes["xu"] * costs.special,
+        "double": pipes["double"] * costs.double,
+    }
+    lines: defaultdict[Span | None, float] = defaultdict(float)
+    for (file, line), cycles in schedule.lines.items():
+        if (file, line) in counted:  # what comes before the first operation is left out
+            lines[Span(file, line, 0)] += cycles
+    all_pipes = defaultdict(float, {**walk.pipes, **units})
+    return replace(walk, time=schedule.time, slots=slots, pipes=all_pipes, lines=lines, spilled=spilled)

@@ -1,0 +1,262 @@
+"""How often a warp executes each instruction of the machine code, from what was counted of the lane program.
+
+    for i in range(n):           lane program: 128 turns
+      $L__BB0_2: ...             PTX: a loop at the same place among loops
+        LDG; LDG; LDG; LDG       machine code: a loop with four copies of each instruction, which turns 32 times
+
+LLVM keeps the loops as they are, so those of the PTX and of the lane program are paired as they are nested. ptxas may
+do several iterations at a time, or some in front of the loop or behind it: how many copies a part of the code has of a
+loop of the PTX is seen at instructions of which there is one for each instruction of the PTX. Where a block is not in
+every turn, what was counted of accesses on its line says how often it is executed; what calls a function is a way that
+is hardly taken, as a quotient of denormal numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import floor
+from statistics import median_low
+
+from weft.base import Span
+from weft.ir.lane import Block, LaneOp
+
+from .cubin import Code
+from .flow import Flow, Loop, of_instructions, of_ptx
+from .sass import Instruction, decoded
+
+__all__ = ["Executed", "executed"]
+
+ACCESSES = (
+    *("LDG", "STG", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL", "ATOMS", "ATOMG", "REDG", "BAR", "UTMALDG"),
+    "UTMASTG",
+)
+PRODUCTS = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
+SURE = {**dict.fromkeys(ACCESSES, 0), **dict.fromkeys(PRODUCTS, 1), "MUFU": 2}
+"""How sure it is that there is one of an instruction for each of the PTX, the surest first: a product of 8 bits may
+become two, and what computes a sine takes several."""
+LEAST_SURE = 3
+KINDS = {
+    "LDG": "load.global", "STG": "store.global", "LDS": "load.shared", "STS": "store.shared", "SHFL": "shuffle",
+    "LDGSTS": "copy_async", "REDG": "atomic.global", "ATOMG": "atomic.global", "ATOMS": "atomic.shared",
+}  # fmt: skip
+"""How counters of accesses begin that are done by an instruction, behind "kind:"."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Machine code, its flow, and how often a warp executes each block."""
+
+    instructions: list[Instruction]
+    flow: Flow
+    times: list[float]
+    """By block, for a warp."""
+    turns: Mapping[int, float]
+    """By the first block of a loop, how often it turns each time that it is entered."""
+    code: Code
+
+    def each(self) -> Iterator[tuple[Instruction, float]]:
+        """The instructions with how often a warp executes each."""
+        for block, times in zip(self.flow.blocks, self.times, strict=True):
+            for i in block:
+                yield self.instructions[i], times
+
+
+def executed(
+    code: Code, body: Block, turns: Callable[[LaneOp], float], places: Mapping[Span | None, Counter[str]], warps: float
+) -> Executed | None:
+    """How often instructions are executed; None where loops of the PTX are not those of the lane program.
+
+    `turns` says how often a loop of the lane program turns, `places` has counters of so many warps by place.
+    """
+    instructions = list(decoded(code.text))
+    if not instructions:
+        return None
+    counting = _Counting(code, instructions)
+    if not counting.pair(counting.ptx.loops, _loops_of(body), turns):
+        return None
+    return counting.all(places, warps)
+
+
+def _loops_of(body: Block) -> list[LaneOp]:
+    """The loops that are in no other one of this block."""
+    found: list[LaneOp] = []
+    for op in body.ops:
+        if op.name in ("for", "while"):
+            found.append(op)
+        else:
+            found += [loop for region in op.regions for loop in _loops_of(region)]
+    return found
+
+
+class _Counting:
+    def __init__(self, code: Code, instructions: list[Instruction]) -> None:
+        self.code, self.instructions = code, instructions
+        self.flow, self.ptx = of_instructions(instructions), of_ptx(code.ptx)
+        self.loop_of_line: list[Loop | None] = [None] * (len(code.ptx) + 1)
+        for block, within in zip(self.ptx.blocks, self.ptx.within, strict=True):
+            for i in block:
+                self.loop_of_line[i + 1] = within
+        self.surest: dict[int, int] = {}
+        """By the head of a loop of the PTX, what kind of instructions copies of it are counted by."""
+        for op in instructions:
+            within = self.loop_of_line[self.line(op)]
+            if within is not None:
+                sure = SURE.get(op.name, LEAST_SURE)
+                self.surest[within.head] = min(sure, self.surest.get(within.head, LEAST_SURE))
+        self.turns: dict[int, float] = {}
+        """By the head of a loop of the PTX."""
+        self.of: dict[int, Loop | None] = {}
+        """By the head of a loop of the machine code, that of the PTX."""
+
+    def pair(self, loops: list[Loop], lanes: list[LaneOp], turns: Callable[[LaneOp], float]) -> bool:
+        """Find out how often loops of the PTX turn; whether they are as nested as those of the lane program."""
+        if len(loops) != len(lanes):
+            return False
+        for loop, lane in zip(loops, lanes, strict=True):
+            self.turns[loop.head] = turns(lane)
+            if not self.pair(loop.loops, [each for region in lane.regions for each in _loops_of(region)], turns):
+                return False
+        return True
+
+    # -- copies ----------------------------------------------------------------------------------------------------
+
+    def line(self, op: Instruction) -> int:
+        """Of the PTX."""
+        line = self.code.line_at[op.place]
+        return line if line < len(self.loop_of_line) else 0
+
+    def ops(self, blocks: Iterable[int]) -> Iterator[Instruction]:
+        """The instructions of blocks."""
+        for block in sorted(blocks):
+            for i in self.flow.blocks[block]:
+                yield self.instructions[i]
+
+    def copies_in(self, blocks: Iterable[int], loop: Loop, if_none: int) -> int:
+        """How many iterations of a loop of the PTX blocks have side by side."""
+        surest = self.surest.get(loop.head, LEAST_SURE)
+        found = Counter(
+            (self.line(op), op.name)
+            for op in self.ops(blocks)
+            if SURE.get(op.name, LEAST_SURE) == surest and self.loop_of_line[self.line(op)] is loop
+        )
+        if surest == LEAST_SURE and not if_none:
+            return 0
+        least: dict[int, int] = {}
+        for (line, _), number in found.items():
+            least[line] = min(number, least.get(line, number))
+        return median_low(least.values()) if least else if_none
+
+    def ptx_loop(self, loop: Loop) -> Loop | None:
+        """The loop of the PTX that one of the machine code is: that of the branch back, or of most of it."""
+        last = self.instructions[self.flow.blocks[loop.latches[-1]].stop - 1]
+        found = self.loop_of_line[self.line(last)]
+        if found is not None and self.of.get(loop.parent.head if loop.parent else -1) is not found:
+            return found
+        votes = Counter(
+            within.head
+            for op in self.ops(b for b in loop.blocks if self.flow.within[b] is loop)
+            if (within := self.loop_of_line[self.line(op)]) is not None
+        )
+        heads = {each.head: each for each in self.ptx.within if each is not None}
+        return heads[votes.most_common(1)[0][0]] if votes else None
+
+    # -- times -----------------------------------------------------------------------------------------------------
+
+    def all(self, places: Mapping[Span | None, Counter[str]], warps: float) -> Executed:
+        """How often each block is executed."""
+        self.times = [0.0] * len(self.flow.blocks)
+        self.loop_turns: dict[int, float] = {}
+        self.settled: set[int] = set()
+        """Blocks that are copies of iterations, of which it is known how often they are executed."""
+        self.level(None, self.flow.loops, 1.0)
+        self.branches(places, warps)
+        return Executed(self.instructions, self.flow, self.times, self.loop_turns, self.code)
+
+    def level(self, loop: Loop | None, loops: list[Loop], times: float) -> None:
+        """The blocks of a loop, or of none, that are in no loop within it; and those loops."""
+        blocks = [i for i, within in enumerate(self.flow.within) if within is loop]
+        for block in blocks:
+            self.times[block] = times
+        inner: defaultdict[int, list[Loop]] = defaultdict(list)
+        for each in loops:
+            self.of[each.head] = found = self.ptx_loop(each)
+            if found is not None:
+                inner[found.head].append(each)
+            else:
+                self.loop_turns[each.head] = 1.0
+        mine = self.of.get(loop.head) if loop is not None else None
+        for of in self.ptx_loops_within(mine):
+            self.unrolled(of, inner[of.head], blocks, times)
+        for each in loops:
+            self.level(each, each.loops, times * self.loop_turns[each.head])
+
+    def ptx_loops_within(self, loop: Loop | None) -> list[Loop]:
+        """The loops of the PTX right inside of one, or in none."""
+        return loop.loops if loop is not None else self.ptx.loops
+
+    def unrolled(self, of: Loop, loops: list[Loop], around: list[int], times: float) -> None:
+        """The turns of a loop of the PTX, given to the loops of the machine code that do them, and to what is outside
+        of them."""
+        left = self.turns[of.head]
+        straight = {block: n for block in around if (n := self.copies_in([block], of, 0))}
+        self.settled.update(straight)
+        if not loops:
+            total = sum(straight.values())
+            for block in straight:
+                self.times[block] = times * min(1.0, left / total)
+            return
+        for block in [b for b in straight if self.flow.always(b)]:
+            left -= straight.pop(block)
+        copies = {each.head: self.copies_in(self.own(each), of, 1) for each in loops}
+        for each in sorted(loops, key=lambda each: -copies[each.head]):
+            number = copies[each.head]
+            is_last = number == 1 or (len(loops) == 1 and not straight)
+            turns = left / number if is_last else floor(left / number)
+            self.loop_turns[each.head] = max(0.0, turns)
+            left -= turns * number
+        for block, number in sorted(straight.items(), key=lambda item: -item[1]):
+            part = max(0.0, min(1.0, left / number))
+            self.times[block] = times * part
+            left -= number * part
+
+    def own(self, loop: Loop) -> list[int]:
+        """The blocks of a loop that are in none within it."""
+        return [b for b in loop.blocks if self.flow.within[b] is loop]
+
+    # -- branches --------------------------------------------------------------------------------------------------
+
+    def branches(self, places: Mapping[Span | None, Counter[str]], warps: float) -> None:
+        """Blocks that are not in every turn."""
+        counted: defaultdict[tuple[str, int, str], float] = defaultdict(float)
+        for span, counts in places.items():
+            for name, found in counts.items() if span is not None else ():
+                if span is not None and name.startswith("kind:"):
+                    counted[span.file, span.line, ".".join(name.removeprefix("kind:").split(".")[:2])] += found
+        sure: defaultdict[tuple[str, int, str], float] = defaultdict(float)
+        maybe: defaultdict[tuple[str, int, str], float] = defaultdict(float)
+        open_blocks = [i for i in range(len(self.flow.blocks)) if i not in self.settled and not self.flow.always(i)]
+        is_open = set(open_blocks)
+        for i in range(len(self.flow.blocks)):
+            for op in self.ops([i]):
+                if op.name in KINDS:
+                    (maybe if i in is_open else sure)[self.kind(op)] += self.times[i]
+        lines: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+        parts = {}
+        for key, number in maybe.items():
+            parts[key] = max(0.0, min(1.0, (counted[key] / warps - sure[key]) / number)) if number else 0.0
+            lines[key[:2]].append(parts[key])
+        for i in open_blocks:
+            ops = list(self.ops([i]))
+            if any(op.name in ("CALL", "RET") for op in ops):
+                self.times[i] = 0.0
+                continue
+            likely = [parts[self.kind(op)] for op in ops if op.name in KINDS]
+            if not likely:
+                likely = [part for op in ops for part in lines.get(self.code.source_at[op.place], ())]
+            self.times[i] *= sum(likely) / len(likely) if likely else 1.0
+
+    def kind(self, op: Instruction) -> tuple[str, int, str]:
+        """The key of what was counted of an access."""
+        return (*self.code.source_at[op.place], KINDS[op.name])

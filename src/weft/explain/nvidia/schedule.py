@@ -1,0 +1,179 @@
+"""The time of a warp alone, by the machine code: each instruction when the control words let it issue.
+
+    LDG R4 sets barrier 0         issued at 0, there after the latency of memory
+    FADD R5, R5, R4 awaits 0      issued when it is there, and not before
+
+ptxas has put instructions in order and has written down how many cycles each waits for the one before, and for which
+barriers. Unknown are only the times of what takes no fixed time, which are constants of the machine, and which way
+branches go, which `executed.py` counts. Of a loop three turns are followed: the difference of the last two is the time
+of one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+from weft.explain.costs import Costs
+
+from .executed import Executed
+from .flow import Loop
+from .sass import NONE, Instruction
+
+__all__ = ["Schedule", "scheduled"]
+
+FOLLOWED = 3
+READ = 14.0
+"""Cycles until a store has read its operands (f)."""
+CYCLES = {"alu": 2.0, "heavy": 2.0, "fma": 1.0, "xu": 8.0, "double": 2.0, "uniform": 2.0, "memory": 1.0}
+"""Of a scheduler, of which its unit has nothing else to do, for an instruction of one warp (e)."""
+OTHER_LATENCIES = {
+    "LDC": 30.0, "ULDC": 30.0, "S2R": 25.0, "S2UR": 25.0, "R2UR": 12.0, "LDL": 33.0, "VOTEU": 12.0,
+    "DADD": 16.0, "DMUL": 16.0, "DFMA": 16.0, "DSETP": 16.0,
+}  # fmt: skip
+"""Cycles until the barrier of an instruction of no fixed time is down, of those that `Costs` has no name for (a)."""
+GROUP = 4
+"""Warps that give a matrix unit a product together."""
+
+
+@dataclass
+class Schedule:
+    """What was found."""
+
+    time: float = 0.0
+    """Cycles."""
+    waits: float = 0.0
+    """Those of them in which the warp waits for a barrier."""
+    lines: defaultdict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
+    """Cycles by line of the source."""
+
+
+def scheduled(found: Executed, costs: Costs, latency: float, warps: int, matrix: float) -> Schedule:
+    """The schedule of one warp of a block of so many; `latency` is that of memory, `matrix` what a product of one warp
+    takes of a scheduler's matrix unit."""
+    return _Scheduler(found, costs, latency, warps, matrix).all()
+
+
+class _Scheduler:
+    def __init__(self, found: Executed, costs: Costs, latency: float, warps: int, matrix: float) -> None:
+        self.found, self.costs, self.latency, self.warps, self.matrix = found, costs, latency, warps, matrix
+        self.now = 0.0
+        self.weight = 1.0
+        self.schedule = Schedule()
+        self.barriers: list[list[float]] = [[] for _ in range(6)]
+        """When what was issued for each is done, in the order of issue."""
+        self.units: dict[str, float] = {}
+        """When each is free."""
+        self.copied = self.tensor = 0.0
+        self.products: list[float] = []
+        self.bulk: list[float] = []
+        sms = costs.schedulers
+        self.latencies: Mapping[str, float] = {
+            **OTHER_LATENCIES,
+            **dict.fromkeys(("LDG", "LDGSTS"), latency),
+            **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SYNCS"), costs.shared_latency),
+            "SHFL": costs.shuffle_latency,
+            "ATOMG": costs.atomic_latency,
+            **dict.fromkeys(("MUFU", "F2I", "I2F", "F2F", "FRND", "FCHK"), costs.special_latency),
+        }
+        self.cycles = {**CYCLES, "xu": costs.special * sms, "double": costs.double * sms, "alu": costs.narrow * sms}
+
+    def all(self) -> Schedule:
+        """The whole program."""
+        self.level(None, self.found.flow.loops)
+        self.schedule.time = self.now
+        return self.schedule
+
+    def level(self, loop: Loop | None, loops: list[Loop]) -> None:
+        """Once through the blocks of a loop, or of the program, and the loops among them."""
+        flow, times = self.found.flow, self.found.times
+        heads = {each.head: each for each in loops}
+        around = times[loop.head] if loop is not None else 1.0
+        for block in sorted(loop.blocks) if loop is not None else range(len(flow.blocks)):
+            if block in heads:
+                self.turn(heads[block])
+            elif flow.within[block] is loop and times[block] >= around / 2:
+                for i in flow.blocks[block]:
+                    self.issue(self.found.instructions[i])
+
+    def turn(self, loop: Loop) -> None:
+        """A loop with all its turns."""
+        turns = self.found.turns.get(loop.head, 1.0)
+        outer, last = self.weight, 0.0
+        followed = min(FOLLOWED, ceil(turns))
+        for i in range(followed):
+            part = turns - i if i == followed - 1 else 1.0
+            self.weight = outer * part
+            before = self.now
+            self.level(loop, loop.loops)
+            last = self.now - before
+        self.weight = outer
+        more = max(0.0, turns - FOLLOWED) * last
+        if not more:
+            return
+        self.now += more
+        self.tensor += more
+        self.copied += more
+        self.barriers = [[time + more for time in times] for times in self.barriers]
+        self.units = {name: time + more for name, time in self.units.items()}
+        self.products = [time + more for time in self.products]
+        self.bulk = [time + more for time in self.bulk]
+
+    def issue(self, op: Instruction) -> None:
+        """One instruction."""
+        before = self.now
+        for i in range(6):
+            if op.awaits >> i & 1 and self.barriers[i]:
+                self.now = max(self.now, *self.barriers[i])
+                self.barriers[i] = []
+        self.schedule.waits += (self.now - before) * self.weight
+        if op.never:
+            self.now += max(1, op.stall)
+            return
+        cycles = self.cycles.get(op.pipe, 0.0)
+        if cycles:
+            self.now = max(self.now, self.units.get(op.pipe, 0.0))
+            self.units[op.pipe] = self.now + cycles
+        done = self.now + self.latencies.get(op.name, 20.0)
+        self.special(op)
+        if op.sets != NONE and op.sets < 6:
+            self.barriers[op.sets].append(self.copied if op.name == "LDGDEPBAR" else done)
+        if op.frees != NONE and op.frees < 6:
+            self.barriers[op.frees].append(self.now + READ)
+        self.now += max(1, op.stall)
+        line = self.found.code.source_at[op.place]
+        self.schedule.lines[line] += (self.now - before) * self.weight
+
+    def special(self, op: Instruction) -> None:
+        """What an instruction does beside setting barriers."""
+        if op.name == "LDGSTS":
+            self.copied = max(self.copied, self.now + self.latency)
+        elif op.name == "DEPBAR":
+            self.depbar(op)
+        elif op.name == "BAR":
+            self.now += self.costs.barrier_latency + self.costs.barrier_warp * self.warps
+        elif op.name in ("HMMA", "IMMA", "DMMA"):
+            self.now = max(self.now, self.tensor)
+            self.tensor = self.now + self.matrix
+        elif op.name in ("HGMMA", "IGMMA", "QGMMA"):
+            self.tensor = max(self.now, self.tensor) + self.matrix * max(1.0, self.warps / GROUP)
+            if op.ends_group:
+                self.products.append(self.tensor + self.costs.product_latency)
+        elif op.waits_for_products:
+            done = self.products[: len(self.products) - op.pending]
+            self.now = max([self.now, *done])
+            del self.products[: len(done)]
+        elif op.name == "UTMALDG":
+            self.bulk.append(self.now + self.costs.bulk_latency)
+        elif op.name == "SYNCS" and op.sets != NONE and self.bulk:
+            self.now = max(self.now, self.bulk.pop(0))
+
+    def depbar(self, op: Instruction) -> None:
+        """Wait until all but some of what was issued for a barrier is done."""
+        barrier = op.low >> 44 & 7
+        times = self.barriers[barrier] if barrier < 6 else []
+        done = times[: len(times) - op.pending]
+        self.now = max([self.now, *done])
+        del times[: len(done)]

@@ -1,0 +1,160 @@
+"""Machine code is read without a tool: what its instructions are, what they are of, and how often they are executed."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from functools import cache
+
+import pytest
+
+import weft
+import weft.language as tl
+from weft import compiler, like
+from weft.backends.nvidia.ptxas import disassemble, find_tool
+from weft.explain import Explanation
+from weft.explain.costs import costs_of
+from weft.explain.nvidia.cubin import Code, read
+from weft.explain.nvidia.executed import executed
+from weft.explain.nvidia.flow import of_ptx
+from weft.explain.nvidia.sass import decoded
+from weft.explain.nvidia.schedule import scheduled
+from weft.ir.lane import LaneProgram
+from weft.machines import machine_of
+
+needs_ptxas = pytest.mark.skipif(find_tool() is None, reason="needs ptxas")
+
+
+@weft.jit
+def sums(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        total += tl.exp(tl.load(x + row * 4096 + at))
+    tl.store(out + at, total)
+
+
+@weft.jit
+def kept(x, out, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(x + at)
+    tl.store(out + at, row - tl.max(row))
+
+
+ALIGNED = {(i,): [["tt.divisibility", 16]] for i in range(2)}
+SUMS = compiler.ASTSource(sums, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 128}, ALIGNED)
+KEPT = compiler.ASTSource(kept, {"x": "*fp32", "out": "*fp32"}, {"BLOCK": 512}, ALIGNED)
+
+
+@cache
+def image() -> bytes:
+    """The machine code of `sums`."""
+    return bytes(weft.compile(SUMS, target="cuda:90").asm["cubin"])
+
+
+@cache
+def program_of(source: compiler.ASTSource) -> LaneProgram:
+    return compiler.lane_program(source, "sim:cuda:90", {})
+
+
+def code() -> Code:
+    found = read(image())
+    assert found is not None
+    return found
+
+
+def test_control_words_and_targets() -> None:
+    words = (
+        (0x0000000C004C8947, 0x000FEC0003800000),  # 0950: @!P0 BRA 0x1690
+        (0xFFFFFFFC00FC7947, 0x000FC0000383FFFF),  # BRA to itself
+        (0x000080400000791A, 0x000FC80000000000),  # DEPBAR.LE SB0, 0x1
+        (0x41E0000484187DF0, 0x000FE20008000818),  # HGMMA.64x128x16.F32 ..., gsb0
+        (0x00008000000079C5, 0x000FE40000010100),  # WARPGROUP.DEPBAR.LE gsb0, 0x1
+    )
+    branch, last, pending, product, wait = decoded(b"".join(struct.pack("<QQ", *pair) for pair in words))
+    assert (branch.name, branch.target, branch.predicate, branch.stall) == ("BRA", 0x10 + 0xD30, 0, 6)
+    assert last.target == last.place and not last.never
+    assert (pending.name, pending.pending) == ("DEPBAR", 1)
+    assert (product.columns, product.ends_group, product.pipe) == (128, True, "tensor")
+    assert wait.waits_for_products and wait.pending == 1
+
+
+def test_what_is_no_cubin_has_no_code() -> None:
+    assert read(b"") is None and read(b"\x7fELF\x02\x01" + bytes(64)) is None
+
+
+def test_loops_of_ptx() -> None:
+    lines = "a:\n add;\nb:\n add;\n @%p1 bra b;\n @%p2 bra a;\n ret;".split("\n")
+    flow = of_ptx(lines)
+    (outer,) = flow.loops
+    (inner,) = outer.loops
+    assert flow.blocks[outer.head].start == 0 and flow.blocks[inner.head].start == 2
+    assert flow.within[-1] is None and all(flow.always(i) for i in range(len(flow.blocks)))
+
+
+@needs_ptxas
+@pytest.mark.skipif(find_tool("nvdisasm") is None, reason="needs nvdisasm")
+def test_names_and_targets_are_those_of_nvdisasm() -> None:
+    text = disassemble(image())
+    ours = {op.place: op for op in decoded(code().text)}
+    seen = 0
+    for place, name in re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?\s*([A-Z0-9_]+)", text, re.MULTILINE):
+        if int(place, 16) in ours:
+            assert ours[int(place, 16)].name == name
+            seen += 1
+    assert seen == len(ours) > 50
+
+
+@needs_ptxas
+def test_each_instruction_is_of_a_line() -> None:
+    loads = [op for op in decoded(code().text) if op.name == "LDG"]
+    assert loads and all("ld.global" in code().ptx[code().line_at[op.place] - 1] for op in loads)
+    line = next(i for i, text in enumerate(weft_source(), 1) if "tl.exp(tl.load" in text)
+    assert {code().source_at[op.place][1] for op in loads} == {line}
+
+
+def weft_source() -> list[str]:
+    with open(__file__, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+@needs_ptxas
+@pytest.mark.parametrize("turns", [1, 3, 64, 67])
+def test_copies_that_ptxas_makes_of_a_loop_are_executed_as_often_as_it_turns(turns: int) -> None:
+    found = executed(code(), program_of(SUMS).body, lambda _: float(turns), {}, 1.0)
+    assert found is not None
+    times: Counter[str] = Counter()
+    for op, number in found.each():
+        times[op.name] += round(number * 1000)
+    assert sum(op.name == "LDG" for op in found.instructions) > 1, "ptxas does several iterations at a time"
+    assert times["LDG"] == times["MUFU"] == turns * 1000 and times["STG"] == 1000 == times["EXIT"]
+
+
+@needs_ptxas
+def test_a_schedule_waits_for_memory_and_grows_with_its_turns() -> None:
+    costs = costs_of(machine_of("cuda:90"))
+    assert costs is not None
+
+    def time(turns: int, latency: float) -> float:
+        found = executed(code(), program_of(SUMS).body, lambda _: float(turns), {}, 1.0)
+        assert found is not None
+        return scheduled(found, costs, latency, 4, 0.0).time
+
+    assert time(64, 500.0) > 500 and time(64, 600.0) >= time(64, 500.0) + 100
+    assert 1.8 < (time(128, 500.0) - time(64, 500.0)) / (time(64, 500.0) - time(32, 500.0)) < 2.2
+
+
+@needs_ptxas
+def test_code_whose_loops_are_others_is_not_counted() -> None:
+    assert executed(code(), program_of(KEPT).body, lambda _: 1.0, {}, 1.0) is None
+
+
+@needs_ptxas
+def test_spills_are_told_by_line() -> None:
+    row = like((64, 16384), "fp32")
+    e: Explanation = kept.explain(row, row, BLOCK=16384, maxnreg=64, grid=(64,), target="cuda:90")
+    assert e.occupancy is not None and e.occupancy.spills
+    assert sum(held.spills for held in e.registers) == e.occupancy.spills
+    assert "spilled" in str(e).partition("Registers that a thread holds")[2].splitlines()[1]
+    assert Explanation.from_json(e.to_json()).registers == e.registers

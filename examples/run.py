@@ -23,8 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common import Work
+from weft.base import progress
 
-EXAMPLES = (
+ALL = (
     "vector_add",
     "softmax",
     "layer_norm",
@@ -43,28 +44,33 @@ EXAMPLES = (
     "histogram",
     "gather_scatter",
 )
+HERE = Path(__file__).resolve().parent
+EXAMPLES = tuple(name for name in ALL if (HERE / f"{name}.py").exists())
+"""Those that are here: an installed Weft has two."""
 COLUMNS = ("kernel", "size", "time", "rate", "numpy", "torch", "error")
 
 
-def best_time(work: Callable[[], object], budget: float, at_most: int) -> float:
+def best_time(work: Callable[[], object], budget: float, at_most: int, told: Callable[[], None]) -> float:
     """The shortest of several runs, in seconds; the first, which may compile or touch memory, does not count."""
     work()
     times = []
     begin = time.perf_counter()
     while len(times) < at_most and (not times or time.perf_counter() - begin < budget):
+        told()
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def measure(name: str, work: Work, torch: Any, budget: float) -> dict[str, Any]:
+def measure(name: str, work: Work, torch: Any, budget: float, told: Callable[[], None]) -> dict[str, Any]:
     """Run, check and time one piece of work."""
     start = time.perf_counter()
     work.run()
     first = time.perf_counter() - start
     error = work.error()
-    seconds = best_time(work.run, budget, 100)
+    told()
+    seconds = best_time(work.run, budget, 100, told)
     row: dict[str, Any] = {
         "kernel": name,
         "size": work.size,
@@ -79,9 +85,9 @@ def measure(name: str, work: Work, torch: Any, budget: float) -> dict[str, Any]:
     if work.bytes:
         row["gbytes"] = work.bytes / seconds / 1e9
     if work.numpy:
-        row["numpy"] = best_time(work.numpy, budget, 20) / seconds
+        row["numpy"] = best_time(work.numpy, budget, 20, told) / seconds
     if torch is not None and work.torch:
-        row["torch"] = best_time(work.torch(torch), budget, 20) / seconds
+        row["torch"] = best_time(work.torch(torch), budget, 20, told) / seconds
     return row
 
 
@@ -113,19 +119,17 @@ def report(examples: Mapping[str, Callable[[], Iterator[Work]]], as_json: bool =
     except ModuleNotFoundError:
         torch = None
     rows = []
-    progress = sys.stderr.isatty() and not as_json
     if not as_json:
         print(line(COLUMNS))
     for name, works in examples.items():
         generator = works()
         while True:
-            if progress:
-                print(f"{name} ...", end="\r", file=sys.stderr, flush=True)
             work = next(generator, None)
             if work is None:
                 break
             try:
-                row = measure(name, work, torch, 0.02 if quick else 0.3)
+                with progress(f"running {name}") as told:
+                    row = measure(name, work, torch, 0.02 if quick else 0.3, told)
             except Exception as problem:  # the other examples still run; the status says that this one did not
                 row = {
                     "kernel": name,
@@ -134,8 +138,6 @@ def report(examples: Mapping[str, Callable[[], Iterator[Work]]], as_json: bool =
                     "problem": f"{type(problem).__name__}: {problem}",
                 }
             rows.append(row)
-            if progress:
-                print(" " * 60, end="\r", file=sys.stderr, flush=True)
             if not as_json:
                 print(line(cells(row)), flush=True)
     wrong = [row for row in rows if not row["ok"]]
@@ -152,16 +154,22 @@ def report(examples: Mapping[str, Callable[[], Iterator[Work]]], as_json: bool =
     return 1 if wrong else 0
 
 
+def parser(name: str | None = None) -> argparse.ArgumentParser:
+    """What the command line takes; `name` is what the command is called in its help."""
+    made = argparse.ArgumentParser(name, description="Run the examples, check them and time them.")
+    made.add_argument("names", nargs="*", metavar="NAME", help=f"which examples: {', '.join(EXAMPLES)}")
+    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    made.add_argument("--quick", action="store_true", help="time each kernel for a moment only")
+    return made
+
+
 def main(arguments: Sequence[str] | None = None, name: str | None = None) -> int:
-    """The command line; `name` is what the command is called in its help."""
-    parser = argparse.ArgumentParser(name, description="Run the examples, check them and time them.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which examples: {', '.join(EXAMPLES)}")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--quick", action="store_true", help="time each kernel for a moment only")
-    options = parser.parse_args(arguments)
+    """The command line."""
+    taken = parser(name)
+    options = taken.parse_args(arguments)
     unknown = [name for name in options.names if name not in EXAMPLES]
     if unknown:
-        parser.error(f"no example called {', '.join(unknown)}; there are {', '.join(EXAMPLES)}")
+        taken.error(f"no example called {', '.join(unknown)}; there are {', '.join(EXAMPLES)}")
     chosen = options.names or EXAMPLES
     return report({name: importlib.import_module(name).works for name in chosen}, options.json, options.quick)
 

@@ -94,7 +94,7 @@ LOADERS = ("load", "load_module")
 PARTS = ("part", "part_of")
 # Tables of names of modules: the faces that load what users ask for, and the registry of vendors.
 BY_TABLE = (
-    *("__init__.py", "gluon/__init__.py", "gluon/nvidia/hopper.py", "gluon/amd/cdna5.py", "base/faces.py"),
+    *("__init__.py", "gluon/__init__.py", "gluon/nvidia/hopper.py", "gluon/amd/cdna5.py", "base/faces.py", "cli.py"),
     *("machines/vendors.py", "runtime/interface.py"),
 )
 # Modules that are the user's, or that stand for Triton's.

@@ -1,44 +1,116 @@
-"""The command line: `python -m weft ...`, or `weft ...`.
+"""The command line: `weft ...`, or `python -m weft ...`. `weft` alone lists what there is, by task.
 
-weft run script.py args...       a script written for Triton, as it stands
-weft run -m module args...
-weft demo                        every example, checked and timed
-weft cache ls | verify | prune | clear | dir
-weft info                        this machine, versions, settings
-weft bench layouts               tables of published results, computed here
-weft explain script.py           explain the kernels that a script launches, without a GPU
-weft tune script.py              rank the configurations of tuned kernels, without a GPU
-weft check kernel.py --reference reference.py   right or wrong, races, time: for graders and agents
-weft diff a.json b.json          what two explanations differ in
-weft to-gluon script.py          the kernels that a script launches as Gluon source
-weft layout show | convert | conflicts   pictures of layouts, conversions, bank conflicts
-
-Layouts need no compiler, and kernels no pictures: only what does the command is loaded.
+A command is a module with `parser(name)` and `main(arguments)`, loaded when it is asked for: layouts need no compiler,
+and kernels no pictures.
 """
 
 from __future__ import annotations
 
+import difflib
+import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, NamedTuple
 
-from weft.base import load
+from weft.base import WeftError, load
+
+__all__ = ["COMMANDS", "GROUPS", "main", "module_of"]
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it is for."""
+
+    module: str
+    help: str
+    reports: bool = True
+    """Whether errors are told here; a user's script has its own tracebacks."""
+
+
+GROUPS: dict[str, dict[str, Command]] = {
+    "Start": {
+        "demo": Command("cli_demo", "run, check and time examples on this machine", reports=False),
+        "run": Command("cli_run", "run a script written for Triton as it stands", reports=False),
+        "doctor": Command("cli_doctor", "what is found here, what is missing, and what to do"),
+    },
+    "Is it right": {
+        "check": Command("cli_check", "judge a kernel file against a reference, without trust in it"),
+    },
+    "Why is it slow": {
+        "explain": Command("cli_explain", "explain the kernels that a script launches, without a GPU"),
+        "diff": Command("cli_explain", "show what two explanations differ in"),
+        "tune": Command("cli_tune", "rank the configurations of a script's tuned kernels, without a GPU"),
+    },
+    "Layouts": {
+        "layout": Command("cli_layout", "draw layouts, plan conversions, count bank conflicts"),
+        "bench": Command("cli_bench", "compute tables of published results here"),
+    },
+    "Take over": {
+        "to-gluon": Command("cli_gluon", "write the kernels that a script launches as Gluon source"),
+    },
+    "Housekeeping": {
+        "cache": Command("cli_cache", "list, check and empty the cache of compiled kernels"),
+        "info": Command("cli_info", "print versions, this machine, and every setting"),
+        "completions": Command("cli_completions", "print what completes commands in bash, zsh or fish"),
+    },
+}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+
+
+def module_of(name: str) -> Any:
+    """The module of a command, with its `parser` and `main`."""
+    return load(f"weft.{COMMANDS[name].module}")
+
+
+def _help() -> str:
+    """All commands, by what a user wants to do."""
+    lines = [
+        "Tile kernels written for Triton, on the machine you have.",
+        "",
+        "usage: weft COMMAND ...        weft COMMAND --help        weft --version",
+    ]
+    for title, commands in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<12} {command.help}" for name, command in commands.items())]
+    lines += ["", "Begin with `weft demo`. Commands that print facts take --json."]
+    return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["layout"]:
-        code: int = load("weft.cli_layout").main(arguments[1:])
-    elif arguments[:1] in (["explain"], ["diff"]):
-        code = load("weft.cli_explain").main(arguments)
-    elif arguments[:1] == ["to-gluon"]:
-        code = load("weft.cli_gluon").main(arguments[1:])
-    elif arguments[:1] == ["check"]:
-        code = load("weft.cli_check").main(arguments[1:])
-    elif arguments[:1] == ["tune"]:
-        code = load("weft.cli_tune").main(arguments[1:])
-    else:
-        code = load("weft.cli_commands").main(arguments)
+    first = arguments[0] if arguments else "--help"
+    if first in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if first == "--version":
+        print(f"weft {metadata.version('weft')}")
+        return 0
+    if first not in COMMANDS:
+        near = difflib.get_close_matches(first, COMMANDS, 1, 0.5)
+        hint = f"did you mean `weft {near[0]}`? " if near else ""
+        print(f"weft: there is no command {first!r}; {hint}`weft` lists them", file=sys.stderr)
+        return 2
+    return _guarded(first, arguments[1:])
+
+
+def _guarded(name: str, arguments: list[str]) -> int:
+    """Run a command. Errors are a line or two on stderr and exit code 2; a reader who has seen enough is no error."""
+    command = COMMANDS[name]
+    module = module_of(name)
+    words = [name, *arguments] if command.module == "cli_explain" else arguments
+    if not command.reports:
+        code: int = module.main(words)
+        return code
+    try:
+        code = module.main(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (WeftError, OSError) as error:
+        text = str(error)
+        print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)
+        return 2
     return code
 
 

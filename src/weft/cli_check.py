@@ -21,28 +21,29 @@ from weft.base import WeftError
 from weft.checking import Limits, Settings, Verdict, check
 from weft.runtime import knobs
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser(name: str = "check") -> argparse.ArgumentParser:
+    """What the command takes."""
     defaults = Settings()
-    parser = argparse.ArgumentParser(
+    shown = argparse.ArgumentParser(
         "weft check",
         description="Check a kernel file against a reference, without a GPU and without trust in the file.",
     )
-    parser.add_argument("kernel", help="a file with `run(*inputs)`, which launches kernels and returns arrays")
-    parser.add_argument("--reference", required=True, help="a file with `inputs(seed)` and `reference(*inputs)`")
-    parser.add_argument("--json", action="store_true", help="the verdict as JSON")
-    parser.add_argument(
+    shown.add_argument("kernel", help="a file with `run(*inputs)`, which launches kernels and returns arrays")
+    shown.add_argument("--reference", required=True, help="a file with `inputs(seed)` and `reference(*inputs)`")
+    shown.add_argument("--json", action="store_true", help="the verdict as JSON")
+    shown.add_argument(
         "--target", default=defaults.target, help=f"the GPU that is simulated; {defaults.target} if not given"
     )
-    parser.add_argument("--seeds", type=_count, default=defaults.seeds, help="inputs that are tried; 3 if not given")
-    parser.add_argument("--seconds", type=float, default=60, help="that each process may take; 60 if not given")
-    parser.add_argument("--memory", type=_bytes, default=4 << 30, help="that each process may take; 4G if not given")
-    parser.add_argument(
+    shown.add_argument("--seeds", type=_count, default=defaults.seeds, help="inputs that are tried; 3 if not given")
+    shown.add_argument("--seconds", type=float, default=60, help="that each process may take; 60 if not given")
+    shown.add_argument("--memory", type=_bytes, default=4 << 30, help="that each process may take; 4G if not given")
+    shown.add_argument(
         "--allow", action="append", default=[], metavar="FOLDER", help="a folder that the kernel file may read"
     )
-    return parser
+    return shown
 
 
 def _count(text: str) -> int:
@@ -60,7 +61,7 @@ def _bytes(text: str) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what comes after `weft check`; the exit code."""
-    options: Any = _parser().parse_args(arguments)
+    options: Any = parser().parse_args(arguments)
     folders = tuple(os.path.abspath(folder) for folder in options.allow)
     settings = Settings(options.seeds, options.target, Limits(options.seconds, options.memory), folders)
     try:

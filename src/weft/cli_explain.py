@@ -31,13 +31,14 @@ from weft.explain.costs import calibrated
 from weft.explain.findings import page_of
 from weft.runtime import explaining
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 DEFAULT = calibrated()[0]
 """The target where none is given: one whose times are predicted."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _both() -> argparse.ArgumentParser:
+    """Both commands."""
     parser = argparse.ArgumentParser("weft", allow_abbrev=False, description="Kernels explained without a GPU.")
     commands = parser.add_subparsers(dest="command", required=True)
     explain = commands.add_parser(
@@ -67,10 +68,17 @@ def _parser() -> argparse.ArgumentParser:
     diff = commands.add_parser("diff", help="what two explanations differ in, of files that --json wrote")
     diff.add_argument("before", type=Path)
     diff.add_argument("after", type=Path)
-    diff.add_argument("--json", action="store_true")
+    diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--html", metavar="FILE", help="write a page with both beside each other")
     diff.set_defaults(run=_diff)
     return parser
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """What one of the commands takes."""
+    commands = next(a for a in _both()._actions if isinstance(a, argparse._SubParsersAction))
+    shown: argparse.ArgumentParser = commands.choices[name]
+    return shown
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -198,7 +206,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code."""
-    options: Any = parsed(_parser(), arguments)
+    options: Any = parsed(_both(), arguments)
     try:
         code: int = options.run(options)
     except (WeftError, OSError, ValueError) as error:

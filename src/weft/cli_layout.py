@@ -32,7 +32,7 @@ from weft.layouts import (
 )
 from weft.layouts.plan import MACHINES, Plan, plan_in_registers, plan_local_access
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 Command = Callable[[argparse.Namespace], int]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -347,7 +347,8 @@ def _guarded(command: Command) -> Command:
     return run
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser(name: str = "layout") -> argparse.ArgumentParser:
+    """What the command takes."""
     layout = argparse.ArgumentParser("weft layout", description="Pictures of layouts, conversions, bank conflicts.")
     what = layout.add_subparsers(dest="what", required=True)
     show = what.add_parser("show", help="a picture of a layout")
@@ -386,12 +387,12 @@ def _parser() -> argparse.ArgumentParser:
             "--dims", metavar="NAMES", type=_dims, help="names for the dimensions dim0, dim1, ... of the tile: M,N"
         )
         command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
-        command.add_argument("--json", action="store_true")
+        command.add_argument("--json", action="store_true", help="print JSON")
     return layout
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what comes after `weft layout`; the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     code: int = options.run(options)
     return code

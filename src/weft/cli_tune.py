@@ -12,11 +12,11 @@ same configurations, the same key and the same target take the winner and measur
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,26 @@ from weft.cli_script import parsed, run_watched
 from weft.explain.costs import calibrated
 from weft.runtime import ranking, winners
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 DEFAULT = calibrated()[0]
 SHOWN = 5
 """Configurations of each kernel that are shown."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser(name: str = "tune") -> argparse.ArgumentParser:
+    """What the command takes."""
+    shown = argparse.ArgumentParser(
         "weft tune", description="Configurations ranked by predicted times, without a GPU.", allow_abbrev=False
     )
-    parser.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    parser.add_argument("--target", default=DEFAULT, help=f"a GPU whose times are predicted; {DEFAULT} if not given")
-    parser.add_argument("-o", dest="file", metavar="FILE", help="write all winners to one file")
-    parser.add_argument("--dry", action="store_true", help="write nothing")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; all cores")
-    parser.add_argument("script", help="a script")
-    return parser
+    shown.add_argument("-k", dest="name", help="only kernels whose name contains this")
+    shown.add_argument("--target", default=DEFAULT, help=f"a GPU whose times are predicted; {DEFAULT} if not given")
+    shown.add_argument("-o", dest="file", metavar="FILE", help="write all winners to one file")
+    shown.add_argument("--dry", action="store_true", help="write nothing")
+    shown.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; all cores")
+    shown.add_argument("--json", action="store_true", help="print JSON: every configuration with its time")
+    shown.add_argument("script", help="a script")
+    return shown
 
 
 def _noted(options: Any) -> ranking.Tunings:
@@ -50,20 +52,6 @@ def _noted(options: Any) -> ranking.Tunings:
     tunings = ranking.Tunings(options.target, options.name)
     run_watched(tunings, options, "tune")
     return tunings
-
-
-def _progress(name: str) -> Callable[[int, int], None] | None:
-    """A line that is written over, on a terminal."""
-    if not sys.stderr.isatty():
-        return None
-    begin = time.monotonic()
-
-    def shown(done: int, number: int) -> None:
-        left = (time.monotonic() - begin) / done * (number - done)
-        end = "\n" if done == number else ""
-        print(f"\r{name}: {done} of {number} configurations, {left:.0f} s left ", end=end, file=sys.stderr, flush=True)
-
-    return shown
 
 
 def _table(case: ranking.Case, rows: Sequence[ranking.Ranked]) -> str:
@@ -76,20 +64,30 @@ def _table(case: ranking.Case, rows: Sequence[ranking.Ranked]) -> str:
     return "\n".join(lines)
 
 
+def _plain(row: ranking.Ranked) -> dict[str, Any]:
+    """A configuration as plain data."""
+    time = row.time
+    times = {"microseconds": time.microseconds, "low": time.low, "high": time.high} if time is not None else {}
+    return {"config": str(row.config), **times, "problem": row.problem or None}
+
+
 def _tune(options: Any) -> int:
     if not Path(options.script).exists():
         print(f"weft tune: there is no file {options.script}", file=sys.stderr)
         return 2
     cases = _noted(options).cases
+    told: list[dict[str, Any]] = []
     files: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for case in cases:
-        rows = ranking.ranked(
-            case.tuner, case.args, case.grid, case.kwargs, options.target, options.jobs, _progress(case.kernel.__name__)
-        )
-        print(_table(case, rows), flush=True)
+        rows = ranking.ranked(case.tuner, case.args, case.grid, case.kwargs, options.target, options.jobs)
+        told.append({"kernel": case.kernel.__name__, "key": case.key, "configurations": [_plain(row) for row in rows]})
+        if not options.json:
+            print(_table(case, rows), flush=True)
         if rows[0].time is not None:
             path = options.file or winners.beside(case.kernel.file_name)
             files[path].append(ranking.entry(case, options.target, rows[0]))
+    if options.json:
+        print(json.dumps(told, indent=1))
     for path, entries in files.items() if not options.dry else ():
         winners.written(path, entries)
         print(f"{path} written", file=sys.stderr)
@@ -100,7 +98,7 @@ def _tune(options: Any) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line says; the exit code."""
-    options: Any = parsed(_parser(), arguments)
+    options: Any = parsed(parser(), arguments)
     try:
         return _tune(options)
     except (WeftError, OSError, ValueError) as error:

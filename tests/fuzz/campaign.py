@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpu.sharing import variables
-from weft.base import DeviceLost, OutOfResources, Unsupported
+from weft.base import DeviceLost, OutOfResources, Unsupported, progress
 
 from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
 
@@ -96,6 +96,8 @@ class Campaign:
     """Kernels that were run, by variant."""
     findings: list[Finding] = field(default_factory=list)
     took: float = 0.0
+    kernels: int = 0
+    """How many have ended, for the progress that a terminal shows."""
     stillborn: int = 0
     """Processes, one after the other, that crashed before they finished a kernel."""
 
@@ -115,7 +117,9 @@ class Campaign:
                     return
                 self._slice(first, slot)
 
-        with ThreadPoolExecutor(self.jobs) as pool:
+        each = 1 if self.in_turn else len(self.variants)
+        number = each * (self.last - self.first) if self.seconds > 1e8 else None
+        with progress("fuzzing, kernels", number) as self.told, ThreadPoolExecutor(self.jobs) as pool:
             for running in [pool.submit(take, slot) for slot in range(self.jobs)]:
                 running.result()
         self.took = time.monotonic() - start
@@ -205,6 +209,9 @@ class Campaign:
                 continue
             finished += 1
             timer.cancel()
+            with self.lock:
+                self.kernels += 1
+                self.told(self.kernels)
             if time.monotonic() > self.end:
                 child.kill()
                 child.wait()

@@ -35,7 +35,7 @@ def test_import_weft_loads_next_to_nothing() -> None:
 
 
 def test_no_part_of_weft_loads_torch_or_triton() -> None:
-    loaded = modules_after("import weft, weft.language, weft.compiler, weft.compat, weft.cli_commands; weft.compile")
+    loaded = modules_after("import weft, weft.language, weft.compiler, weft.compat, weft.cli_info; weft.compile")
     assert not {m.partition(".")[0] for m in loaded} & {"torch", "triton", "matplotlib", "pandas"}
 
 

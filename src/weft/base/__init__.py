@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from .errors import *
 from .faces import lazy_face as lazy_face, load as load, publish as publish
 from .options import *
+from .progress import progress as progress
 from .spans import *
 from .tables import *
 from .warned import *

@@ -6,6 +6,7 @@ them after the end: the keeper leaves nothing running.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from weft.base import LaunchError
+from weft.base import LaunchError, progress
 
 from .frames import Broken, Message, received
 
@@ -96,7 +97,7 @@ def run(
         known = {**settings, "role": role, "result": result.fileno(), "readable": reads, "folder": folder}
         argv = [sys.executable, "-I", "-c", ENTER.format(path=paths, settings=json.dumps(known))]
         started = {"cwd": folder, "env": _environment(folder), "stdin": request, "stdout": printed, "stderr": printed}
-        end = _kept(argv, started, limits, result, status)
+        end = _kept(f"checking, {role}", argv, started, limits, result, status)
         result.seek(0)
         messages, broken = [], ""
         try:
@@ -109,7 +110,9 @@ def run(
         return Ended(end["end"], int(end.get("code", 0)), float(end.get("seconds", 0)), messages, broken, text)
 
 
-def _kept(argv: list[str], started: dict[str, Any], limits: Limits, result: Any, status: Any) -> dict[str, Any]:
+def _kept(
+    what: str, argv: list[str], started: dict[str, Any], limits: Limits, result: Any, status: Any
+) -> dict[str, Any]:
     """Run under a keeper."""
     wanted = {**vars(limits), "argv": argv, "status": status.fileno()}
     keeper = subprocess.Popen(
@@ -119,7 +122,11 @@ def _kept(argv: list[str], started: dict[str, Any], limits: Limits, result: Any,
         **started,
     )
     try:
-        keeper.wait()
+        with progress(what) as told:
+            while keeper.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    keeper.wait(0.2)
+                told()
     finally:
         if keeper.poll() is None:  # this process was interrupted
             keeper.terminate()

@@ -81,5 +81,10 @@ def found() -> dict[str, str]:
     return {what: text for _, its in _drivers() for what, text in its.found().items()}
 
 
+def advice() -> dict[str, str]:
+    """What to do about what is missing, by the names of `found`."""
+    return {what: text for _, its in _drivers() for what, text in getattr(its, "ADVICE", {}).items()}
+
+
 def __getattr__(name: str) -> Any:
     return getattr(driver(), name)

@@ -5,11 +5,10 @@ An alternative that cannot be compiled, or that does not fit into the machine, i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.base import WeftError
+from weft.base import WeftError, progress
 from weft.machines import machine_of
 
 from .difference import difference
@@ -31,27 +30,33 @@ def page_with(e: Explanation, wanted: Sequence[Mapping[str, Any]] | None) -> str
     if e.again is None:
         raise ValueError(f"the launch of {e.kernel} is not known any more: alternatives need the kernel itself")
     changes = e.again.suggestions(e) if wanted is None else list(wanted)
-    shown, told = [page_data(e)], []
-    for number, each in enumerate(changes, 1):
-        label = ", ".join(f"{name}={_text(value)}" for name, value in each.items())
-        _progress(f"explaining {number} of {len(changes)}: {label}")
-        row: dict[str, Any] = {"label": label, "changes": {name: _text(value) for name, value in each.items()}}
-        told.append(row)
-        try:
-            other = e.what_if(**each)
-            _check_fits(other)
-        except WeftError as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            row["error"] = first.rpartition("error: ")[2]
-            continue
-        changed = difference(e, other)
-        row["index"], row["count"] = len(shown), len(changed.changes)
-        row["difference"] = difference_data(changed)[:MOST_CHANGES]
-        if other.grid != e.grid:
-            row["note"] = f"grid {'x'.join(map(str, other.grid))}"
-        shown.append(page_data(other))
-    _progress("")
+    shown: list[Any] = [page_data(e)]
+    told: list[dict[str, Any]] = []
+    with progress(f"explaining {e.kernel}, alternatives", len(changes)) as told_of:
+        for at, each in enumerate(changes):
+            told_of(at)
+            _add(e, each, shown, told)
     return rendered(e.kernel, shown, told)
+
+
+def _add(e: Explanation, each: Mapping[str, Any], shown: list[Any], told: list[dict[str, Any]]) -> None:
+    """Explain one alternative: what is to be shown of it, and what is told in the list."""
+    label = ", ".join(f"{name}={_text(value)}" for name, value in each.items())
+    row: dict[str, Any] = {"label": label, "changes": {name: _text(value) for name, value in each.items()}}
+    told.append(row)
+    try:
+        other = e.what_if(**each)
+        _check_fits(other)
+    except WeftError as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        row["error"] = first.rpartition("error: ")[2]
+        return
+    changed = difference(e, other)
+    row["index"], row["count"] = len(shown), len(changed.changes)
+    row["difference"] = difference_data(changed)[:MOST_CHANGES]
+    if other.grid != e.grid:
+        row["note"] = f"grid {'x'.join(map(str, other.grid))}"
+    shown.append(page_data(other))
 
 
 def _check_fits(e: Explanation) -> None:
@@ -63,9 +68,3 @@ def _check_fits(e: Explanation) -> None:
 
 def _text(value: Any) -> str:
     return str(value.value if hasattr(value, "value") else value)
-
-
-def _progress(text: str) -> None:
-    """A line of a terminal that is written over; elsewhere nothing."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

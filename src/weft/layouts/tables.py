@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.base import progress
+
 from .linear import LinearLayout
 from .plan import plan_conversion, plan_reduction, vector_width
 from .plan.conversion import forget_plans, normalised
@@ -50,7 +52,12 @@ class Table:
 
 def published_tables() -> list[Table]:
     """All of them, and how long planning takes, of which the paper says nothing."""
-    return [_contiguity(), _reductions(), _conversions(), planning_times()]
+    tables = []
+    with progress("computing tables", len(TABLES)) as told:
+        for at, made in enumerate(TABLES):
+            told(at)
+            tables.append(made())
+    return tables
 
 
 # (element type, bits, second extent) -> bits that one access moves, before linear layouts and with them
@@ -236,3 +243,6 @@ def _planning_time(source: LinearLayout, destination: LinearLayout, shape: tuple
     begin = time.process_time_ns()
     plan_conversion(source, destination, shape, bits, "cuda:90")
     return (time.process_time_ns() - begin) / 1e6
+
+
+TABLES = (_contiguity, _reductions, _conversions, planning_times)

@@ -27,7 +27,15 @@ from typing import Any, Never, Protocol
 import numpy as np
 
 from weft import compiler
-from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources, load
+from weft.base import (
+    CompilerCrash,
+    CompileTimeAssertionFailure,
+    LaunchError,
+    LaunchTypeError,
+    OutOfResources,
+    load,
+    progress,
+)
 from weft.base.locks import renewed
 from weft.language.keys import key_of, key_text
 
@@ -358,12 +366,14 @@ class Autotuner(Choosing[F], PickledByName, KernelInterface[Any]):
         timings: dict[Any, Any] = {}
         codes = [(c, self._same_code(c, args, kwargs)) for c in configs]
         self._compile_ahead({same: c for c, same in reversed(codes) if same is not None}.values(), args, kwargs)
-        for config, same in codes:
-            timing = timings.get(same) if same is not None else None
-            if timing is None:
-                timing = self._bench(*args, config=config, **kwargs)
-                timings[same] = timing
-            self.configs_timings[config] = timing
+        with progress(f"tuning {self.base_fn.__name__}", len(codes)) as told:
+            for at, (config, same) in enumerate(codes):
+                told(at)
+                timing = timings.get(same) if same is not None else None
+                if timing is None:
+                    timing = self._bench(*args, config=config, **kwargs)
+                    timings[same] = timing
+                self.configs_timings[config] = timing
         return self.configs_timings
 
     # -- launching -------------------------------------------------------------------------------------------------

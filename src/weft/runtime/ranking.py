@@ -11,12 +11,12 @@ Configurations are compiled and explained in processes of their own, as many at 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
-from weft.base import LaunchError, WeftError
+from weft.base import LaunchError, WeftError, progress
 from weft.explain import Time
 from weft.machines import machine_of
 
@@ -99,12 +99,8 @@ def ranked(
     kwargs: Mapping[str, Any],
     target: str,
     jobs: int = 1,
-    progress: Callable[[int, int], None] | None = None,
 ) -> list[Ranked]:
-    """All configurations of a tuner for a launch, the fastest first. LaunchError for a target without a model of time.
-
-    `progress` is called with how many are done, and of how many.
-    """
+    """All configurations of a tuner for a launch, the fastest first. LaunchError where no times are predicted."""
     work = _Work(tuner, tuple(args), grid, dict(kwargs), target)
     number = len(tuner.configs)
     done: list[Ranked] = []
@@ -115,10 +111,10 @@ def ranked(
             _WORK.append(work)
             pool = left.enter_context(multiprocessing.get_context("fork").Pool(min(jobs, number)))
             answers = pool.imap(_worked, range(number))
+        told = left.enter_context(progress(f"ranking {tuner._innermost().__name__}", number))
         for at, (time, problem) in enumerate(answers):
             done.append(Ranked(tuner.configs[at], time, problem))
-            if progress is not None:
-                progress(at + 1, number)
+            told(at + 1)
     return sorted(done, key=lambda each: each.microseconds)
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any, Self
 
+from weft.base import progress
+
 from . import compiling
 
 SIMULATED = "sim:"
@@ -20,6 +22,9 @@ SIMULATED = "sim:"
 
 class Watched:
     """A `with` in which launches are handed to `note` and not done; with a name only those of kernels that have it."""
+
+    what = "running the script"
+    """What a terminal says while it takes long."""
 
     def __init__(self, target: str, name: str | None = None) -> None:
         self.target, self.name = target.removeprefix(SIMULATED), name
@@ -29,6 +34,7 @@ class Watched:
 
     def __enter__(self) -> Self:
         self._left.enter_context(compiling.target(self.target))
+        self._told = self._left.enter_context(progress(self.what))
         self._before, compiling.watcher = compiling.watcher, self._launched
         return self
 
@@ -45,5 +51,6 @@ class Watched:
 
     def _launched(self, kernel: Any, target: str, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.number += 1
+        self._told(self.number, f"{self.what}, launches, {kernel.__name__}")
         if self.is_wanted(kernel):
             self.note(kernel, grid, args, kwargs)

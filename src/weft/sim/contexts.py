@@ -53,6 +53,8 @@ class Launch:
     suppose: bool | None = None
     """Counting: what conditions of branches are taken to be where they are not known; None: that is an error."""
     steps: int = 0
+    told: Callable[..., None] = lambda done=None: None
+    """Told of each iteration, and of how many programs have ended: the progress that a terminal shows."""
     products: dict[Any, Any] = field(default_factory=dict)
     """Counting: what the accesses of a matrix unit's instructions count, by their addresses."""
 

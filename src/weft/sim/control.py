@@ -301,6 +301,7 @@ def _step(context: Context, op: LaneOp) -> None:
     launch = context.batch.launch
     context.batch.report.add_kind(op.span, op.name, context.count)
     launch.steps += 1
+    launch.told()
     if launch.steps > launch.options.steps:
         raise WeftError(f"given up after {launch.options.steps} iterations of loops ({op.span or op.name})")
 

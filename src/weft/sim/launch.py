@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError
+from weft.base import LaunchError, progress
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
@@ -77,7 +77,8 @@ def _run_once(
     _last = Report(options.describe())
     watch = watching()
     names = Names(program, watch) if watch is not None else None
-    return launch(Launch(program, shape, memory, values, options, _last, names))
+    with progress(f"simulating {program.name}, programs", int(np.prod(shape))) as told:
+        return launch(Launch(program, shape, memory, values, options, _last, names, told=told))
 
 
 def _arrays(arguments: Mapping[str, Any]) -> dict[str, Array]:
@@ -168,6 +169,7 @@ def launch(run: Launch, programs: Sequence[int] | None = None) -> Report:
         blocks = blocks.reshape(-1, program.blocks)[list(programs)].reshape(-1)
     together, granule, apart = _together(run), _granule(program), _may_wait(program)
     for first in range(0, len(blocks), together):
+        run.told(first // program.blocks)
         numbers = blocks[first : first + together]
         if run.options.order == "backward":
             numbers = numbers[::-1].copy()

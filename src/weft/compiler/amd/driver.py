@@ -33,6 +33,10 @@ def map_maker(*facts: Any) -> Any:
     raise Unsupported("a tensor map for the copy engine", "hip")
 
 
+ADVICE = {"HIP": "install ROCm for launches; kernels are compiled for hip:gfx942 and others without it"}
+"""What to do about what `found` does not find."""
+
+
 def found() -> dict[str, str]:
     """What there is for launches on AMD GPUs, in words: GPUs, the library."""
     try:

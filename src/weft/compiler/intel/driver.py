@@ -32,6 +32,10 @@ def map_maker(*facts: Any) -> Any:
     raise Unsupported("a tensor map for the copy engine", "xpu")
 
 
+ADVICE = {"Level Zero": "install Intel's compute runtime for launches; kernels are compiled for xpu:pvc without it"}
+"""What to do about what `found` does not find."""
+
+
 def found() -> dict[str, str]:
     """What there is for launches on Intel's GPUs, in words: GPUs, the library."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.base import NoDevice, load
 
@@ -16,6 +16,7 @@ class _Driver:
     """What is asked of all vendors' drivers. Arrays are the host's, and launches are made by the kernel itself."""
 
     memory_kinds = ("opencl",)
+    ADVICE: ClassVar = {"OpenCL": "pip install 'weft[opencl]' intel-opencl-rt: OpenCL on x86 processors"}
 
     def available(self) -> bool:
         """Nothing is launched on an OpenCL device that did not ask for it."""

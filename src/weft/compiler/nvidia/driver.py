@@ -33,6 +33,14 @@ def map_maker(*facts: Any) -> Any:
     return load_module("weft.backends.nvidia.tensormaps").map_maker(*facts)
 
 
+ADVICE = {
+    "GPUs": "none is needed: with sim:cuda:90 as target kernels are simulated, and weft explain predicts their times",
+    "driver": "pip install 'weft[cuda]' beside NVIDIA's driver; start a container with --gpus all",
+    "ptxas": "pip install nvidia-cuda-nvcc, or the CUDA toolkit: registers and spills are then counted without a GPU",
+}
+"""What to do about what `found` does not find."""
+
+
 def found() -> dict[str, str]:
     """What there is for launches on NVIDIA GPUs, in words: GPUs, the driver, the assembler."""
     try:

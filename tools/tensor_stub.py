@@ -27,6 +27,7 @@ HEAD = '''\
 
 from typing import Any
 
+from .annotations import Value
 from .protocol import base_value
 from .tensors import tensor
 
@@ -61,7 +62,7 @@ def text() -> str:
     """The whole file."""
     lines = [HEAD]
     for name in sorted(filter(is_method, dir(tensor)), key=lambda n: (not n.startswith("__"), n)):
-        result = "None" if name in ("store", "atomic_store") else "Any" if name in SEVERAL else "tensor"
+        result = "None" if name in ("store", "atomic_store") else "Value" if name in SEVERAL else "tensor"
         ignored = "  # type: ignore[override]" if name in OBJECTS else ""
         lines.append(f"    def {name}(self{parameters(name)}) -> {result}: ...{ignored}\n")
     return "".join(lines)

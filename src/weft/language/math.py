@@ -8,7 +8,7 @@ array([1., 3.], dtype=float32)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft import ir
 
@@ -53,9 +53,15 @@ def _checked(value: tensor, types: tuple[str, ...]) -> tensor:
     return value
 
 
+class Unary(Protocol):
+    """A function of one number, for type checkers."""
+
+    def __call__(self, x: Any, _semantic: TritonSemantic = GIVEN) -> tensor: ...
+
+
 def _unary(
     name: str, operation: str, meaning: str, given: str, result: str, types: tuple[str, ...] = _FLOATS
-) -> Any:
+) -> Unary:
     """A function of one number, which is also a method of it: one operation of the IR.
 
     `given` and `result` are the example of its docstring.

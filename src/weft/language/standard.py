@@ -26,6 +26,7 @@ from .tuples import tuple as _tuple
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from .annotations import Value
     from .semantic import TritonSemantic
 
 __all__ = [
@@ -79,7 +80,7 @@ def _integers_only(input: tensor, name: str) -> None:
 
 @member
 @standard_function
-def cdiv(x: Any, div: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+def cdiv(x: Any, div: Any, _semantic: TritonSemantic = GIVEN) -> Value:
     """`x / div` rounded up, for non-negative integers: `(x + div - 1) // div`.
 
     >>> evaluate("tl.cdiv(n, 4)", n=10)
@@ -333,14 +334,14 @@ def _reduce(op: type[Operation], input: tensor, axis: Any, keep_dims: Any, seman
 
 def _extremum(
     input: tensor, axis: Any, return_indices: Any, tie_break_left: Any, keep_dims: Any, larger: bool, semantic: Any
-) -> Any:
+) -> Value:
     input = core._promote_bfloat16_to_float32(input, _semantic=semantic)
     leftmost = known_flag(tie_break_left, "return_indices_tie_break_left")
     if known_flag(return_indices, "return_indices"):
         fast = _argmax_combine_tie_break_fast if larger else _argmin_combine_tie_break_fast
         left = _argmax_combine_tie_break_left if larger else _argmin_combine_tie_break_left
         combine = left if leftmost else fast
-        return reduce_with_indices(input, axis, combine, keep_dims, _semantic=semantic)
+        return reduce_with_indices(input, axis, combine, keep_dims, _semantic=semantic)  # type: ignore[no-any-return]
     scalar = input.dtype
     if scalar.primitive_bitwidth < 32 and not scalar.is_ptr():
         input = semantic.cast(input, core.float32 if scalar.is_floating() else core.int32)
@@ -361,7 +362,7 @@ def _extremum(
 def max(
     input: tensor, axis: Any = None, return_indices: Any = False, return_indices_tie_break_left: Any = True,
     keep_dims: Any = False, _semantic: TritonSemantic = GIVEN,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     """The largest element along an axis, or of all; with `return_indices` also where it is.
 
     bfloat16 and, without indices, all types under 32 bits are widened (integers to int32). NaN is passed over.
@@ -391,7 +392,7 @@ def argmax(
 def min(
     input: tensor, axis: Any = None, return_indices: Any = False, return_indices_tie_break_left: Any = True,
     keep_dims: Any = False, _semantic: TritonSemantic = GIVEN,
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     """The smallest element along an axis, or of all; with `return_indices` also where it is. See `max`.
 
     >>> evaluate("tl.min(x, axis=0)", x=[[3, 9], [1, 20]])

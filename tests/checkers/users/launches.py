@@ -9,6 +9,8 @@ import weft
 import weft.language as tl
 from weft import JITFunction
 
+LOG2E: tl.constexpr = tl.constexpr(1.44269504)
+
 
 @weft.jit
 def untyped(x, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
@@ -41,6 +43,48 @@ def _combine(a: tl.tensor, b: tl.tensor) -> tl.tensor:
 @weft.jit
 def helper(pid: tl.tensor, BLOCK: tl.constexpr) -> tl.tensor:
     return pid * BLOCK + tl.arange(0, BLOCK)
+
+
+@weft.jit
+def gelu(x: tl.tensor, SCALE: tl.constexpr) -> tl.tensor:
+    y = x * SCALE * 0.5
+    return SCALE * y * (1 + tl.math.erf(x / 2)) + LOG2E * x
+
+
+@weft.jit
+def offsets(pid: tl.Scalar, BLOCK: tl.constexpr) -> tl.tensor:
+    return pid * BLOCK + tl.arange(0, BLOCK)
+
+
+@weft.jit
+def norm(x: tl.tensor, n: tl.Scalar, eps: tl.Scalar) -> tl.tensor:
+    mean = tl.sum(x, axis=0) / n
+    d = x - mean
+    return d * tl.rsqrt(tl.sum(d * d) / n + eps)
+
+
+@weft.jit
+def largest(x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    m = tl.max(x, axis=0)
+    if m > 3:
+        return m
+    return tl.maximum(tl.min(y, 0), tl.exp(m))
+
+
+@weft.jit
+def count(n: tl.Scalar, BLOCK: tl.constexpr) -> tl.tensor:
+    return tl.cdiv(n, BLOCK)
+
+
+@weft.jit
+def pick(p: tl.pointer, q: tl.pointer, i: tl.tensor) -> tl.tensor:
+    return p + i
+
+
+@weft.jit
+def both(x: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
+    a, b = tl.split(x)
+    return a, tl.exp2(b)
 
 
 @weft.jit

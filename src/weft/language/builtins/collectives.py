@@ -18,6 +18,7 @@ from .commuting import check_commutes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from ..annotations import Value
     from ..semantic import TritonSemantic
 
 __all__ = [
@@ -76,7 +77,7 @@ def reduce(
     keep_dims: Any = False,
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
-) -> Any:
+) -> Value:
     """Combine all elements along an axis with a function of pairs; without an axis all there are.
 
     `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. No order of
@@ -89,7 +90,8 @@ def reduce(
     9
     """
     if isinstance(input, tensor):
-        return reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
+        one: Value = reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
+        return one
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
     dim = unwrap(axis)
     region = _combine_region("reduction", combine_fn, inputs, ir.tt.ReduceReturnOp, _semantic, _generator)
@@ -151,7 +153,7 @@ def associative_scan(
     reverse: Any = False,
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
-) -> Any:
+) -> Value:
     """All partial combinations along an axis, from the front or with `reverse` from the end; see `reduce`.
 
     >>> @weft.jit
@@ -161,7 +163,9 @@ def associative_scan(
     array([3, 3, 9, 9], dtype=int32)
     """
     if isinstance(input, tensor):
-        return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
+        steps = associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)
+        one: Value = steps[0]
+        return one
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
     region = _combine_region("scan", combine_fn, inputs, ir.tt.ScanReturnOp, _semantic, _generator)
     return _tuple(_semantic.associative_scan(inputs, unwrap(axis), region, known_flag(reverse, "reverse")))
@@ -174,7 +178,7 @@ def map_elementwise(
     pack: Any = 1,
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
-) -> Any:
+) -> Value:
     """Apply a function on scalars, which may branch, to every element.
 
     With `pack` greater than 1 the function gets and returns that many elements of each tensor at once: all of the first

@@ -15,6 +15,7 @@ from ..tensors import tensor
 from ..tuples import tuple as _tuple
 
 if TYPE_CHECKING:
+    from ..annotations import Value
     from ..semantic import TritonSemantic
 
 __all__ = ["inline_asm_elementwise"]
@@ -29,7 +30,7 @@ def inline_asm_elementwise(
     is_pure: bool,
     pack: int,
     _semantic: TritonSemantic = GIVEN,
-) -> Any:
+) -> Value:
     """Assembly of the target, applied to `pack` elements at once.
 
     `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.

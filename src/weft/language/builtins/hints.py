@@ -12,6 +12,7 @@ from ..protocol import GIVEN, builtin
 from ..tensors import tensor
 
 if TYPE_CHECKING:
+    from ..annotations import Value
     from ..semantic import TritonSemantic
 
 __all__ = [
@@ -112,7 +113,7 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
 
 
 @builtin
-def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Value:
     """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion.
 
     >>> evaluate("tl.expect_zero(x, x > 1)", x=[0, 1])
@@ -122,4 +123,4 @@ def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Any:
         value, flags = _semantic.to_tensor(unwrap(x)), _semantic.to_tensor(unwrap(mask))
         zero = _semantic.equal(value, _semantic.to_tensor(0))
         _semantic.device_assert(zero, "expect_zero expected x == 0 where mask is true", flags)
-    return x
+    return x  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..constants import known_flag, unwrap
 from ..protocol import GIVEN, builtin, builtin_named
@@ -149,7 +149,16 @@ def atomic_poll(
     return _semantic.atomic_poll(pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns))
 
 
-def _read_modify_write(name: str, meaning: str, before: str, value: int, after: str) -> Any:
+class ReadModifyWrite(Protocol):
+    """An atomic operation, for type checkers."""
+
+    def __call__(
+        self, pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+        _semantic: TritonSemantic = GIVEN,
+    ) -> tensor: ...  # fmt: skip
+
+
+def _read_modify_write(name: str, meaning: str, before: str, value: int, after: str) -> ReadModifyWrite:
     """A function that changes memory by a value: `name` is its name and that of the semantic's method.
 
     `before`, `value` and `after` are the example of its docstring.

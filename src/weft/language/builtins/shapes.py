@@ -12,6 +12,7 @@ from ..tensors import block_shape, cast_value, member, tensor
 from ..tuples import tuple as _tuple
 
 if TYPE_CHECKING:
+    from ..annotations import Value
     from ..semantic import TritonSemantic
 
 __all__ = [
@@ -36,7 +37,7 @@ def to_tensor(x: Any, _semantic: TritonSemantic = GIVEN) -> Any:
 
 
 @builtin
-def broadcast(input: Any, other: Any, _semantic: TritonSemantic = GIVEN) -> Any:
+def broadcast(input: Any, other: Any, _semantic: TritonSemantic = GIVEN) -> Value:
     """Two tiles in their common shape, as numpy does it.
 
     >>> [tile.shape for tile in evaluate("tl.broadcast(x, y)", x=[[1, 2]], y=[[3], [4]])]
@@ -75,7 +76,7 @@ def unsplat(x: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None
 
 @member
 @builtin
-def split(a: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> Any:
+def split(a: tensor, _semantic: TritonSemantic = GIVEN, _generator: Any = None) -> Value:
     """The two tiles that `join` put together: the halves along a last axis of size 2.
 
     >>> evaluate("tl.split(x)", x=[[1, 3], [2, 4]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,12 @@ import weft
 import weft.language as tl
 from weft import like
 from weft.explain import Explanation
+from weft.explain.next_step import next_text
 
 from .kernels import attention, matmul, reduction, softmax, transpose
 
 
+@cache
 def of_matmul(**more: Any) -> Explanation:
     a = like((4096, 4096), "fp16")
     blocks = {"BM": 128, "BN": 128, "BK": 64, "grid": (32, 32), "target": "cuda:90"}
@@ -26,6 +30,8 @@ def test_which_layouts_were_chosen_and_why() -> None:
     assert total.shape == (128, 128) and "nvidia_mma" in total.layout and "0:0" in total.picture()
     assert str(total.remark.chosen_by) == f"tt.dot on line {total.remark.chosen_by.span.line}"  # type: ignore[union-attr]
     assert [wish.site.what for wish in total.remark.others] == ["tt.store"]
+    (row,) = [line for line in str(of_matmul()).splitlines() if "total" in line and "nvidia_mma" in line]
+    assert "the matrix instruction leaves its sums so" in row and re.search(r"conversion of \d+ cycles by shared$", row)
 
 
 def test_why_an_access_is_narrow() -> None:
@@ -59,9 +65,11 @@ def test_registers_shared_memory_and_occupancy() -> None:
     e = of_matmul()
     at_product = next(held for held in e.registers if "total" in held.values)
     assert at_product.values["total"] == 128
+    first, last = at_product.lives["total"]
+    assert first < at_product.span.line <= last
     o = e.occupancy
     assert o is not None and (o.blocks, o.limit, o.shared_bytes) == (2, "shared memory", 98304)
-    assert o.next_step == "76800 bytes of shared memory, or fewer"
+    assert o.next_step == "76,800 bytes of shared memory, or fewer (num_stages=2)"
     first = e.buffers[0].remark
     assert first.bytes == 49152 and first.first is not None and first.last is not None
 
@@ -94,6 +102,7 @@ def test_a_reduction_as_inductor_writes_it() -> None:
     e = reduction.explain(x, out, 65536, 1000, BLOCK=8, PART=128, grid=(8192,), target="cuda:90")
     assert e.time is not None and e.time.bound == "DRAM"
     assert e.counts["global_load_bytes"] == 65536 * 1000 * 4
+    assert next_text(e).startswith("next: bound by DRAM at ") and "only fewer bytes make it faster" in next_text(e)
 
 
 @weft.jit

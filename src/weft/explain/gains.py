@@ -30,23 +30,24 @@ Change = Callable[[Counter[str]], None]
 def with_gains(
     facts: Facts, sizes: Mapping[str, int], time: Time | None, findings: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """The findings, with what their cures bring or why that is not known, the most first. Those about the whole machine
-    are left out where they bring nothing."""
+    """The findings, with what their cures bring or why that is not known, the most first. Some are left out
+    where they bring nothing."""
     if time is None:
         return findings
     gains = []
     for finding in findings:
         gain = _gain(facts, sizes, time, finding)
-        if finding.code in OF_MACHINE and gain is not None and gain < WORTH * time.microseconds:
+        if finding.code in LEFT_OUT and gain is not None and gain < WORTH * time.microseconds:
             continue
         why_not = NO_FIGURE.get(finding.code, "") if gain is None else ""
         gains.append(replace(finding, microseconds=gain, no_figure=why_not))
     return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
 
 
-OF_MACHINE = ("half-empty-wave", "low-occupancy", "small-grid")
+LEFT_OUT = ("bank-conflicts", "half-empty-wave", "low-occupancy", "small-grid")
+"""Findings that are none where their cures bring nothing."""
 WORTH = 0.01
-"""The part of the time that the cure of a finding about the machine has to bring, for it to be one."""
+"""The part of the time that their cures have to bring."""
 NO_FIGURE = {
     "wrapped-offset": "an error, and no matter of time",
     "weaker-instruction": "whose gain is not known without the other kernel: explain it, and compare",

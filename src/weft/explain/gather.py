@@ -23,6 +23,7 @@ from weft.base.remarks import (
     Gathered,
     LayoutChanged,
     LayoutChosen,
+    Pipelined,
     Placed,
     Remark,
     Remarks,
@@ -96,7 +97,9 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
     if program is not None:
-        occupancy = occupancy_of(program, launch.grid, launch.registers, launch.spills)
+        occupancy = occupancy_of(
+            program, launch.grid, launch.registers, launch.spills, remarks.of(Pipelined)
+        )
     explained = Explanation(
         launch.kernel, launch.target, launch.span, launch.grid, dict(launch.arguments), dict(launch.options), counts,
         lines=_lines(report, remarks, files),
@@ -134,7 +137,7 @@ def _held(program: LaneProgram, image: bytes) -> tuple[Held, ...]:
     rows = []
     for held in held_by_line(program):
         rows.append(replace(held, spills=spilled.pop((held.span.file, held.span.line), 0)))
-    rows += [Held(Span(*place, 0), 0, {}, words) for place, words in sorted(spilled.items()) if place[1]]
+    rows += [Held(Span(*place, 0), 0, {}, spills=words) for place, words in sorted(spilled.items()) if place[1]]
     return tuple(rows)
 
 
@@ -168,7 +171,7 @@ def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, s
 
 def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:
     total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(DISTINCT)}
-    return Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total)
+    return Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total, round(report.longest, 2))
 
 
 def _between(most: Time, least: Time | None) -> Time:

@@ -78,5 +78,7 @@ def idle_text(e: Explanation) -> str:
         return ""
     whole = ceil(o.waves)
     last = o.waves - (whole - 1)
+    if whole == 1:
+        return f"{o.waves:.2f} waves: {1 - last:.0%} of the places for programs are empty"
     told = f"{o.waves:.2f} waves: in the last one {1 - last:.0%} of the places for programs are empty"
     return f"{told}, {(whole - o.waves) / whole:.0%} of all of them"

@@ -54,6 +54,8 @@ class PlacedReport(Report):
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[Span | None, Counter[str]] = {}
+        self.longest = 1.0
+        """Instructions of the longest program by the mean, where programs go through loops more or less often."""
 
     def add(self, span: Span | None, **counts: int) -> None:
         super().add(span, **counts)
@@ -150,12 +152,23 @@ def counted(program: LaneProgram, given: Given) -> tuple[PlacedReport, int, str]
         if total <= SMALL:
             report, note = follow(range(total)), ""
         else:
-            report, note = _of_classes(classes_of(ways), kinds_of(grid), follow)
+            classes = classes_of(ways)
+            report, note = _of_classes(classes, kinds_of(grid), follow)
+            report.longest = _longest(classes, report, total, follow)
     except Uncountable as error:
         return PlacedReport(), 0, str(getattr(error, "message", error))
     if not report.exact and not note:
         note = "some accesses depend on data: their bytes, sectors and wavefronts are not counted"
     return report, follow.number, note
+
+
+def _longest(classes: Classes, report: PlacedReport, total: int, follow: _Followed) -> float:
+    """Instructions of a program of the class with the longest loops, by the mean of all."""
+    mean = report.total["instructions"] / total
+    if len(classes) < 2 or not mean:
+        return 1.0
+    _, programs = max(classes, key=lambda each: sum(each[0]))
+    return max(1.0, follow(programs[:1]).total["instructions"] / mean)
 
 
 class _Followed:

@@ -62,6 +62,8 @@ class Counts:
     note: str
     """Why a count is not exact, or why nothing is counted; empty otherwise."""
     total: Mapping[str, int]
+    longest: float = 1.0
+    """Instructions of the longest program by the mean of all, where programs go through loops more or less often."""
 
     def __getitem__(self, name: str) -> int:
         return self.total.get(name, 0)
@@ -125,12 +127,14 @@ class Access:
         """Sectors of 32 bytes of global memory that it touches, and the least that hold the bytes asked for."""
         bytes = self.counts.get("global_load_bytes", 0) + self.counts.get("global_store_bytes", 0)
         sectors = self.counts.get("global_load_sectors", 0) + self.counts.get("global_store_sectors", 0)
-        return sectors, -(-bytes // 32)
+        return sectors, min(sectors, -(-bytes // 32))  # lanes may ask for the same bytes
 
     @property
     def wavefronts(self) -> tuple[int, int]:
         """Passes over the banks of shared memory, and how many there would be without conflicts."""
         passes = self.counts.get("shared_load_wavefronts", 0) + self.counts.get("shared_store_wavefronts", 0)
+        if isinstance(self.remark, SharedAccess):  # others at its place have their own least
+            return passes, min(passes, round(passes * self.remark.least / max(1, self.remark.wavefronts)))
         return passes, self.counts.get("shared_ideal", 0)
 
 
@@ -162,6 +166,8 @@ class Held:
     words: int
     values: Mapping[str, int]
     """The largest of what is held, by variable; what has no name, by the operation that makes it, in parentheses."""
+    lives: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The lines from which to which these are held."""
     spills: int = 0
     """Words that the machine code stores and loads on the line for want of registers, where there is an assembler."""
 

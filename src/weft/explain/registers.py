@@ -117,8 +117,33 @@ def held_by_line(program: LaneProgram) -> tuple[Held, ...]:
             held[value] = values[value]
             total += values[value]
         if span is not None and ((span.file, span.line) not in most or most[span.file, span.line].words < total):
-            most[span.file, span.line] = Held(span, total, _told(held, names))
+            values_there = _told(held, names)
+            most[span.file, span.line] = Held(span, total, values_there, _ranges(lives, held, names, values_there))
     return tuple(sorted((held for held in most.values() if held.words), key=lambda each: -each.words))
+
+
+def _ranges(
+    lives: _Lives, held: Mapping[Value, int], names: Mapping[Value, str], told: Mapping[str, int]
+) -> dict[str, tuple[int, int]]:
+    """The lines from which to which values are held, by what they are called."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for value in held:
+        name = _name(value, names)
+        lines = [span.line for n in (lives.made[value], lives.last[value]) if (span := _near(lives, n)) is not None]
+        if name in told and lines:
+            first, last = ranges.get(name, (lines[0], lines[-1]))
+            ranges[name] = min(first, *lines), max(last, *lines)
+    return {name: ranges[name] for name in told if name in ranges}
+
+
+def _near(lives: _Lives, number: int) -> Span | None:
+    """The place of an operation."""
+    return lives.spans[min(max(number, 0), len(lives.spans) - 1)] if lives.spans else None
+
+
+def _name(value: Value, names: Mapping[Value, str]) -> str:
+    """The variable, or what makes a value that has none."""
+    return names.get(value, f"({value.op.name if value.op is not None else 'carried'})")
 
 
 def _names(program: LaneProgram, lives: _Lives) -> dict[Value, str]:
@@ -137,6 +162,5 @@ def _told(held: Mapping[Value, int], names: Mapping[Value, str]) -> dict[str, in
     """What is held, by variable; what has no name, by what makes it."""
     words: defaultdict[str, int] = defaultdict(int)
     for value, count in held.items():
-        maker = value.op.name if value.op is not None else "carried"
-        words[names.get(value, f"({maker})")] += count
+        words[_name(value, names)] += count
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))[:MOST])

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.base import Span
-from weft.base.remarks import Remark, SharedAccess, Site
+from weft.base.remarks import Remark, SharedAccess, Site, Wish
 from weft.base.remarks.remark import with_article
 from weft.sim import Report
 
 from .ncu import idle_text, metrics_of
+from .next_step import next_text
+from .reasons import price_text, reason_text
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
 from .swizzles import numbers_text
 
@@ -28,7 +31,7 @@ def text_of(explanation: Explanation) -> str:
     o = explanation.occupancy
     parts = [
         heading_text(explanation),
-        _section("Findings", [*map(_finding, explanation.findings), *pages_text(explanation.findings)]),
+        _section("Findings", [*map(_finding, alike(explanation.findings)), *pages_text(explanation.findings)]),
         *(_table(title, rows) for title, rows in tables_of(explanation)),
         _section("Occupancy", [occupancy_text(o), *filter(None, [idle_text(explanation)])] if o else []),
     ]
@@ -39,7 +42,7 @@ def tables_of(explanation: Explanation) -> list[tuple[str, Rows]]:
     """The tables, each with its title, the first of its rows the names of its columns."""
     return [
         ("Lines", _line_rows(explanation)),
-        ("Layouts", _tile_rows(explanation.tiles)),
+        ("Layouts", _tile_rows(explanation)),
         ("Accesses of memory", _access_rows(explanation.accesses)),
         ("Conversions", _conversion_rows(explanation.conversions)),
         ("Buffers", _buffer_rows(explanation.buffers)),
@@ -71,15 +74,27 @@ def heading_text(e: Explanation) -> str:
     lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {e.counts.programs:,} programs{warps}"]
     lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))
     if e.time is not None:
-        lines.append(f"time: {e.time}")
+        lines += [f"time: {e.time}", next_text(e)]
     if e.counts.note:
         lines.append(f"note: {e.counts.note}")
     return "\n".join(line for line in lines if line)
 
 
-def _finding(finding: Finding) -> str:
-    first = f"line {_place(finding.span)}: {finding.code}{gain_text(finding)}"
-    return f"{first}\n    {finding.what}: {finding.why}\n    cure: {finding.cure}"
+def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings, those that say the same of several places together, in their order."""
+    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for f in findings:
+        groups.setdefault((f.code, f.what, f.why, f.cure), []).append(f)
+    return list(groups.values())
+
+
+def _finding(group: Sequence[Finding]) -> str:
+    first, places = group[0], ", ".join(dict.fromkeys(_place(f.span) for f in group))
+    if len(group) > 1:
+        each = [f.microseconds for f in group if f.microseconds is not None]
+        first = replace(first, microseconds=sum(each) if each else None)
+    head = f"line{'s' if ',' in places else ''} {places}: {first.code}{gain_text(first)}"
+    return f"{head}\n    {first.what}: {first.why}\n    cure: {first.cure}"
 
 
 def gain_text(finding: Finding) -> str:
@@ -106,15 +121,21 @@ def _line_rows(e: Explanation) -> Rows:
     return report.rows() if report.lines else []
 
 
-def _tile_rows(tiles: Sequence[Tile]) -> Rows:
-    rows = [("line", "tile", "variables", "layout", "for", "others wanted")]
-    for tile in tiles:
+def _tile_rows(e: Explanation) -> Rows:
+    rows = [("line", "tile", "variables", "layout", "for", "why", "others wanted")]
+    for tile in e.tiles:
         r = tile.remark
-        layout = layout_text(tile.layout) + ("".join(f", which {c.why}" for c in tile.changes[-1:]))
-        others = "; ".join(f"{_site(w.site)}: {layout_text(w.layout)}" for w in r.others)
+        others = "; ".join(_wish(e, tile, wish) for wish in r.others)
         by = _site(r.chosen_by) if r.chosen_by else "(the default)"
-        rows.append((_place(r.span), r.tile, ", ".join(r.variables), layout, by, others))
-    return rows if tiles else []
+        why = reason_text(tile)
+        rows.append((_place(r.span), r.tile, ", ".join(r.variables), layout_text(tile.layout), by, why, others))
+    return rows if e.tiles else []
+
+
+def _wish(e: Explanation, tile: Tile, wish: Wish) -> str:
+    """Who wanted another layout, which, and what it costs that it is not so."""
+    price = price_text(e.remarks, tile, wish.site)
+    return f"{_site(wish.site)}: {layout_text(wish.layout)}{f', {price}' if price else ''}"
 
 
 def _access_rows(accesses: Sequence[Access]) -> Rows:
@@ -171,9 +192,15 @@ def _register_rows(registers: Sequence[Held]) -> Rows:
     rows = [("line", "words", "spilled", "of which")]
     spilling = sorted((held for held in registers[MOST_LINES:] if held.spills), key=lambda held: -held.spills)
     for held in (*registers[:MOST_LINES], *spilling[:MOST_LINES]):
-        values = ", ".join(f"{name} {words}" for name, words in held.values.items())
+        values = ", ".join(f"{name} {words}{_lives(held, name)}" for name, words in held.values.items())
         rows.append((_place(held.span), _number(held.words), _number(held.spills), values))
     return rows if registers else []
+
+
+def _lives(held: Held, name: str) -> str:
+    """The lines from which to which a value is held, where these are several."""
+    first, last = held.lives.get(name, (0, 0))
+    return f" ({first} to {last})" if first != last else ""
 
 
 MOST_LINES = 5

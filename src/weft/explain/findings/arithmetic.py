@@ -28,10 +28,8 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
 def weaker_instruction(facts: Facts) -> Iterator[Finding]:
     """A product or copy that was not given the best instruction of the machine."""
     for r in facts.explanation.remarks.of(InstructionDeclined):
-        what = f"not done by {r.instruction}"
-        yield Finding(
-            "weaker-instruction", r.span, what, r.reason, "meet what that instruction needs, if sizes allow it"
-        )
+        what, cure = f"not done by {r.instruction}", "let it have other sizes, another num_warps, or the operand turned"
+        yield Finding("weaker-instruction", r.span, what, r.reason, cure)
 
 
 @rule("double-precision")

@@ -71,7 +71,7 @@ def half_empty_wave(facts: Facts) -> Iterator[Finding]:
 def small_grid(facts: Facts) -> Iterator[Finding]:
     """A grid that leaves multiprocessors without a program, although its programs have much to do."""
     o, e = facts.explanation.occupancy, facts.explanation
-    if o is None or not e.counts.programs or e.counts.programs >= o.multiprocessors:
+    if o is None or not e.counts.programs or e.counts.programs > FULL * o.multiprocessors:
         return
     if e.counts["instructions"] // e.counts.programs >= LONG:
         yield Finding(
@@ -83,5 +83,7 @@ def small_grid(facts: Facts) -> Iterator[Finding]:
         )
 
 
+FULL = 0.9
+"""The part of the multiprocessors that have a program, from which on a grid is large enough."""
 LONG = 20_000
 """Instructions of a program's warps from which on it is worth splitting."""

@@ -77,7 +77,8 @@ def warpgroup_layout(
         return "it multiplies f32 in the precision of tf32, which input_precision does not allow"
     if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
         # it would be transposed in each iteration: mma.sync takes bytes as they lie, in a third of the time
-        return "it reads elements of 8 bits along the summed dimension only, and the right operand lies along the other"
+        kind = "tf32" if left == "f32" else "8 bits"
+        return f"it reads operands of {kind} along the summed dimension only, and the right one lies along the other"
     rows, columns = shape
     m, widest, k = entries[0].shape
     by_rows = min(warps, max(GROUP, rows // m * GROUP))

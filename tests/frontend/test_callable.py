@@ -134,13 +134,17 @@ def last(x): return x''',
 def test_exec_with_linecache_and_without() -> None:
     source = "@jit\ndef kernel(x):\n    return x\n"
     nowhere: dict[str, Any] = {"jit": jit}
-    exec(compile(source, "<nowhere>", "exec"), nowhere)
-    with pytest.raises(ValueError, match=r"cannot find the source of kernel .*linecache"):
+    exec(compile("".join(["@jit\ndef ", "kernel(x):\n    return x, x\n"]), "<nowhere>", "exec"), nowhere)
+    with pytest.raises(ValueError, match=r"(?s)cannot find the source of kernel .*linecache"):
         _ = nowhere["kernel"].src
+    at_hand: dict[str, Any] = {"jit": jit}
+    exec(source, at_hand)
+    assert at_hand["kernel"].src == "def kernel(x):\n    return x\n"
+    source = source.replace("return x", "return -x")
     linecache.cache["<cell 1>"] = (len(source), None, source.splitlines(keepends=True), "<cell 1>")
     space: dict[str, Any] = {"jit": jit}
     exec(compile(source, "<cell 1>", "exec"), space)
-    assert space["kernel"].src == "def kernel(x):\n    return x\n"
+    assert space["kernel"].src == "def kernel(x):\n    return -x\n"
 
 
 def test_what_is_no_function() -> None:

@@ -170,8 +170,38 @@ def test_a_kernel_without_a_file() -> None:
     assert done.returncode == 1
     assert (
         "DefinitionError: error: cannot find the source of kernel (<stdin>:5). A jit function must stand in a file or "
-        "a notebook cell; source given to exec() has to be put into linecache.cache first." in done.stderr
+        "a notebook cell; what Python read through a pipe is gone when it is decorated." in done.stderr
     )
+
+
+DOUBLE = """
+import weft
+import weft.language as tl
+import numpy as np
+
+@weft.jit
+def double(x):
+    i = tl.arange(0, 4)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+x = np.ones(4, np.float32)
+double[(1,)](x)
+print(x)
+"""
+
+
+def test_kernels_without_a_file_that_keep_their_source(tmp_path: Path) -> None:
+    """Of `-c`, of exec() in a function that holds the text, and of a file that is standard input."""
+    script = tmp_path / "k.py"
+    script.write_text(DOUBLE)
+    executes = f"def run(task):\n    exec(task['code'], {{}})\n\nrun({{'code': {DOUBLE!r}}})"
+    (tmp_path / "executes.py").write_text(executes)
+    with script.open() as file:
+        ways: list[tuple[list[str], Any]] = [(["-Bc", DOUBLE], None), (["executes.py"], None), ([], file)]
+        for arguments, given in ways:
+            command = [sys.executable, *arguments]
+            done = subprocess.run(command, stdin=given, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+            assert done.stdout == "[2. 2. 2. 2.]\n", done.stderr
 
 
 def test_a_kernel_of_a_notebook_cell() -> None:

@@ -34,11 +34,12 @@ from typing import Any, ClassVar
 from weft.base import DefinitionError, OutsideKernelError, Span
 from weft.base.locks import renewed
 
-from .definitions import DEFINITION, cut_definition
+from .definitions import DEFINITION, begins_at, cut_definition
 from .keys import is_constexpr_value as is_constexpr_value
 from .parameters import KernelParam as KernelParam
 from .reading import Digest, Watched, changed, is_still
 from .references import MISSING as MISSING, Cells, FindReferences
+from .texts import source_lines
 
 
 def _unwrap(value: Any) -> Any:
@@ -152,6 +153,8 @@ class JITCallable:
                 )
             linecache.checkcache(self.file_name)
             self._file_lines = linecache.getlines(self.file_name, self.__globals__)
+            if not begins_at(self._file_lines, self._code):
+                self._file_lines = source_lines(self._code) or self._file_lines
             if self.has_source:
                 self._check_definition()
             asked_wrong = problem(self._place)
@@ -183,11 +186,15 @@ class JITCallable:
                 f"a kernel is a plain function, and {self.__name__} is an `async def`", place, hint="write `def`"
             )
         if len(self._file_lines) < self.starting_line_number:
+            piped = self.file_name == "<stdin>"
             raise DefinitionError(
                 f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
-                "A jit function must stand in a file or a notebook cell; source given to exec() has to be put into "
-                "linecache.cache first.",
-                hint="save the script to a file, and run that",
+                "A jit function must stand in a file or a notebook cell; "
+                + ("what Python read through a pipe is gone" if piped else "source given to exec() has to be at hand")
+                + " when it is decorated.",
+                hint="save the script to a file, and run that"
+                if piped
+                else "keep the text in a variable where exec() is called, or put its lines into linecache.cache",
             )
 
     def refuse_wrong(self) -> None:

@@ -11,6 +11,14 @@ DEFINITION = re.compile(r"\s*(async\s+)?def\s")
 """The first line of a definition, below its decorators."""
 
 
+def begins_at(lines: list[str], code: CodeType) -> bool:
+    """Whether a definition begins in these lines where that of `code` does: with `def`, a decorator, or a lambda."""
+    if len(lines) < code.co_firstlineno:
+        return False
+    first = lines[code.co_firstlineno - 1]
+    return code.co_name == "<lambda>" or first.lstrip().startswith("@") or DEFINITION.match(first) is not None
+
+
 def _last_line(code: CodeType) -> int:
     """The last line that any instruction of a function, or of one inside it, comes from."""
     last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import stat
 from collections.abc import Iterator
 from functools import lru_cache
 
 from weft import compiler
 from weft.base import CompilationError, Unsupported
+from weft.language import texts
 
 from .trusted import read_regular
 
@@ -34,6 +36,19 @@ def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
         return text.replace("\r\n", "\n").replace("\r", "\n"), path
     except (OSError, UnicodeDecodeError) as error:
         raise CompilationError(f"cannot read {path}: {error}") from error
+
+
+def redirected_input() -> Iterator[str]:
+    """Standard input from its beginning, where it is a file; what came through a pipe is gone."""
+    try:
+        status = os.fstat(0)
+        if stat.S_ISREG(status.st_mode):
+            yield os.pread(0, status.st_size, 0).decode("utf-8")
+    except (OSError, ValueError, AttributeError):  # closed, in another encoding, or a system without pread
+        return
+
+
+texts.standard_input[:] = [redirected_input]
 
 
 def _files(directory: str) -> Iterator[str]:

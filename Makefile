@@ -1,7 +1,7 @@
 # Everything from a fresh clone; needs only make and Python 3.11 or later.
 #
 #   make demo    install into .venv, run every example on real input, check and time it
-#   make test    lint, types, the test suite, on WORKERS=2 processes
+#   make test    lint (of workflows too), types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600, or for SEEDS=0:5000;
 #                VARIANT=sim: on simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and
 #                what rounds; VARIANT=layouts: random Gluon layouts; VARIANT=sim:cuda:80, ...: in one only;
@@ -38,6 +38,9 @@
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
 #   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
 #                where it stopped, begins no fault after SECONDS=10800
+#   make packages   the sdist and the wheel, in dist/
+#   make reproducible   both built twice, in other places, at other times: the same bytes?
+#   make wheel-test   the wheel installed and tried in each Python from 3.11 to 3.14 that is here; PYTHONS="python3.13"
 #   make docs    the site in docs/_build/html: every tutorial is run anew, a warning is an error
 #   make notebooks   run the tutorials and write their outputs into them, after a change of one
 #   make bench   the performance table of docs/explanation/performance.md (installs PyTorch and Triton for comparison)
@@ -46,6 +49,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
+SCHEMA := $(BIN)/check-jsonschema -q --builtin-schema
 PYTEST_ARGS ?=
 WORKERS ?= 2
 SECONDS ?= 600
@@ -57,7 +61,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: docs explain-test gluon-test notebooks intel-cold intel-counts intel-test malformed opencl-test test-long test-oracle triton-tests types vendor-lines wheel
+.PHONY: docs explain-test gluon-test notebooks intel-cold intel-counts intel-test malformed opencl-test packages reproducible test-long test-oracle triton-tests types vendor-lines wheel-test
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -66,6 +70,11 @@ test: lint types suite
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests examples benchmarks tools
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA) vendor.citation-file-format --default-filetype yaml CITATION.cff
+	@if command -v actionlint > /dev/null; then actionlint; fi
 
 types: $(VENV)/.test
 	$(BIN)/mypy
@@ -198,8 +207,15 @@ docs: $(VENV)/.docs
 notebooks: $(VENV)/.docs
 	$(BIN)/python tools/notebooks.py
 
-wheel: $(VENV)/.test
-	$(BIN)/python -m pip wheel --no-deps -w dist .
+# the sdist and the wheel; files in them have the time SOURCE_DATE_EPOCH, or that of hatchling
+packages: $(VENV)/.packages
+	$(BIN)/python -m hatchling build
+
+reproducible: $(VENV)/.packages
+	$(BIN)/python tools/packages.py reproducible
+
+wheel-test: $(VENV)/bin/python
+	$(BIN)/python tools/packages.py test $(PYTHONS)
 
 $(VENV)/bin/python:
 	$(if $(PYTHON),,$(error no Python 3.11 or later was found: set PYTHON=...))
@@ -219,6 +235,10 @@ $(VENV)/.gpu: $(VENV)/.test
 
 $(VENV)/.triton-tests: $(VENV)/.test
 	$(BIN)/python -m pip install -q --disable-pip-version-check torch numpy scipy expecttest filecheck cloudpickle
+	touch $@
+
+$(VENV)/.packages: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install -q --disable-pip-version-check "hatchling>=1.21"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml

@@ -218,6 +218,12 @@ def test_no_room_imports_the_public_face(imports: list[Import]) -> None:
     )
 
 
+OF_EXTRAS = {"cuda", "matplotlib", "pandas", "pyopencl", "rich", "torch"}
+"""What the extras for users bring (tests/test_extras.py)."""
+OF_USERS_OWN = {"pytest", "redis", "triton"}
+"""What no extra brings: pytest has the plugin, the others stand where Triton has them."""
+
+
 def test_imports_in_functions_are_optional_packages(imports: list[Import]) -> None:
     problems = []
     for found in imports:
@@ -226,6 +232,8 @@ def test_imports_in_functions_are_optional_packages(imports: list[Import]) -> No
         top = found.module.partition(".")[0]
         if top in ("weft", "") or top in DEPENDENCIES or top in sys.stdlib_module_names:
             problems.append(f"{found.where}: `{found.module}` is imported inside `{found.function}`")
+        elif top not in OF_EXTRAS | OF_USERS_OWN:
+            problems.append(f"{found.where}: no extra of pyproject.toml brings `{top}`")
     _fail_on(problems)
 
 

@@ -1,7 +1,6 @@
 """Examples in docstrings know the names that a user's program begins with, wherever they stand."""
 
 from __future__ import annotations
-
 import __future__
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import weft
 import weft.gluon.language as gl
 import weft.language as tl
+import weft.sim  # all of it, or pytest makes the classes of a module twice when it is given that file alone
 from weft import gluon
 from weft.testing import evaluate
 

@@ -113,7 +113,7 @@ def test_what_nobody_has_is_an_error() -> None:
     with pytest.raises(CompilerCrash) as caught:
         linked(data)
     assert caught.value.message in (
-        "the kernel asks for `table`, which nobody has",
+        "the kernel asks for `table`, which is not defined",
         "a relocation of type 8 for `table` in .text, which a kernel that is loaded anywhere cannot have",
     )
 

@@ -127,7 +127,7 @@ def hasty(x, y, WAIT: gl.constexpr, AGAIN: gl.constexpr, END: gl.constexpr):
     [
         (1, False, False, ""),  # the copies of a warp end in their order
         (2, False, False, "reads byte .* of shared memory"),
-        (1, False, True, "the program ends while a copy by the tensor data mover may be under way"),
+        (1, False, True, "a copy by the tensor data mover that is never waited for may be in flight when"),
         (1, True, True, "writes byte .* of shared memory while it is read asynchronously"),
     ],
 )

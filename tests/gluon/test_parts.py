@@ -138,7 +138,7 @@ def test_a_load_that_nobody_waits_for_is_told() -> None:
     y = np.zeros_like(x)
     described = TensorDescriptor.from_tensor(x, [64, 64], gl.NVMMASharedLayout(128, 16, 2))
     with weft.target("sim:cuda:90"), weft.sim.options(copies="latest"):
-        with pytest.warns(weft.sim.BulkCopyWarning, match=r"ends: nobody waits for it") as told:
+        with pytest.warns(weft.sim.BulkCopyWarning, match=r"ends, and is never waited for") as told:
             loads_ahead[(1,)](described, y, steps=2)
     assert told[0].filename == __file__ and "async_copy" in open(__file__).read().splitlines()[told[0].lineno - 1]
     np.testing.assert_array_equal(y, x)

@@ -93,6 +93,6 @@ def test_a_fault_names_the_kernel_and_ends_the_process(
     assert any(line.startswith("the GPU is lost: ") for line in lines)
     assert any(line.startswith("the driver says: ") and said in line for line in lines), output
     assert f"  {kernel} over {grid}" in lines
-    assert "Arrays on the GPU are gone, and every further call fails: this process has to end." in lines
+    assert "Arrays on the GPU are lost and every further call fails: restart the process." in lines
     assert f"RECENT (('{kernel}', {grid})," in output
     assert "AGAIN DeviceLost" in lines

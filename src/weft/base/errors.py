@@ -411,7 +411,7 @@ class DeviceLost(WeftError, RuntimeError):
         elif kernel:
             lines.append(f"found when {kernel} was launched")
         lines += [
-            "Arrays on the GPU are gone, and every further call fails: this process has to end.",
+            "Arrays on the GPU are lost and every further call fails: restart the process.",
             f"hint: {hint}",
         ]
         super().__init__("\n".join(lines))

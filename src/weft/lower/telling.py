@@ -184,7 +184,7 @@ def _purpose(buffer: Allocation) -> str:
 
 Sides = tuple[LaneOp, LaneOp | None]
 END = Site("the end of the kernel")
-USERS = Site("whoever uses it")
+USERS = Site("the operations that use it")
 
 
 def barrier_between(c: Context, memory: str, earlier: str, later: str, scope: str = "block") -> None:

@@ -43,11 +43,11 @@ _INSTEAD = (
     ("compilation", "store_binary_only", "the cache always keeps every stage; WEFT_CACHE_SIZE bounds it"),
     ("compilation", "use_ir_loc", "places in messages are those of the kernel's source"),
     ("compilation", "dump_ir_extract_di_local_variables", "the code has no debug information"),
-    ("cache", "manager_class", "kernels are kept in a directory: WEFT_CACHE_DIR; the class serves whoever asks for it"),
+    ("cache", "manager_class", "kernels are kept in a directory: WEFT_CACHE_DIR; the class itself still works"),
     (
         "cache",
         "remote_manager_class",
-        "kernels are kept in a directory, which may be shared: WEFT_CACHE_DIR; the class serves whoever asks for it",
+        "kernels are kept in a directory, which may be shared: WEFT_CACHE_DIR; the class itself still works",
     ),
 )
 

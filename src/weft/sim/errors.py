@@ -286,7 +286,7 @@ class BulkCopyError(SimulationError):
     ...     store[(1,)](out, target="sim:cuda:90")
     ... except weft.sim.BulkCopyError as error:
     ...     print(error.message)
-    the program ends while a bulk copy may still read shared memory: nobody waits for it
+    a bulk copy that is never waited for may still read shared memory when the program ends
     """
 
     hint = "wait for every load on its mbarrier, and for every store with store_wait, before the program ends"

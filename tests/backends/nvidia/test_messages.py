@@ -270,7 +270,7 @@ def test_a_fault_is_a_lost_device(bindings: Any, monkeypatch: pytest.MonkeyPatch
         "  second over (2, 3, 1)",
         "  first over (4, 1, 1)",
     ]
-    assert lines[5] == "Arrays on the GPU are gone, and every further call fails: this process has to end."
+    assert lines[5] == "Arrays on the GPU are lost and every further call fails: restart the process."
     assert lines[6].startswith("hint: run the kernel with target='sim:cuda:90', which names the line and the address;")
 
 

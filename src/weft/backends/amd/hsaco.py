@@ -124,7 +124,7 @@ def _up(at: int, alignment: int) -> int:
 def _address(file: ObjectFile, symbol: Symbol) -> int:
     """Where a symbol is, in memory; LDS begins at 0."""
     if symbol.section == elf.UNDEFINED:
-        raise CompilerCrash(f"the kernel asks for `{symbol.name}`, which nobody has", "hsaco")
+        raise CompilerCrash(f"the kernel asks for `{symbol.name}`, which is not defined", "hsaco")
     if symbol.section == elf.LDS:
         return 0
     return symbol.value if symbol.section == elf.ABSOLUTE else file.sections[symbol.section].address + symbol.value

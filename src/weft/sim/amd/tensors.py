@@ -64,7 +64,7 @@ def wait(context: Context, op: LaneOp) -> Iterator[Wait]:
 def finish(batch: Batch) -> None:
     """The program has ended: a copy that nobody has waited for is an error."""
     for left in (x for x in batch.bulk_stores if x.arrived_at is None):
-        text = "the program ends while a copy by the tensor data mover may be under way: nobody waits for it"
+        text = "a copy by the tensor data mover that is never waited for may be in flight when the program ends"
         left.fail(BulkCopyError, text, left.tile.shared, hint=UNDER_WAY)
         left.end()
     batch.bulk_stores = []

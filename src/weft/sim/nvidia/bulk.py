@@ -369,14 +369,15 @@ def finish(batch: Batch) -> None:
     for flight in batch.flights:
         if isinstance(flight.owner, _Copy):
             span = flight.owner.op.span
-            text = f"{flight.what} is under way when program {flight.owner.thread.program} ends: nobody waits for it"
+            end = f"when program {flight.owner.thread.program} ends, and is never waited for"
+            text = f"{flight.what} is still in flight {end}"
             place = (span.file, span.line) if span is not None else ("<lane program>", 1)
             warnings.warn_explicit(BulkCopyWarning(text), BulkCopyWarning, *place)
         flight.land()
     batch.flights = []
     for copy in batch.bulk_stores:
         if not copy.waited:
-            text = "the program ends while a bulk copy may still read shared memory: nobody waits for it"
+            text = "a bulk copy that is never waited for may still read shared memory when the program ends"
             copy.fail(BulkCopyError, text, int(copy.box.shared.min()))
         copy.release()
         copy.write()

@@ -1,6 +1,6 @@
 """`weft layout`: pictures of layouts, conversions between them, bank conflicts.
 
-weft layout show EXPRESSION [OTHER] --shape 32x32 [--hardware | --matrix] [--svg FILE] [--html FILE] [--json]
+weft layout show EXPRESSION [OTHER] --shape 32x32 [--hardware | --matrix | --cute] [--svg FILE] [--html FILE] [--json]
 weft layout convert SRC DST --shape 32x32 --bits 16 --target cuda:90 [--html FILE] [--json]   # or a store, or a load
 weft layout conflicts REGISTERS SHARED --shape 32x32 --bits 16 [--vector 4] [--html FILE] [--json]
 """
@@ -28,6 +28,7 @@ from weft.layouts import (
     SharedLayout,
     bank_conflicts,
     shared_access,
+    to_cute,
     wavefronts,
 )
 from weft.layouts.plan import MACHINES, Plan, plan_in_registers, plan_local_access
@@ -102,6 +103,15 @@ def _shape_for(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...] 
     return view.placed(text, lambda: view.natural_shape(layout)) if shape is None else shape
 
 
+def _stated(text: str) -> tuple[int, ...] | None:
+    """The shape of a tile that a layout itself states, as linear ones do; None where it is for any."""
+    try:
+        layout = view.parse_layout(text)
+        return view.natural_shape(layout) if isinstance(layout, (LinearLayout, PaddedSharedLayout)) else None
+    except LayoutError:  # it needs a shape, or is wrong, which is said where it is used
+        return None
+
+
 def _linear(
     text: str, layout: Layout | LinearLayout, shape: tuple[int, ...], dims: Sequence[str] | None = None
 ) -> LinearLayout:
@@ -155,10 +165,18 @@ def _show(options: argparse.Namespace) -> int:
         _write(options.html, _show_page(options, first_shape, kind))
     if options.json:
         facts = [
-            {"shape": list(shape), "name": view.name_of(layout, shape), **_facts(text, map_)}
+            {
+                "shape": list(shape),
+                "name": view.name_of(layout, shape),
+                "cute": _cute(layout, shape),
+                **_facts(text, map_),
+            }
             for (text, layout, shape), map_ in zip(shown, linear, strict=True)
         ]
         print(json.dumps({**facts[0], **({"other": facts[1]} if options.other else {})}))
+    elif options.cute:
+        for text, layout, shape in shown:
+            print(view.placed(text, lambda: to_cute(layout, shape)))
     elif not (options.svg or options.html):
         colour = _colours(options.color)
         for text, layout, shape in shown:
@@ -166,6 +184,14 @@ def _show(options: argparse.Namespace) -> int:
             print(text + (f"\n= {named}" if named else ""))
             print(view.placed(text, lambda: _text(layout, shape, kind, options, colour)))
     return 0
+
+
+def _cute(layout: Layout | LinearLayout, shape: tuple[int, ...]) -> str | None:
+    """The CuTe layout that it is, as text; None where there is none."""
+    try:
+        return to_cute(layout, shape)
+    except LayoutError:
+        return None
 
 
 def _show_page(options: argparse.Namespace, shape: tuple[int, ...], kind: str) -> str:
@@ -180,7 +206,7 @@ def _show_page(options: argparse.Namespace, shape: tuple[int, ...], kind: str) -
 
 def _convert(options: argparse.Namespace) -> int:
     src = view.parse_layout(options.src, options.shape)
-    shape = options.shape or _shape_for(options.src, src, None)
+    shape = options.shape or _stated(options.dst) or _shape_for(options.src, src, None)
     a, b = _page_layout(options.src, shape, options.dims), _page_layout(options.dst, shape, options.dims)
     if a.linear.has_in("offset") or b.linear.has_in("offset"):
         return _store_or_load(a, b, shape, options)
@@ -259,7 +285,7 @@ def _raise(error: LayoutError) -> None:
 
 def _conflicts(options: argparse.Namespace) -> int:
     registers = view.parse_layout(options.registers, options.shape)
-    shape = options.shape or _shape_for(options.registers, registers, None)
+    shape = options.shape or _stated(options.shared) or _shape_for(options.registers, registers, None)
     shared = view.parse_layout(options.shared, shape)
     if isinstance(registers, SharedLayout) or isinstance(shared, DistributedLayout):
         odd = options.registers if isinstance(registers, SharedLayout) else options.shared
@@ -356,6 +382,7 @@ def parser(name: str = "layout") -> argparse.ArgumentParser:
     show.add_argument("other", nargs="?", help="a second layout beside it")
     views = show.add_mutually_exclusive_group()
     views.add_argument("--hardware", action="store_true", help="the inverse: which element each place has")
+    views.add_argument("--cute", action="store_true", help="CuTe's text of it: Swizzle<B,M,S> o offset o Shape:Stride")
     views.add_argument("--matrix", action="store_true", help="the matrix over F2")
     show.add_argument("--svg", metavar="FILE", help="write the picture as SVG")
     show.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in the terminal")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from weft.layouts import (
+    BlockedLayout,
+    CuteComposed,
     CuteLayout,
     CuteSwizzle,
     LayoutError,
     LinearLayout,
     NVMMASharedLayout,
     SwizzledSharedLayout,
+    TensorMemoryLayout,
+    cute_memory,
     from_cute,
+    parse_cute,
     to_cute,
 )
 
@@ -27,13 +34,14 @@ def definition(layout: CuteLayout, index: int) -> int:
     for size, stride in layout.leaves():
         total += index % size * stride
         index //= size
-    if layout.swizzle:
-        b, m, s = layout.swizzle.bits, layout.swizzle.base, layout.swizzle.shift
-        bits = (1 << b) - 1
-        yyy = bits << (m + max(0, s))
-        moved = (total & yyy) >> s if s >= 0 else (total & yyy) << -s
-        total ^= moved
-    return total
+    return swizzled(layout.swizzle, total) if layout.swizzle else total
+
+
+def swizzled(swizzle: CuteSwizzle, total: int) -> int:
+    b, m, s = swizzle.bits, swizzle.base, swizzle.shift
+    bits = (1 << b) - 1
+    yyy = bits << (m + max(0, s))
+    return total ^ ((total & yyy) >> s if s >= 0 else (total & yyy) << -s)
 
 
 def size(layout: CuteLayout) -> int:
@@ -60,7 +68,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_linear_is_the_sum(text: str) -> None:
-    layout = CuteLayout.parse(text)
+    layout = parse_cute(text)
     assert str(layout) == text
     if text == "(4,2):(3,16)":
         with pytest.raises(LayoutError, match=r"dim0 = 2 adds 6 and dim0 = 1 adds 3 .* 3 \+ 6 = 9"):
@@ -74,7 +82,7 @@ def test_linear_is_the_sum(text: str) -> None:
 
 
 def test_coordinates() -> None:
-    layout = CuteLayout.parse("(4,(2,8)):(2,(1,8))")
+    layout = parse_cute("(4,(2,8)):(2,(1,8))")
     assert [layout(i, j) for i in (0, 1) for j in range(4)] == [0, 1, 8, 9, 2, 3, 10, 11]
     linear = layout.to_linear(["row", "column"], "byte")
     assert linear.apply(row=3, column=5) == {"byte": layout(3, 5)}
@@ -83,7 +91,7 @@ def test_coordinates() -> None:
 
 
 def test_offsets_are_affine() -> None:
-    layout = CuteLayout.parse("Swizzle<3,0,3> o 64 o (8,8):(8,1)")
+    layout = parse_cute("Swizzle<3,0,3> o 64 o (8,8):(8,1)")
     affine = layout.to_affine()
     assert [affine.apply(dim0=i, dim1=j)["offset"] for i in range(8) for j in range(8)] == [
         layout(i, j) for i in range(8) for j in range(8)
@@ -91,14 +99,154 @@ def test_offsets_are_affine() -> None:
     assert str(layout) == "Swizzle<3,0,3> o 64 o (8,8):(8,1)"
     with pytest.raises(LayoutError, match="has the offset 64"):
         layout.to_linear()
-    with pytest.raises(LayoutError, match="and the offset adds 3"):
-        CuteLayout.parse("Swizzle<0,0,0> o 3 o 4:1").to_affine()
+    with pytest.raises(LayoutError, match="the offset at dim0 = 3 is 6, and the xor of what its bits give alone is 2"):
+        parse_cute("Swizzle<0,0,0> o 3 o 4:1").to_affine()
+
+
+def random_layout(rng: random.Random, depth: int = 0) -> Any:
+    """Any CuTe layout of up to 64 coordinates: strides of all kinds, swizzles, offsets, layouts of layouts."""
+    sizes = [1 << rng.randrange(3) for _ in range(rng.randrange(1, 4))]
+    strides = [rng.choice([0, 1, 2, 4, 8, 16, 32, 64, 3, 5, 9, 12, -1, -4]) for _ in sizes]
+    plain = CuteLayout(tuple(sizes), tuple(strides))
+    swizzle = CuteSwizzle(rng.randrange(3), rng.randrange(3), rng.choice([2, 3, -2])) if rng.random() < 0.4 else None
+    offset = rng.choice([0, 0, 1, 3, 4, 7, 32, 100])
+    if depth < 2 and rng.random() < 0.4:
+        inner = random_layout(rng, depth + 1)
+        return CuteComposed(swizzle or plain, offset, inner)
+    return CuteLayout(plain.shape, plain.stride, swizzle, offset)
+
+
+def by_definition(layout: Any, index: int) -> int:
+    if isinstance(layout, CuteLayout):
+        return definition(layout, index)
+    inner = layout.offset + by_definition(layout.inner, index)
+    if isinstance(layout.outer, CuteSwizzle):
+        return swizzled(layout.outer, inner)
+    # the last mode of an outer layout goes on beyond its size
+    *leaves, (_, last) = layout.outer.leaves()
+    total = layout.outer.offset
+    for count, stride in leaves:
+        total, inner = total + inner % count * stride, inner // count
+    return total + inner * last
+
+
+def test_exactly_the_affine_ones_are_read() -> None:
+    """A layout is refused if and only if its offsets, one by one, are no affine map; else it is that map."""
+    kinds = [0, 0, 0]
+    for seed in range(800):
+        layout = random_layout(random.Random(seed))
+        count = 1
+        for group in layout.modes():
+            for s, _ in group:
+                count *= s
+        offsets = [by_definition(layout, i) for i in range(count)]
+        assert [layout.at(i) for i in range(count)] == offsets
+        table = [offsets[0]]
+        for bit in range(count.bit_length() - 1):
+            table += [x ^ offsets[0] ^ offsets[1 << bit] for x in table]
+        is_affine = table == offsets and min(offsets) >= 0
+        try:
+            affine = layout.to_affine()
+        except LayoutError as error:
+            assert not is_affine, (layout, error)
+            kinds[0] += 1
+            continue
+        assert is_affine, layout
+        flat = affine.linear.flatten_ins()
+        assert (flat.table() ^ affine.constant["offset"]).tolist() == offsets, layout
+        assert parse_cute(str(layout)).to_affine() == affine
+        kinds[1 if affine.is_linear else 2] += 1
+        try:
+            again = to_cute(affine)
+        except LayoutError:
+            continue
+        assert [parse_cute(again).at(i) for i in range(count)] == offsets, (layout, again)
+    assert kinds[0] > 150 and min(kinds[1:]) > 50, kinds
+
+
+def test_memory_with_padding() -> None:
+    """A layout of memory has every element at the offset that CuTe has it at, padding included; else it is refused."""
+    kinds = [0, 0, 0]
+    for seed in range(250):
+        rng = random.Random(seed)
+        layout = random_layout(rng, 2)
+        if rng.random() < 0.7:
+            rows, columns = 1 << rng.randrange(4), 1 << rng.randrange(4)
+            more = rng.choice([0, 1, 2, 3, 4, 8])
+            layout = CuteLayout((rows, columns), rng.choice([(columns + more, 1), (1, rows + more)]))
+        sizes = [1] * len(layout.modes())
+        for at, group in enumerate(layout.modes()):
+            for s, _ in group:
+                sizes[at] *= s
+        points = list(itertools.product(*(range(s) for s in sizes)))
+        offsets = [layout(*p) for p in points]
+        try:
+            memory = cute_memory(layout)
+        except LayoutError:
+            if sorted(offsets) == list(range(len(points))):
+                with pytest.raises(LayoutError):
+                    layout.to_linear()
+            kinds[0] += 1
+            continue
+        linear = memory if isinstance(memory, LinearLayout) else memory.to_linear(sizes)
+        where = linear.invert().sublayout(list(linear.out_dims), ["offset"])
+        for point, offset in zip(points, offsets, strict=True):
+            found = where.apply({f"dim{i}": x for i, x in enumerate(point)})["offset"]
+            assert (found if isinstance(memory, LinearLayout) else memory.address(found)) == offset, layout
+        kinds[1 if isinstance(memory, LinearLayout) else 2] += 1
+        if not isinstance(memory, LinearLayout):
+            try:
+                assert [parse_cute(to_cute(memory, sizes))(*p) for p in points] == offsets
+            except LayoutError as error:
+                assert "a swizzle below its padding" in error.message and layout.swizzle
+    assert min(kinds) > 20, kinds
+
+
+PRINTED = {
+    # tensor-layouts 0.3.2: str and repr of Layout, compose(Swizzle, Layout), compose of layouts, Tensor
+    "(4, 8) : (8, 1)": "(4,8):(8,1)",
+    "Layout((4, 8), (8, 1))": "(4,8):(8,1)",
+    "Layout((4, 8))": "(4,8):(1,4)",
+    "8 : 1": "8:1",
+    "((2, 2), 8) : ((1, 4), 2)": "((2,2),8):((1,4),2)",
+    "(8) : (1)": "(8):(1)",
+    "(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1))": "Swizzle<3,3,3> o 0 o (8,64):(64,1)",
+    "(Swizzle(3, 3, 3)) o {8} o ((8, 64) : (64, 1))": "Swizzle<3,3,3> o 8 o (8,64):(64,1)",
+    "ComposedLayout(Swizzle(3, 3, 3), Layout((8, 64), (64, 1)), offset=0)": "Swizzle<3,3,3> o 0 o (8,64):(64,1)",
+    "((4, 8) : (8, 1)) o ((8, 4) : (4, 1))": "((4,8):(8,1)) o 0 o ((8,4):(4,1))",
+    "Tensor((4, 8) : (8, 1), offset=3)": "Swizzle<0,0,0> o 3 o (4,8):(8,1)",
+    "{3} ∘ (4, 8) : (8, 1)": "Swizzle<0,0,0> o 3 o (4,8):(8,1)",
+    # CUTLASS in C++, its Python, and pycute
+    "Sw<3,4,3> o smem_ptr[16b](unset) o ((_128,_16),_1,_4):((_64,_1),_0,_16)":
+        "Swizzle<3,3,3> o 0 o ((128,16),1,4):((64,1),0,16)",
+    "Sw<2,4,3> o smem_ptr[4b] o (_8,_128):(_128,_1)": "Swizzle<2,5,3> o 0 o (8,128):(128,1)",
+    "S<3,4,3> o 0 o ((64,1),(8,8),(1,4)):((1,0),(64,512),(0,4096))":
+        "Swizzle<3,4,3> o 0 o ((64,1),(8,8),(1,4)):((1,0),(64,512),(0,4096))",
+    "SW_3_3_3 o 0 o (8, 64):(64, 1)": "Swizzle<3,3,3> o 0 o (8,64):(64,1)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_texts_of_other_programs(text: str) -> None:
+    assert str(parse_cute(text)) == PRINTED[text] == str(parse_cute(PRINTED[text]))
+
+
+def test_named_layouts_as_cute() -> None:
+    assert to_cute(BlockedLayout([1, 4], [8, 4], [1, 1], [1, 0]), [8, 16]) == "((4,8),4):((32,1),8)"
+    for wrong, message in (
+        (TensorMemoryLayout([128, 64], 1), "neither in registers nor in shared memory"),
+        (SwizzledSharedLayout(1, 1, 1, [1, 0], [[1, 0]]), "has parts in 2 blocks"),
+    ):
+        with pytest.raises(LayoutError, match=message):
+            to_cute(wrong, [128, 64])
+    with pytest.raises(LayoutError, match="only with the shape of a tile"):
+        to_cute(SwizzledSharedLayout(1, 1, 1, [1, 0]))
 
 
 def test_static_integers_and_spaces() -> None:
-    plain = CuteLayout.parse("Swizzle<3,4,3> o 0 o ((8,4),(64,2)):((64,512),(1,2048))")
-    assert CuteLayout.parse(" Sw<3,4,3> o _0 o ((_8, _4),(_64,_2)) : ((_64,_512), (_1, _2048)) ") == plain
-    assert CuteLayout.parse("(8,):(1,)").shape == (8,)
+    plain = parse_cute("Swizzle<3,4,3> o 0 o ((8,4),(64,2)):((64,512),(1,2048))")
+    assert parse_cute(" Sw<3,4,3> o _0 o ((_8, _4),(_64,_2)) : ((_64,_512), (_1, _2048)) ") == plain
+    assert parse_cute("(8,):(1,)").shape == (8,)
 
 
 @given(st.integers(0, 1 << 30))
@@ -114,7 +262,7 @@ def test_round_trip_of_strides(seed: int) -> None:
     layout = flat.reshape_ins(split(rng, len(values), ("dim0", "dim1", "dim2")))
     text = to_cute(layout)
     assert from_cute(text) == layout
-    assert str(CuteLayout.parse(text)) == text
+    assert str(parse_cute(text)) == text
 
 
 @given(st.integers(0, 1 << 30))
@@ -128,8 +276,8 @@ def test_round_trip_of_swizzles(seed: int) -> None:
     rng.shuffle(values)
     flat = LinearLayout.from_bases({"x": [(swizzle(v),) for v in values]}, {"offset": 1 << log})
     layout = flat.reshape_ins(split(rng, log, ("dim0", "dim1")))
-    again = CuteLayout.from_linear(layout)
-    assert again.to_linear() == layout and CuteLayout.parse(str(again)) == again
+    again = parse_cute(to_cute(layout))
+    assert again.to_linear() == layout and parse_cute(str(again)) == again
     assert again.swizzle is not None
 
 
@@ -181,8 +329,14 @@ def test_bad_input() -> None:
         ("(0,8):(8,1)", "a mode of size 0"),
         ("(4,8):(8,(1,2))", "the shape 8 and the stride (1,2) are not nested alike"),
         ("(4,8)", "at 5: expected ':', it ends there"),
-        ("(4,8:(8,1)", "at 4: expected ')', got ':(8,1)'"),
-        ("(4,8):(8,1) x", "at 12: expected a number, a parenthesis"),
+        ("(4,8:(8,1)", "at 2: expected ':', got ',8:(8,1)'"),
+        ("(4,8):(8,1) x", "at 12: expected the end, got 'x'"),
+        ("(4,8):(?,1)", "at 7: expected a number, got '?,1)'"),
+        ("(4,8):(1@0,1@1)", "at 8: expected a stride that is a number, and not one of a coordinate of its own"),
+        ("Swizzle(3, 3, 3)", "at 16: expected a layout after it"),
+        ("Sw<1,0,3> o smem_ptr[16b] o 8:1", "of addresses it moves bytes within an element of 16 bits"),
+        ("Sw<3,4,3> o smem_ptr[6b] o 8:1", "elements of 6 bits"),
+        ("ComposedLayout(4:1, offset=1)", "expected an outer and an inner layout"),
         ("4:1)", "at 3: expected the end, got ')'"),
         ("Swizzle<3,3> o 0 o 4:1", "at 11: expected ',', got '> o 0 o '"),
         ("Swizzle<3,3,2> o 0 o 4:1", "the shift must be 3 or more"),

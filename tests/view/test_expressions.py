@@ -13,10 +13,11 @@ from weft.layouts import (
     LinearLayout,
     NVMMADistributedLayout,
     NVMMASharedLayout,
+    PaddedSharedLayout,
     SliceLayout,
     SwizzledSharedLayout,
+    from_cute,
 )
-from weft.layouts.cute import from_cute
 from weft.view import as_linear, evaluate, parse_layout
 
 BLOCKED = BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])
@@ -64,6 +65,14 @@ SHAPE = (32, 16)
         ("Swizzle<2,0,3> o 0 o (8,8):(8,1)", from_cute("Swizzle<2,0,3> o 0 o (8,8):(8,1)").invert()),
         ("(8,8):(8,1).flatten_ins()", from_cute("(8,8):(8,1)").flatten_ins()),
         ("8:2.flatten_outs()", from_cute("8:2")),
+        ("(4,8):(9,1)", PaddedSharedLayout([[8, 1]], [[0, 1], [0, 2], [0, 4], [1, 0], [2, 0]], [], [4, 8])),
+        ("4:2", PaddedSharedLayout([[1, 1]], [[1], [2]], [], [4])),
+        ("(Swizzle(2, 0, 3)) o ((8, 8) : (8, 1))", from_cute("Swizzle<2,0,3> o 0 o (8,8):(8,1)").invert()),
+        ("Layout((8, 8), (8, 1)).flatten_ins()", from_cute("(8,8):(8,1)").flatten_ins()),
+        (
+            "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+            from_cute("Swizzle<3,3,3> o 0 o (8,64):(64,1)").invert(),
+        ),
         ("{'lane': [[1], [2]]}", LinearLayout.from_bases({"lane": [(1,), (2,)]}, ["dim0"])),
         ("gl.amd.AMDMFMALayout(3, [32, 32, 8], True, [2, 2])", AMDMFMALayout(3, [32, 32, 8], True, [2, 2])),
         ("amd.AMDWMMALayout(version=2, transposed=False, warps_per_cta=[4, 1])", AMDWMMALayout(2, False, [4, 1])),
@@ -215,18 +224,23 @@ hint: BlockedLayout(size_per_thread=[1, 8], threads_per_warp=[4, 8], warps_per_c
     1 | LinearLayout.identity_1d(size=2, 'lane')
       |                                  ^^^^^^
 hint: name it too, or move it before those with names""",
-    "(4,8):(9,1)": """\
+    "(4,8):(5,1)": """\
+<layout>:1:1: error: (4,8):(5,1): (1, 0) and (0, 5) have one offset, 5, so that it is no layout of memory
+    1 | (4,8):(5,1)
+      | ^^^^^^^^^^^
+hint: from_cute gives the map from coordinates to offsets; in an expression, flatten_outs() after it does""",
+    "(4,8):(9,1).invert()": """\
 <layout>:1:1: error: (4,8):(9,1): dim1 = 1 adds 1 and dim0 = 1 adds 9 to the offset; the sum carries, 9 + 1 = 10, \
 which no xor does (8)
-    1 | (4,8):(9,1)
+    1 | (4,8):(9,1).invert()
       | ^^^^^^^^^^^
-hint: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2; padding \
-and overlapping strides are not""",
-    "4:2": """\
-<layout>:1:1: error: the layout has no inverse, it is not surjective: nothing maps to offset = 1
-    1 | 4:2
-      | ^^^
-hint: pseudoinvert() chooses one source of each""",
+hint: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2; \
+overlapping strides are not, nor is padding, which weft.layouts.cute_memory reads""",
+    "Swizzle<3,3> o 8:1": """\
+<layout>:1:12: error: expected ',', found `>`
+    1 | Swizzle<3,3> o 8:1
+      |            ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "BlockedLayout([],": """\
 <layout>:1:18: error: expected a layout, a number, a string or a list, found the end
     1 | BlockedLayout([],

@@ -356,6 +356,15 @@ EXPRESSIONS = [
     "NVMMASharedLayout(128, 8, fp4_padded=True).to_linear([64, 128])",
     "SharedLinearLayout([[0,1],[1,1],[2,0]]).to_linear([4, 2])",
     "DistributedLinearLayout([[0,1]],[[1,0],[0,2]],[],[],[2,4]).to_linear([2, 4])",
+    "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
+    "(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1))",
+    "ComposedLayout(Swizzle(2, 3, 3), Layout((8, (32, 2)), (32, (1, 256))), offset=0)",
+    "((4, 8) : (8, 1)) o ((8, 4) : (4, 1))",
+    "Layout((4, (2, 8)))",
+    "(32,32):(33,1)",
+    "((2,2),4):((4,8),1).flatten_ins()",
+    "SW_0_0_0 o 0 o 4:1",
+    "(4,2):(2,1) o 8:1",
 ]
 
 
@@ -428,9 +437,15 @@ def test_changed_expressions_agree_with_python(page: Page) -> None:
         "LinearLayout.prototype.x()",
         "__proto__",
         "A + B",
-        "(4,8):(9,1)",
-        "4:2",
+        "(4,8):(4,1)",
+        "Swizzle<0,0,0> o 3 o 4:-1",
         "(4,8):(9",
+        "Swizzle<3,3,2> o 0 o 8:1",
+        "Swizzle<3,3,3>",
+        "(4,8):(0,1)",
+        "(4,4):(32,1)",
+        "(4,8):(1@0,1@1)",
+        "A o 4:1",
     ],
 )
 def test_wrong_expressions_are_errors_with_a_place(page: Page, text: str) -> None:

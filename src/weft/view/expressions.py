@@ -26,6 +26,7 @@ from . import grammar
 from .blame import blamed
 
 T = TypeVar("T")
+CUTE = (layouts.CuteLayout, layouts.CuteComposed)
 Value = Any
 """A LinearLayout, a named layout, or an int, str, bool, None, tuple or dict of such."""
 
@@ -170,8 +171,8 @@ def parse_layout(
     value = _Evaluator(text, shape, names or {}).value(node)
     if isinstance(value, dict):
         return placed(text, lambda: _from_mapping(value, shape))
-    if isinstance(node, grammar.Cute):
-        return placed(text, lambda: as_linear(value, shape).invert())
+    if isinstance(value, CUTE):
+        return placed(text, lambda: layouts.cute_memory(value))
     if not isinstance(value, (LinearLayout, Layout)):
         grammar.fail(text, 0, len(text), f"a layout is needed here, this is {_what(value)}")
     return value
@@ -223,6 +224,8 @@ def _what(value: Value) -> str:
         return "a LinearLayout"
     if isinstance(value, Layout):
         return f"a {type(value).__name__}"
+    if isinstance(value, CUTE):
+        return "a CuTe layout"
     kinds = {bool: "True or False", int: "a number", str: "a string", tuple: "a list", dict: "a mapping"}
     return kinds.get(type(value), "None" if value is None else type(value).__name__)
 
@@ -242,7 +245,7 @@ class _Evaluator:
         if isinstance(node, grammar.Dict):
             return {str(key.value): self.value(item) for key, item in node.items}
         if isinstance(node, grammar.Cute):
-            return self.guarded(node, lambda: layouts.from_cute(node.text))
+            return self.guarded(node, node.make)
         if isinstance(node, grammar.Ir):
             return self.of_ir(node)
         if isinstance(node, grammar.Operation):
@@ -291,6 +294,8 @@ class _Evaluator:
         value = self.value(node)
         if isinstance(value, dict):
             return self.guarded(node, lambda: _from_mapping(value, None))  # type: ignore[no-any-return]
+        if isinstance(value, CUTE):
+            return self.guarded(node, value.to_linear)  # type: ignore[no-any-return]
         if not isinstance(value, (LinearLayout, Layout)):
             self.fail(node, f"a layout is needed here, this is {_what(value)}")
         return self.guarded(node, lambda: as_linear(value, self.shape))  # type: ignore[no-any-return]
@@ -381,6 +386,8 @@ class _Evaluator:
         words, fits = KINDS[kind]
         if kind == _LAYOUT and isinstance(value, dict):
             value = self.guarded(node, lambda: _from_mapping(value, None))
+        if kind == _LAYOUT and isinstance(value, CUTE):
+            value = self.guarded(node, value.to_linear)
         if not fits(value):
             return self.fail(node, f"{name}: {parameter} must be {words}, got {value!r}")
         return self.guarded(node, lambda: as_linear(value, self.shape)) if kind == _LAYOUT else value

@@ -5,7 +5,7 @@
     arguments   = [ argument { "," argument } [ "," ] ]       argument = [ name "=" ] expression
     primary     = number | string | name | "[" list "]" | "{" key ":" expression , ... "}" | "(" list ")" | cute | ir
     ir          = "#" name "." name [ "<" ... ">" ], read by weft.ir.gpu.reading
-    cute        = [ "Swizzle<" n "," n "," n ">" "o" [ n "o" ] ] shape ":" stride
+    cute        = what CuTe and its relatives print, see weft/layouts/cute/text.py
 
 It is the part of Python's grammar that Gluon's layouts are written in, with CuTe's notation and the texts of layout IR
 beside it. The page has the
@@ -15,10 +15,13 @@ same grammar in page/grammar.js. Nothing is ever evaluated by Python itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
 from weft.base import LayoutError, Span
+from weft.layouts import CuteComposed, CuteLayout
+from weft.layouts.cute.text import BadText, read_cute, starts_cute
 
 FILE = "<layout>"
 LONGEST = 20_000
@@ -31,11 +34,10 @@ WRITTEN = (
 TOKEN = re.compile(
     r"\s+|#(?![A-Za-z_]\w*\.[A-Za-z_])[^\n]*"
     r"|(?P<ir>#\w+\.\w+)"
-    r"|(?P<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)"
-    r"|(?P<number>-?\d+)"
+    r"|(?P<number>_?-?\d+)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<string>\"[^\"\\\n]*\"|'[^'\\\n]*')"
-    r"|(?P<sign>[\[\](){}:,.*@=])",
+    r"|(?P<sign>[\[\](){}:,.*@=<>?\u2218])",
     re.ASCII,
 )
 
@@ -106,7 +108,7 @@ class Operation(Node):
 class Cute(Node):
     """A layout in CuTe's notation."""
 
-    text: str
+    make: Callable[[], CuteLayout | CuteComposed]
 
 
 @dataclass(frozen=True)
@@ -260,11 +262,7 @@ class _Parser:
 
     def primary(self) -> Node:
         token = self.next
-        if (
-            token.kind == "swizzle"
-            or (token.kind == "number" and self.is_cute())
-            or (self.sees("(") and self.is_cute())
-        ):
+        if starts_cute(self.text, token.start):
             return self.cute()
         if token.kind == "number":
             self.take()
@@ -272,7 +270,7 @@ class _Parser:
                 fail(
                     self.text, token.start, token.end, "the number is too large", "layouts have sizes up to 1073741824"
                 )
-            return Literal(token.start, token.end, int(token.text))
+            return Literal(token.start, token.end, int(token.text.removeprefix("_")))
         if token.kind == "string":
             self.take()
             return Literal(token.start, token.end, token.text[1:-1])
@@ -324,39 +322,15 @@ class _Parser:
                 self.expect(",", "`,` or `}`")
         return Dict(start.start, self.take().end, tuple(pairs))
 
-    def after_nest(self, at: int) -> int | None:
-        """Where a number or nested tuple of numbers ends, in tokens; None where there is none."""
-        if self.tokens[at].kind == "number":
-            return at + 1
-        if self.tokens[at].text != "(" or self.tokens[at].kind != "sign":
-            return None
-        depth = 0
-        while self.tokens[at].kind == "number" or self.tokens[at].text in ("(", ")", ","):
-            depth += {"(": 1, ")": -1}.get(self.tokens[at].text, 0)
-            at += 1
-            if not depth:
-                return at
-        return None
-
-    def is_cute(self) -> bool:
-        after = self.after_nest(self.at)
-        return after is not None and self.tokens[after].text == ":" and self.tokens[after].kind == "sign"
-
     def cute(self) -> Cute:
-        """CuTe's notation, handed on as text."""
+        """CuTe's notation, which weft.layouts.cute.text reads."""
         start = self.next.start
-        if self.next.kind == "swizzle":
+        try:
+            make, end = read_cute(self.text, start)
+        except BadText as error:
+            rest = self.text[error.at :].split()
+            found = f"`{rest[0][:8]}`" if rest else "the end"
+            fail(self.text, error.at, error.at + 1, f"expected {error.expected}, found {found}")
+        while self.next.kind != "end" and self.next.start < end:
             self.take()
-            while self.next.text == "o":
-                self.take()
-                if self.next.kind == "number" and self.tokens[self.at + 1].text == "o":
-                    self.take()
-        if not self.is_cute():
-            self.unexpected("a CuTe layout, `shape:stride`")
-        end = self.after_nest(self.after_nest(self.at) + 1)  # type: ignore[operator]
-        if end is None:
-            self.at = self.after_nest(self.at) + 1  # type: ignore[operator]
-            self.unexpected("the strides of a CuTe layout")
-        self.at = end
-        stop = self.tokens[end - 1].end
-        return Cute(start, stop, self.text[start:stop])
+        return Cute(start, end, make)

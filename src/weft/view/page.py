@@ -31,6 +31,7 @@ SCRIPTS = (
         "grammar.js",
         "blame.js",
         "ir.js",
+        "cute.js",
         "evaluate.js",
     ),  # layouts as they are written
     *("colours.js", "tile.js", "canvas.js", "banks.js", "planner.js", "player.js"),  # what is drawn and played

@@ -107,6 +107,7 @@ function bind(name, parameters, defaults, args, named) {
 const what = (value) => {
   if (value instanceof Linear) return "a LinearLayout";
   if (value instanceof Named) return `a ${value.constructor.title}`;
+  if (value instanceof CuteFunction) return "a CuTe layout";
   if (value instanceof Map) return "a mapping";
   if (Array.isArray(value)) return "a list";
   return { boolean: "True or False", number: "a number", string: "a string" }[typeof value] ?? "None";
@@ -142,7 +143,7 @@ class Evaluator {
     return new Map(node.items.map(([key, item]) => [key, this.value(item)]));
   }
   cute(node) {
-    return fromCute(node);
+    return node.make();
   }
   ir(node) {
     return layoutOfIr(node.text, node.start);
@@ -203,7 +204,7 @@ class Evaluator {
     for (const [parameter, kind] of Object.entries(kinds ?? {}))
       at(parameter, () => {
         const [words, fits] = KINDS[kind];
-        if (kind === "layout" && bound[parameter] instanceof Map) bound[parameter] = asLinear(bound[parameter], this.shape);
+        if (kind === "layout" && (bound[parameter] instanceof Map || bound[parameter] instanceof CuteFunction)) bound[parameter] = asLinear(bound[parameter], this.shape);
         if (!fits(bound[parameter])) throw new LayoutError(`${name}: ${parameter} must be ${words}, got ${repr(bound[parameter])}`);
         if (kind === "layout") bound[parameter] = asLinear(bound[parameter], this.shape);
       });
@@ -254,6 +255,7 @@ function closest(name, known) {
 function asLinear(value, shape, sized = null) {
   if (value instanceof Linear) return value;
   if (value instanceof Named) return value.to_linear(shape);
+  if (value instanceof CuteFunction) return value.toLinear();
   if (!(value instanceof Map)) throw new LayoutError(`a layout is needed here, this is ${what(value)}`);
   for (const [name, own] of value) if (!isBases(own)) throw new LayoutError(`the bases of ${name} must be a list of coordinates, as [[0, 1], [1, 0]]`);
   const ranks = new Set([...value.values()].flat().map((b) => b.length));
@@ -261,37 +263,6 @@ function asLinear(value, shape, sized = null) {
   const [rank] = ranks;
   if (sized?.length === rank) return Linear.from_bases(value, mapOf(sized.map((s, i) => [`dim${i}`, s])), false);
   return Linear.from_bases(value, names(rank));
-}
-
-// CuTe's Shape:Stride with a Swizzle, from dim0, dim1, ... to the offset, as weft/layouts/cute.py reads it.
-function fromCute({ shape, stride, swizzle, offset }) {
-  const leaves = (s, d) => {
-    if (Number.isInteger(s) && Number.isInteger(d)) return [[s, d]];
-    if (!Array.isArray(s) || !Array.isArray(d) || s.length !== d.length) throw new LayoutError("the shape and the stride are not nested alike");
-    return s.flatMap((x, i) => leaves(x, d[i]));
-  };
-  const modes = Array.isArray(shape) && Array.isArray(stride) && shape.length === stride.length ? shape.map((s, i) => leaves(s, stride[i])) : [leaves(shape, stride)];
-  if (offset) throw new LayoutError(`the layout has the offset ${offset}, so that it is affine, not linear`);
-  let taken = 0;
-  const [count, base, shift] = swizzle ?? [0, 0, 0];
-  if (Math.abs(shift) < count) throw new LayoutError(`the shift of a swizzle must be ${count} or more in absolute value`);
-  const mask = (2 ** count - 1) << base;
-  const swizzled = (x) => (shift >= 0 ? x ^ ((x >> shift) & mask) : x ^ ((x & mask) << -shift));
-  const bases = modes.map((mode) =>
-    mode.flatMap(([size, step]) =>
-      Array.from({ length: log2(size, "a mode") }, (_, i) => {
-        const value = step * 2 ** i;
-        if (step < 0) throw new LayoutError(`the mode ${size}:${step} has a negative stride`);
-        if (value >= 2 ** MOST_BITS) throw new LayoutError(`the stride ${step} is too large for this page`);
-        if (taken & value) throw new LayoutError(`the sum carries at ${value}: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2`);
-        taken |= value;
-        return swizzled(value);
-      }),
-    ),
-  );
-  const reached = bases.flat().reduce((a, b) => a | b, 0);
-  const ins = bases.map((own, i) => [`dim${i}`, own.length]);
-  return new Linear(ins, [["offset", 32 - Math.clz32(reached)]], bases.flat());
 }
 
 // What an expression stands for: {linear, named (the layout with its name and parameters, if it is one)}; `given` are layouts
@@ -302,6 +273,7 @@ function layoutOf(text, shape, scope = {}, given = {}) {
   const node = new Parser(text).whole();
   const evaluator = new Evaluator(shape, scope);
   const value = evaluator.value(node);
-  const linear = evaluator.placed(node, () => (node.kind === "cute" ? value.invert() : asLinear(value, shape, shape)));
+  if (value instanceof CuteFunction) return evaluator.placed(node, () => value.memory());
+  const linear = evaluator.placed(node, () => asLinear(value, shape, shape));
   return { linear, pads: value?.pads ?? null };
 }

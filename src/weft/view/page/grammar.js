@@ -1,6 +1,6 @@
 // Layout expressions: the grammar of weft/view/grammar.py. What they stand for is in evaluate.js.
 
-const TOKEN = /\s+|#(?![A-Za-z_]\w*\.[A-Za-z_])[^\n]*|(?<ir>#\w+\.\w+)|(?<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)|(?<number>-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*@=])/y;
+const TOKEN = /\s+|#(?![A-Za-z_]\w*\.[A-Za-z_])[^\n]*|(?<ir>#\w+\.\w+)|(?<number>_?-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*@=<>?\u2218])/y;
 
 function tokens(text) {
   const found = [];
@@ -30,6 +30,7 @@ function endOfIr(text, at) {
 
 class Parser {
   constructor(text) {
+    this.text = text;
     this.tokens = tokens(text);
     this.at = 0;
     this.depth = 0;
@@ -97,10 +98,11 @@ class Parser {
   primary() {
     const token = this.next;
     const literal = (value) => ({ kind: "literal", value, start: this.take().start, end: token.end });
-    if (token.kind === "swizzle" || this.isCute()) return this.cute();
+    if (startsCute(this.text, token.start)) return this.cute();
     if (token.kind === "number") {
-      if (!Number.isSafeInteger(Number(token.text))) throw new LayoutError("the number is too large", undefined, token.start, token.end);
-      return literal(Number(token.text));
+      const value = Number(token.text.replace("_", ""));
+      if (!Number.isSafeInteger(value)) throw new LayoutError("the number is too large", undefined, token.start, token.end);
+      return literal(value);
     }
     if (token.kind === "string") return literal(token.text.slice(1, -1));
     if (token.kind === "name") {
@@ -128,43 +130,12 @@ class Parser {
     const { end } = this.take();
     return close === ")" && items.length === 1 && !commas ? items[0] : { kind: "list", items, start, end };
   }
-  // Where a number or nested tuple of numbers ends, in tokens; null where there is none.
-  afterNest(at) {
-    if (this.tokens[at].kind === "number") return at + 1;
-    for (let depth = 0; this.tokens[at].kind === "number" || "(),".includes(this.tokens[at].text || "?"); ) {
-      depth += { "(": 1, ")": -1 }[this.tokens[at++].text] ?? 0;
-      if (depth <= 0) return depth < 0 ? null : at;
-    }
-    return null;
-  }
-  isCute() {
-    const after = this.next.kind === "number" || this.sees("(") ? this.afterNest(this.at) : null;
-    return after !== null && this.tokens[after].text === ":";
-  }
-  nest() {
-    if (this.next.kind === "number") return Number(this.take().text);
-    this.expect("(", "a number or `(`");
-    const found = [this.nest()];
-    while (this.sees(",")) {
-      this.take();
-      found.push(this.nest());
-    }
-    this.expect(")", "`,` or `)`");
-    return found;
-  }
+  // CuTe's notation, which cute.js reads.
   cute() {
     const { start } = this.next;
-    const swizzle = this.next.kind === "swizzle" ? this.take().text.match(/-?\d+/g).map(Number) : null;
-    let offset = 0;
-    while (swizzle && this.next.text === "o") {
-      this.take();
-      if (this.next.kind === "number" && this.tokens[this.at + 1].text === "o") offset = Number(this.take().text);
-    }
-    if (!this.isCute()) this.unexpected("a CuTe layout, `shape:stride`");
-    const shape = this.nest();
-    this.expect(":", "`:`");
-    const stride = this.nest();
-    return { kind: "cute", shape, stride, swizzle, offset, start, end: this.tokens[this.at - 1].end };
+    const [make, end] = readCute(this.text, start);
+    while (this.next.kind !== "end" && this.next.start < end) this.take();
+    return { kind: "cute", make, start, end };
   }
   mapping() {
     const { start } = this.take();

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft import compiler, like
+from weft import compiler, gluon, like
 from weft.backends.nvidia.ptxas import disassemble, find_tool
 from weft.explain import Explanation
 from weft.explain.costs import costs_of
@@ -20,6 +20,9 @@ from weft.explain.nvidia.executed import executed
 from weft.explain.nvidia.flow import of_ptx
 from weft.explain.nvidia.sass import decoded
 from weft.explain.nvidia.schedule import scheduled
+from weft.gluon import language as gl
+from weft.gluon.language.nvidia.hopper import mbarrier, tma
+from weft.gluon.nvidia.hopper import TensorDescriptor
 from weft.ir.lane import LaneProgram
 from weft.machines import machine_of
 
@@ -158,3 +161,27 @@ def test_spills_are_told_by_line() -> None:
     assert sum(held.spills for held in e.registers) == e.occupancy.spills
     assert "spilled" in str(e).partition("Registers that a thread holds")[2].splitlines()[1]
     assert Explanation.from_json(e.to_json()).registers == e.registers
+
+
+@needs_ptxas
+def test_a_loop_that_waits_within_a_loop_goes_round_once() -> None:
+    """The wait for an mbarrier loops in the machine code, within a loop of the kernel, at whose lines it stands."""
+
+    @gluon.jit
+    def loads(x, out, n):
+        layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+        memory = gl.allocate_shared_memory(x.dtype, x.block_type.shape, x.layout)
+        bar = mbarrier.allocate_mbarrier()
+        mbarrier.init(bar, count=1)
+        total = gl.zeros([64, 64], gl.float32, layout)
+        for i in range(n):
+            mbarrier.expect(bar, x.block_type.nbytes)
+            tma.async_copy_global_to_shared(x, [0, i * 64], bar, memory)
+            mbarrier.wait(bar, i & 1)
+            total += memory.load(layout)
+        gl.store(out + gl.program_id(0), gl.max(gl.max(total, 0), 0))
+
+    shared = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)
+    x = TensorDescriptor.from_tensor(like((64, 4096), "fp16"), [64, 64], shared)
+    e = loads.explain(x, like((132,), "fp32"), 64, grid=(132,), target="cuda:90")
+    assert e.time.microseconds > 0

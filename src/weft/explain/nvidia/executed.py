@@ -180,14 +180,15 @@ class _Counting:
         for block in blocks:
             self.times[block] = times
         inner: defaultdict[int, list[Loop]] = defaultdict(list)
+        mine = self.of.get(loop.head) if loop is not None else None
+        within = self.ptx_loops_within(mine)
         for each in loops:
             self.of[each.head] = found = self.ptx_loop(each)
-            if found is not None:
+            if found is not None and found in within:
                 inner[found.head].append(each)
-            else:
+            else:  # of no loop right inside of this one, as the loop that waits for an mbarrier
                 self.loop_turns[each.head] = 1.0
-        mine = self.of.get(loop.head) if loop is not None else None
-        for of in self.ptx_loops_within(mine):
+        for of in within:
             self.unrolled(of, inner[of.head], blocks, times)
         for each in loops:
             self.level(each, each.loops, times * self.loop_turns[each.head])

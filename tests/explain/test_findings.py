@@ -111,8 +111,8 @@ def test_a_good_kernel_has_none() -> None:
 
 
 def test_the_whole_text_of_a_finding() -> None:
-    first, *_ = rows(4097).findings
-    assert (first.code, first.span.line if first.span else 0) == ("narrow-access", 25)
+    first, second = sorted(rows(4097).findings, key=lambda finding: finding.span.line if finding.span else 0)
+    assert first.code == second.code == "narrow-access"
     assert first.what == "a load of 2 bytes at a time, of 16"
     assert first.why == "`stride` is not known to be a multiple of 8 (`stride` = 4097, and 4097 % 8 = 1)"
     assert first.cure == "pad it to 4104, and mask what is more"

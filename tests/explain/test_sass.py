@@ -142,7 +142,7 @@ def test_a_schedule_waits_for_memory_and_grows_with_its_turns() -> None:
     def time(turns: int, latency: float) -> float:
         found = executed(code(), program_of(SUMS).body, lambda _: float(turns), {}, 1.0)
         assert found is not None
-        return scheduled(found, costs, latency, 4, 0.0).time
+        return scheduled(found, costs, dict.fromkeys(code().source_at.values(), latency), 4, 0.0).time
 
     assert time(64, 500.0) > 500 and time(64, 600.0) >= time(64, 500.0) + 100
     assert 1.8 < (time(128, 500.0) - time(64, 500.0)) / (time(64, 500.0) - time(32, 500.0)) < 2.2

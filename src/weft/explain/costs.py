@@ -45,11 +45,14 @@ class Costs:
     """A machine that the model of time knows."""
 
     clock: float
-    """Cycles of a nanosecond, while matrix units are idle."""
+    """Cycles of a nanosecond, where matrix units are not used."""
+    matrix_clock: float
+    """The same where they are."""
     busy_clock: float
-    """The same while they are never idle."""
-    slow_clock: float
-    """The same where that goes on for more than a millisecond."""
+    """The same where they are busy for most of the time."""
+    busy: tuple[float, float]
+    """The parts of the time for which matrix units may be busy before the clock falls, and at which it does not fall
+    further."""
     launch: float
     """Nanoseconds from the start of a kernel to its blocks running."""
     block_start: float
@@ -95,6 +98,8 @@ class Costs:
     """From the end of a product that is done later to the end of waiting for it."""
     atomics: tuple[float, float]
     """Lines that atomic operations reach in a nanosecond: in an array of a kibibyte, and at most."""
+    atomic_alone: tuple[float, float]
+    """Nanoseconds of each lane's atomic operation where all are on one place: of integers, and of floats."""
     atomic_latency: float
     bulk_latency: float
     """From a copy of the copy engine to the arrival at its mbarrier."""

@@ -21,7 +21,7 @@ from .timing import time_of
 
 __all__ = ["with_gains"]
 
-SECTOR = 32
+SECTOR, LINE = 32, 128
 
 
 Change = Callable[[Counter[str]], None]
@@ -92,13 +92,14 @@ def _cured(facts: Facts, finding: Finding) -> Facts | None:
 
 
 def _without_loads(counts: Counter[str]) -> None:
-    counts["global_load_sectors"] = counts["global_load_distinct"] = 0
+    counts["global_load_sectors"] = counts["global_load_distinct"] = counts["global_load_lines"] = 0
 
 
 def _contiguous(counts: Counter[str]) -> None:
     for verb in ("load", "store"):
         if bytes := counts[f"global_{verb}_bytes"]:
             counts[f"global_{verb}_sectors"] = counts[f"global_{verb}_distinct"] = -(-bytes // SECTOR)
+            counts[f"global_{verb}_lines"] = -(-bytes // LINE)
 
 
 def _without_conflicts(counts: Counter[str]) -> None:

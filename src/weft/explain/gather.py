@@ -47,7 +47,7 @@ from .timing import time_of, with_code
 
 __all__ = ["Launch", "explanation"]
 
-DISTINCT = "_distinct"
+OF_TIME = ("_distinct", "_lines")
 """How the names of counters end that are for the model of time alone."""
 ACCESSES = (AccessWidth, RowAligned, BulkCopy, SharedAccess, VectorAccess)
 
@@ -170,7 +170,7 @@ def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, s
 
 
 def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:
-    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(DISTINCT)}
+    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(OF_TIME)}
     return Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total, round(report.longest, 2))
 
 
@@ -193,7 +193,7 @@ def spans_in_loops(body: Block) -> frozenset[Span]:
 def _lines(report: PlacedReport, remarks: Remarks, files: set[str]) -> tuple[Line, ...]:
     """Those on which something is done or was decided."""
     found = {
-        key: {name: n for name, n in sorted(line.items()) if not name.endswith(DISTINCT)}
+        key: {name: n for name, n in sorted(line.items()) if not name.endswith(OF_TIME)}
         for key, line in report.lines.items()
         if line
     }
@@ -228,7 +228,7 @@ def _accesses(remarks: Remarks, report: PlacedReport, loops: frozenset[Span]) ->
         place = report.places.get(remark.span, Counter()) if (remark.span, wanted) not in told else Counter()
         told.add((remark.span, wanted))
         names = (wanted, "shared_ideal") if space == "shared" else (wanted,)
-        kept = ((name, n) for name, n in sorted(place.items()) if not name.endswith(DISTINCT))
+        kept = ((name, n) for name, n in sorted(place.items()) if not name.endswith(OF_TIME))
         counts = {name: n for name, n in kept if name.startswith(names)}
         accesses.append(Access(remark, counts, remark.span in loops))
     return tuple(accesses)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, exp, prod
 
 from weft.base import Span
@@ -79,11 +79,18 @@ def _predicted(
 ) -> tuple[dict[str, float], Walk, float]:
     """Nanoseconds of each resource, the walk, and bytes of DRAM; with the least that DRAM may have to do, or more."""
     moved = _dram(facts, sizes, costs)[how]
-    touched = float(SECTOR * sum(_distinct(p, verb) for p in facts.places.values() for verb in ("load", "store")))
-    latency = _mixed(costs, moved.bytes / touched if touched else 1.0)
-    walk = walked(program, costs, _iterations(facts), lambda op: latency)
+    latencies = {
+        span: _mixed(costs, max((moved.parts.get(name, 1.0) for name in names), default=1.0))
+        for (span, verb), names in _arrays(facts).items()
+        if verb == "load"
+    }
+    walk = walked(program, costs, _iterations(facts), lambda op: latencies.get(op.span, costs.dram_latency))
     if facts.assembled is not None:
-        walk = facts.assembled(walk, costs, latency)
+        by_line: dict[tuple[str, int], float] = {}
+        for span, latency in latencies.items():
+            if span is not None:
+                by_line[span.file, span.line] = max(latency, by_line.get((span.file, span.line), 0.0))
+        walk = facts.assembled(walk, costs, by_line)
     resources = _resources(facts, program, costs, sizes, walk, moved)
     return resources, walk, moved.bytes
 
@@ -135,13 +142,14 @@ def _resources(
     passes = _passes_of_shared(facts, walk, blocks * program.warps) * warps
     sectors = _passes_of_sectors(facts, costs) / units * (full * units / blocks)
     more = _spilled(facts, costs) if walk.spilled is None else 0.0
-    spilled = more if walk.spilled is None else walk.spilled * costs.spilled
+    spilled = more if walk.spilled is None else walk.spilled * costs.spilled * bool(o.spills)
     l1 = max(walk.pipes["l1"] * warps, sectors) + spilled * warps
     cycles = {
         "issue": walk.slots * warps / costs.schedulers,
         "matrix units": walk.pipes["tensor"] * warps,
         "special functions": walk.pipes["special"] * warps,
         "integers and choices": walk.pipes["narrow"] * warps,
+        "floats": walk.pipes["floats"] * warps,
         "double precision": walk.pipes["double"] * warps,
         "shared memory" if passes > l1 else "L1": l1 + passes,  # one unit does both
         "latency": (walk.time + more) * _rounds(blocks, units * o.blocks),
@@ -178,15 +186,15 @@ def _through_l2(facts: Facts) -> float:
 
 
 def _clock(cycles: Mapping[str, float], costs: Costs) -> float:
-    """Cycles of a nanosecond, by how busy matrix units are, and how long."""
-    slowest = max(*cycles.values(), 1.0)
-    duty = max(0.0, cycles["matrix units"] / slowest - IDLE) / (1 - IDLE)
-    busy = costs.slow_clock if slowest > 1e6 * costs.busy_clock else costs.busy_clock
-    return costs.clock - duty * (costs.clock - busy)
-
-
-IDLE = 0.6
-"""The part of the time that matrix units may be busy before the clock falls."""
+    """Cycles of a nanosecond, by how busy matrix units are."""
+    matrix = cycles["matrix units"]
+    if not matrix:
+        return costs.clock
+    units = sum(n**TOGETHER for name, n in cycles.items() if name != "latency")
+    duty = matrix / float((units ** (2 / TOGETHER) + cycles["latency"] ** 2) ** 0.5)
+    first, last = costs.busy
+    part = max(0.0, min(1.0, (duty - first) / (last - first)))
+    return costs.matrix_clock - part * (costs.matrix_clock - costs.busy_clock)
 
 
 def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
@@ -194,8 +202,14 @@ def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
     small array, which is in few of them, much longer."""
     program, total = facts.program, 0.0
     assert program is not None
-    spans = {op.span for op in facts.ops if op.name == "atomic" and op.attrs["space"] == "global"}
+    ops = [op for op in facts.ops if op.name == "atomic" and op.attrs["space"] == "global"]
+    spans = {op.span for op in ops}
     arrays = _arrays(facts)
+    for op in ops:
+        if all(v.op is None or v.op.name in UNMOVED for v in facts.made_from(op.operands[0])):  # one place for all
+            spans.discard(op.span)
+            lanes = facts.places.get(op.span, Counter())["threads:atomic.global"]
+            total += lanes * costs.atomic_alone[op.attrs["kind"].startswith("f")]
     first, most = costs.atomics
     for span in spans:
         counts = facts.places.get(span, Counter())
@@ -207,6 +221,8 @@ def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
     return total
 
 
+UNMOVED = ("rename", "join", "constant", "keep")
+"""Operations that leave an address what it is for every lane of every program."""
 LINE = 4
 """Sectors of a line."""
 SPREAD = 1.22
@@ -236,18 +252,18 @@ def _passes_of_shared(facts: Facts, walk: Walk, warps: int) -> float:
 
 
 APART_CYCLES = {"load": 1.0, "store": 2.0}
-"""Cycles of a sector of its own."""
+"""Cycles of a line of which lanes want a part."""
 
 
 def _passes_of_sectors(facts: Facts, costs: Costs) -> float:
-    """Cycles of the L1 cache for the sectors of the grid: a line of four at a time, one where lanes are far apart."""
+    """Cycles of the L1 cache for what the grid loads and stores: a line of 128 bytes at a time."""
     cycles = 0.0
     for counts in facts.places.values():
         for verb in ("load", "store"):
             sectors, bytes = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_bytes"]
+            lines = counts[f"global_{verb}_lines"] or sectors / LINE
             apart = sectors > 1.5 * bytes / SECTOR
-            each = APART_CYCLES[verb] if apart else SECTOR / costs.line
-            cycles += sectors * each
+            cycles += lines * (APART_CYCLES[verb] if apart else LINE * SECTOR / costs.line)
     return cycles
 
 
@@ -279,6 +295,8 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
             bounds = (min(bytes, _again(facts, bytes, size, costs)),) * 3
         for moved, each in zip((least, typical, most), bounds, strict=True):
             moved.add(verb, each)
+            if verb == "load" and bytes:
+                moved.parts[name] = min(1.0, each / bytes)
     return least, typical, most
 
 
@@ -292,6 +310,8 @@ class Moved:
 
     read: float = 0.0
     written: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+    """By array, the part of what is loaded of it that comes from DRAM."""
 
     def add(self, verb: str, bytes: float) -> None:
         """More of them."""

@@ -17,7 +17,7 @@ from .findings import Facts
 
 __all__ = ["with_unknown"]
 
-SECTOR = 32
+SECTOR, LINE = 32, 128
 
 
 def _unknown(facts: Facts) -> set[tuple[Span | None, str]]:
@@ -60,13 +60,15 @@ def _widths(counts: Counter[str], verb: str) -> Iterable[tuple[int, int]]:
 def _bytes(counts: Counter[str], supposed: Counter[str], verb: str, lanes: int, spread: bool) -> Counter[str]:
     """Bytes and sectors of accesses of a kind at a place."""
     more: Counter[str] = Counter()
-    names = [f"global_{verb}_{what}" for what in ("bytes", "sectors", "distinct")]
+    names = [f"global_{verb}_{what}" for what in ("bytes", "sectors", "distinct", "lines")]
     if supposed[names[0]]:
         more.update({name: supposed[name] for name in names})
     else:
         for each, number in _widths(counts, verb):
             more[names[0]] += number * lanes * each
             more[names[1]] += round(number * lanes * each / SECTOR)
+            more[names[3]] += round(number * max(1.0, lanes * each / LINE))
     if not spread:
         more[names[1]] = more[names[2]] = -(-more[names[0]] // SECTOR)
+        more[names[3]] = -(-more[names[0]] // LINE)
     return more

@@ -21,7 +21,7 @@ from .errors import (
     Thread,
     UninitializedError as Uninitialized,
 )
-from .memory import count_sectors, count_wavefronts
+from .memory import count_lines, count_sectors, count_wavefronts
 from .notes import note_of_flight, note_of_read, note_of_write
 from .races import Shadow
 from .remembered import Remembered
@@ -158,6 +158,7 @@ class Batch(Turns):
         if access.space == "global":
             counts[f"global_{verb}_sectors"] = count_sectors(address, active)
             if self.launch.steady:  # for estimates: what an earlier register of the access touched is in the L1 cache
+                counts[f"global_{verb}_lines"] = count_lines(address, active)
                 warps = len(access.address)
                 counts[f"global_{verb}_distinct"] = count_sectors(
                     access.address.reshape(warps, -1), access.active.reshape(warps, -1)

@@ -19,7 +19,7 @@ FIRST = 0x7000_0000_0000
 GAP = 1 << 16
 """Bytes between arrays that belong to none, so that running over the end of one does not hit the next."""
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-SECTOR = 32
+SECTOR, LINE = 32, 128
 
 
 @dataclass
@@ -163,9 +163,16 @@ class GlobalMemory:
         return [(self.segments[i], np.flatnonzero(index == i)) for i in np.unique(index)]
 
 
-def count_sectors(address: Array, active: Array) -> int:
-    """Sectors of global memory that accesses [access, lane] touch, each once for an access."""
-    sectors = np.where(active, address // SECTOR, -1)
+def count_lines(address: Array, active: Array) -> int:
+    """Lines of the L1 cache that accesses [access, lane] would touch if the first sector of each began one: so accesses
+    that touch as many sectors touch as many lines, wherever they begin."""
+    first = np.min(address, axis=1, keepdims=True, where=active, initial=np.iinfo(np.int64).max) // SECTOR * SECTOR
+    return count_sectors(address - first, active, LINE)
+
+
+def count_sectors(address: Array, active: Array, size: int = SECTOR) -> int:
+    """Sectors of global memory, or parts of another size, that accesses [access, lane] touch, once for an access."""
+    sectors = np.where(active, address // size, -1)
     sectors = np.sort(sectors, axis=1)
     new = np.ones(sectors.shape, np.bool_)
     new[:, 1:] = sectors[:, 1:] != sectors[:, :-1]

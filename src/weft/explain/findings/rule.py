@@ -48,8 +48,9 @@ class Facts:
     """Whether the author wrote layouts, and can write others."""
     device: str = ""
     """The device whose time is predicted, of those that run the program; "" for the usual one."""
-    assembled: Callable[[Walk, Costs, float], Walk] | None = None
-    """What machine code makes of a walk through the program, with the latency of memory; None where there is none."""
+    assembled: Callable[[Walk, Costs, Mapping[tuple[str, int], float]], Walk] | None = None
+    """What machine code makes of a walk through the program, with latencies of memory by file and line; None where
+    there is none."""
 
     @cached_property
     def ops(self) -> list[LaneOp]:

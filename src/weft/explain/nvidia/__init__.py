@@ -4,7 +4,8 @@ Sources: (a) Luo et al., arXiv 2402.13499 and 2501.12084, microbenchmarks of an 
 (b) published measurements of an H100 SXM, clocks not pinned; (c) ptxas, whose control words say how long it takes
 results to come; (d) our own measurements, docs/explanation/performance.md; (e) the tables of the CUDA programming
 guide; (f) set by the half of the kernels of benchmarks/explain_time.py that is marked for it, on an H100 SXM,
-2026-11-27.
+2026-11-27; (g) benchmarks/calibrate.py; (h) Nsight Compute's counters of that half of the kernels,
+benchmarks/results/explain-bounds.json.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ def _mma(isa: str, count: int) -> Use:
 
 HOPPER = Costs(
     clock=1.98,  # (d) of an H100 and H200 without tensor work
-    busy_clock=1.72,  # (g): 889 TFLOP/s of 64x256 tiles of random numbers, 975 of zeros
-    slow_clock=1.55,  # (d): 790 TFLOP/s of 4,096 FLOP a cycle on 132 multiprocessors, in a long product
+    matrix_clock=1.8,  # (h): 1.77 to 1.83 of kernels that have matrix units busy for 3 to 56 %
+    busy_clock=1.59,  # (h): 1.56 to 1.60 where it is 75 % and more
+    busy=(0.55, 0.72),  # (h)
     launch=900.0,  # (g)
     block_start=0.6,  # (g): 262,144 blocks that do nothing take 158 us
     dram_read=3180.0,  # (g)
@@ -92,6 +94,7 @@ HOPPER = Costs(
     barrier_warp=2.0,  # (g)
     product_latency=100.0,  # (g): 64x64x64 takes 259 cycles, of which matrix units work 128
     atomics=(1.0, 77.0),  # (g)
+    atomic_alone=(0.73, 1.76),  # (g)
     atomic_latency=1290.0,  # (b): 651 ns
     bulk_latency=1180.0,  # (b): 595 ns from DRAM
     instruction=_use,

@@ -18,6 +18,8 @@ from .schedule import Schedule, scheduled
 
 __all__ = ["assembled", "spilled_by_line"]
 
+Latencies = Mapping[tuple[str, int], float]
+"""Cycles by file and line."""
 PRODUCTS = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
 SPILLS = ("STL", "LDL")
 
@@ -39,8 +41,8 @@ def assembled(
     turns: Callable[[LaneOp], float],
     places: Mapping[Span | None, Counter[str]],
     warps: float,
-) -> Callable[[Walk, Costs, float], Walk] | None:
-    """What a cubin makes of a walk through the lane program, with the costs and the latency of memory.
+) -> Callable[[Walk, Costs, Latencies], Walk] | None:
+    """What a cubin makes of a walk through the lane program, with the costs and latencies of memory.
 
     None where that cannot be said: without line numbers, where loops are not those of the lane program, and where warps
     do different things. `turns` says how often loops turn; `places` has counters of so many warps.
@@ -51,9 +53,9 @@ def assembled(
     found = executed(code, program.body, turns, places, warps)
     if found is None:
         return None
-    known: dict[tuple[float, ...], Schedule] = {}
+    known: dict[object, Schedule] = {}
     counted = frozenset((span.file, span.line) for span in places if span is not None)
-    return lambda walk, costs, latency: _as_assembled(found, walk, program, costs, latency, counted, known)
+    return lambda walk, costs, latencies: _as_assembled(found, walk, program, costs, latencies, counted, known)
 
 
 def _as_assembled(
@@ -61,9 +63,9 @@ def _as_assembled(
     walk: Walk,
     program: LaneProgram,
     costs: Costs,
-    latency: float,
+    latencies: Latencies,
     counted: frozenset[tuple[str, int]],
-    known: dict[tuple[float, ...], Schedule],
+    known: dict[object, Schedule],
 ) -> Walk:
     """The walk with what machine code says of instructions, units and time, by lines that were counted; `known` keeps
     schedules."""
@@ -71,14 +73,15 @@ def _as_assembled(
     products = slots = spilled = 0.0
     for op, times in found.each():
         slots += times
-        pipes[op.pipe] += times
+        pipes[op.pipe] += times * op.takes
         products += times * (op.name in PRODUCTS)
         spilled += times * op.words * (op.name in SPILLS)
     matrix = walk.pipes["tensor"] * costs.schedulers / products if products else 0.0
-    key = costs.clock, latency, matrix
-    schedule = known.get(key) or known.setdefault(key, scheduled(found, costs, latency, program.warps, matrix))
+    key = costs.clock, tuple(latencies.items()), matrix
+    schedule = known.get(key) or known.setdefault(key, scheduled(found, costs, latencies, program.warps, matrix))
     units = {
-        "narrow": max(pipes["alu"], pipes["heavy"]) * costs.narrow,
+        "narrow": pipes["alu"] * costs.narrow,
+        "floats": max(pipes["heavy"], (pipes["heavy"] + pipes["fma"]) / 2) * costs.narrow,
         "special": pipes["xu"] * costs.special,
         "double": pipes["double"] * costs.double,
     }

@@ -50,15 +50,24 @@ class Schedule:
     """Cycles by line of the source."""
 
 
-def scheduled(found: Executed, costs: Costs, latency: float, warps: int, matrix: float) -> Schedule:
-    """The schedule of one warp of a block of so many; `latency` is that of memory, `matrix` what a product of one warp
-    takes of a scheduler's matrix unit."""
-    return _Scheduler(found, costs, latency, warps, matrix).all()
+def scheduled(
+    found: Executed, costs: Costs, latencies: Mapping[tuple[str, int], float], warps: int, matrix: float
+) -> Schedule:
+    """The schedule of one warp of a block of so many; `latencies` are those of memory by file and line, `matrix` what a
+    product of one warp takes of a scheduler's matrix unit."""
+    return _Scheduler(found, costs, latencies, warps, matrix).all()
 
 
 class _Scheduler:
-    def __init__(self, found: Executed, costs: Costs, latency: float, warps: int, matrix: float) -> None:
-        self.found, self.costs, self.latency, self.warps, self.matrix = found, costs, latency, warps, matrix
+    def __init__(
+        self,
+        found: Executed,
+        costs: Costs,
+        of_memory: Mapping[tuple[str, int], float],
+        warps: int,
+        matrix: float,
+    ) -> None:
+        self.found, self.costs, self.of_memory, self.warps, self.matrix = found, costs, of_memory, warps, matrix
         self.now = 0.0
         self.weight = 1.0
         self.schedule = Schedule()
@@ -72,7 +81,6 @@ class _Scheduler:
         sms = costs.schedulers
         self.latencies: Mapping[str, float] = {
             **OTHER_LATENCIES,
-            **dict.fromkeys(("LDG", "LDGSTS"), latency),
             **dict.fromkeys(("LDS", "LDSM", "ATOMS", "SYNCS"), costs.shared_latency),
             "SHFL": costs.shuffle_latency,
             "ATOMG": costs.atomic_latency,
@@ -135,21 +143,24 @@ class _Scheduler:
         cycles = self.cycles.get(op.pipe, 0.0)
         if cycles:
             self.now = max(self.now, self.units.get(op.pipe, 0.0))
-            self.units[op.pipe] = self.now + cycles
-        done = self.now + self.latencies.get(op.name, 20.0)
-        self.special(op)
+            self.units[op.pipe] = self.now + cycles * op.takes
+        line = self.found.code.source_at[op.place]
+        latency = self.latencies.get(op.name, 20.0)
+        if op.name in ("LDG", "LDGSTS"):
+            latency = self.of_memory.get(line, self.costs.dram_latency)
+        done = self.now + latency
+        self.special(op, done)
         if op.sets != NONE and op.sets < 6:
             self.barriers[op.sets].append(self.copied if op.name == "LDGDEPBAR" else done)
         if op.frees != NONE and op.frees < 6:
             self.barriers[op.frees].append(self.now + READ)
         self.now += max(1, op.stall)
-        line = self.found.code.source_at[op.place]
         self.schedule.lines[line] += (self.now - before) * self.weight
 
-    def special(self, op: Instruction) -> None:
+    def special(self, op: Instruction, done: float) -> None:
         """What an instruction does beside setting barriers."""
         if op.name == "LDGSTS":
-            self.copied = max(self.copied, self.now + self.latency)
+            self.copied = max(self.copied, done)
         elif op.name == "DEPBAR":
             self.depbar(op)
         elif op.name == "BAR":
@@ -162,9 +173,9 @@ class _Scheduler:
             if op.ends_group:
                 self.products.append(self.tensor + self.costs.product_latency)
         elif op.waits_for_products:
-            done = self.products[: len(self.products) - op.pending]
-            self.now = max([self.now, *done])
-            del self.products[: len(done)]
+            ended = self.products[: len(self.products) - op.pending]
+            self.now = max([self.now, *ended])
+            del self.products[: len(ended)]
         elif op.name == "UTMALDG":
             self.bulk.append(self.now + self.costs.bulk_latency)
         elif op.name == "SYNCS" and op.sets != NONE and self.bulk:

@@ -112,6 +112,20 @@ def _stated(text: str) -> tuple[int, ...] | None:
         return None
 
 
+def _expression(argument: str, lanes: int | None) -> str:
+    """The expression that an argument stands for: itself, or what is in the file that it names, or standard input."""
+    if argument == "-":
+        return view.expression_in(sys.stdin.read(), where="standard input", lanes=lanes)
+    if not argument.startswith("@"):
+        return argument
+    path, _, name = argument[1:].partition("#")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise LayoutError(f"{path} is no text", hint="a file of layouts is text in UTF-8") from None
+    return view.expression_in(text, name, path, lanes)
+
+
 def _linear(
     text: str, layout: Layout | LinearLayout, shape: tuple[int, ...], dims: Sequence[str] | None = None
 ) -> LinearLayout:
@@ -357,6 +371,9 @@ def _guarded(command: Command) -> Command:
 
     def run(options: argparse.Namespace) -> int:
         try:
+            for name in ("expression", "other", "src", "dst", "registers", "shared"):
+                if getattr(options, name, None):
+                    setattr(options, name, _expression(getattr(options, name), options.lanes))
             code = command(options)
             sys.stdout.flush()
         except (LayoutError, OSError) as error:
@@ -378,7 +395,10 @@ def parser(name: str = "layout") -> argparse.ArgumentParser:
     layout = argparse.ArgumentParser("weft layout", description="Pictures of layouts, conversions, bank conflicts.")
     what = layout.add_subparsers(dest="what", required=True)
     show = what.add_parser("show", help="a picture of a layout")
-    show.add_argument("expression", help="as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])")
+    show.add_argument(
+        "expression",
+        help="as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]); or @FILE, @FILE#NAME, - for one in a file",
+    )
     show.add_argument("other", nargs="?", help="a second layout beside it")
     views = show.add_mutually_exclusive_group()
     views.add_argument("--hardware", action="store_true", help="the inverse: which element each place has")
@@ -414,6 +434,9 @@ def parser(name: str = "layout") -> argparse.ArgumentParser:
             "--dims", metavar="NAMES", type=_dims, help="names for the dimensions dim0, dim1, ... of the tile: M,N"
         )
         command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
+        command.add_argument(
+            "--lanes", type=int, choices=(1, 2, 4, 8, 16, 32, 64), help="threads of a warp, in pictures that are read"
+        )
         command.add_argument("--json", action="store_true", help="print JSON")
     return layout
 

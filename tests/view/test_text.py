@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -17,7 +18,7 @@ import pytest
 
 from weft.cli import main
 from weft.cli_layout import ESCAPE
-from weft.layouts import AffineLayout, BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
+from weft.layouts import AffineLayout, AMDMFMALayout, BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
 from weft.layouts.plan import plan_conversion, plan_gather, plan_local_access, plan_reduction
 from weft.view import as_linear, grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
 from weft.view.colours import hexadecimal, ink, oklch, place_colour
@@ -545,3 +546,43 @@ def test_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         with pytest.raises(SystemExit):
             main(["layout", "show", TEXT, "--shape", wrong])
     capsys.readouterr()
+
+
+BLOCKED_TEXT = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+OLD_TEXT = "#ttg.amd_mfma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 16]}>"
+
+
+def test_what_other_programs_print(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of triton-tensor-layout, of layout IR and of tensor-layouts, and standard input, in every command."""
+    blocked = BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    product = AMDMFMALayout(2, [16, 16, 16], True, [4, 1])
+    head = "Print layout attribute: "
+    prints = tmp_path / "prints.txt"
+    tile = f"{head}#blocked = {BLOCKED_TEXT}\n{blocked.format_tensor_view([16, 16])}\n"
+    prints.write_text(f"{tile}{head}#mfma = {OLD_TEXT}\n{product.format_tensor_view([16, 16])}")
+    code, _, err = run(capsys, "show", f"@{prints}")
+    assert code == 2 and "has 2 layouts: #blocked, #mfma\nhint: choose one of them: @FILE#blocked" in err
+    assert f"{BLOCKED_TEXT}.to_linear([16, 16])\n= Blocked" in run(capsys, "show", f"@{prints}#blocked")[1]
+    facts = json.loads(run(capsys, "show", f"@{prints}#mfma", "--lanes", "64", "--json")[1])
+    expected = product.to_linear([16, 16])
+    assert facts["in_dims"] == expected.in_dims
+    assert facts["bases"] == {name: [list(b) for b in bases] for name, bases in expected.bases.items()}
+    assert run(capsys, "convert", f"@{prints}#blocked", f"@{prints}#blocked")[1].endswith("the layouts are equal\n")
+    assert "has no layout #mma; it has #blocked, #mfma" in run(capsys, "show", f"@{prints}#mma")[2]
+
+    prints.write_text(tile.replace("sizePerThread = [1, 4]", "sizePerThread = [1, 2]"))
+    assert "the picture of #blocked is not that of its attribute" in run(capsys, "show", f"@{prints}")[2]
+    prints.write_text(f"{head}{BLOCKED_TEXT}\n{blocked.format_hardware_view([16, 32])}")
+    assert f"{BLOCKED_TEXT}.to_linear([16, 32])" in run(capsys, "show", f"@{prints}")[1]
+    prints.write_text(product.format_tensor_view([16, 16]))
+    assert json.loads(run(capsys, "show", f"@{prints}", "--lanes", "64", "--json")[1])["bases"] == facts["bases"]
+    prints.write_text(f"#blocked = {BLOCKED_TEXT}\n#rows = #ttg.slice<{{dim = 1, parent = #blocked}}>\n")
+    assert "SliceLayout" not in run(capsys, "show", f"@{prints}#rows")[1].splitlines()[0]
+    assert run(capsys, "show", f"@{prints}#rows")[1].splitlines()[1] == "tile dim0 16"
+    monkeypatch.setattr("sys.stdin", io.StringIO("(Swizzle(3, 3, 3)) o ((8, 64) : (64, 1))\n"))
+    assert "tile dim0 8 x dim1 64" in run(capsys, "show", "-")[1]
+    prints.write_bytes(b"\xff\xfe")
+    assert "is no text" in run(capsys, "show", f"@{prints}")[2]
+    assert run(capsys, "show", f"@{tmp_path}/none")[0] == 2

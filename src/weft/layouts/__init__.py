@@ -31,6 +31,7 @@ from .plan import (
     plan_reduction as plan_reduction,
     vector_width as vector_width,
 )
+from .printed import *
 from .zoo import *
 
 _publish(globals())

@@ -30,6 +30,7 @@ from .pictures import (
     to_html as to_html,
     to_svg as to_svg,
 )
+from .printed import *
 from .steps import *
 from .svg import *
 from .terminal import *

@@ -71,6 +71,7 @@ def test_a_file_that_ends_its_process_is_not_right(tmp_path: Path) -> None:
         ("return launched(x)", "right", ""),
         ("return launched(x) + 0", "wrong", "output 1 is no memory that a kernel wrote"),
         ("return 2 * x", "wrong", "launched no kernel"),
+        ("y = 2 * x; double[(4,)](y, x, B=64); return y", "wrong", "output 1 is no memory that a kernel wrote"),
         ("launched(x); return 2 * x", "wrong", "output 1 is no memory that a kernel wrote"),
         ("return x", "wrong", "element 0 is"),
         ("x *= 0; return launched(x)", "wrong", "element 0 is 0.0"),
@@ -97,11 +98,19 @@ def test_what_a_file_does(tmp_path: Path, body: str, kind: str, reason: str) -> 
 
 
 @pytest.mark.slow
+def test_what_the_simulator_finds_of_a_file_that_may_have_died_of_it(tmp_path: Path) -> None:
+    text = DOUBLE.replace("(4,)", "(5,)") + "\ndef run(x):\n    return launched(x)\n"
+    verdict = judged(tmp_path, text)
+    assert verdict.kind == "wrong" and "writes 4 bytes outside of every array" in " ".join(verdict.reasons)
+    assert verdict.simulator["errors"][0]["place"].endswith("kernel.py:10:23")
+
+
+@pytest.mark.slow
 def test_a_file_that_never_returns(tmp_path: Path) -> None:
     begin = time.monotonic()
-    verdict = judged(tmp_path, "while True:\n    pass\n", seconds=2)
-    assert verdict.kind == "timeout" and time.monotonic() - begin < 10
-    assert verdict.reasons == ["kernel.py ran longer than 2 s, and was ended"]
+    verdict = judged(tmp_path, "while True:\n    pass\n", seconds=6)
+    assert verdict.kind == "timeout" and time.monotonic() - begin < 20
+    assert verdict.reasons == ["kernel.py ran longer than 6 s, and was ended"]
 
 
 @pytest.mark.slow
@@ -141,7 +150,7 @@ time.sleep(100)
 
 @pytest.mark.slow
 def test_many_processes(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, "import os, time\nfor _ in range(7):\n    os.fork()\ntime.sleep(100)\n")
+    verdict = judged(tmp_path, "import os, time\nfor _ in range(7):\n    os.fork()\ntime.sleep(100)\n", memory=32 << 30)
     assert (verdict.kind, verdict.process["end"]) == ("died", "processes")
 
 

@@ -17,17 +17,17 @@ from weft.checking.frames import Broken, Message, packed, received, send, unpack
 
 KERNEL = """
 import numpy as np
-import triton
-import triton.language as tl
+import weft
+import weft.language as tl
 
-@triton.jit
+@weft.jit
 def add(x, y, out, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     mask = i < n
     tl.store(out + i, tl.load(x + i, mask) + tl.load(y + i, mask=mask), {mask})
 
-@triton.autotune([triton.Config({{}}, num_warps=w) for w in (2, 4)], key=[])
-@triton.jit
+@weft.autotune([weft.Config({{}}, num_warps=w) for w in (2, 4)], key=[])
+@weft.jit
 def negate(x, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(x + i, -tl.load(x + i, mask=i < n), mask=i < n)
@@ -35,7 +35,7 @@ def negate(x, n, B: tl.constexpr):
 def run(x, y):
     out = np.zeros(x.shape, x.dtype)
     add[(2,)](x, y, out, x.size, B=64)
-    negate[lambda meta: (triton.cdiv(x.size, meta["B"]),)](out, x.size, B=64)
+    negate[lambda meta: (weft.cdiv(x.size, meta["B"]),)](out, x.size, B=64)
     return out[:, ::2]
 """
 
@@ -54,9 +54,9 @@ def test_what_a_file_launched_is_judged_from_its_text(tmp_path: Path) -> None:
     x, y = np.arange(100, dtype=np.float32).reshape(10, 10), np.ones((10, 10), np.float32)
     facts, arrays = packed([x.T, y])
     request = io.BytesIO()
-    send(request, "case", {"case": 0, "values": facts, "simulated": True, "recorded": True, "timed": True}, arrays)
+    send(request, "case", {"case": 0, "values": facts, "simulated": True, "timed": True}, arrays)
     settings = {"kernel": str(tmp_path / "k.py"), "target": "cuda:90"}
-    sent = messages(candidate.main, settings, request)
+    sent = messages(candidate.run_file, settings, request)
     assert [m.kind for m in sent] == ["launch", "launch", "outputs", "done"]
     facts = sent[1].facts
     assert (facts["name"], facts["grid"], facts["options"]["num_warps"]) == ("negate", [2, 1, 1], 2)
@@ -78,10 +78,10 @@ def test_races_and_bounds_are_told_at_the_line_of_the_file(tmp_path: Path) -> No
     path.write_text(textwrap.dedent(KERNEL).format(mask="i < 128"))
     facts, arrays = packed([np.ones(100, np.float32), np.ones(100, np.float32)])
     request = io.BytesIO()
-    send(request, "case", {"case": 0, "values": facts, "simulated": True, "recorded": True, "timed": False}, arrays)
+    send(request, "case", {"case": 0, "values": facts, "simulated": True, "timed": False}, arrays)
     path.write_text(path.read_text().replace("out[:, ::2]", "out").replace("np.zeros(x.shape", "np.zeros(128"))
     settings = {"kernel": str(path), "target": "cuda:80"}
-    sent = messages(candidate.main, settings, request)
+    sent = messages(candidate.run_file, settings, request)
     launch = sent[0]
     shorter = [launch.arrays[0], launch.arrays[1], launch.arrays[2]]
     at = launch.facts["values"][2]["array"]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from weft import compat
-from weft.runtime.recording import Recording, span_of_view
+from weft.runtime.recording import Recorded, Recording, span_of_view
 from weft.runtime.views import numpy_view
 
 from .files import Unfit, function_of, loaded, returned, told
@@ -20,10 +20,15 @@ from .frames import DTYPES, Array, received, send, unpacked
 
 
 def main(settings: dict[str, Any], request: BinaryIO, result: BinaryIO) -> None:
+    """Run the file in this process, in which `import triton` finds Weft from now on."""
+    compat.install()
+    run_file(settings, request, result)
+
+
+def run_file(settings: dict[str, Any], request: BinaryIO, result: BinaryIO) -> None:
     """Send "outputs" of each case, and "launch" for each launch before."""
     path = settings["kernel"]
     try:
-        compat.install()
         module = loaded(path)
         run = function_of(module, "run", "*inputs")
         for case in received(request):
@@ -35,12 +40,14 @@ def main(settings: dict[str, Any], request: BinaryIO, result: BinaryIO) -> None:
 
 def _run_case(run: Any, facts: dict[str, Any], values: list[Any], settings: dict[str, Any], result: BinaryIO) -> None:
     """Run the kernel file on one case, and send what came of it."""
-    recording = Recording(settings["target"], memory=facts["simulated"])
-    with recording if facts["recorded"] else _Unwatched(settings["target"]) as launches:
-        outputs = returned(run(*values), "run")
-    for launch in launches.launches:
-        marks = {"simulated": facts["simulated"], "timed": facts["timed"]}
+    marks = {"simulated": facts["simulated"], "timed": facts["timed"]}
+
+    def told(launch: Recorded) -> None:
         send(result, "launch", {**launch.to_dict(), **marks}, launch.memory)
+
+    recording = Recording(settings["target"], facts["simulated"], told)
+    with recording if any(marks.values()) else _Unwatched(settings["target"]):
+        outputs = returned(run(*values), "run")
     views = [_view(each, i, Path(settings["kernel"]).name) for i, each in enumerate(outputs)]
     spans = [span_of_view(view) if view.size else (0, 0) for view in views]
     where = [{"span": s, "at": v.ctypes.data, "strides": v.strides} for s, v in zip(spans, views, strict=True)]
@@ -55,10 +62,6 @@ class _Unwatched(Recording):
 
     def _recorded(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return None
-
-    def __exit__(self, *error: Any) -> None:
-        self.launches.clear()
-        super().__exit__(*error)
 
 
 def _view(output: Any, at: int, file: str) -> Array:

@@ -86,9 +86,9 @@ class _Judge:
         return self._predicted[key]
 
 
-def _simulated(made: Any, message: Message, result: BinaryIO) -> tuple[list[int], bool, list[Array]]:
-    """Run a launch in the simulator; where its memory was, whether it stores anything, and what memory holds now."""
-    facts, stores = message.facts, False
+def _simulated(made: Any, message: Message, result: BinaryIO) -> tuple[list[int], set[int], list[Array]]:
+    """Run a launch in the simulator; where its memory was, which blocks of it are written, and what they hold now."""
+    facts, written = message.facts, set()
     pairs = zip(message.arrays, facts["addresses"], strict=True)
     memory = [aligned(block, 256, address % 256) for block, address in pairs]
     told: dict[str, Any] = {"kernel": facts["name"], "grid": facts["grid"], "errors": []}
@@ -100,7 +100,7 @@ def _simulated(made: Any, message: Message, result: BinaryIO) -> tuple[list[int]
             with sim.options(raise_first=False, copies="both"):
                 report = made[tuple(facts["grid"])](*values).report
             errors: list[Any] = list(report.errors)
-            stores = any(count for name, count in report.kinds.items() if "store" in name or "atomic" in name)
+            written = _blocks_written(made, facts)
         except WeftError as error:
             errors = [error]
         for each in errors[:20]:
@@ -108,20 +108,31 @@ def _simulated(made: Any, message: Message, result: BinaryIO) -> tuple[list[int]
             row = {"kind": type(each).__name__, "text": str(each), "place": str(place) if place else None}
             told["errors"].append(row)
     send(result, "simulated", told)
-    return facts["addresses"], stores, memory
+    return facts["addresses"], written, memory
+
+
+def _blocks_written(made: Any, facts: dict[str, Any]) -> set[int]:
+    """The blocks of memory that a kernel stores through its parameters; of layout IR all, as its stores are many."""
+    blocks: list[int | None] = []  # of each parameter of the tile IR: a descriptor has its shape and strides behind it
+    for value in facts["values"]:
+        blocks.append(value.get("descriptor", value).get("array"))
+        if "descriptor" in value:
+            blocks += [None] * (2 * len(value["shape"]))
+    stored = range(len(blocks)) if "ttg.num-warps" in facts["text"] else made.metadata.stored_params
+    return {block for at in stored if (block := blocks[at]) is not None}
 
 
 def _written(outputs: list[dict[str, Any]], memories: list[Any]) -> tuple[list[Array], list[bool]]:
-    """Each output as the last launch that was given its memory left it; False where none that stores was given it."""
+    """Each output as the last launch that was given its memory left it; False where no launch wrote it."""
     arrays: list[Array] = []
     found = []
     for output in outputs:
         low, high = output["span"]
         array, written = np.empty(0, np.uint8), False
-        for addresses, stores, memory in memories:
-            for address, block in zip(addresses, memory, strict=True):
+        for addresses, blocks, memory in memories:
+            for at, (address, block) in enumerate(zip(addresses, memory, strict=True)):
                 if address <= low < high <= address + len(block):
-                    array, written = block[low - address : high - address], written or stores
+                    array, written = block[low - address : high - address], written or at in blocks
         arrays.append(array)
         found.append(written)
     return arrays, found

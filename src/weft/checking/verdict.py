@@ -95,9 +95,8 @@ def check(
         if not os.path.isfile(path):
             raise LaunchError(f"there is no file {path}")
     cases, tolerance = _referred(reference, settings)
-    simulated = cases[-1] if cases[-1].inputs.facts["small"] else cases[0]
     known = {"kernel": kernel, "target": settings.target}
-    ended = run("candidate", known, _asking(cases, simulated), settings.limits, [kernel, *settings.readable])
+    ended = run("candidate", known, _asking(cases), settings.limits, [kernel, *settings.readable])
     verdict = _ended(ended, kernel, settings)
     outputs = [m for m in ended.messages if m.kind == "outputs"]
     for case, message in zip(cases, outputs, strict=False):
@@ -105,8 +104,7 @@ def check(
     if verdict.kind in ("right", "wrong") and len(outputs) != len(cases):
         verdict.kind = "died"
         verdict.reasons.append(f"{Path(kernel).name} ended before it gave outputs for each seed")
-    if verdict.kind in ("right", "wrong"):
-        _judge(verdict, ended, simulated, outputs[cases.index(simulated)], tolerance, kernel, settings)
+    _judge(verdict, ended, cases[0], outputs[0] if outputs else None, tolerance, kernel, settings)
     return verdict
 
 
@@ -126,17 +124,18 @@ def _referred(reference: str, settings: Settings) -> tuple[list[_Case], tuple[fl
     given = ended.messages[1].facts["given"]
     sent = [m for m in ended.messages if m.kind in ("inputs", "expected")]
     cases = [_Case(a, b.arrays) for a, b in zip(sent[::2], sent[1::2], strict=True)]
+    cases.sort(key=lambda case: not case.inputs.facts["small"])  # the one that is simulated comes first
     return cases, tuple(given) if given is not None else None
 
 
-def _asking(cases: list[_Case], simulated: _Case) -> Callable[[BinaryIO], None]:
+def _asking(cases: list[_Case]) -> Callable[[BinaryIO], None]:
     """What writes the request to the process of the kernel; the expected outputs are not in it."""
 
     def write(file: BinaryIO) -> None:
         for at, case in enumerate(cases):
             facts = {"case": at, "values": case.inputs.facts["values"]}
-            told = {"simulated": case is simulated, "recorded": case is simulated or at == 0, "timed": at == 0}
-            send(file, "case", {**facts, **told}, case.inputs.arrays)
+            timed = at == int(cases[0].inputs.facts["small"])
+            send(file, "case", {**facts, "simulated": at == 0, "timed": timed}, case.inputs.arrays)
 
     return write
 
@@ -189,26 +188,31 @@ def _judge(
     verdict: Verdict,
     ended: Ended,
     simulated: _Case,
-    outputs: Message,
+    outputs: Message | None,
     tolerance: tuple[float, float] | None,
     kernel: str,
     settings: Settings,
 ) -> None:
-    """Have the launches simulated and their times predicted; what is wrong goes to the verdict."""
+    """Have the launches simulated and their times predicted; what is wrong goes to the verdict.
+
+    Of a file that failed as well: what the simulator finds may be why.
+    """
     launches = [m for m in ended.messages if m.kind == "launch"]
     if not any(m.facts.get("simulated") for m in launches):
-        _wrong(verdict, f"{Path(kernel).name} launched no kernel")
+        if outputs is not None:
+            _wrong(verdict, f"{Path(kernel).name} launched no kernel")
         return
 
     def write(file: BinaryIO) -> None:
         for message in launches:
             send(file, "launch", message.facts, message.arrays)
-        send(file, "outputs", outputs.facts)
+        if outputs is not None:
+            send(file, "outputs", outputs.facts)
 
     judged = run("judge", {"target": settings.target}, write, settings.limits, [kernel])
     if judged.end != "exit" or judged.code or not judged.messages or judged.messages[-1].kind != "written":
         kind, text = ENDS.get(judged.end, ("error", "failed"))
-        verdict.kind = kind
+        verdict.kind = kind if verdict.kind in ("right", "wrong") else verdict.kind
         hint = "; give the reference `small_inputs(seed)`" if kind in ("timeout", "memory") else f"\n{judged.printed}"
         verdict.reasons.append(f"the simulation {text.format(limits=settings.limits)}{hint}")
         return
@@ -216,15 +220,20 @@ def _judge(
     errors = [{"kernel": r["kernel"], **error} for r in runs for error in r["errors"]]
     written = judged.messages[-1]
     for error in errors:
+        if verdict.kind in ("died", "timeout"):  # memory that was overwritten ends a process, or hangs it
+            verdict.kind = "wrong"
         _wrong(verdict, f"in the simulator: {error['kernel']}: {error['text']}")
-    arrays = []
+    arrays: list[Array] = []
     for at, (found, array) in enumerate(zip(written.facts["found"], written.arrays, strict=True)):
-        if not found:
-            _wrong(verdict, f"output {at + 1} is no memory that a kernel wrote")
-            continue
-        arrays.append(_as_output(array, outputs, at))
+        try:
+            if found and outputs is not None:
+                arrays.append(_as_output(array, outputs, at))
+                continue
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # what the file said of it is not so
+            pass
+        _wrong(verdict, f"output {at + 1} is no memory that a kernel wrote")
     row: dict[str, Any] = {}
-    if len(arrays) == len(written.arrays):
+    if outputs is not None and len(arrays) == len(written.arrays):
         row = _compared(simulated, arrays, tolerance, verdict, f"in sim:{settings.target}")
     verdict.simulator = {"target": f"sim:{settings.target}", "launches": len(runs), "errors": errors, **row}
     times = [m.facts for m in judged.messages if m.kind == "predicted"]

@@ -10,7 +10,7 @@ Of autotuned kernels the first configuration is taken, as nothing is measured.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -64,10 +64,14 @@ class Recorded:
 
 
 class Recording(Watched):
-    """A `with` in which launches are done and noted in `launches`; `memory` says whether what they read is kept."""
+    """A `with` in which launches are done and noted in `launches`.
 
-    def __init__(self, target: str, memory: bool) -> None:
+    `memory` says whether what they read is kept; `told` is called with each launch before it is done.
+    """
+
+    def __init__(self, target: str, memory: bool, told: Callable[[Recorded], None] | None = None) -> None:
         super().__init__("cpu")
+        self.told = told
         self.simulated = f"{SIMULATED}{target.removeprefix(SIMULATED)}"
         self.memory = memory
         self.launches: list[Recorded] = []
@@ -90,7 +94,10 @@ class Recording(Watched):
         kwargs = {name: value for name, value in kwargs.items() if name != "target" or name in kernel.arg_names}
         watcher, compiling.watcher = compiling.watcher, None
         try:
-            self.launches.append(self._recorded(kernel, grid, args, kwargs))
+            recorded = self._recorded(kernel, grid, args, kwargs)
+            self.launches.append(recorded)
+            if self.told is not None:
+                self.told(recorded)
             if kernel.is_gluon():
                 compiling.simulator()(kernel, self.simulated, grid, *args, **kwargs)
             else:

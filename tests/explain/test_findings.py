@@ -115,7 +115,7 @@ def test_the_whole_text_of_a_finding() -> None:
     assert first.code == second.code == "narrow-access"
     assert first.what == "a load of 2 bytes at a time, of 16"
     assert first.why == "`stride` is not known to be a multiple of 8 (`stride` = 4097, and 4097 % 8 = 1)"
-    assert first.cure == "pad it to 4104, and mask what is more"
+    assert first.cure == "pad it to 4104, and mask the rest"
 
 
 def test_a_loop_that_waits_for_narrow_loads_is_cured_by_wider_ones() -> None:
@@ -124,4 +124,4 @@ def test_a_loop_that_waits_for_narrow_loads_is_cured_by_wider_ones() -> None:
         a, a, a, 1023, 1023, 1023, BM=64, BN=64, BK=32, grid=(16, 16), target="cuda:90", num_warps=4
     )  # rows of 1,023: a thread has one element of two bytes in a row
     waits = [f for f in e.findings if f.code == "not-pipelined"]
-    assert [f.cure for f in waits] == ["pad it to 1024, and mask what is more"] * 2
+    assert [f.cure for f in waits] == ["pad it to 1024, and mask the rest"] * 2

@@ -28,7 +28,7 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
 def weaker_instruction(facts: Facts) -> Iterator[Finding]:
     """A product or copy that was not given the best instruction of the machine."""
     for r in facts.explanation.remarks.of(InstructionDeclined):
-        what, cure = f"not done by {r.instruction}", "let it have other sizes, another num_warps, or the operand turned"
+        what, cure = f"not done by {r.instruction}", "change its sizes or num_warps, or transpose the operand"
         yield Finding("weaker-instruction", r.span, what, r.reason, cure)
 
 
@@ -66,7 +66,7 @@ def replicated_work(facts: Facts) -> Iterator[Finding]:
             "replicated-work",
             largest.remark.span,
             f"{threads} threads work on tiles of {elements} elements",
-            "threads that have no element of their own compute one that others have",
+            "threads without an element of their own repeat the work of others",
             f"num_warps={fewer}, or larger blocks",
             change={"num_warps": fewer} if fewer < program.warps else {},
         )

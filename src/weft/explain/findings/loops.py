@@ -37,7 +37,7 @@ def _cure(facts: Facts, r: NotPipelined) -> str:
         narrow = access.remark
         if isinstance(narrow, AccessWidth) and narrow.span == r.span and narrow.bytes < LEAST_COPY:
             return why_narrow(facts, narrow)[1]
-    return "let the load be an operand of a product as it is, with num_stages of 2 or more"
+    return "use what is loaded as an operand of the product directly, with num_stages of 2 or more"
 
 
 @rule("fewer-stages")

@@ -28,7 +28,7 @@ def spills(facts: Facts) -> Iterator[Finding]:
             "spills",
             facts.explanation.span,
             f"{o.spills} words of each thread are in memory",
-            f"{o.registers} registers of a thread do not hold what is live at a time",
+            f"the live values of a thread do not fit in {o.registers} registers",
             f"take smaller tiles, or more warps (num_warps={2 * o.warps})",
             change={"num_warps": 2 * o.warps} if 2 * o.warps <= MOST_WARPS else {},
         )
@@ -63,7 +63,7 @@ def half_empty_wave(facts: Facts) -> Iterator[Finding]:
             facts.explanation.span,
             f"{o.waves:.2f} waves take the time of {whole}",
             f"{facts.explanation.counts.programs:,} programs are run {at_a_time:,} at a time",
-            f"let the programs be a multiple of {at_a_time:,} or a little fewer, or each do several blocks in turn",
+            f"make the number of programs a multiple of {at_a_time:,} or slightly less, or let each do several blocks",
         )
 
 
@@ -79,7 +79,7 @@ def small_grid(facts: Facts) -> Iterator[Finding]:
             e.span,
             f"{e.counts.programs} of {o.multiprocessors} multiprocessors have something to do",
             "there is one program for each, at most",
-            "split the work in more programs: smaller blocks, or parts of a reduction whose sums are added afterwards",
+            "split the work into more programs: smaller blocks, or parts of a reduction whose sums are added afterwards",
         )
 
 

@@ -90,7 +90,7 @@ def _alignment(facts: Facts, r: AccessWidth) -> tuple[str, str]:
     if rest:
         padded = number + elements - rest
         why = f"{r.fact} (`{r.value}` = {number}, and {number} % {elements} = {rest})"
-        return why, f"pad it to {padded}, and mask what is more"
+        return why, f"pad it to {padded}, and mask the rest"
     why = f"{r.fact}, although it is {number} here"
     return why, f"let it be specialised (do_not_specialize), or tl.multiple_of({r.value}, {elements})"
 
@@ -117,7 +117,7 @@ def uncoalesced_access(facts: Facts) -> Iterator[Finding]:
                 "uncoalesced-access",
                 access.remark.span,
                 f"{sectors:,} sectors of 32 bytes are touched",
-                f"what is asked for fills {least:,}: lanes of a warp are far apart in memory",
+                f"the elements fit in {least:,}: lanes of a warp access memory far apart",
                 "exchange the dimensions of the tile, so that lanes run along the contiguous one, or move the tile "
                 "through shared memory",
             )

@@ -34,13 +34,14 @@ def conversion_in_loop(facts: Facts) -> Iterator[Finding]:
         if not each.in_loop or each.is_free or r.cycles < 1:
             continue
         made, wanted = getattr(r, "made_by", None), getattr(r, "wanted_by", ())
-        of = f"{made} makes it in one layout, and {', '.join(map(str, wanted))} wants another" if made else "a gather"
+        of = f"{made} makes it in one layout, and {', '.join(map(str, wanted))} needs another" if made else "a gather"
+        way = {"shared": "through shared memory"}.get(r.plan, f"by {r.plan}")
         yield Finding(
             "conversion-in-loop",
             r.span,
-            f"{r.tile} is moved by {r.plan} in each iteration, {r.cycles:.0f} cycles of a warp",
+            f"{r.tile} is converted {way} in each iteration, {r.cycles:.0f} cycles of a warp",
             of,
-            "move what is wanted otherwise out of the loop, or let both operations work along one dimension",
+            "move one of the two operations out of the loop, or let both work along the same dimension",
         )
 
 

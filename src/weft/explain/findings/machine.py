@@ -79,7 +79,7 @@ def small_grid(facts: Facts) -> Iterator[Finding]:
             e.span,
             f"{e.counts.programs} of {o.multiprocessors} multiprocessors have something to do",
             "there is one program for each, at most",
-            "split the work into more programs: smaller blocks, or parts of a reduction whose sums are added afterwards",
+            "split the work into more programs: smaller blocks, or parts of a reduction that are added afterwards",
         )
 
 

@@ -74,7 +74,7 @@ CASES = [
     ),
     (
         "v = tl.sum((x, x))",
-        "`sum` cannot take these arguments: the tuple (a tensor fp32[16], a tensor fp32[16])",
+        "`sum` takes a tensor or a number as `input`, found the tuple (a tensor fp32[16], a tensor fp32[16])",
         "it is called as tl.sum(input, axis=None, keep_dims=False, dtype=None)",
     ),
     (

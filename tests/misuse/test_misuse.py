@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .cases import FOLDER, Case, cases, values
+from .examples import fault, misuses
 from .verdicts import faults, read_differences, read_refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "semantics.md"
@@ -33,6 +34,19 @@ def test_a_sample() -> None:
 def test_all() -> None:
     found = faults(cases())
     assert not found, "\n".join(found)
+
+
+def test_examples_with_a_wrong_argument() -> None:
+    """A few of `test_all_examples`, of Gluon and of `tl`."""
+    for name in ("allocate_shared_memory", "sum"):
+        for misuse in [m for m in misuses(name) if zlib.crc32(m.key.encode()) % 8 == 0]:
+            assert fault(misuse) is None, misuse
+
+
+@pytest.mark.slow
+def test_all_examples() -> None:
+    found = {misuse.key: why for misuse in misuses() if (why := fault(misuse)) is not None}
+    assert not found
 
 
 def test_the_tables_name_cases() -> None:

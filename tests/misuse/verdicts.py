@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from malformed.judge import LEAKS
 from weft import ir
 from weft.base import CompilationError, CompileOptions
 from weft.frontend import ast_to_ttir
@@ -31,6 +33,11 @@ from .cases import CONSTANTS, FOLDER, TYPES, Case, cases, source
 
 TRITON = "import triton.language as tl\nfrom triton import jit\n"
 WEFT = "import weft.language as tl\nfrom weft.language.callable import jit\n"
+RAW = re.compile(
+    rf"{LEAKS.pattern}|unsupported operand|bad operand type|<class '|\bconstexpr\[(?!int|str|float|bool|None)"
+    r"|must be a string(?:, a bytes| or a real)|has no len\(\)"
+)
+"""The words of errors that Python raised inside of Weft, and of Weft's own classes."""
 BATCH = 500
 SECONDS = 5
 
@@ -158,6 +165,8 @@ def faults(chosen: Iterable[Case]) -> list[str]:
         wanted = differences.get(case.key, "refuses" if case.key in refused else "accepts")
         if why is not None and why.startswith("CRASH"):
             found.append(f"crash {case.key}\n    {case.code}\n    {why}")
+        elif why is not None and (leak := RAW.search(why)):
+            found.append(f"leak {case.key}\n    {case.code}\n    {leak[0]!r} in: {why}")
         elif (why is None) != (wanted == "accepts"):
             found.append(f"{'accepted' if why is None else 'refused'} {case.key}\n    {case.code}\n    {why}")
     return found

@@ -215,13 +215,13 @@ STORE = "tl.store(pointer, value, mask=None, boundary_check=(), cache_modifier='
         (
             shape_of_a_number,
             3,
-            "`zeros` cannot take these arguments: constexpr 16, the type fp32",
+            "`zeros` takes a tuple of integers known at compile time as `shape`, found constexpr 16",
             "it is called as tl.zeros(shape, dtype); a shape is a list or a tuple, [16]",
         ),
         (
             text_behind,
             3,
-            "cannot convert x of type <class 'str'> to tensor",
+            "cannot convert x of type str to tensor",
             'text comes first and alone: tl.device_print("n, m:", n, m)',
         ),
         (
@@ -234,7 +234,7 @@ STORE = "tl.store(pointer, value, mask=None, boundary_check=(), cache_modifier='
         (
             array_as_constant,
             np.ones(64),
-            f"cannot convert [{'1. ' * 20}... of type <class 'numpy.ndarray'> to tensor",
+            f"cannot convert [{'1. ' * 20}... of type ndarray to tensor",
             "an array is no constant: take `tl.constexpr` from its parameter, and tl.load its elements",
         ),
     ],
@@ -253,3 +253,11 @@ def test_a_kernel_is_no_sequence_without_end() -> None:
             list(kernel)  # type: ignore[call-overload]
         with pytest.raises(TypeError):
             1 in kernel  # type: ignore[operator]
+
+
+def test_options_and_grids_that_are_misspelt() -> None:
+    source = weft.ASTSource(unknown_keyword, {"x": "*fp32", "n": "i32"})
+    with pytest.raises(weft.LaunchError, match=r"unknown option 'num_warp'\nhint: did you mean `num_warps`\?"):
+        weft.compile(source, options={"num_warp": 4})
+    with pytest.raises(TypeError, match=r"warmup needs the grid of the launch, and was given `gird`\nhint: .*grid="):
+        unknown_keyword.warmup(np.zeros(4, np.float32), 3, gird=(1,))  # type: ignore[call-overload]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -121,7 +122,9 @@ def make_options(options: Mapping[str, Any]) -> Options:
     """Check options and make them one frozen value."""
     unknown = [name for name in options if name not in option_names()]
     if unknown:
-        raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
+        near = difflib.get_close_matches(unknown[0], option_names(), 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"options: {', '.join(sorted(option_names()))}"
+        raise LaunchError(f"unknown option {unknown[0]!r}", hint=hint)
     _check("num_warps", options.get("num_warps", 4), ANY_WARPS, "a power of 2, and on a GPU at most 32")
     _check("num_stages", options.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
     _check("num_ctas", options.get("num_ctas", 1), (1, 2, 4, 8, 16), "a power of 2 from 1 to 16")

@@ -23,8 +23,9 @@ from weft.language.callable import (
 
 from .failures import is_slip
 from .frame import Frame, evaluates
+from .kinds import misfit
 from .names import BUILTIN_FUNCTIONS
-from .values import as_tuple, describe, unwrap, wrap
+from .values import as_tuple, describe, unwrap, wrap, wrap_scalar
 from .ways import called_as
 
 _FUNCTIONS: Final = (BuiltinFunctionType, FunctionType, MethodType, MemberDescriptorType)
@@ -101,6 +102,11 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
                 raise TypeError(str(error)) from None  # Python's own words are about the kernel's call
             if is_slip(error):
                 raise _cannot_take(frame, fn, args, kwargs) from error
+            _tell_misfit(frame, fn, args, kwargs, error)
+            raise
+        except (IndexError, KeyError, ArithmeticError, AssertionError) as error:
+            if is_slip(error) and misfit(fn, args, kwargs) is not None:
+                raise _cannot_take(frame, fn, args, kwargs) from error
             raise
         return as_tuple(result) if isinstance(result, tuple) else result
     if not callable(fn) or fn is core.tensor:
@@ -113,6 +119,9 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         args = [unwrap(a) for a in args]
         if fn is float:
             _check_known(frame, args, "float", "use x.to(tl.float32) to convert a tensor")
+            if len(args) == 1 and not isinstance(args[0], (int, float, str)):
+                found = describe(wrap_scalar(args[0]))
+                raise frame.error(f"float() takes a number known at compile time, found {found}", like=TypeError)
         elif fn is range:
             _check_known(frame, args, "range", _UNROLLED)
             for value in args:
@@ -189,11 +198,22 @@ def _wrong_kind(
 
 def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> base.CompilationError:
     """The error for a builtin in which one of these arguments went wrong, nobody has said how."""
-    name = getattr(fn, "__name__", "this function")
-    described = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
-    error = frame.error(f"`{name}` cannot take these arguments: {', '.join(described) or 'none'}")
+    name = getattr(fn, "__name__", "this function").removeprefix("builtin_")
+    wrong = misfit(fn, args, kwargs)
+    if wrong is not None:
+        error = frame.error(f"`{name}` takes {wrong.words} as `{wrong.parameter}`, found {describe(wrong.value)}")
+    else:
+        described = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
+        error = frame.error(f"`{name}` cannot take these arguments: {', '.join(described) or 'none'}")
     error.hint = error.hint or called_as(fn, name)
     return error
+
+
+def _tell_misfit(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any], error: Exception) -> None:
+    """Note on an error which argument is of a wrong kind, as its hint where nothing better is known."""
+    wrong = misfit(fn, args, kwargs)
+    if wrong is not None:
+        error.misfit = f"`{wrong.parameter}` is {wrong.words}, here it is {describe(wrong.value)}"  # type: ignore[attr-defined]
 
 
 def _too_many(fn: Any, args: list[Any]) -> TypeError:
@@ -275,11 +295,19 @@ def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:
             _check_known(frame, args, "int", "use x.to(tl.int32) to convert a tensor")
         elif function is len:
             _check_known(frame, args, "len", "the sizes of a tile are x.shape, and x.numel is how many elements it has")
-        return core.constexpr(function(*args, **kwargs))
+        try:
+            return core.constexpr(function(*args, **kwargs))
+        except (TypeError, ValueError):
+            if function not in _TAKES or len(args) != 1 or hasattr(type(args[0]), f"__{function.__name__}__"):
+                raise
+            taken, found = _TAKES[function], describe(wrap_scalar(args[0]))
+            raise frame.error(f"{function.__name__}() takes {taken}, found {found}", like=TypeError) from None
 
     return evaluate
 
 
+_TAKES: Final[dict[Any, str]] = {int: "a number known at compile time", len: "a tuple or a string"}
+"""What Python's functions take, in the words of the language."""
 _SCALARS: Final = (type(None), bool, int, float, str)
 _HOST_KINDS: Final = (type, property, tuple, list, JITCallable, ModuleType, *_SCALARS, *_FUNCTIONS)
 _HASHABLE: Final = (type, BuiltinFunctionType, FunctionType)

@@ -155,7 +155,19 @@ def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
         return python(right, left)
     if isinstance(left, core.base_value) or isinstance(right, core.base_value):
         raise frame.error(f"no operator `{symbol}` between {describe(left)} and {describe(right)}")
-    return _constexpr(python(left, right))
+    return _constexpr(_folded(python, symbol, left, right))
+
+
+def _folded(python: Callable[..., Any], symbol: str, *operands: Any) -> Any:
+    """What an operator gives for values known at compile time; TypeError in the language's words where it is none."""
+    try:
+        return python(*operands)
+    except TypeError as error:
+        tb = error.__traceback__
+        if tb is not None and tb.tb_next is not None and python not in (power, shifted_left):
+            raise  # a class of the user's says what is wrong
+        of = " and ".join(describe(wrap_scalar(operand)) for operand in operands)
+        raise TypeError(f"no operator `{symbol}` {'between' if len(operands) > 1 else 'on'} {of}") from None
 
 
 @evaluates(ast.UnaryOp)
@@ -173,7 +185,7 @@ def _unary_op(frame: Frame, node: ast.UnaryOp) -> Any:
             return call(frame, function, [], {})
         if not isinstance(operand, core.tuple) or symbol != "not":
             raise frame.error(f"no operator `{symbol}` on {describe(operand)}", kind=UnsupportedLanguageConstruct)
-    return _constexpr(python(unwrap(operand)))
+    return _constexpr(_folded(python, symbol, unwrap(operand)))
 
 
 @evaluates(ast.Compare)

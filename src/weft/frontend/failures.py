@@ -46,13 +46,24 @@ def _raised_on_purpose(tb: TracebackType) -> bool:
 
 
 def _readable(text: str) -> str:
-    """A message without addresses of memory: `<function f at 0x7f3a...>` is called function f."""
-    return _OBJECT.sub(lambda m: f"function {m[1]}" if m[1] else f"a {m[2].rpartition('.')[2]}", text)
+    """A message without addresses of memory, paths and classes of Weft's own: `<function f at 0x7f3a...>` is called
+    function f, `'constexpr[4]'` is 4.
+    """
+    text = _OBJECT.sub(lambda m: f"function {m[1]}" if m[1] else f"a {m[2].rpartition('.')[2]}", text)
+    text = _MODULE.sub(r"module \1", text)
+    text = _CALLABLE.sub(r"function \1", text)
+    return _CONSTANT.sub(r"\2", text)
 
 
 _OBJECT = re.compile(
     r"<(?:(?:function|built-in function|bound method) (\S+)|([\w.<>]+) object)[^<>]* at 0x[0-9a-fA-F]+>"
 )
+
+
+_CLASS = re.compile(r"<class '(?:[\w.]*\.)?(\w+)'>")
+_MODULE = re.compile(r"<module '([\w.]+)' from '[^']*'>")
+_CALLABLE = re.compile(r"\bJITCallable\((?:[\w.<>]+:)([\w.<>]+)\)")
+_CONSTANT = re.compile(r"(?<!`)('?)\bconstexpr\[([^\[\]']*)\]\1")
 
 
 def is_slip(error: BaseException) -> bool:
@@ -88,7 +99,7 @@ def diagnose(frame: Traced, error: BaseException) -> WeftError:
         if error.span is None:
             error.message = _readable(error.message)
             error.with_span(frame.span(), frame.source_line())
-            error.hint = error.hint or way_out(frame, error.message, None)
+            error.hint = _readable(error.hint) if error.hint else way_out(frame, error.message, None)
         return error
     if isinstance(error, WeftError) and not isinstance(error, OutsideKernelError):
         return error
@@ -106,12 +117,15 @@ def diagnose(frame: Traced, error: BaseException) -> WeftError:
             text = type(error).__name__
         elif tb is not None and not _in_package(tb):
             text = f"{type(error).__name__}: {text}"
-        told = "; ".join(getattr(error, "__notes__", ()))
+        told = _readable("; ".join(getattr(error, "__notes__", ())))
         if "constexpr" in text:
             notes, hint = _not_known(frame)
             return frame.error(text, notes=notes, hint=told or hint)
         hint = told or _about_an_argument(frame, text)
-        return frame.error(text, like=type(error) if isinstance(error, Exception) else ValueError, hint=hint)
+        made = frame.error(text, like=type(error) if isinstance(error, Exception) else ValueError, hint=hint)
+        made.hint = made.hint or getattr(error, "misfit", None)
+        made.message = _CLASS.sub(r"\1", made.message)  # hints go by the whole of it
+        return made
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
         "the frontend",
@@ -143,13 +157,17 @@ def _not_known(frame: Traced) -> tuple[list[Note], str | None]:
 
 def _about_an_argument(frame: Traced, text: str) -> str | None:
     """Which parameter of the kernel, at the place of an error, is None or a number in this launch and should not be."""
-    if "NoneType" in text:
+    if re.search(r"\bNone(Type)?\b", text):
         if isinstance(frame.node, ast.Compare):
             return "`is None` and `is not None` ask whether a value is None"
         for name in _parameters(frame, frame.node):
             if unwrap(frame.scope.get(name, 0)) is None:
                 use = f"use it only under `if {name} is not None:`"
                 return f"the argument `{name}` is None in this call: give it, or {use}"
+    if "a tuple" in text or "the tuple" in text:
+        for name in _parameters(frame, frame.node):
+            if isinstance(frame.scope.get(name), core.tuple):
+                return f"the argument `{name}` is a tuple in this call: where an array is due, pass numpy.array({name})"
     if text.startswith("Unsupported ptr type") and isinstance(frame.node, ast.Call) and frame.node.args:
         for name in _parameters(frame, frame.node.args[0]):
             if isinstance(unwrap(frame.scope.get(name)), (core.tensor, int, float)):

@@ -115,6 +115,10 @@ _WAYS: tuple[tuple[str, str], ...] = (
 _CLASS = re.compile(r"of type <class '(?:[\w.<>]+\.)?(\w+)'> to tensor")
 
 
+_CALLED = r"these arguments: |\(\) (?:takes|got|missing)|__init__\(\)|^`\w+` takes .* as `(?!axis|dim|k|n_rounds)"
+"""Messages for which the way out is how the function is called."""
+
+
 def way_out(frame: Traced, message: str, node: ast.AST | None) -> str | None:
     """What can be done about an error at a node; None where nobody knows."""
     hint = _hint(frame, message, frame.node if node is None else node)
@@ -131,9 +135,10 @@ def _hint(frame: Traced, message: str, node: ast.AST | None) -> str | None:
             if prints
             else _VALUES.get(class_named[1], _NUMBERS)
         )
-    if called is not None and re.search(r"these arguments: |\(\) (?:takes|got|missing)|__init__\(\)", message):
-        number = re.search(r"these arguments: (?:constexpr |a scalar )\w+", message) and "(shape, " in called
-        return f"{called}; a shape is a list or a tuple, [16]" if number else called
+    if called is not None and re.search(_CALLED, message):
+        number = re.search(r"(?:these arguments: |`shape`, found )(?:constexpr |a scalar )\w+", message)
+        is_shape = number is not None and "(shape, " in called
+        return f"{called}; a shape is a list or a tuple, [16]" if is_shape else called
     for pattern, way in _WAYS:
         match = re.search(pattern, message)
         if match is not None:
@@ -169,4 +174,6 @@ def _parameter(parameter: inspect.Parameter) -> str:
     if parameter.default is parameter.empty:
         return str(parameter.replace(annotation=parameter.empty))
     default: Any = unwrap(parameter.default)
+    if type(default) is object:  # stands for none that a user can give
+        return f"{parameter.name}=..."
     return f"{parameter.name}={getattr(default, '__name__', None) or repr(default)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import pickle
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from weft.base import load
+from weft.base import LaunchTypeError, load
+from weft.language.callable import MISSING
 
 from .tensors import MockTensor, looks_like_dtype
 
@@ -32,8 +34,12 @@ class KernelInterface(Generic[T]):
 
     run: T
 
-    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+    def warmup(self, *args: Any, grid: Any = MISSING, **kwargs: Any) -> Any:
         """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
+        if grid is MISSING:
+            near = difflib.get_close_matches("grid", kwargs, 1)
+            told = f", and was given `{near[0]}`" if near else ""
+            raise LaunchTypeError(f"warmup needs the grid of the launch{told}", hint="kernel.warmup(..., grid=(1,))")
         args = tuple(MockTensor.wrap_dtype(a) for a in args)
         kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
         return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]

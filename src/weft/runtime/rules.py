@@ -15,7 +15,7 @@ from .launches import Choosing, F, Fn, Launchable
 from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
 
 
-class Heuristics(Choosing[F], PickledByName, KernelInterface[Any]):
+class Heuristics(Choosing[F], PickledByName, KernelInterface[Any]):  # type: ignore[misc]
     """A kernel some of whose parameters follow from others, made by `heuristics`.
 
     >>> @weft.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})

@@ -14,6 +14,7 @@ from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
+from ..constants import shown
 from ..dtypes import block_of, block_type, dtype
 from ..tensors import tensor
 from .base import block_shape, shape_text
@@ -109,6 +110,8 @@ class LinearAlgebra(Shapes):
         if max_num_imprecise_acc is None:
             both_fp8 = scalar.is_fp8() and rhs.dtype.is_fp8()
             max_num_imprecise_acc = self.options.max_num_imprecise_acc_default if both_fp8 else 0
+        elif not isinstance(max_num_imprecise_acc, int):
+            raise TypeError(f"max_num_imprecise_acc must be a constexpr integer, got {shown(max_num_imprecise_acc)}")
         elif scalar.is_fp8() and rhs.dtype.is_fp8() and max_num_imprecise_acc > k:
             raise ValueError(f"max_num_imprecise_acc ({max_num_imprecise_acc}) must be <= K ({k})")
         # The operation itself knows one dimension of batches at most.

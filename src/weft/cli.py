@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "Why is it slow": {
         "explain": Command("cli_explain", "explain the kernels that a script launches, without a GPU"),
         "diff": Command("cli_explain", "show what two explanations differ in"),
+        "calibrate": Command("cli_calibrate", "measure this CPU, so that explanations for it have times"),
         "tune": Command("cli_tune", "rank the configurations of a script's tuned kernels, without a GPU"),
     },
     "Layouts": {

@@ -19,7 +19,7 @@ def conflicts_of(explanation: Explanation) -> list[tuple[Span | None, int]]:
     Instructions that read shared memory by a way of their own have none, and hide those of their line.
     """
     lost: list[tuple[Span | None, int]] = []
-    own = part("explain", machine_of(explanation.target)) if explanation.counts.total else None
+    own = part("explain", machine_of(explanation.target)) if explanation.occupancy is not None else None
     own_ways: tuple[str, ...] = own.OWN_WAYS if own is not None else ()
     by_access = _by_access(explanation)
     for line in explanation.lines:

@@ -39,6 +39,7 @@ from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains
 from .occupancy import occupancy_of
+from .processor import Rates, moved_bytes, time_on_cpu
 from .programs import Given, PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Held, Line, Tile, Time
 from .registers import held_by_line
@@ -77,6 +78,8 @@ class Launch:
     data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
     """What arrays hold that are at hand and only read."""
 
+    rates: Rates | None = None
+    """Of the CPU, if it is for one that was measured."""
     is_gluon: bool = False
     """Whether its source has layouts."""
 
@@ -85,18 +88,51 @@ class Launch:
         return Given(self.grid, self.scalars, self.data, suppose)
 
 
-def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = None) -> Explanation:
-    """What is known of it. Counts need a lane program."""
+def explanation(
+    launch: Launch, remarks: Remarks, program: LaneProgram | None = None, like: LaneProgram | None = None
+) -> Explanation:
+    """What is known of it. Counts need a lane program; `like` is one of the same kernel for another machine, of which
+    only what goes to and from memory is told."""
+    e, facts, other = _explained(launch, remarks, program or like, program is None)
     if program is None:
-        report, followed, note, other = PlacedReport(), 0, f"programs for {launch.target} are not counted", None
+        time = time_on_cpu(facts, launch.sizes, launch.rates) if launch.rates is not None else None
+        return replace(
+            e, time=time, no_time=_no_time(launch, e, time), counts=_of_memory(e.counts),
+            lines=tuple(map(_line_of_memory, e.lines)),
+        )  # fmt: skip
+    time = time_of(facts, launch.sizes)
+    if other is not None and time is not None:
+        time = _between(time, time_of(other, launch.sizes))
+    findings = with_gains(facts, launch.sizes, time, findings_of(facts))
+    return replace(e, time=time, no_time=_no_time(launch, e, time, program), findings=findings)
+
+
+def _no_time(launch: Launch, e: Explanation, time: Time | None, program: LaneProgram | None = None) -> str:
+    """Why there is no time."""
+    if time is not None:
+        return ""
+    if program is None and launch.rates is None:
+        return f"not calibrated for this {launch.target}: `weft calibrate` measures it"
+    if program is not None and costs_of(program.machine) is None:
+        return f"not calibrated for {launch.target}"
+    return f"not known, as {e.counts.note}" if e.counts.note else "not known"
+
+
+def _explained(
+    launch: Launch, remarks: Remarks, program: LaneProgram | None, is_other: bool
+) -> tuple[Explanation, Facts, Facts | None]:
+    """All but the time and findings; the facts for these, and as they would be if programs did the least that they may.
+    `is_other` says that the program is for another machine."""
+    if program is None:
+        report, followed, note, least = PlacedReport(), 0, f"programs for {launch.target} are not counted", None
         loops: frozenset[Span] = frozenset()
     else:
-        report, followed, note, other = _counted(program, launch)
+        report, followed, note, least = _counted(program, launch)
         loops = spans_in_loops(program.body)
     counts = _counts(launch, report, followed, note)
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
-    if program is not None:
+    if program is not None and not is_other:
         occupancy = occupancy_of(
             program, launch.grid, launch.registers, launch.spills, remarks.of(Pipelined)
         )
@@ -109,7 +145,7 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
             Converted(r, r.span in loops) for r in remarks if isinstance(r, Conversion | Gathered)
         ),
         buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
-        registers=_held(program, launch.image) if program is not None else (),
+        registers=_held(program, launch.image) if program is not None and not is_other else (),
         occupancy=occupancy,
         time=None,
         findings=(),
@@ -122,12 +158,24 @@ def explanation(launch: Launch, remarks: Remarks, program: LaneProgram | None = 
         is_gluon=launch.is_gluon, device=launch.device,
     )  # fmt: skip
     facts = with_code(facts, launch.image)
-    time = time_of(facts, launch.sizes)
-    if other is not None and time is not None:
-        less = replace(explained, counts=_counts(launch, other, followed, note))
-        fewer = with_code(replace(facts, explanation=less, places=other.places), launch.image)
-        time = _between(time, time_of(fewer, launch.sizes))
-    return replace(explained, time=time, findings=with_gains(facts, launch.sizes, time, findings_of(facts)))
+    fewer = None
+    if least is not None:
+        less = replace(explained, counts=_counts(launch, least, followed, note))
+        fewer = with_code(replace(facts, explanation=less, places=least.places), launch.image)
+    return explained, facts, fewer
+
+
+def _of_memory(counts: Counts) -> Counts:
+    """Of counters those of bytes that go to and from memory, which are the same on every machine."""
+    return replace(counts, total=_bytes(counts.total))
+
+
+def _line_of_memory(line: Line) -> Line:
+    return replace(line, counts=_bytes(line.counts))
+
+
+def _bytes(counts: Mapping[str, int]) -> dict[str, int]:
+    return {f"global_{verb}_bytes": n for verb in ("load", "store") if (n := moved_bytes(counts, verb))}
 
 
 def _held(program: LaneProgram, image: bytes) -> tuple[Held, ...]:

@@ -26,7 +26,9 @@ def notebook_html(e: Explanation) -> str:
 
 def _heading(e: Explanation) -> str:
     facts = [f"grid {'x'.join(map(str, e.grid))}", *(f"{name} = {text}" for name, text in e.arguments.items())]
-    time = f'<div style="font-size:1.35em;font-weight:600">{escape(str(e.time))}</div>' if e.time is not None else ""
+    time = f'<div style="font-size:1.35em;font-weight:600">{escape(str(e.time))}</div>' if e.time is not None else (
+        f"<div>time: {escape(e.no_time)}</div>" if e.no_time else ""
+    )
     note = f"<div>{_cut(e.counts.note)}</div>" if e.counts.note else ""
     return (
         f"<b><code>{escape(e.kernel)}</code> for {escape(e.target)}</b>{time}"

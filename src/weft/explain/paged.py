@@ -82,6 +82,7 @@ class _Page:
             "note": e.counts.note,
             "total": _shown(e.counts.total),
             "time": self.time(),
+            "untimed": e.no_time,
             "iterations": [self.iteration(each) for each in e.time.iterations] if e.time is not None else [],
             "roofline": self.roofline(),
             "occupancy": None if e.occupancy is None else occupancy_text(e.occupancy).split("\n    "),

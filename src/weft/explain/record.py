@@ -238,7 +238,7 @@ class Time:
     bound: str
     """The resource that takes the longest: "DRAM", "L2", "L1", "shared memory", "issue", "matrix units", "special
     functions", "double precision", "integers and choices", "atomics", "starting blocks", "latency", where programs wait
-    for themselves, or "launch"."""
+    for themselves, or "launch"; on the CPU "memory", "caches", "arithmetic", "programs" or "launch"."""
     part: float
     """Its share of the time."""
     resources: Mapping[str, float]
@@ -320,10 +320,12 @@ class Explanation:
     occupancy: Occupancy | None
     """None on a CPU."""
     time: Time | None
-    """None for a machine that the model of time does not know."""
+    """None for a machine that the model of time does not know; `no_time` says why."""
     findings: tuple[Finding, ...]
     remarks: Remarks
     """All that the compiler decided, of which the rows above hold some."""
+    no_time: str = ""
+    """Why no time is predicted: "not calibrated" and for what, or what is not known; empty where there is one."""
     again: Any = field(default=None, compare=False, repr=False, metadata={"plain": False})
     """What explains the same launch with something changed, for `what_if`; None for one that is read from JSON."""
 

@@ -42,7 +42,7 @@ class Roofline:
 
 def roofline_of(e: Explanation) -> Roofline | None:
     """None where no time is predicted, and for a kernel that computes nothing."""
-    machine = machine_of(e.target) if e.time is not None else None
+    machine = machine_of(e.target) if e.time is not None and e.occupancy is not None else None
     costs = costs_of(machine, e.time.device) if machine is not None and e.time is not None else None
     if e.time is None or machine is None or costs is None:
         return None

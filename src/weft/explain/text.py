@@ -75,6 +75,8 @@ def heading_text(e: Explanation) -> str:
     lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))
     if e.time is not None:
         lines += [f"time: {e.time}", next_text(e)]
+    elif e.no_time:
+        lines.append(f"time: {e.no_time}")
     if e.counts.note:
         lines.append(f"note: {e.counts.note}")
     return "\n".join(line for line in lines if line)

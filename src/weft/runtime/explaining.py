@@ -27,6 +27,7 @@ from .again import Again, arguments_by_name
 from .arrays import array_facts, is_array, may_be_on_gpu
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
+from .calibrating import calibrated
 from .hosted import flattened
 from .launch import runtime_leaves
 from .rules import Heuristics
@@ -36,6 +37,8 @@ from .tensors import MockTensor, looks_like_dtype
 from .watching import SIMULATED, Watched
 from .wrapping import told_of_wrapping
 
+COUNTED = f"{SIMULATED}cuda:80"
+"""The machine for which kernels of the CPU are counted."""
 OPTIONS = ("num_warps", "num_stages", "num_ctas")
 
 
@@ -71,7 +74,22 @@ def explain(
     outer, outer_args, outer_kwargs = given
     named_target = {} if "target" in names else {"target": target}
     again = Again(explain, outer, outer_args, grid, {**outer_kwargs, **named_target, **(changes or {})})
-    return replace(explained(made, target, sizes, values, texts, kernel), again=again)
+    like = _for_memory(kernel, bound, options) if target == "cpu" else None
+    return replace(explained(made, target, sizes, values, texts, kernel, like), again=again)
+
+
+def _for_memory(kernel: Any, bound: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    """The same kernel as a lane program of one warp, of which it can be counted what goes to and from memory; None
+    where there is none."""
+    compiled_before = len(kernel.compiled_for)
+    try:
+        with compiling.target(COUNTED):
+            made = kernel._compile_for(bound, {**options, "num_warps": 1}, warmup=True)
+    except (CompilationError, OutOfResources):
+        return None
+    finally:
+        del kernel.compiled_for[compiled_before:]
+    return made if isinstance(made, SimulatedKernel) else None
 
 
 class _Elsewhere(MockTensor):
@@ -143,12 +161,20 @@ def explained(
     values: Sequence[Any],
     arguments: Mapping[str, str],
     kernel: Any = None,
+    like: Any = None,
 ) -> Explanation:
-    """The explanation of a compiled kernel, launched over a grid with the values of its parameters."""
+    """The explanation of a compiled kernel, launched over a grid with the values of its parameters; of one for the CPU
+    with `like`, the same kernel for a machine whose programs can be counted."""
     span = Span(kernel.file_name, kernel.starting_line_number, 0) if kernel is not None else None
     if not isinstance(made, SimulatedKernel):
         options = {name: int(getattr(made.metadata, name)) for name in OPTIONS if hasattr(made.metadata, name)}
-        return room.explanation(Launch(made.name, target, span, grid, arguments, options), made.remarks)
+        launch = Launch(made.name, target, span, grid, arguments, options, rates=calibrated())
+        if like is None:
+            return room.explanation(launch, made.remarks)
+        program = like.program
+        facts = _scalars(program, values), _sizes(program, values), _data(program, values, like.metadata.stored_params)
+        launch = replace(launch, scalars=facts[0], sizes=facts[1], data=facts[2])
+        return room.explanation(launch, made.remarks, like=program)
     program = made.program
     registers, spills, image = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}

@@ -1,0 +1,51 @@
+"""`weft calibrate`: the rates of this machine's CPU, measured once, by which explanations for `cpu` predict times.
+
+weft calibrate                    some ten seconds; kept in the cache
+WEFT_NUM_THREADS=1 weft calibrate for launches on one thread
+weft calibrate --show             what was measured before
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from weft.backends.cpu.driver import get_num_threads
+from weft.explain.processor import Rates
+from weft.runtime.calibrating import calibrate, calibrated, path_of
+
+__all__ = ["main", "parser"]
+
+
+def parser(name: str = "weft calibrate") -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(name, description="Measure this machine's CPU, for times of explanations.")
+    made.add_argument("--show", action="store_true", help="measure nothing: print what was measured before")
+    made.add_argument("--json", action="store_true", help="the rates as JSON")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line says; the exit code."""
+    options = parser().parse_args(arguments)
+    rates = calibrated() if options.show else calibrate()
+    if rates is None:
+        print(f"weft calibrate: nothing was measured for {get_num_threads()} threads", file=sys.stderr)
+        return 1
+    print(json.dumps(asdict(rates), indent=1) if options.json else _text(rates))
+    return 0
+
+
+def _text(rates: Rates) -> str:
+    lines = [f"{rates.processor}, {rates.threads} threads: {path_of(rates.threads)}"]
+    lines.append(f"a launch takes {rates.launch:.1f} us, a program {1000 * rates.program:.0f} ns")
+    lines.append(f"{'bytes':>12}  {'read, GB/s':>10}  {'written':>8}")
+    for size, read, written in zip(rates.sizes, rates.read, rates.written, strict=True):
+        lines.append(f"{size:>12,}  {read / 1000:>10.2f}  {written / 1000:>8.2f}")
+    lines.append(f"from caches {rates.again / 1000:.1f} GB/s")
+    rest = f"{rates.simple / 1000:.1f} simple operations and {rates.special / 1000:.2f} exponentials a nanosecond"
+    lines.append(rest)
+    return "\n".join(lines)

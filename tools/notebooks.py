@@ -39,6 +39,19 @@ def execute(notebook: Any) -> None:
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"
         cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
+        if cell.cell_type == "code":
+            cell.outputs = merged(cell.outputs)
+
+
+def merged(outputs: list[Any]) -> list[Any]:
+    """Outputs with what was printed in one piece, in however many pieces it came."""
+    kept: list[Any] = []
+    for output in outputs:
+        if kept and output.output_type == "stream" and kept[-1].get("name") == output.name:
+            kept[-1].text += output.text
+        else:
+            kept.append(output)
+    return kept
 
 
 def main(arguments: list[str]) -> None:

@@ -268,6 +268,11 @@ class CompiledKernel:
         before = [(file, line) for file, line in json.loads(self._told["places"])]
         return remarks.moved(before, self.src.places())
 
+    @property
+    def layouts(self) -> list[Any]:
+        """The layouts of its tiles, each with what shows it on the layout page; see `weft.view.LayoutLink`."""
+        return list(load("weft.view").links_of(self.remarks, load("weft.ir.lane").ELEMENT_BITS))
+
     def launcher(self) -> Callable[..., None]:
         """A function (gx, gy, gz, *arguments) that launches the kernel."""
         if self._launch is None:

@@ -29,6 +29,7 @@ from weft.base.remarks import (
     SharedAccess,
     VectorAccess,
 )
+from weft.ir.lane import ELEMENT_BITS
 
 __all__ = [
     "Access",
@@ -100,6 +101,13 @@ class Tile:
     def layout(self) -> str:
         """The layout that it has in the end, as layout IR writes it."""
         return self.changes[-1].after if self.changes else self.remark.layout
+
+    @property
+    def link(self) -> Any:
+        """What shows the layout on the layout page, a `weft.view.LayoutLink`: `print(tile.link)`, `link.to_html()`."""
+        name = ", ".join(self.remark.variables)
+        bits = ELEMENT_BITS.get(self.remark.tile.split("x")[-1], 32)
+        return load("weft.view").link_to(self.layout, self.shape, bits, name)
 
     def picture(self, kind: str = "tile", limit: tuple[int, int] = (32, 32)) -> str:
         """Who has which element, as text; see `weft layout show`."""

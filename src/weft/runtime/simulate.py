@@ -21,7 +21,7 @@ from weft import compiler
 from weft.base import DeviceAssertionError, LaunchTypeError, load
 from weft.base.remarks import Remarks
 from weft.compiler.backends import backend_of
-from weft.ir.lane import LaneProgram, Parameter, text_of
+from weft.ir.lane import ELEMENT_BITS, LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
 from .binder import grid_of
@@ -112,6 +112,11 @@ class SimulatedKernel:
     def remarks(self) -> Remarks:
         """What the compiler decided about this kernel and why; see `weft.remarks`."""
         return self.program.remarks.collected()
+
+    @property
+    def layouts(self) -> list[Any]:
+        """The layouts of its tiles, each with what shows it on the layout page; see `weft.view.LayoutLink`."""
+        return list(load("weft.view").links_of(self.remarks, ELEMENT_BITS))
 
     @property
     def shared_bytes(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.base import load
 from weft.ir.lane import Block, LaneOp, LaneProgram, Variable
 from weft.layouts import LinearLayout, with_gaps
 
@@ -46,9 +47,16 @@ class Stop(Mapping[str, Any]):
     (0, 0, 0)
     """
 
-    def __init__(self, place: tuple[str, int], program: Program, visit: int, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        place: tuple[str, int],
+        program: Program,
+        visit: int,
+        values: Mapping[str, Any],
+        layouts: Mapping[str, tuple[LinearLayout, int, Sequence[Sequence[int]]]],
+    ) -> None:
         (self.file, self.line), self.program, self.visit = place, program, visit
-        self._values = dict(values)
+        self._values, self._layouts = dict(values), dict(layouts)
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -56,6 +64,25 @@ class Stop(Mapping[str, Any]):
         except KeyError:
             names = ", ".join(self._values) or "none"
             raise KeyError(f"no variable {name!r} at {self.file}:{self.line}; there are: {names}") from None
+
+    def layout(self, name: str) -> Any:
+        """The layout of a tile or buffer, with what shows it on the layout page; a `weft.view.LayoutLink`.
+
+        >>> x = np.ones(32, np.float32)
+        >>> @weft.jit
+        ... def double(x):
+        ...     i = tl.arange(0, 32)
+        ...     tl.store(x + i, tl.load(x + i) * 2)
+        >>> with weft.sim.debug("tl.store(x + i") as stops:
+        ...     made = double[(1,)](x, target="sim:cuda:80")
+        >>> stops[0].layout("i").linear.bases["lane"]
+        ((1,), (2,), (4,), (8,), (16,))
+        """
+        self[name]
+        if name not in self._layouts:
+            raise KeyError(f"{name} is a scalar, and has no layout")
+        layout, bits, pads = self._layouts[name]
+        return load("weft.view").link_to(layout, tuple(layout.out_dims.values()), bits, name, pads)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -200,7 +227,12 @@ class Names:
             values = {name: value_of(context, variable, rows) for name, variable in context.env.names.items()}
             visit = self.visits.get((program, *place), 0)
             self.visits[program, *place] = visit + 1
-            stop = Stop(place, program, visit, values)
+            layouts = {
+                name: (variable.layout, 8 * values[name].dtype.itemsize, variable.gaps)
+                for name, variable in context.env.names.items()
+                if variable.layout is not None
+            }
+            stop = Stop(place, program, visit, values, layouts)
             self.watch.stops.append(stop)
             if self.watch.call is not None:
                 self.watch.call(stop)

@@ -20,6 +20,7 @@ from .grid import (
     matrix_grid as matrix_grid,
     tile_grid as tile_grid,
 )
+from .linked import *
 from .natural import *
 from .page import *
 from .pictures import (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 import weft
@@ -69,8 +71,12 @@ def test_loops_are_as_long_as_the_data_says() -> None:
     x = np.zeros(starts[-1], np.float32)
     e = packed_sums.explain(x, starts, OUT, BLOCK=256, grid=(ROWS,), target="cuda:90")
     assert e.counts.exact and e.counts.total["global_load_bytes"] >= x.nbytes
-    unknown = packed_sums.explain(x, like(ROWS + 1, "i32"), OUT, BLOCK=256, grid=(ROWS,), target="cuda:90")
-    assert unknown.time is None and "depends on data" in unknown.counts.note
+    x, starts = like(ROWS * 512, "fp32"), like(ROWS + 1, "i32")
+    unknown = packed_sums.explain(x, starts, OUT, BLOCK=256, grid=(ROWS,), target="cuda:90")
+    assert unknown.time is not None and e.time is not None and not unknown.counts.exact
+    assert unknown.time.low < e.time.low < e.time.high <= 1.2 * unknown.time.high
+    assert "depends on data" in unknown.counts.note
+    assert re.search(r"as if it had \d+ iterations, which goes through all of `x` once; the least", unknown.counts.note)
 
 
 def test_arrays_that_are_written_are_not_read() -> None:

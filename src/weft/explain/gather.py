@@ -38,6 +38,7 @@ from weft.sim import SimulationError
 from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains
+from .lengths import most_turns
 from .occupancy import occupancy_of
 from .processor import Rates, moved_bytes, time_on_cpu
 from .programs import Given, PlacedReport, counted
@@ -83,9 +84,9 @@ class Launch:
     is_gluon: bool = False
     """Whether its source has layouts."""
 
-    def given(self, suppose: bool | None = None) -> Given:
+    def given(self, suppose: bool | None = None, turns: int | None = None) -> Given:
         """What the counter is given of it."""
-        return Given(self.grid, self.scalars, self.data, suppose)
+        return Given(self.grid, self.scalars, self.data, suppose, turns)
 
 
 def explanation(
@@ -203,7 +204,8 @@ def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, s
     """The report, how many programs were followed, why it is not exact, and the least that there may be instead.
 
     Where branches depend on data that are not at hand, programs are followed as if all such conditions held, and as if
-    none did. The report is that of more instructions.
+    none did. The report is that of more instructions. Loops whose length is not known turn never at least, and at most
+    as often as reads all of an array once (lengths.py).
     """
     report, followed, note = counted(program, launch.given())
     if followed or not prod(launch.grid):
@@ -211,10 +213,26 @@ def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, s
     ways = [(*counted(program, launch.given(suppose)), suppose) for suppose in (False, True)]
     possible = [way for way in ways if way[1]]
     if not possible:
-        return report, followed, note, None
+        return _of_unknown_length(program, launch, note) or (report, followed, note, None)
     least, most = (pick(possible, key=lambda way: way[0].total["instructions"]) for pick in (min, max))
     note = f"{note}: counted as if it were {str(most[3]).lower()} everywhere"
     return most[0], most[1], note, least[0]
+
+
+def _of_unknown_length(
+    program: LaneProgram, launch: Launch, note: str
+) -> tuple[PlacedReport, int, str, PlacedReport | None] | None:
+    """The same where the length of a loop is not known; None where something else is not, too."""
+    never, followed, _ = counted(program, launch.given(suppose=False, turns=0))
+    once, again, _ = counted(program, launch.given(suppose=True, turns=1))
+    if not followed or not again:
+        return None
+    turns, array = most_turns(program, once.places, never.places, launch.sizes)
+    most, followed, _ = counted(program, launch.given(suppose=True, turns=turns)) if turns > 1 else (once, again, "")
+    most.exact = False
+    which = f", which goes through all of `{array}` once" if array else ""
+    often = f"{turns:,} iterations" if turns > 1 else "one iteration"
+    return most, followed, f"{note}: counted as if it had {often}{which}; the least is as if it had none", never
 
 
 def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:

@@ -136,12 +136,14 @@ class Given:
     """Bytes of arrays that are only read."""
     suppose: bool | None = None
     """What branches do whose condition is not known all the same."""
+    turns: int | None = None
+    """How often loops turn whose length is not known."""
 
 
 def counted(program: LaneProgram, given: Given) -> tuple[PlacedReport, int, str]:
     """The report of a whole launch, how many programs were followed, and why it is not exact, if it is not.
 
-    Nothing was followed where a loop depends on data that are not known, or a branch about which nothing is supposed.
+    Nothing was followed where a loop or a branch depends on data that are not known, and nothing is supposed of it.
     """
     grid, total = given.grid, prod(given.grid)
     if not total:
@@ -283,7 +285,7 @@ def _followed(program: LaneProgram, given: Given, programs: Sequence[int], slice
         count(
             program, given.grid, given.scalars,
             programs=programs, steady=steady, report=report, sliced=sliced, apart=apart,
-            data=given.data, suppose=given.suppose,
+            data=given.data, suppose=given.suppose, turns=given.turns,
         )  # fmt: skip
         return report
 

@@ -51,6 +51,8 @@ def _access(
     shape = (context.count, batch.lanes)
     place = full(context.env[address].data, *shape).astype(np.int64)
     active = np.ones(place.shape, np.bool_)
+    if _is_supposed(context, mask):
+        context.batch.launch.report.exact, mask = False, None
     if mask is not None:
         need_defined(context, op, mask, "the mask")
         active = np.broadcast_to(full(context.env[mask].data, *shape), place.shape)
@@ -80,9 +82,14 @@ def _remote(context: Context, op: LaneOp) -> None:
     context.env.values[op.results[0]] = Fragment(data.astype(np.int32), place.undefined, place.known and rank.known)
 
 
+def _is_supposed(context: Context, mask: Value | None) -> bool:
+    """Whether a mask is not known, and taken to hold: where lengths of loops are supposed, masks at their ends are."""
+    return mask is not None and context.batch.launch.turns is not None and not context.env[mask].known
+
+
 def _issued(context: Context, kind: str, access: Access, mask: Value | None) -> None:
     """Count an access by its kind, and the threads whose mask holds."""
-    known = mask is None or context.env[mask].known
+    known = mask is None or context.env[mask].known or _is_supposed(context, mask)
     threads = int(access.active.sum()) if known else 0
     context.batch.report.add_kind(access.op.span, kind, access.address.shape[2] * context.count, threads)
 

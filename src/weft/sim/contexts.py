@@ -51,6 +51,8 @@ class Launch:
     sliced: Any = None
     """Counting: the program taken apart (sliced.py)."""
     suppose: bool | None = None
+    turns: int | None = None
+    """Iterations of loops whose bounds or condition is not known, where it is counted; None if that is an error."""
     """Counting: what conditions of branches are taken to be where they are not known; None: that is an error."""
     steps: int = 0
     told: Callable[..., None] = lambda done=None: None

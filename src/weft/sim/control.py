@@ -246,8 +246,13 @@ def _in_turns(context: Context, op: LaneOp) -> Running:
 def _by_bounds(context: Context, op: LaneOp) -> Running:
     """By all warps that have the same bounds."""
     names = ("the lower bound of `for`", "the upper bound of `for`", "the step of `for`")
-    bounds = [_per_warp(context, op, context.env[v], v, name) for v, name in zip(op.operands[:3], names, strict=True)]
     initial = [context.env[v] for v in op.operands[3:]]
+    turns = context.batch.launch.turns
+    if turns is not None and not all(context.env[v].known for v in op.operands[:3]):
+        context.batch.launch.report.exact = False
+        results = yield from _iterate(context, op, [0, turns, 1], initial)
+        return results
+    bounds = [_per_warp(context, op, context.env[v], v, name) for v, name in zip(op.operands[:3], names, strict=True)]
     if all(len(b) == 1 for b in bounds):
         results = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
         return results
@@ -309,6 +314,7 @@ def _step(context: Context, op: LaneOp) -> None:
 def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) -> Running:
     before, after = op.regions
     values = [context.env[v] for v in op.operands] if carried is None else carried
+    supposed = context.batch.launch.turns
     while True:
         _step(context, op)
         for value, fragment in zip(before.arguments, values, strict=True):
@@ -316,7 +322,11 @@ def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) 
         results = yield from region(context, before)
         if results is None:
             return None
-        condition = _per_warp(context, op, results[0], before.ops[-1].operands[0], "the condition of `while`")
+        if supposed is not None and not results[0].known:
+            context.batch.launch.report.exact = False
+            condition, supposed = np.array([supposed > 0]), supposed - 1
+        else:
+            condition = _per_warp(context, op, results[0], before.ops[-1].operands[0], "the condition of `while`")
         if len(condition) > 1:
             rest = yield from _part_ways(context, op, condition, results[1:])
             return rest

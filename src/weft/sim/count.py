@@ -38,6 +38,7 @@ def count(
     apart: bool = False,
     data: Mapping[str, NDArray[np.uint8]] | None = None,
     suppose: bool | None = None,
+    turns: int | None = None,
 ) -> Report:
     """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
 
@@ -48,12 +49,13 @@ def count(
     `report` is the one to count in, `sliced` the program taken apart, if it was before.
     `data` has the bytes of arrays that the program reads and does not write, as far as they are at hand: the indices,
     lengths and tables that addresses, loops and branches depend on. Conditions of branches that are not known all the
-    same are taken to be as `suppose` says.
+    same are taken to be as `suppose` says, and loops whose length is not known turn `turns` times,
+    with which masks that are not known hold.
     With `apart` the programs are followed one by one, as they have to be for `steady` where bounds of loops differ.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
-    sectors and wavefronts of some accesses are missing. Uncountable where a loop, or a branch without `suppose`,
-    depends on what is not known.
+    sectors and wavefronts of some accesses are missing. Uncountable where a loop without `turns`, or a
+    branch without `suppose`, depends on what is not known.
 
     >>> @weft.jit
     ... def copy(x, out, n, BLOCK: tl.constexpr):
@@ -80,7 +82,7 @@ def count(
     parts = Sliced(program) if sliced is None else sliced
     counted = Launch(
         program, grid_of(grid), GlobalMemory.placed(places), values, options, report,
-        counting=True, steady=steady, sliced=parts, suppose=suppose,
+        counting=True, steady=steady, sliced=parts, suppose=suppose, turns=turns,
     )  # fmt: skip
     if not apart or programs is None:
         return launch(counted, programs)

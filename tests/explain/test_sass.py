@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import re
 import struct
 from collections import Counter
@@ -185,3 +187,14 @@ def test_a_loop_that_waits_within_a_loop_goes_round_once() -> None:
     x = TensorDescriptor.from_tensor(like((64, 4096), "fp16"), [64, 64], shared)
     e = loads.explain(x, like((132,), "fp32"), 64, grid=(132,), target="cuda:90")
     assert e.time.microseconds > 0
+
+
+@needs_ptxas
+def test_lines_of_a_source_without_a_folder_have_their_share() -> None:
+    """As of a doctest, `python -c` or a prompt."""
+    text = inspect.getsource(kept.fn)
+    linecache.cache["<typed>"] = (len(text), None, text.splitlines(keepends=True), "<typed>")
+    space = {"weft": weft, "tl": tl}
+    exec(compile(text, "<typed>", "exec", dont_inherit=True), space)
+    x = like((4, 512), "fp32")
+    assert space["kept"].explain(x, x, 512, grid=(4,), target="cuda:90").time.lines

@@ -117,7 +117,8 @@ def _files(names: bytes) -> dict[int, str]:
         _, at = _unsigned(names, at)
         _, at = _unsigned(names, at)
         is_inside = folder and folder < len(folders) and not name.startswith("/")
-        found[len(found) + 1] = f"{folders[folder]}/{name}" if is_inside else name
+        path = f"{folders[folder]}/{name}" if is_inside else name
+        found[len(found) + 1] = path.removeprefix("./")  # which LLVM puts before what has no folder, as "<stdin>"
     return found
 
 

@@ -5,6 +5,7 @@ weft explain -k softmax --target cuda:90 script.py
 weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
+weft explain --gluon script.py                        each kernel as compiled as Gluon source, after its explanation
 weft explain --cures script.py                        what cures bring, where they are arguments or options
 weft explain --page narrow-access                     a kernel that has this finding, and that kernel cured
 weft explain --html e.html --alternatives script.py   with what-ifs: warps, stages, block sizes, divisibility
@@ -30,6 +31,8 @@ from weft.explain import Explanation, coloured
 from weft.explain.costs import calibrated
 from weft.explain.findings import page_of
 from weft.runtime import explaining
+from weft.runtime.handed_over import HandedOver
+from weft.runtime.handing_over import ExplainedLaunches
 
 __all__ = ["main", "parser"]
 
@@ -62,6 +65,9 @@ def _both() -> argparse.ArgumentParser:
     )
     explain.add_argument(
         "--page", metavar="CODE", help="print the page of a finding: a kernel that has it, and that kernel cured"
+    )
+    explain.add_argument(
+        "--gluon", action="store_true", help="each kernel as Gluon source as well; with --html in a file of its own"
     )
     explain.add_argument("script", nargs="?", help="a script, or a .ttgir file")
     explain.set_defaults(run=_explain)
@@ -120,8 +126,16 @@ def _explain(options: argparse.Namespace) -> int:
     if (options.what_if or options.alternatives) and not options.html:
         print("weft explain: --what-if and --alternatives are for pages: add --html FILE", file=sys.stderr)
         return 2
+    sources: list[HandedOver | WeftError] = []
     if options.script.endswith((".ttgir", ".ttir")):
+        if options.gluon:
+            print("weft explain: --gluon is for kernels of a script, layout IR has no source", file=sys.stderr)
+            return 2
         found = [_of_text(options)]
+    elif options.gluon:
+        explained = ExplainedLaunches(options.target, options.name)
+        run_watched(explained, options, "explain")
+        found, sources = list(explained.explanations), explained.sources
     else:
         found = _of_script(options)
     wanted = [e for e in found if options.name is None or options.name in e.kernel]
@@ -132,13 +146,32 @@ def _explain(options: argparse.Namespace) -> int:
         for name, explanation in zip(names, wanted, strict=True):
             explanation.save_html(name, options.what_if or options.alternatives)
             print(f"{name} written", file=sys.stderr)
+        for name, source in zip(names, sources):
+            _save_source(Path(name).with_suffix(".py"), source)
     elif options.json:
-        print(json.dumps([e.to_dict() for e in wanted], indent=1, ensure_ascii=False))
+        rows = [e.to_dict() for e in wanted]
+        for row, source in zip(rows, sources):
+            row["gluon"] = source.text if isinstance(source, HandedOver) else None
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    elif sources:
+        for explanation, source in zip(wanted, sources, strict=True):
+            if not coloured.shown([explanation]):
+                print(explanation)
+            print(f"\n{source if isinstance(source, HandedOver) else f'no Gluon source: {source}'}\n")
     elif not coloured.shown(wanted):
         print("\n\n".join(map(str, wanted)))
     if not wanted:
         print(f"weft explain: no kernel {'of that name ' if options.name else ''}was launched", file=sys.stderr)
     return 0 if wanted else 1
+
+
+def _save_source(path: Path, source: HandedOver | WeftError) -> None:
+    """Write the source of a kernel, or say why there is none."""
+    if isinstance(source, HandedOver):
+        source.save(path)
+        print(f"{path} written", file=sys.stderr)
+    else:
+        print(f"weft explain: no Gluon source: {source}", file=sys.stderr)
 
 
 def _page(code: str) -> int:

@@ -72,8 +72,10 @@ def test_every_kernel_of_a_script(script: str) -> None:
 
 
 def test_one_kernel_of_a_script(script: str) -> None:
-    code, out, err = ran("explain", "-k", "add", script, "10000")
+    code, out, err = ran("explain", "--gluon", "-k", "add", script, "10000")
     assert code == 0 and out.startswith("add ("), err
+    source = out[out.index("from triton.experimental import gluon") :]
+    assert source.count("@gluon.jit") == 1 and "gl.store(" in source
     code, out, err = ran("explain", "-k", "other", script, "10000")
     assert (code, out.strip()) == (1, "") and "no kernel of that name was launched" in err
 

@@ -11,8 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from weft import compiler, writing
+from weft.base import WeftError
 from weft.writing import TRITON, WEFT
 
+from . import explaining
 from .explaining import _inner, _on_host, _target_of
 from .handed_over import HandedOver
 from .specialize import signature_of
@@ -72,3 +74,22 @@ class Launches(Watched):
     def note(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         source = to_gluon(kernel, args, {**kwargs, "target": self.target})
         self.sources.setdefault(source.text, source)
+
+
+class ExplainedLaunches(explaining.Launches):
+    """A `with` in which launches are explained, and written as Gluon source: `sources`, one for each explanation."""
+
+    def __init__(self, target: str, name: str | None = None) -> None:
+        super().__init__(target, name)
+        self.sources: list[HandedOver | WeftError] = []
+        """The error says what Gluon has no word for."""
+
+    def note(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        before = len(self.explanations)
+        super().note(kernel, grid, args, kwargs)
+        if len(self.explanations) == before:  # the same launch as one before
+            return
+        try:
+            self.sources.append(to_gluon(kernel, args, {**kwargs, "target": self.target}))
+        except WeftError as error:
+            self.sources.append(error)

@@ -190,16 +190,19 @@ print(x)
 """
 
 
+@pytest.mark.slow
 def test_kernels_without_a_file_that_keep_their_source(tmp_path: Path) -> None:
-    """Of `-c`, of exec() in a function that holds the text, and of a file that is standard input."""
+    """Of `-c`, of exec() in a function that holds the text or names its file, and of a file that is standard input."""
     script = tmp_path / "k.py"
     script.write_text(DOUBLE)
     executes = f"def run(task):\n    exec(task['code'], {{}})\n\nrun({{'code': {DOUBLE!r}}})"
     (tmp_path / "executes.py").write_text(executes)
+    (tmp_path / "reads.py").write_text("exec(open('k.py').read(), {})")
     with script.open() as file:
-        ways: list[tuple[list[str], Any]] = [(["-Bc", DOUBLE], None), (["executes.py"], None), ([], file)]
-        for arguments, given in ways:
+        ways: list[list[str]] = [["-Bc", DOUBLE], ["executes.py"], ["reads.py"], []]
+        for arguments in ways:
             command = [sys.executable, *arguments]
+            given = None if arguments else file
             done = subprocess.run(command, stdin=given, capture_output=True, text=True, timeout=120, cwd=tmp_path)
             assert done.stdout == "[2. 2. 2. 2.]\n", done.stderr
 

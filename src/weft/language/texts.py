@@ -1,8 +1,9 @@
 """The source of functions that stand in no file: given by `python -c`, by `exec`, or on standard input.
 
 Python keeps such a text in `linecache` in some cases (3.13 does for `-c`). Where it does not, the text may still be at
-hand: among the arguments of the process, in a file that is standard input, or in a variable of the function that called
-`exec`. A text is taken for the source only if compiling it gives the very code of the function.
+hand: among the arguments of the process, in a file that is standard input, in a variable of the function that called
+`exec`, or in a file that it names. A text is taken for the source only if compiling it gives the very code of the
+function.
 
 >>> text = "def double(x):\\n    return x + x\\n"
 >>> space = {}
@@ -14,15 +15,17 @@ hand: among the arguments of the process, in a file that is standard input, or i
 from __future__ import annotations
 import __future__
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
+from typing import Any, TypeGuard
 
 MOST_FRAMES = 64
 """How many callers are asked for a text, the innermost first."""
-standard_input: list[Callable[[], Iterable[str]]] = [lambda: ()]
-"""Gives what can be read of standard input once more; set by `weft.runtime`, which may read files."""
+read: list[Callable[[str], str | None]] = [lambda name: None]
+"""Gives the text of a file, or None; of standard input for the name "". Set by `weft.runtime`, which may read files."""
 _FUTURES = 0
 for _name in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _name).compiler_flag
@@ -58,13 +61,21 @@ def _candidates(code: CodeType) -> Iterator[str]:
             yield text
             yield textwrap.dedent(text)  # Python 3.14 does so
     if code.co_filename == "<stdin>":
-        yield from standard_input[0]()
+        yield read[0]("") or ""
     frame = sys._getframe(1)
     for _ in range(MOST_FRAMES):
-        yield from _texts([*frame.f_locals.values(), *frame.f_code.co_consts])
+        values = [*frame.f_locals.values(), *frame.f_code.co_consts]
+        yield from _texts(values)
+        for name in filter(_may_name_a_file, values):  # exec(open("k.py").read())
+            yield read[0](os.fspath(name)) or ""
         if frame.f_back is None:
             return
         frame = frame.f_back
+
+
+def _may_name_a_file(value: Any) -> TypeGuard[str | os.PathLike[str]]:
+    """Is it a name of Python source, or a path?"""
+    return isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith((".py", ".txt")))
 
 
 def _given_by_option() -> Iterator[str]:

@@ -19,6 +19,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of Weft's source; it may be inside of an archive."""
 MAX_TILE_IR = 1 << 30
 """Bytes of a file of tile IR."""
+MAX_SOURCE = 1 << 24
+"""Bytes of a file with kernels."""
 
 
 def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
@@ -38,17 +40,18 @@ def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise CompilationError(f"cannot read {path}: {error}") from error
 
 
-def redirected_input() -> Iterator[str]:
-    """Standard input from its beginning, where it is a file; what came through a pipe is gone."""
+def source_text(name: str) -> str | None:
+    """The text of a source file; for "", standard input from its beginning, if that is a file. None without one."""
     try:
+        if name:
+            return read_regular(name, MAX_SOURCE).decode("utf-8")
         status = os.fstat(0)
-        if stat.S_ISREG(status.st_mode):
-            yield os.pread(0, status.st_size, 0).decode("utf-8")
-    except (OSError, ValueError, AttributeError):  # closed, in another encoding, or a system without pread
-        return
+        return os.pread(0, status.st_size, 0).decode("utf-8") if stat.S_ISREG(status.st_mode) else None
+    except (OSError, ValueError, AttributeError):  # no such file, another encoding, or a system without pread
+        return None
 
 
-texts.standard_input[:] = [redirected_input]
+texts.read[:] = [source_text]
 
 
 def _files(directory: str) -> Iterator[str]:

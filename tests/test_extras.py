@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,33 +42,26 @@ def name_of(requirement: str) -> str:
     return match[0]
 
 
-def text_of(*folders: str) -> str:
-    return "\n".join(p.read_text(encoding="utf-8") for folder in folders for p in (ROOT / folder).rglob("*.py"))
+IMPORTED = re.compile(r"^ *(?:import|from) (\w+)|(?:load|importorskip|find_spec)\(\"(\w+)", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def source() -> str:
-    """All of src."""
-    return text_of("src")
-
-
-IMPORTED = r"(?:^ *(?:import|from) |(?:load|importorskip|find_spec)\(\")"
-
-
-def imports(text: str, module: str) -> bool:
-    return re.search(rf"{IMPORTED}{module}\b", text, re.MULTILINE) is not None
+@cache
+def imported(*folders: str) -> set[str]:
+    """What the files of folders import, and words that look like it."""
+    texts = (p.read_text(encoding="utf-8") for folder in folders for p in (ROOT / folder).rglob("*.py"))
+    return {a or b for text in texts for a, b in IMPORTED.findall(text)}
 
 
 @pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"].keys() - {"all"}))
-def test_each_package_of_an_extra_is_used(extra: str, source: str) -> None:
-    text = source if extra in FOR_USERS else text_of(*FOLDERS[extra])
+def test_each_package_of_an_extra_is_used(extra: str) -> None:
+    names = imported(*FOLDERS.get(extra, ("src",)))
     unused = []
     for package in map(name_of, PROJECT["optional-dependencies"][extra]):
         if package in RUN:
             word = package.replace("pytest-xdist", "pytest -n").replace("myst-nb", "myst_nb")
             used = word in (ROOT / RUN[package]).read_text(encoding="utf-8")
         else:
-            used = package in OPENCL or imports(text, MODULES.get(package, package))
+            used = package in OPENCL or MODULES.get(package, package) in names
         if not used:
             unused.append(package)
     assert unused == []

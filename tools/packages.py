@@ -23,8 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = [(3, minor) for minor in range(11, 15)]
 QUICK = (
-    *("tests/test_kernels.py", "tests/runtime/test_launch.py", "tests/checking/test_check.py"),
-    *("tests/base", "tests/layouts/test_affine.py", "tests/sim/test_launching.py"),
+    *("tests/test_kernels.py::test_kernel_agrees_with_numpy", "tests/runtime/test_launch.py", "tests/base"),
+    *("tests/checking/test_check.py", "tests/layouts/test_affine.py", "tests/sim/test_launching.py"),
 )
 """Tests that run in about a minute: kernels on the CPU, launches, the simulator, layouts, what `weft check` does."""
 NEEDED = ("hypothesis>=6.100", "mpmath>=1.3", "pytest>=8", "scipy>=1.11")

@@ -155,7 +155,7 @@ def _works() -> Row:
 def _devices() -> Iterator[Row]:
     devices = load("weft.compiler.devices")
     advice = devices.advice()
-    for what, text in devices.found().items():
+    for what, text in (devices.found() | devices.tools()).items():
         missing = text.startswith("none")
         yield Row("GPUs", what, "missing" if missing else "ok", text, advice.get(what, "") if missing else "")
 

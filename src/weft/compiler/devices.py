@@ -81,8 +81,13 @@ def found() -> dict[str, str]:
     return {what: text for _, its in _drivers() for what, text in its.found().items()}
 
 
+def tools() -> dict[str, str]:
+    """Programs and libraries of vendors that compiling can use, in words."""
+    return {what: text for _, its in _drivers() for what, text in vars(its).get("tools", dict)().items()}
+
+
 def advice() -> dict[str, str]:
-    """What to do about what is missing, by the names of `found`."""
+    """What to do about what is missing, by the names of `found` and `tools`."""
     return {what: text for _, its in _drivers() for what, text in getattr(its, "ADVICE", {}).items()}
 
 

@@ -146,6 +146,11 @@ def _assemblers() -> Iterator[tuple[str, Assembler]]:
             yield path, _by_program(path, "clang" in tool)
 
 
+def paths() -> Iterator[str]:
+    """Where the assemblers of this machine are."""
+    return (path for path, _ in _assemblers())
+
+
 def _by_comgr(comgr: Comgr) -> Assembler:
     def run(text: str, processor: str) -> tuple[str, bytes | None]:
         known = comgr.processors()

@@ -10,7 +10,7 @@ from weft.backends.amd.driver import *  # noqa: F403
 from weft.backends.amd.driver import device, device_count, library_version
 from weft.backends.amd.events import Event, copy as copy, fill as fill, in_use as in_use
 from weft.backends.amd.loaded_kernel import LoadedKernel
-from weft.base import NoDevice, Unsupported
+from weft.base import NoDevice, Unsupported, load as load_module
 
 event = Event
 
@@ -33,8 +33,16 @@ def map_maker(*facts: Any) -> Any:
     raise Unsupported("a tensor map for the copy engine", "hip")
 
 
-ADVICE = {"HIP": "install ROCm for launches; kernels are compiled for hip:gfx942 and others without it"}
+ADVICE = {
+    "HIP": "install ROCm for launches; kernels are compiled for hip:gfx942 and others without it",
+    "AMD assembler": "install ROCm, llvm-mc or clang for kernels with inline assembly; all others need none",
+}
 """What to do about what `found` does not find."""
+
+
+def tools() -> dict[str, str]:
+    """The assembler of kernels with inline assembly, in words."""
+    return {"AMD assembler": next(load_module("weft.backends.amd.assembler").paths(), "none")}
 
 
 def found() -> dict[str, str]:

@@ -8,8 +8,11 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft import like
+from weft import gluon, like
 from weft.explain import Explanation, Time
+from weft.gluon import language as gl
+from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+from weft.gluon.nvidia.hopper import TensorDescriptor
 from weft.testing import expect
 
 from .kernels import attention, matmul, softmax, transpose
@@ -215,3 +218,40 @@ def test_words_that_registers_do_not_hold_take_time() -> None:
     assert few.occupancy.spills > 100 and more.occupancy is not None and more.occupancy.spills == 0
     assert few.time is not None and more.time is not None
     assert few.time.microseconds > 3 * more.time.microseconds and few.time.bound == "L1"
+
+
+@weft.jit
+def counted_together(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out, tl.sum(tl.load(x + i)))
+
+
+def test_atomic_operations_of_every_program_on_one_number_follow_each_other() -> None:
+    x = like((65536 * 128,), "fp32")
+    for out in (like((1,), "fp32"), like((64,), "fp32")):
+        e = counted_together.explain(x, out, BLOCK=128, grid=(65536,), target="cuda:90")
+        assert e.time is not None and e.time.bound == "atomics" and 100 < e.time.microseconds < 150
+
+
+@gluon.jit
+def doubled(source, into, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    tile = gl.allocate_shared_memory(source.dtype, [BLOCK, BLOCK], source.layout)
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, source.block_type.nbytes)
+    at = [gl.program_id(0) * BLOCK, gl.program_id(1) * BLOCK]
+    tma.async_copy_global_to_shared(source, at, bar, tile)
+    mbarrier.wait(bar, phase=0)
+    tile.store(tile.load(layout) * 2)
+    fence_async_shared()
+    tma.async_copy_shared_to_global(into, at, tile)
+    tma.store_wait(pendings=0)
+
+
+def test_bytes_that_the_copy_engine_moves_take_time() -> None:
+    whole = like((8192, 8192), "fp16")
+    tiles = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)
+    described = TensorDescriptor(whole, [8192, 8192], [8192, 1], [64, 64], tiles)
+    e = doubled.explain(described, described, 64, grid=(128, 128), target="cuda:90")
+    assert e.time is not None and e.time.bound == "DRAM" and e.time.dram_bytes == 2 * 8192 * 8192 * 2

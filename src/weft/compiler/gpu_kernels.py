@@ -29,6 +29,11 @@ class GPUKernel(CompiledKernel):
         super().__init__(*args, **kwargs)
         self._store = store
 
+    @property
+    def machine_code(self) -> bytes:
+        """The machine code as an assembler made it; nothing where it cannot be had without the driver."""
+        return b""
+
     def _into_memory(self) -> Any:
         return backend_of(self.metadata.target.machine).load(self)
 

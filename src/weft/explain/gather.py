@@ -49,7 +49,7 @@ from .timing import time_of, with_code
 
 __all__ = ["Launch", "explanation"]
 
-OF_TIME = ("_distinct", "_lines")
+OF_TIME = ("_distinct", "_lines", "_boxes")
 """How the names of counters end that are for the model of time alone."""
 ACCESSES = (AccessWidth, RowAligned, BulkCopy, SharedAccess, VectorAccess)
 

@@ -152,7 +152,7 @@ def _resources(
         "floats": walk.pipes["floats"] * warps,
         "double precision": walk.pipes["double"] * warps,
         "shared memory" if passes > l1 else "L1": l1 + passes,  # one unit does both
-        "latency": (walk.time + more) * _rounds(blocks, units * o.blocks),
+        "latency": (walk.time + more) * _rounds(blocks, units * o.blocks, e.counts.longest),
         "L2": _through_l2(facts) / costs.l2,
     }
     times = {name: n / _clock(cycles, costs) for name, n in cycles.items() if n}
@@ -229,10 +229,17 @@ SPREAD = 1.22
 """The power of an array's size with which the parts of the L2 cache grow that its atomic operations are done in."""
 
 
-def _rounds(blocks: int, at_a_time: int) -> float:
-    """How often blocks follow each other: whole rounds where there are few; where there are many, parts of one too."""
+def _rounds(blocks: int, at_a_time: int, longest: float) -> float:
+    """How often blocks follow each other: whole rounds where there are few; where there are many, parts of one too. Of
+    blocks that differ, the longest by the mean ends by half of what it is longer after the others would have ended, as
+    it begins anywhere in the last round; where there is one round, by all of it."""
     waves = blocks / at_a_time
-    return float(ceil(waves)) if waves < FEW_WAVES else waves
+    later = (longest - 1.0) * (1.0 if waves <= 1 else LATER)
+    return later + (float(ceil(waves)) if waves < FEW_WAVES else waves)
+
+
+LATER = 0.5
+"""The part of what the longest block is longer that is to be waited for."""
 
 
 def _passes_of_shared(facts: Facts, walk: Walk, warps: int) -> float:
@@ -350,13 +357,14 @@ def _again(facts: Facts, bytes: float, size: int, costs: Costs) -> float:
     """What DRAM gives of so many bytes that are asked of an array: all of it once, if it stays in the L2 cache.
 
     Of a larger array all is given that is asked for, if the programs that run at a time ask for more than the cache
-    holds, as where each goes over its part several times; but not where many programs ask for the same.
+    holds, as where each goes over its part several times in loops; but not where many programs ask for the same, nor
+    where accesses that follow each other at once do.
     """
     e, o = facts.explanation, facts.explanation.occupancy
     if size <= costs.l2_bytes or o is None:
         return size
     at_a_time = min(1.0, o.blocks * o.multiprocessors / max(1, e.counts.programs))
-    if bytes * at_a_time > costs.l2_bytes and bytes <= PASSES * size:
+    if facts.loops and bytes * at_a_time > costs.l2_bytes and bytes <= PASSES * size:
         return bytes
     return max(size, bytes / REUSED)
 
@@ -390,7 +398,8 @@ def _arrays(facts: Facts) -> dict[tuple[Span | None, str], list[str]]:
 def _distinct(counts: Counter[str], verb: str) -> int:
     """Sectors that go beyond the L1 cache: of an access of several registers, those that differ."""
     sectors, distinct = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_distinct"]
-    return min(sectors, distinct) if distinct else sectors
+    boxes = counts[f"global_{verb}_boxes"] // SECTOR
+    return boxes + (min(sectors, distinct) if distinct else sectors)
 
 
 def _is_array(program: LaneProgram, name: str) -> bool:

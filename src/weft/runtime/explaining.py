@@ -252,8 +252,7 @@ def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None, bytes]:
     """Registers of a thread, words that it spills, the machine code; None and nothing where there is no assembler."""
     try:
         gpu = made.on_gpu
-        image = bytes(gpu.asm.get("cubin") or b"")
-        return int(gpu.n_regs), int(gpu.n_spills), image
+        return int(gpu.n_regs), int(gpu.n_spills), bytes(gpu.machine_code)
     except (WeftError, OSError):
         return None, None, b""
 

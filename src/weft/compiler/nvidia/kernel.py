@@ -77,6 +77,11 @@ class CudaKernel(GPUKernel):
             return LoadedKernel(image, self.metadata._asdict())
 
     @property
+    def machine_code(self) -> bytes:
+        """The cubin; nothing where the driver is to make it."""
+        return self.assemble().cubin
+
+    @property
     def n_regs(self) -> int:
         """Registers of a thread, as the assembler counts them; where that is the driver, the kernel is loaded."""
         code = self.assemble()

@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import prod
 
 import numpy as np
 
 from weft.base import Unsupported
-from weft.ir.lane import LaneOp
+from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import MBarrierError, TensorMap, decode
 from weft.targets.table import instruction
 
@@ -24,7 +25,7 @@ from ..access import combined, need_defined
 from ..errors import BulkCopyError, BulkCopyWarning, OutOfBoundsError, UninitializedError
 from ..machine import Batch, Context, Flight, Wait
 from ..reach import Reach
-from ..values import DTYPES, Array, full
+from ..values import DTYPES, Array, Fragment, full
 from .barriers import barrier_at, check_overtaken, misused, touch
 
 ELEMS = {
@@ -46,6 +47,8 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
     batch.report.add_kind(op.span, entry.name, max(counts, default=1) * context.count)
     if batch.remembered is not None:
         batch.remembered.forget()
+        if batch.launch.steady:
+            _count_box(context, op, fragments)
         return
     if entry.name.endswith("commit_group"):
         batch.bulk_groups[context.warps] += 1
@@ -64,6 +67,20 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
         _issue(context, op, row, lane, operands)
     if len(batch.contexts) > 1 and batch.options.order == "random":
         yield Wait(lambda: True, "its turn", op.span)
+
+
+def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
+    """Bytes of the boxes that a copy moves, for estimates; where it is not known which lanes do it, one of a block."""
+    program, entry = context.batch.program, instruction(op.attrs["isa"])
+    parameters = dict(zip(program.body.arguments, program.parameters, strict=True))
+    maps = [v for v, operand in zip(op.operands, entry.operands, strict=True) if operand.name == "map"]
+    if not maps or maps[0] not in parameters:
+        return
+    p = parameters[maps[0]]
+    size = prod(p.box) * ELEMENT_BITS.get(p.pointee, 8) // 8
+    active = operands[-1]
+    lanes = int(np.count_nonzero(active.data)) if active.known else max(1, context.count // program.warps)
+    context.batch.report.add(op.span, **{f"global_{'store' if entry.stores else 'load'}_boxes": lanes * size})
 
 
 def _one(registers: Array, count: int, at: int) -> list[int]:

@@ -18,6 +18,7 @@ def test_the_whole_text() -> None:
         "  line 25: layout of tile blocked([1, 1], [1, 32], [2, 2], [1, 0]) -> blocked([1, 8], [4, 8], [4, 1], [1, 0])"
         in lines
     )
+    assert "  finding: narrow-access a load of 2 bytes at a time, of 16 -> none" in lines
     assert not odd.diff(odd) and str(odd.diff(odd)) == "transpose for cuda:90\n  no difference"
 
 

@@ -71,6 +71,10 @@ def test_bank_conflicts() -> None:
 
 
 def test_a_limit_that_is_none() -> None:
+    with pytest.raises(TypeError, match="access_bytes is a number, got '16'"):
+        expect(of_transpose(4112), access_bytes="16")
+    with pytest.raises(TypeError, match="there is no limit 'acess_bytes'; did you mean access_bytes\\? there are "):
+        expect(of_transpose(4112), acess_bytes=16)
     with pytest.raises(TypeError, match="there is no limit 'speed'; there are access_bytes, "):
         expect(of_transpose(4096), speed=1)
 

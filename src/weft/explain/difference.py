@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any
 
 from weft.base import load
@@ -158,13 +159,23 @@ def _of_occupancy(before: Explanation, after: Explanation) -> Iterator[Change]:
 
 
 def _of_findings(before: Explanation, after: Explanation) -> Iterator[Change]:
-    old, new = ([(f.code, f.what) for f in e.findings] for e in (before, after))
-    for code, what in old:
-        if (code, what) not in new:
-            yield Change("finding", code, what, None)
-    for code, what in new:
-        if (code, what) not in old:
-            yield Change("finding", code, None, what)
+    """Those that are gone, that are new, and that say something else of the same line of source."""
+    old, new = map(_by_line, (before, after))
+    for key in dict.fromkeys((*old, *new)):
+        gone = [what for what in old.get(key, []) if what not in new.get(key, [])]
+        come = [what for what in new.get(key, []) if what not in old.get(key, [])]
+        for was, now in zip_longest(gone, come):
+            yield Change("finding", key[0], was, now)
+
+
+def _by_line(e: Explanation) -> dict[tuple[str, str], list[str]]:
+    """What findings say, by their code and the text of the line."""
+    texts = {(line.span.file, line.span.line): line.source for line in e.lines if line.span is not None}
+    found: dict[tuple[str, str], list[str]] = {}
+    for f in e.findings:
+        place = texts.get((f.span.file, f.span.line), "") if f.span is not None else ""
+        found.setdefault((f.code, place), []).append(f.what)
+    return found
 
 
 def told(value: Any) -> str:

@@ -6,6 +6,7 @@ expect(e, access_bytes=16, conversions=0, bank_conflicts=0, spills=0)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 
 from weft.base import Span, caret_line
 from weft.base.remarks import AccessWidth
@@ -22,7 +23,12 @@ def expect(explanation: Explanation, **limits: int | float) -> None:
     """AssertionError with everything that does not keep to the limits; see `weft.testing.expect`."""
     unknown = sorted(limits.keys() - CHECKS.keys())
     if unknown:
-        raise TypeError(f"there is no limit {unknown[0]!r}; there are {', '.join(sorted(CHECKS))}")
+        near = get_close_matches(unknown[0], CHECKS, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise TypeError(f"there is no limit {unknown[0]!r}; {meant}there are {', '.join(sorted(CHECKS))}")
+    for name, limit in limits.items():
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise TypeError(f"{name} is a number, got {limit!r}")
     problems = [problem for name, limit in limits.items() for problem in CHECKS[name](explanation, limit)]
     if problems:
         heading = f"{explanation.kernel} for {explanation.target} does not keep to its limits:"
@@ -90,7 +96,7 @@ def _blocks(e: Explanation, least: float) -> Iterator[Problem]:
 
 def _time(e: Explanation, most: float) -> Iterator[Problem]:
     if e.time is None:
-        yield e.span, f"no time is predicted for {e.target}; expected {most:g} us at most"
+        yield e.span, f"no time is predicted: {e.no_time or e.target}; expected {most:g} us at most"
     elif e.time.microseconds > most:
         yield e.span, f"{e.time}; expected {most:g} us at most"
 

@@ -98,7 +98,10 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             if any(str(error).endswith(f"multiple values for argument '{hidden}'") for hidden in extra):
                 raise _too_many(fn, args) from None
             name = getattr(fn, "__name__", "")
-            if isinstance(error, TypeError) and re.match(rf"{name}\(\) (?:got an unexpected|missing) ", str(error)):
+            asked = re.match(rf"(?:\w+\.)?{name}\(\) (got an unexpected|missing|takes \d+ positional) ", str(error))
+            if asked is not None and isinstance(error, TypeError):
+                if asked[1].startswith("takes"):
+                    raise _too_many(fn, args) from None
                 raise TypeError(str(error)) from None  # Python's own words are about the kernel's call
             if is_slip(error):
                 raise _cannot_take(frame, fn, args, kwargs) from error

@@ -93,7 +93,9 @@ def _is_descriptor(value: Any) -> bool:
     return hasattr(value, "block_shape") or hasattr(getattr(value, "type", None), "block_shape")
 
 
+TENSOR: Final = Kind("a tensor or a number", lambda v: isinstance(v, core.tensor) or _is_number(v))
 VALUE: Final = Kind("a tensor or a number", _is_value)
+"""The same, where some function takes shared memory for a parameter of the name."""
 POINTER: Final = Kind("a pointer or a tensor of pointers", _is_pointer)
 MASK: Final = Kind("bools, or None", lambda v: v is None or _is_value(v))
 INTEGER: Final = Kind("an integer known at compile time", _is_int)
@@ -111,8 +113,9 @@ MEMORY: Final = Kind(
 )
 
 _NAMES: Final = (
-    (VALUE, "x y z a b c input other src value val lhs rhs min max condition cond u1 u2 c0 c1 c2 c3 k0 k1 arg cmp acc"),
-    (VALUE, "expected_value stored_value seed offset i j size_i size_j size_g div index lhs_scale rhs_scale"),
+    (TENSOR, "x y z input value val min max condition cond u1 u2 c0 c1 c2 c3 k0 k1 cmp expected_value stored_value"),
+    (TENSOR, "seed offset i j size_i size_j size_g div lhs_scale rhs_scale"),
+    (VALUE, "a b c other src lhs rhs arg acc index"),
     (POINTER, "pointer ptr base"),
     (MASK, "mask pred"),
     (INTEGER, "axis dim n_rounds num_bins k pack max_num_imprecise_acc num_outstanding count start end timeout_ns"),
@@ -127,6 +130,7 @@ _NAMES: Final = (
     (TYPE, "dtype out_dtype element_ty elem_type dst_ty"),
     (LAYOUT, "layout"),
     (FUNCTION, "combine_fn scalar_fn"),
+    (Kind("a list or a tuple", lambda v: _items(v) is not None), "functions_and_args worker_num_warps worker_num_regs"),
     (DESCRIPTOR, "desc tensor_desc"),
     (MEMORY, "mbarrier barrier smem dest"),
 )
@@ -140,8 +144,8 @@ OTHERWISE: Final = {
     ("make_tensor_descriptor", "shape"): SCALARS,
     ("buffer_load", "offsets"): VALUE,
     ("rand4x", "offsets"): VALUE,
-    ("builtin_max", "args"): VALUE,
-    ("builtin_min", "args"): VALUE,
+    ("builtin_max", "args"): TENSOR,
+    ("builtin_min", "args"): TENSOR,
     ("associative_scan", "input"): Kind("a tensor or a tuple of tensors", lambda v: _is_value(v) or bool(_items(v))),
     ("reduce", "input"): Kind("a tensor or a tuple of tensors", lambda v: _is_value(v) or bool(_items(v))),
     ("inline_asm_elementwise", "args"): Kind("a tuple of tensors", lambda v: _items(v) is not None),
@@ -168,7 +172,7 @@ def misfit(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Misfit | Non
             continue
         declared = signature.parameters[parameter]
         several = declared.kind is inspect.Parameter.VAR_POSITIONAL
-        for each in value if several and (kind is VALUE or len(value) == 1) else [value]:
+        for each in value if several and (kind is TENSOR or len(value) == 1) else [value]:
             omitted = declared.default is not inspect.Parameter.empty and unwrap(each) is unwrap(declared.default)
             if not omitted and not kind.fits(unwrap(each)):
                 return Misfit(parameter, kind.words, wrap_scalar(each))

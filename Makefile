@@ -13,7 +13,8 @@
 #   make fuzz-rows   random kernels over rows of any length at any address, in TARGET=sim:cuda:90 against the CPU, for
 #                SEEDS=0:1000
 #   make test-oracle TRITON_PYTHON=python   the suite where Triton 3.6.0 and PyTorch are: the tests that compare with it
-#   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0? TRITON_PYTHON=its interpreter asks it anew
+#   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0, in words of the language? and the examples of
+#                all names with wrong arguments. TRITON_PYTHON=its interpreter asks it anew
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make gpu-assembler   what ptxas makes of random PTX, optimised against not optimised; findings go to the folder OUT
@@ -113,6 +114,7 @@ fuzz-rows: $(VENV)/.test
 
 misuse: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m misuse.verdicts $(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))
+	PYTHONPATH=tests $(BIN)/python -m misuse.examples
 
 # with TRITON_PYTHON, an interpreter that has PyTorch, pytest-xdist, expecttest and filecheck beside what Weft needs
 triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)

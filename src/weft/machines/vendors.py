@@ -30,7 +30,7 @@ from .machine import Machine
 VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
     for vendor, rooms in {
-        "nvidia": "machines ir targets passes lower sim compiler explain",
+        "nvidia": "machines ir targets passes lower sim compiler writing explain",
         "amd": "machines ir targets passes lower sim compiler",
         "intel": "machines ir targets passes lower sim compiler",
     }.items()

@@ -8,7 +8,7 @@
     kinds        element types, with the signs that the IR does not have
     words        a table: what writes an operation
     arithmetic, shapes, memory, combining, control, copies, products, outside
-                 the words, one file for a family of operations
+                 the words, one file for a family of operations; those of one vendor are in a folder with its name
 
 What Gluon has no word for is `NoWord`, an error that names the user's line.
 """

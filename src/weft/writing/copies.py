@@ -14,10 +14,13 @@ from weft.layouts import SharedLayout
 from . import kinds
 from .expressions import ATOM, Text
 from .memory import accessed, hints, masked
-from .words import AMPERE, no_word, writes
+from .words import HOMES, no_word, writes
 from .writer import Writer, layout_of, shape_of_value
 
-ASYNC_COPY = ("async_copy", AMPERE)
+
+def _async_copy(w: Writer) -> str:
+    """Gluon's module of copies that go on while the program does other things."""
+    return w.module("async_copy", HOMES["async_copy"])
 
 
 def memory_layout(value: SSAValue) -> SharedLayout:
@@ -132,18 +135,18 @@ def _copy(w: Writer, op: Any) -> None:
     texts, sign = masked(w, [memory, pointer], rest)
     target, *others = texts
     pointers, *masks = accessed(w, *others)
-    name = w.module(*ASYNC_COPY)
+    name = _async_copy(w)
     mask = f", {sign}{w.whole(masks[0]).text}" if masks else ""
     w.effect(op, f"{name}.async_copy_global_to_shared({target.text}, {pointers.text}{mask}{hints(op)})")
 
 
 @writes("ttg.async_commit_group")
 def _commit(w: Writer, op: Any) -> None:
-    w.effect(op, f"{w.module(*ASYNC_COPY)}.commit_group()")
+    w.effect(op, f"{_async_copy(w)}.commit_group()")
 
 
 @writes("ttg.async_wait")
 def _wait(w: Writer, op: Any) -> None:
-    w.effect(op, f"{w.module(*ASYNC_COPY)}.wait_group({int_value(op.properties['num'])})")
+    w.effect(op, f"{_async_copy(w)}.wait_group({int_value(op.properties['num'])})")
 
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import BlockArgument
 
 from weft.ir import int_value
+from weft.machines.vendors import part_of, vendors_with
 
 # imported to fill the table of words
 from . import arithmetic, combining, control, copies, kinds, memory, outside, products, shapes
@@ -21,6 +22,8 @@ from .writer import WIDTH, Names, Shared, Writer
 __all__ = ["TRITON", "WEFT", "Asked", "GluonSource", "source_of"]
 
 FAMILIES = (arithmetic, combining, control, copies, memory, outside, products, shapes)
+VENDORS = tuple(part_of("writing", vendor) for vendor in vendors_with("writing"))
+"""The words that vendors have of their own, for the same tables."""
 WEFT, TRITON = "weft", "triton.experimental"
 """Packages in which Gluon is found."""
 RESERVED = (*keyword.kwlist, "gl", "gluon", "tl", "range", "float", "int", "min", "max", "print")

@@ -1,4 +1,4 @@
-"""Layouts as named constants at the beginning of a kernel: `blocked`, `mma`, `rows_of_blocked`.
+"""Layouts as named constants at the beginning of a kernel: `blocked`, `shared`, `rows_of_blocked`.
 
 A slice or an operand of a layout is written with that layout's name, so that the reader sees what belongs together.
 """
@@ -13,7 +13,6 @@ from weft.layouts import (
     DistributedLinearLayout,
     DotOperandLayout,
     Layout,
-    NVMMADistributedLayout,
     NVMMASharedLayout,
     PaddedSharedLayout,
     SharedLinearLayout,
@@ -23,13 +22,13 @@ from weft.layouts import (
 
 STEMS: dict[type, str] = {
     BlockedLayout: "blocked",
-    NVMMADistributedLayout: "mma",
     DistributedLinearLayout: "linear",
     SwizzledSharedLayout: "swizzled",
     NVMMASharedLayout: "shared",
     PaddedSharedLayout: "padded",
     SharedLinearLayout: "shared_linear",
 }
+"""What a layout of a class is called; vendors add theirs."""
 OPERANDS = ("lhs", "rhs")
 
 

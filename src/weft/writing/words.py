@@ -14,8 +14,12 @@ __all__ = ["WORDS", "NoWord"]
 
 TL = "language"
 """What is imported as `tl`: the language without layouts, for a name that Gluon does not have."""
-AMPERE = "gluon.language.nvidia.ampere"
-HOPPER = "gluon.language.nvidia.hopper"
+HOMES: dict[str, str] = {}
+"""The modules of Gluon in which functions and modules of one vendor are, by their names; vendors fill it."""
+PRODUCTS: dict[type, str] = {}
+"""The function that multiplies into a result of this class of layouts; vendors fill it."""
+UNDER_WAY: dict[str, str] = {}
+"""Operations whose product may be under way, with the function that makes any value one; vendors fill it."""
 
 Word = Callable[[Any, Any], None]
 """Takes the writer and an operation."""

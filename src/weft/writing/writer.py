@@ -343,7 +343,6 @@ STEMS = {
     "tt.get_program_id": "program",
     "tt.reduce": "reduced",
     "tt.dot": "product",
-    "ttng.warp_group_dot": "product",
     "arith.divsi": "quotient",
     "arith.remsi": "rest",
 }

@@ -20,19 +20,21 @@ from .local import LocalAccess, plan_local_access
 __all__ = ["plan_conversion"]
 
 Registers = LinearLayout | DistributedLayout
+Target = Machine | str
+"""A machine, or its name."""
 
 
 @overload
 def plan_conversion(
-    src: Registers, dst: SharedLayout, shape: Sequence[int], element_bits: int, target: Machine | str = DEFAULT
+    src: Registers, dst: SharedLayout, shape: Sequence[int], element_bits: int, target: Target = DEFAULT
 ) -> LocalAccess: ...
 @overload
 def plan_conversion(
-    src: SharedLayout, dst: Registers, shape: Sequence[int], element_bits: int, target: Machine | str = DEFAULT
+    src: SharedLayout, dst: Registers, shape: Sequence[int], element_bits: int, target: Target = DEFAULT
 ) -> LocalAccess: ...
 @overload
 def plan_conversion(
-    src: Registers, dst: Registers, shape: Sequence[int], element_bits: int, target: Machine | str = DEFAULT
+    src: Registers, dst: Registers, shape: Sequence[int], element_bits: int, target: Target = DEFAULT
 ) -> Plan: ...
 
 
@@ -41,7 +43,7 @@ def plan_conversion(
     dst: LinearLayout | Layout,
     shape: Sequence[int],
     element_bits: int,
-    target: Machine | str = DEFAULT,
+    target: Target = DEFAULT,
 ) -> Plan | LocalAccess:
     """The cheapest way to bring a tile from one layout to another.
 

@@ -163,6 +163,7 @@ def test_a_finding_opens_its_page(opened: Any) -> None:
     """Both programs of it, as they are in docs/reference/findings, and what is predicted of them."""
     opened.execute_script("document.querySelector('.about').open = true")
     shown = opened.execute_script("return document.querySelector('.about').textContent")
+    assert text(opened, ".summary p").startswith("next: bound by DRAM at ")
     assert "What to do." in shown and "is predicted to take" in shown and "predicted -->" not in shown
     assert [program.strip() for program in programs_of("narrow-access")] == [
         program.strip()

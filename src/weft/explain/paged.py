@@ -27,6 +27,7 @@ from weft.base.remarks.remark import Site
 from weft.ir.lane import ELEMENT_BITS
 
 from .findings import page_of
+from .next_step import next_text
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Iteration, Tile, line_key
 from .roofline import roofline_of
 from .text import access_kind, access_reason, layout_text, occupancy_text
@@ -83,6 +84,7 @@ class _Page:
             "total": _shown(e.counts.total),
             "time": self.time(),
             "untimed": e.no_time,
+            "next": next_text(e),
             "iterations": [self.iteration(each) for each in e.time.iterations] if e.time is not None else [],
             "roofline": self.roofline(),
             "occupancy": None if e.occupancy is None else occupancy_text(e.occupancy).split("\n    "),

@@ -15,6 +15,7 @@ function summaryCard(view) {
     time
       ? el("div", { class: "time" }, `${us(time.us)} us `, el("small", {}, `${us(time.low)} to ${us(time.high)}, bound by ${time.bound} at ${percent(time.part)} `, base?.time ? ratio(time.us, base.time.us) : ""))
       : el("div", { class: "time" }, el("small", {}, `No time is predicted: ${data.untimed || `not calibrated for ${data.target}`}.`)),
+    data.next ? el("p", { class: "small" }, data.next) : null,
     el("div", { class: "resources", role: "img", "aria-label": "What each resource takes" }, bars),
     data.occupancy ? el("p", { class: "small soft" }, data.occupancy.join("; ")) : null,
     data.note ? el("p", { class: "small" }, `Note: ${data.note}`) : null,

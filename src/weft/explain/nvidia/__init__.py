@@ -66,7 +66,7 @@ def _mma(isa: str, count: int) -> Use:
 
 HOPPER = Costs(
     clock=1.98,  # (d) of an H100 and H200 without tensor work
-    matrix_clock=1.8,  # (h): 1.77 to 1.83 of kernels that have matrix units busy for 3 to 56 %
+    matrix_clock=1.8,  # (h): 1.72 to 1.83 of kernels that have matrix units busy for 5 to 56 %
     busy_clock=1.59,  # (h): 1.56 to 1.60 where it is 75 % and more
     busy=(0.55, 0.72),  # (h)
     launch=790.0,  # (f); 900 in (g), between launches that follow each other at once

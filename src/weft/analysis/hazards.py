@@ -250,6 +250,7 @@ class _Walk:
                 continue
             if touch.release:
                 scope = footprint.after(earlier.footprint) if not earlier.release else ""
+                scope = "warp" if scope and touch.each else scope
             elif earlier.how == touch.how and touch.how != "write":
                 continue
             else:

@@ -36,6 +36,8 @@ class Touch:
     """Whether all lanes of a warp act as one."""
     release: bool = False
     """Whether it tells others that all of the block, or the partition, has done what came before."""
+    each: bool = False
+    """Whether it tells that of its own warp alone."""
     far: bool = False
     """Whether it may be in the memory of another block of the cluster."""
 
@@ -63,7 +65,7 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
     values = dict(zip((o.name for o in entry.operands), op.operands))
     for r in effects_of(entry.name).reaches:
         mask = values["active"] if r.masked else None
-        yield Touch(values[r.operand], r.width, r.how, mask, r.later, r.together, r.release, r.far)
+        yield Touch(values[r.operand], r.width, r.how, mask, r.later, r.together, r.release, r.each, r.far)
 
 
 def waits_of(op: LaneOp) -> tuple[str, bool] | None:

@@ -166,7 +166,7 @@ class Driver(Protocol):
         """Machine code in the memory of the current GPU."""
 
     def map_maker(self, *facts: Any) -> Callable[..., tuple[Any, ...]]:
-        """What makes the slots of a descriptor with a layout: (its name, elements, box, swizzle, block)."""
+        """What makes the slots of a descriptor that a kernel has tensor maps of: (its name, the maps)."""
 
     def found(self) -> dict[str, str]:
         """What there is, in words, for `weft info`."""

@@ -151,6 +151,7 @@ class Parameter:
     A tensor map (elem "tensormap") is 128 bytes passed by value, aligned to 64; the argument is their generic address,
     an i64. Who launches encodes it for boxes of `box` elements, the innermost dimension first, swizzled by `swizzle`
     bytes (16 is none). `block` is the tile that one transfer moves, in one box or several, the outermost first.
+    `descriptor` counts the descriptors among the kernel's arguments where a map follows the parts of one; else -1.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Parameter:
     box: tuple[int, ...] = ()
     swizzle: int = 0
     block: tuple[int, ...] = ()
+    descriptor: int = -1
 
 
 @dataclass

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.ir import Attribute, Operation
 
 from weft.base import Unsupported
 from weft.base.remarks import NO_REMARKS, RemarkCollector
@@ -85,7 +85,7 @@ def lower(
     arguments: list[Value] = []
     for value in body.args:
         name_hint = _unlike(value.name_hint or f"arg{len(parameters)}", parameters)
-        parameters.append(_parameter(name_hint, value.type, vendor))
+        parameters.append(_parameter(name_hint, value.type, vendor, _descriptor_of(kernel, value.index)))
         arguments.append(Value("i64" if parameters[-1].pointee else parameters[-1].elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
     lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else machine.lanes
@@ -112,12 +112,21 @@ def lower(
     return program
 
 
-def _parameter(name: str, type: Attribute, vendor: VendorLowering) -> Parameter:
+def _parameter(name: str, type: Attribute, vendor: VendorLowering, descriptor: int) -> Parameter:
     if isinstance(type, TensorDescType) and encoding_of(type.block_type) is not None:
-        return Parameter(name, "tensormap", *vendor.descriptor(type))
+        return Parameter(name, "tensormap", *vendor.descriptor(type), descriptor)
     if is_pointer(type):
         return Parameter(name, "ptr", type_text(pointee_of(type)))
     return Parameter(name, type_text(type))
+
+
+def _descriptor_of(kernel: Operation, index: int) -> int:
+    """Of which descriptor, among those that the kernel is given, an argument is the map besides its parts; or -1."""
+    attrs = kernel.properties.get("arg_attrs")
+    if not isinstance(attrs, ArrayAttr) or index >= len(attrs.data):
+        return -1
+    number = attrs.data[index].data.get("tt.descriptor")
+    return -1 if number is None else int_value(number)
 
 
 def finish(program: LaneProgram) -> None:

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import Builder, is_float, is_int, segments, tt
+from weft.ir.check.control import Isolated
 from weft.ops.table import ROWS
 
 from .effects import droppable, shareable
@@ -26,7 +27,7 @@ from .fold import Folder, constant_of
 from .removal import put_in_place, remove
 from .single_iterations import enter_known_loop
 
-_ISOLATED = (tt.FuncOp,)
+_ISOLATED = (tt.FuncOp, Isolated)
 _COMMUTES = frozenset(name for name, row in ROWS.items() if row.commutes)
 
 

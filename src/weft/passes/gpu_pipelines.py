@@ -28,7 +28,7 @@ from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
-from .rewrite_descriptors import rewrite_descriptors
+from .rewrite_descriptors import rewrite_descriptors, unmark
 from .scalarize_carried import scalarize_carried
 from .split_products import split_products
 from .store_operands import store_operands
@@ -70,7 +70,8 @@ def gpu_pipeline(
     are about, and with `values` besides, values that mean nothing are found where they matter (see `check_values`).
     """
     adds = passes_of(machine)
-    rewrite_descriptors(module, machine.name, remarks if machine.async_proxy else NO_REMARKS)
+    bulk = machine.async_proxy
+    rewrite_descriptors(module, machine.name, remarks if bulk else NO_REMARKS, marked=bulk)
     checked = debug and values  # what a value that means nothing reaches is followed through plain products
     scaled = partial(adds.scaled_layouts, machine=machine, warps=warps)
     decompose_dot_scaled(module, remarks=remarks, kept=lambda op: not checked and blocks == 1 and bool(scaled(op)))
@@ -90,6 +91,8 @@ def gpu_pipeline(
     adds.after_layouts(module, machine, stages, remarks)
     store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave
     pipeline_loads(module, machine, stages, remarks)
+    if bulk:
+        unmark(module, remarks)
     store_operands(module, machine, loaded=True, remarks=remarks)
     adds.after_copies(module, machine, remarks)  # what is left to store, now that it is known what is copied
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more

@@ -271,10 +271,26 @@ def hoist_operands(loop: scf.ForOp) -> None:
         products = [u.operation for u in op.result.uses if isinstance(u.operation, SharedProductOp)]
         if not products or len(products) < len(list(op.result.uses)):
             continue
+        again = _stored_before(loop, op)
+        if again is not None:
+            op.result.replace_all_uses_with(again)
+            remove(op)
+            continue
         op.detach()  # type: ignore[no-untyped-call]
         b = Builder.before(loop)
         b.insert(op)
         products[0].fence(b)
+
+
+def _stored_before(loop: scf.ForOp, op: LocalAllocOp) -> SSAValue | None:
+    """Memory that the same tile has been stored to for an earlier loop beside this one, for products alone."""
+    at = loop.prev_op
+    while at is not None:
+        same = isinstance(at, LocalAllocOp) and at.src is op.src and at.result.type == op.result.type
+        if same and all(isinstance(use.operation, SharedProductOp) for use in at.results[0].uses):
+            return at.results[0]
+        at = at.prev_op
+    return None
 
 
 def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from functools import partial
-from math import copysign, prod
+from math import copysign
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
@@ -52,16 +52,16 @@ from xdsl.ir import Operation, SSAValue
 from weft import ir
 from weft.analysis import AxisFacts, limit_of_run
 from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, ProductOverlap, RemarkCollector
-from weft.ir.gpu import MemDescType, layout_of, name_of
+from weft.ir.gpu import layout_of, name_of
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp
-from weft.layouts import SharedLayout
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
 from weft.ops.table import ROWS
 
 from .buffer_counts import buffer_counts
-from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin
+from .buffered_tiles import buffer_layout, is_multiplied, is_thin
+from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
 from .loop_slices import slice_of
 from .overlap_products import hoist_operands, stored_operands
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
@@ -72,8 +72,6 @@ from .vendor import passes_of
 ENOUGH_STAGES = 4
 HELD_REGISTERS = 216
 """What an iteration may hold of its operands and results, where the next ones come to where the operands were."""
-SPARE_BYTES = 8 << 10
-"""What is left for conversions, reductions and the like in a loop."""
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
 STAYS_ZERO = frozenset(("tt.splat", "tt.broadcast", *(name for name, row in ROWS.items() if row.keeps_zero)))
 OF_THE_BLOCK = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans")
@@ -127,7 +125,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             candidates.remove(c)
             tell.stays(c.load, "it may see what the loop stores, or is looked up in a tile that is copied")
     for by_twos, chosen in _ways(loop, candidates):
-        others = _others(loop, chosen, by_twos) + _moved(loop, chosen, machine)
+        others = other_bytes(loop, chosen, by_twos) + moved_bytes(loop, chosen, machine)
         used, stage_bytes, limit = SPARE_BYTES + others, sum(c.bytes for c in chosen), machine.shared_bytes
         room = (limit - used) // stage_bytes
         few = 0 < room < min(stages, ENOUGH_STAGES)
@@ -204,7 +202,7 @@ def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> i
 def _by_twos(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
     """Whether a loop stores operands of its product anew."""
     loaded = {c.load.result for c in copied}
-    return any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(loop))
+    return any(op.src is not None and stored_source(op.src) not in loaded for op in stored_operands(loop))
 
 
 def _is_crowded(limit: int, used: int, stage_bytes: int, stages: int) -> bool:
@@ -284,44 +282,6 @@ def has_effects(op: Operation) -> bool:
     is_ordinary = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
     is_ordinary = is_ordinary or isinstance(op, OperandFenceOp | SharedProductOp)
     return not is_ordinary or op.name in EFFECTS
-
-
-def _others(loop: scf.ForOp, copied: Sequence[CopiedLoad], by_twos: bool) -> int:
-    """Bytes of the other tiles in shared memory that may be in use during the loop; the stages of others are not."""
-    root: Operation = loop
-    while root.parent_op() is not None and root.name != "tt.func":
-        parent = root.parent_op()
-        assert parent is not None
-        root = parent
-    loaded = {c.load.result for c in copied}
-    twice = stored_operands(loop) if by_twos else []
-    total = 0
-    for op in ir.walk(root):
-        if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
-            type = op.result.type
-            assert isinstance(type, MemDescType)
-            total += (1 + (op in twice)) * prod(type.shape) * ir.bit_width(type.element_type) // 8
-    return total
-
-
-def _moved(loop: scf.ForOp, copied: Sequence[CopiedLoad], machine: Machine) -> int:
-    """Bytes of the largest tile that the loop moves between lanes or warps."""
-    sizes = [0]
-    buffers: dict[SSAValue, SharedLayout] = {c.load.result: c.layout for c in copied}
-    for op in ir.walk(loop.body.block):
-        if isinstance(op, ConvertLayoutOp):
-            if op.src in buffers and not is_converted(op, buffers[op.src], machine):
-                continue
-            before, after = (layout_of(x.type).bases for x in (op.src, op.result))
-            if any(before[dim] != after[dim] for dim in ("lane", "warp")):
-                sizes.append(prod(ir.shape_of(op.src.type)) * max(8, ir.bit_width(ir.element_of(op.src.type))) // 8)
-    return max(sizes)
-
-
-def _source(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, Operation) and value.owner.name in ("tt.trans", "ttg.convert_layout"):
-        value = value.owner.operands[0]
-    return value
 
 
 # -- which loads ------------------------------------------------------------------------------------------------------

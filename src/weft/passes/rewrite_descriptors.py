@@ -14,6 +14,10 @@ NaN), the shape and the strides, all but the base in 64 bits; the shape and stri
 What every descriptor that is an argument fulfils is said of its parts: the base and all strides but the last are
 multiples of 16 bytes, the last stride is 1. `tt.row_divisibility` of the argument says how many bytes divide the last
 extent, and `tt.zero_padding` that its padding is zero.
+
+For machines whose copy engine takes descriptors, what was one can be marked: the base of an argument has the attribute
+`tt.descriptor`, which counts the descriptors among the arguments, and a load, whose mask says no more than where its
+descriptor ends, has `tt.described`: whether its padding is known to be zero.
 """
 
 from __future__ import annotations
@@ -32,9 +36,15 @@ from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
 from .expand import Expander, Handler
 
+DESCRIPTOR, DESCRIBED = "tt.descriptor", "tt.described"
 
-def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkCollector = NO_REMARKS) -> bool:
+
+def rewrite_descriptors(
+    root: Operation, where: str = "cpu", remarks: RemarkCollector = NO_REMARKS, *, marked: bool = False
+) -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do.
+
+    With `marked`, descriptors that are arguments, and loads through descriptors, stay recognisable.
 
     `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
@@ -45,13 +55,14 @@ def rewrite_descriptors(root: Operation, where: str = "cpu", remarks: RemarkColl
         if any(isinstance(a.type, ir.TensorDescType) for a in f.entry.args)
         or any(r.type.__class__ is ir.TensorDescType for op in ir.walk(f) for r in op.results)
     ]
-    for op in ir.walk(root) if ops and remarks else ():
-        if op.name.startswith("tt.descriptor_"):
-            why = "descriptors of the Triton language are accessed by each thread, at addresses and with masks"
-            remarks.add(InstructionDeclined(ir.span_of(op), "a bulk copy", why))
+    for op in ir.walk(root) if ops and (marked or remarks) else ():
+        if marked and isinstance(op, ir.tt.DescriptorLoadOp):
+            op.attributes[DESCRIBED] = ir.unit_attr()
+        elif op.name.startswith("tt.descriptor_"):
+            tell_declined(op, remarks)
     for function in ops:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
-        _arguments(function, expander)
+        _arguments(function, expander, marked)
         try:
             expander.run(function.body)
         except _NoSuchCombination as error:
@@ -87,14 +98,35 @@ def _split(parts: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue, Sequence[SSAV
     return parts[0], parts[1], parts[2 : 2 + rank], parts[2 + rank :]
 
 
-def _arguments(function: ir.tt.FuncOp, expander: Expander) -> None:
+def unmark(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> None:
+    """Take the marks off again, and say of the loads that are left that the copy engine does not do them."""
+    for op in ir.walk(root):
+        if DESCRIBED in op.attributes:
+            del op.attributes[DESCRIBED]
+            tell_declined(op, remarks)
+        if isinstance(op, ir.tt.FuncOp) and isinstance(attrs := op.properties.get("arg_attrs"), ArrayAttr):
+            pairs = zip(op.entry.args, attrs.data, strict=True)
+            op.properties["arg_attrs"] = ArrayAttr([_unmarked(a) if ir.is_pointer(v.type) else a for v, a in pairs])
+
+
+def _unmarked(attributes: DictionaryAttr) -> DictionaryAttr:
+    return DictionaryAttr({name: value for name, value in attributes.data.items() if name != DESCRIPTOR})
+
+
+def tell_declined(op: Operation, remarks: RemarkCollector) -> None:
+    """An access through a descriptor is not done by the copy engine."""
+    why = "descriptors of the Triton language are accessed by each thread, at addresses and with masks"
+    remarks.add(InstructionDeclined(ir.span_of(op), "a bulk copy", why))
+
+
+def _arguments(function: ir.tt.FuncOp, expander: Expander, marked: bool) -> None:
     """Give the function an argument for each part of each descriptor that it takes."""
     entry = function.entry
     b = ir.Builder.at_start(entry, function.location)
     old_attrs = function.properties.get("arg_attrs")
     attrs: list[Attribute] = []
     arguments = list(entry.args)
-    index = 0
+    index = count = 0
     while index < len(arguments):
         argument = arguments[index]
         attributes = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else ir.empty_dict()
@@ -107,7 +139,11 @@ def _arguments(function: ir.tt.FuncOp, expander: Expander) -> None:
         parts = [
             _new_argument(entry, argument.index + 1 + i, t if i != 1 else ir.i64, argument) for i, t in enumerate(types)
         ]
-        attrs += _facts(types[0], (len(parts) - 2) // 2, attributes)
+        facts = _facts(types[0], (len(parts) - 2) // 2, attributes)
+        if marked:
+            facts[0] = DictionaryAttr({**facts[0].data, DESCRIPTOR: ir.i32_attr(count)})
+            count += 1
+        attrs += facts
         wide: list[SSAValue] = [*parts[2:-1], b.constant(1, ir.i64)]
         nan = (
             b.constant(0, ir.i1)
@@ -124,7 +160,7 @@ def _arguments(function: ir.tt.FuncOp, expander: Expander) -> None:
         function.properties["arg_attrs"] = ArrayAttr(attrs)
 
 
-def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[Attribute]:
+def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[DictionaryAttr]:
     """What is known of each part of an argument: of base, padding, shape and strides."""
     size = max(1, ir.bit_width(ir.pointee_of(pointer)) // 8)
     rows = ir.int_value(attributes.data["tt.row_divisibility"]) if "tt.row_divisibility" in attributes.data else 1
@@ -153,9 +189,15 @@ def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:
     return type.block_type
 
 
+def _known(flag: SSAValue) -> int | None:
+    """A padding flag, where it is known."""
+    number = ir.splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
+    return None if number is None else int(number)
+
+
 def _padding(b: ir.Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
     """The tile of padding: zero, or NaN where the descriptor says so and the elements have one."""
-    constant = ir.splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
+    constant = _known(flag)
     if not ir.is_float(tile) or constant == 0:
         return b.constant(0, tile)
     if constant is not None:
@@ -186,6 +228,8 @@ def _loaded(expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[
     value = b.load(pointers, mask, _padding(b, flag, tile))
     if isinstance(value.owner, Operation):
         value.owner.properties.update({k: op.properties[k] for k in ("cache", "evict") if k in op.properties})
+        if DESCRIBED in op.attributes:
+            value.owner.attributes[DESCRIBED] = ir.bool_attr(_known(flag) == 0)
     value = _shaped(b, value, op.results[0].type)
     value.name_hint = op.results[0].name_hint
     op.results[0].replace_all_uses_with(value)

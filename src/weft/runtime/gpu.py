@@ -39,7 +39,7 @@ from .device import devices
 from .extents import is_within
 from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
-from .launch import make_fire, refuse_read_only, runtime_leaves
+from .launch import MapMaker, descriptor_rank, make_fire, refuse_read_only, runtime_leaves
 from .protocols import named
 from .quick import Last, chain, make_quick
 from .specialize import FINE, check_annotated, specialize_param
@@ -230,11 +230,19 @@ def binding(small: int = 0) -> Binding:
     return Binding(small)
 
 
-def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
-    """What makes the tensor maps of a kernel, in the order of its descriptors."""
+def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list[MapMaker | None]:
+    """What makes the tensor maps of a kernel, for each of its descriptors in order; nothing where it takes none."""
     maps = kernel.metadata.tensor_maps
-    described = [path for path, kind in leaves if kind.startswith("tensordesc")] if maps else []
-    return [devices.map_maker(names[path[0]], *facts) for path, facts in zip(described, maps, strict=True)]
+    makers: list[MapMaker | None] = []
+    for path, kind in leaves if maps else ():
+        if kind.startswith("tensordesc"):
+            number = len(makers)
+            instead = maps[0][-1] < 0  # of a Gluon kernel, each of whose descriptors is a map
+            of_it = [maps[number]] if instead else [facts for facts in maps if facts[-1] == number]
+            numbers = "q" * (2 * descriptor_rank(kind))
+            codes = "128s" + numbers if instead else f"Qq{numbers}" + "128s" * len(of_it)
+            makers.append((devices.map_maker(names[path[0]], of_it), codes) if of_it else None)
+    return makers
 
 
 class Scratch:

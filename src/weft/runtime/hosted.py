@@ -96,4 +96,6 @@ def flattened(values: Iterable[Any], has_map: Callable[[int], bool] = lambda pla
             parts += [value, *value.shape, *value.strides]
         else:
             parts += [value.base, int(value.padding == "nan"), *value.shape, *value.strides]
+            while has_map(len(parts)):  # for the loads of it that the copy engine does
+                parts.append(value)
     return parts

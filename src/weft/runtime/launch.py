@@ -24,6 +24,9 @@ from .specialize import leaves
 
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
+MapMaker = tuple[Callable[[Any], tuple[Any, ...]], str]
+"""What makes the slots of an argument that is a descriptor, for a kernel that takes tensor maps of it, from what the
+argument was bound to; and the codes of the slots."""
 
 _SMALL_FLOATS = frozenset(name for name, e in BY_LANGUAGE.items() if e.is_float and e.bits < 32)
 
@@ -62,27 +65,28 @@ def make_fire(
     leaves: Sequence[Leaf],
     count: int | Sequence[int],
     launcher: Callable[[str], Callable[..., None]] | None = None,
-    maps: Sequence[Callable[..., tuple[Any, ...]]] = (),
+    maps: Sequence[MapMaker | None] = (),
 ) -> Callable[..., None]:
     """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
 
     A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). `launcher` makes
     what takes the slots of a launch, from their codes; that of the loaded kernel if none is given. `maps` make the
-    tensor maps of descriptors, in order.
+    tensor maps of descriptors, one for each of them in order, or None for one that has none.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
-    codes, arguments = [], []
+    codes, arguments, described = [], [], 0
     spaces: dict[str, Any] = {"single": _single}
     for path, name in leaves:
         value = _at(path)
         if name.startswith("*"):
             code = "Q"
-        elif name.startswith("tensordesc") and maps:
-            maker = f"map{len(spaces)}"
-            spaces[maker] = maps[sum(key.startswith("map") for key in spaces)]
-            code, value = "128s" + "q" * (2 * descriptor_rank(name)), f"*{maker}(*{value})"
         elif name.startswith("tensordesc"):
+            made = maps[described] if maps else None
+            described += 1
             code, value = "Q" + "q" * (1 + 2 * descriptor_rank(name)), f"*{value}"
+            if made is not None:
+                maker = f"map{described}"
+                (spaces[maker], code), value = made, f"*{maker}({_at(path)})"
         elif name == "fp32":
             code = "f4x"
             value = f"{value} if -3.4028234e38 <= {value} <= 3.4028234e38 else single({value})"

@@ -84,6 +84,7 @@ class Reach:
     """Where it happens some time afterwards: what must be waited for, `copy`, `bulk`, `barrier` or `product`."""
     together: bool = False
     release: bool = False
+    each: bool = False
     far: bool = False
 
 

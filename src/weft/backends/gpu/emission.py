@@ -76,7 +76,9 @@ class Emitted:
             "arch": self.processor,
             "params": [_spelled(p) for p in self.parameters],
             "tensor_maps": [
-                [p.pointee, list(p.box), p.swizzle, list(p.block)] for p in self.parameters if p.elem == "tensormap"
+                [p.pointee, list(p.box), p.swizzle, list(p.block), p.descriptor]
+                for p in self.parameters
+                if p.elem == "tensormap"
             ],
         }
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from weft.base import LaunchError
-from weft.targets.nvidia import ELEMENT_TYPES, SWIZZLES, TensorMap, map_of
+from weft.targets.nvidia import ELEMENT_TYPES, SWIZZLES, TensorMap, map_of, map_of_parts
 
 from .driver import api
 from .faults import check
@@ -46,15 +46,37 @@ def encoded(tmap: TensorMap) -> bytes:
     return b"".join(int(word).to_bytes(8, "little") for word in encoding.opaque)
 
 
-def map_maker(
-    name: str, pointee: str, box: Sequence[int], swizzle: int, block: Sequence[int]
-) -> Callable[[Any, int], tuple[Any, ...]]:
-    """A function of a descriptor and its base's address: the map, shape and strides, as a kernel takes them."""
-    boxes, blocks = tuple(box), tuple(block)
+def map_maker(name: str, maps: Sequence[Sequence[Any]]) -> Callable[[Any], tuple[Any, ...]]:
+    """What makes the slots of an argument that is a descriptor, from what it was bound to.
 
-    def make(described: Any, address: int) -> tuple[Any, ...]:
+    Each of `maps` is (elements, box, swizzle, block, number). A descriptor of Gluon's has one, with the number -1, and
+    is bound to itself and the address of its base: it becomes the map, shape and strides. Any other is bound to its
+    parts, which the maps follow.
+    """
+    if maps[0][-1] < 0:
+        ((pointee, box, swizzle, block, _),) = maps
+        return _instead(name, pointee, tuple(box), swizzle, tuple(block))
+    return _besides(name, [(pointee, tuple(box), swizzle) for pointee, box, swizzle, *_ in maps])
+
+
+def _besides(name: str, kinds: Sequence[tuple[str, tuple[int, ...], int]]) -> Callable[[Any], tuple[Any, ...]]:
+    @lru_cache(maxsize=256)
+    def make(parts: tuple[int, ...]) -> tuple[Any, ...]:
         try:
-            tensor_map = map_of(described, address, pointee, boxes, swizzle, blocks)
+            return (*parts, *(encoded(map_of_parts(parts, *kind)) for kind in kinds))
+        except ValueError as found:
+            raise LaunchError(f"`{name}` {found}", name) from found
+
+    return make
+
+
+def _instead(
+    name: str, pointee: str, box: tuple[int, ...], swizzle: int, block: tuple[int, ...]
+) -> Callable[[Any], tuple[Any, ...]]:
+    def make(bound: tuple[Any, int]) -> tuple[Any, ...]:
+        described, address = bound
+        try:
+            tensor_map = map_of(described, address, pointee, box, swizzle, block)
         except ValueError as found:
             raise LaunchError(f"`{name}` {found}", name) from found
         return (encoded(tensor_map), *described.shape, *described.strides)

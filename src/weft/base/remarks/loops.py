@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from .remark import Copy, Remark, Site
 
-__all__ = ["NotPipelined", "Pipelined"]
+__all__ = ["NotPipelined", "NotSpecialized", "Pipelined", "WarpsSpecialized"]
 
 
 @dataclass(frozen=True)
@@ -53,3 +53,36 @@ class NotPipelined(Remark):
     def message(self) -> str:
         text = f"{self.what}: {self.reason}"
         return f"{text} ({self.because})" if self.because is not None else text
+
+
+@dataclass(frozen=True)
+class WarpsSpecialized(Remark):
+    """A loop in which a warp of its own has the copy engine load what the others multiply."""
+
+    kind: ClassVar[str] = "warps specialized"
+    stages: int
+    """How many buffers each operand has."""
+    copies: tuple[Copy, ...]
+    overlaps: bool
+    """Whether the last product of an iteration is begun in the next one, and runs beside what is between products."""
+
+    @property
+    def message(self) -> str:
+        text = "a warp of its own has the copy engine load the operands of its products: "
+        text += "; ".join(map(str, self.copies))
+        if self.overlaps:
+            text += "; the last product of an iteration runs beside what the next one makes of its first"
+        return text
+
+
+@dataclass(frozen=True)
+class NotSpecialized(Remark):
+    """A loop whose warps load for themselves what they multiply, though others were asked for, or a product would run
+    beside what is made of the product before it."""
+
+    kind: ClassVar[str] = "warps not specialized"
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"all warps load and multiply: {self.reason}"

@@ -124,6 +124,10 @@ def _has_routed_arrivals(op: Operation) -> bool:
 def _arrive(c: Context, op: Operation) -> None:
     predicate = op.operands[1] if len(op.operands) > 1 else None
     count = int_value(op.properties["count"])
+    if "tt.each_warp" in op.attributes:
+        active = elected(c, predicate, c.program.warps)
+        c.build.instruction("mbarrier.arrive.each", [c[op.operands[0]], active])
+        return
     where, active = c[op.operands[0]], elected(c, predicate)
     if _to_others(c, op, "mbarrier.arrive", where, c.number(count), active):
         return

@@ -52,8 +52,9 @@ from weft.targets.amd.transposed import transposed_read
 
 from ..buffered_tiles import is_multiplied
 from ..effects import shareable
+from ..loop_memory import SPARE_BYTES
 from ..loop_slices import slice_of
-from ..pipeline_loads import SPARE_BYTES, depends_on_stores, is_zero
+from ..pipeline_loads import depends_on_stores, is_zero
 from ..pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from ..removal import remade, remove
 from .operand_buffers import Memory, read_buffer, wanted_layouts

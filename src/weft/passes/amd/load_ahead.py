@@ -49,8 +49,9 @@ from weft.machines import Machine
 
 from ..buffered_tiles import is_multiplied
 from ..effects import shareable
+from ..loop_memory import SPARE_BYTES
 from ..loop_slices import masked_load, slice_of
-from ..pipeline_loads import SPARE_BYTES, depends_on_stores, has_effects, stored_roots
+from ..pipeline_loads import depends_on_stores, has_effects, stored_roots
 from ..pipelined_loop import CopiedLoad, PipelinedLoop
 from ..removal import remove
 from ..store_operands import memory_for

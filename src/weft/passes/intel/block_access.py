@@ -54,10 +54,10 @@ from weft.machines import Machine
 from weft.machines.intel import WITHOUT_BLOCKS, blocks_of
 from weft.targets.intel.covers import cover_of
 
+from ..affine import NotAffine, Sum
 from ..pipeline_loads import is_zero
 from ..pointer_roots import root_of
 from ..removal import remove
-from .affine import NotAffine, Sum
 from .quotients import divide_before
 from .surfaces import Finder, Surface, asked
 

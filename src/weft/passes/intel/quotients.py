@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, is_int
 
-from .affine import is_outside
+from ..affine import is_outside
 
 DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 

@@ -29,8 +29,8 @@ from weft.analysis import AxisFacts, IntegerBounds
 from weft.ir import Builder, bit_width, element_of, i1, i32, i64, int_value, pointee_of, shape_of, tt
 from weft.machines.intel import BLOCKS
 
+from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, as_integer, as_type, is_outside
 from ..fold import int_of
-from .affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, as_integer, as_type, is_outside
 
 LESS, AT_MOST, MORE, AT_LEAST = 2, 3, 4, 5
 """Comparisons of integers with a sign, by xDSL's numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -19,6 +20,7 @@ from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
 from .join_products import join_products
 from .share_stored import share_stored
+from .specialize_warps import specialize_warps
 from .start_from_zero import start_from_zero
 from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgroup_product
 
@@ -46,6 +48,9 @@ class _Passes(VendorPasses):
 
     def product(self, op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         return warpgroup_product(op, a, b, c)
+
+    def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
+        return specialize_warps(loop, stages, machine, remarks) is None
 
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         start_from_zero(module)

@@ -17,7 +17,7 @@ pixels, and offsets, the same for all of them, say which place that is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ __all__ = [
     "TensorMap",
     "bulk_instructions",
     "map_of",
+    "map_of_parts",
 ]
 
 SWIZZLES = (16, 32, 64, 128)
@@ -247,6 +248,21 @@ def map_of(
             dtype="tf32" if getattr(described, "round_f32_to_tf32", False) else KINDS.get(pointee, pointee),
             corners=corners,
         )
+    except ValueError as found_wrong:
+        raise ValueError(f"makes no tensor map: {found_wrong}") from None
+
+
+def map_of_parts(parts: Sequence[int], pointee: str, box: tuple[int, ...], swizzle: int) -> TensorMap:
+    """The map of a descriptor by its parts: address, padding (0, which is zero), shape and strides in elements.
+
+    ValueError, saying what does not fit.
+    """
+    size, rank = max(8, BITS[pointee]) // 8, len(box)
+    address, shape, strides = parts[0], parts[2 : 2 + rank], parts[2 + rank :]
+    kind = KINDS.get(pointee, pointee)
+    outer = tuple(s * size for s in strides[-2::-1])
+    try:
+        return TensorMap(address, size, tuple(shape[::-1]), outer, box, swizzle, dtype=kind)
     except ValueError as found_wrong:
         raise ValueError(f"makes no tensor map: {found_wrong}") from None
 

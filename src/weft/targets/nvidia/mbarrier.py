@@ -97,6 +97,7 @@ def mbarrier_instructions() -> Iterator[Instruction]:
     yield entry("inval", f"{where}inval.{b64} [<address>];", active, since=80)
     yield entry("arrive.once", f"{where}arrive.{b64} _, [<address>];", active, since=80)
     yield entry("arrive", f"{where}arrive.{b64} _, [<address>], <count>;", word("count"), active)
+    yield entry("arrive.each", f"{where}arrive.{b64} _, [<address>];", active, since=80)  # a warp for itself alone
     yield entry(
         "expect_tx", f"{where}expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"), active
     )

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from weft.analysis import AxisFacts, IntegerBounds
 from weft.ir import Builder, element_of, i32, i64, int_value, ints_of, is_int, is_pointer, is_tensor, shape_of, tt
 
-from ..fold import int_of
+from .fold import int_of
 
 Monomial = tuple[SSAValue, ...]
 MOST_TERMS = 24
@@ -93,6 +93,15 @@ class Sum:
         kept = {m: n for m, n in self.terms.items() if all(map(keep, m))}
         return Sum(kept), Sum({m: n for m, n in self.terms.items() if m not in kept})
 
+    def split_by(self, value: SSAValue) -> tuple[Sum, Sum]:
+        """(a, b) of a * value + b, where b does not have the value."""
+        inside: dict[Monomial, int] = {}
+        for m, n in self.terms.items():
+            if value in m:
+                i = m.index(value)
+                inside[(*m[:i], *m[i + 1 :])] = n
+        return Sum(inside), Sum({m: n for m, n in self.terms.items() if value not in m})
+
     def at(self, value: SSAValue, instead: Sum) -> Sum:
         """The same with another sum in the place of a scalar."""
         total = NOTHING
@@ -102,6 +111,10 @@ class Sum:
                 product = product * (instead if v is value else Sum.scalar(v))
             total = total + product
         return total
+
+    def renamed(self, instead: Callable[[SSAValue], SSAValue]) -> Sum:
+        """The same with other scalars in the places of its own."""
+        return Sum({tuple(map(instead, m)): n for m, n in self.terms.items()})
 
     def divisor(self, facts: AxisFacts) -> int:
         """A power of two that divides it, as far as is known; 2^30 of nothing."""

@@ -1,0 +1,658 @@
+"""Loops of products by two kinds of warps: one has the copy engine fill buffers, the others multiply what is there.
+
+    scf.for %i = %lo to %hi step %st iter_args(%acc = %init) {
+      %k = tt.load ...                                      a block of a descriptor
+      %s = ttng.warp_group_dot %q, %k, zero
+      ...
+becomes
+    %buffers, %full, %empty = two buffers, and two mbarriers for each
+    ttg.warp_specialize
+    default {                                               the kernel's own warps
+      scf.for %i ... iter_args(%acc, %slot = 0, %phase = 0) {
+        ttng.wait_barrier %full[%slot], %phase
+        %s = ttng.warp_group_dot %q, %buffers[%slot], zero
+        ... wait for the product ...
+        ttng.arrive_barrier %empty[%slot]                   each warp for itself
+        ...
+    }
+    partition0 num_warps(1) {
+      scf.for %i ... iter_args(%slot = 0, %phase = 1) {
+        ttng.wait_barrier %empty[%slot], %phase
+        ttng.barrier_expect %full[%slot], bytes
+        ttng.async_tma_copy_global_to_local %desc[...] %buffers[%slot], %full[%slot]
+    }
+
+No warp waits for all others in such a loop, so that warp groups drift apart: while one computes what is between its
+products, the matrix units have those of another.
+
+Of two products, the second of which takes what is made of the first and adds to what the loop carries (attention), the
+second one of an iteration is begun in the next, behind its first one. What lies between the two runs beside it:
+
+    S_0; between_0                                          if there is an iteration
+    scf.for %j = 1 ... {
+      begin S_j = q k_j;  begin O += P_(j-1) v_(j-1)
+      wait for S_j;  P_j = between(S_j);  wait for O;  O = O * shrink_j
+    }
+    O += P_last v_last
+
+as FlashAttention-3 does it by hand (Shah et al. 2024, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
+from weft.ir import (
+    Builder,
+    bit_width,
+    element_of,
+    i1,
+    i32,
+    i32_attr,
+    i64,
+    int_value,
+    is_tensor,
+    segments,
+    shape_of,
+    span_of,
+    tile_text,
+    tt,
+    unit_attr,
+    walk,
+)
+from weft.ir.gpu import MemDescType, memdesc, ttg
+from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
+from weft.ir.nvidia import ttng
+from weft.layouts import SwizzledSharedLayout
+from weft.machines import Machine
+
+from ..buffered_tiles import read_instead
+from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
+from ..overlap_products import drop_fences, hoist_operands
+from ..removal import remove
+from .bulk_loads import BulkLoad, bulk_loads, map_of
+
+ASKED = "tt.warp_specialize"
+RING = "tt.ring"
+"""Of memory that is buffers of such a loop."""
+EACH_WARP = "tt.each_warp"
+"""Of an arrival: every warp arrives for itself, when it has come so far."""
+PRODUCER_REGISTERS = 24
+"""Of a thread that only begins copies: the least that setmaxnreg can ask for."""
+WARPS = (4, 8)
+HALF_OF_THE_REGISTERS = 128 - 40
+"""What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
+
+Values: TypeAlias = dict[SSAValue, SSAValue]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loads that are multiplied by the same products, the first and the last of which are given by number: they have
+    one mbarrier for what is full, and one for what is empty."""
+
+    loads: tuple[BulkLoad, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The buffers of a group and their mbarriers."""
+
+    group: Group
+    buffers: tuple[SSAValue, ...]
+    full: SSAValue
+    empty: SSAValue
+
+
+def specialize_warps(
+    loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector = NO_REMARKS
+) -> str | None:
+    """Rewrite a loop; why it stays, in words, where it does, and None where it is done."""
+    plan = _plan(loop, stages, machine)
+    if isinstance(plan, str):
+        products = shared_products(loop.body.block)
+        if remarks and (ASKED in loop.attributes or _halves(loop, products) is not None):
+            remarks.add(NotSpecialized(span_of(loop), plan))
+        return plan
+    groups, count, halves, warps = plan
+    if remarks:
+        loads = [x for g in groups for x in g.loads]
+        copies = tuple(Copy(tile_text(x.load.result.type), span_of(x.load), count, x.bytes) for x in loads)
+        remarks.add(WarpsSpecialized(span_of(loop), count, copies, halves is not None))
+    _Specialized(loop, groups, count, halves, machine, warps).rewrite()
+    return None
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A loop whose last product can be begun in the next iteration."""
+
+    carried: int
+    """The value that the loop carries to which the last product adds."""
+    late: frozenset[Operation]
+    """What is made of that value before the product: it waits for the product of the iteration before."""
+    packing: frozenset[Operation]
+    """What brings the left operand into the form in which the product takes it. It comes after that wait too: written
+    to the registers that a product is reading, it would make ptxas let no product begin before another has ended."""
+
+
+def _plan(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[list[Group], int, Halves | None, int] | str:
+    function = loop.parent_op()
+    module = function.parent_op() if isinstance(function, tt.FuncOp) else None
+    if module is None:
+        return "it stands in a branch or in another loop"
+    warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in _COUNTS)
+    products = shared_products(loop.body.block)
+    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
+        return "it has no product of warp groups"
+    if blocks > 1:
+        return "a program is a cluster"
+    if warps not in WARPS:
+        return f"{warps} warps are no one or two warp groups"
+    if stages < 2:
+        return "num_stages is 1"
+    if "unsignedCmp" in loop.properties:
+        return "it counts unsigned numbers"
+    if any(op.name in _APART for op in walk(loop)):
+        return "warps wait for others, or for memory, in it"
+    loads = bulk_loads(loop, machine)
+    if isinstance(loads, str):
+        return loads
+    halves = _halves(loop, products)
+    if ASKED not in loop.attributes:
+        if halves is None:
+            return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
+        if warps < max(WARPS):
+            return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
+        if _held(products, 32 * warps) <= HALF_OF_THE_REGISTERS:
+            return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
+    groups = _groups(loads, products)
+    used = SPARE_BYTES + other_bytes(loop, loads, False) + moved_bytes(loop, loads, machine)
+    for count in range(stages, 1, -1):
+        if used + _ring_bytes(loop, [x.memory(count) for x in loads]) <= machine.shared_bytes:
+            return groups, count, halves, warps
+    return "shared memory has no room for two buffers of each operand"
+
+
+def _held(products: Sequence[SharedProductOp], threads: int) -> int:
+    """Registers of a thread that results of products, and operands in registers, take at least."""
+    total = 0
+    for op in products:
+        tiles = [op.d.type, *([op.a.type] if is_tensor(op.a.type) else [])]
+        total += sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // threads
+    return total
+
+
+def _ring_bytes(loop: scf.ForOp, wanted: Sequence[MemDescType]) -> int:
+    """Bytes of the buffers of all such loops so far, and of those that are wanted and not there yet."""
+    there = [op.result.type for op in _rings_before(loop)]
+    left = list(there)
+    for type in wanted:
+        if type in left:
+            left.remove(type)
+        else:
+            there.append(type)
+    return sum(prod(type.shape) * bit_width(type.element_type) // 8 for type in there if isinstance(type, MemDescType))
+
+
+def _rings_before(loop: scf.ForOp) -> list[ttg.LocalAllocOp]:
+    """Buffers of such loops before a loop, beside it."""
+    found: list[ttg.LocalAllocOp] = []
+    at = loop.prev_op
+    while at is not None:
+        if isinstance(at, ttg.LocalAllocOp) and RING in at.attributes:
+            found.append(at)
+        at = at.prev_op
+    return found[::-1]
+
+
+_COUNTS = ("ttg.num-warps", "ttg.num-ctas")
+_APART = frozenset(
+    (
+        "ttg.barrier",
+        "gpu.barrier",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+        "tt.atomic_poll",
+        "tt.call",
+        "tt.assert",
+        "tt.store",
+    )
+)
+
+
+def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:
+    """In the order in which products want them."""
+    found: dict[tuple[int, int], list[BulkLoad]] = {}
+    for bulk in loads:
+        users = [products.index(op) for op in _products_of(bulk.load.result)]
+        found.setdefault((min(users), max(users)), []).append(bulk)
+    return [Group(tuple(found[key]), *key) for key in sorted(found)]
+
+
+def _products_of(value: SSAValue) -> list[SharedProductOp]:
+    """The products that multiply a tile, as it is or transposed."""
+    found: list[SharedProductOp] = []
+    for op in {use.operation for use in value.uses}:
+        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in _products_of(r)]
+    return found
+
+
+def _halves(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | None:
+    """How a loop of two products falls apart; None where it does not."""
+    if len(products) != 2:
+        return None
+    body, (first, last) = loop.body.block, products
+    end = body.last_op
+    uses = list(last.d.uses)
+    if len(uses) != 1 or uses[0].operation is not end or not is_tensor(last.a.type):
+        return None
+    total = body.args[uses[0].index + 1]
+    late = {op for op in _made_of(total, body) if op is not last and op is not end}
+    if first in late or any(op.regions for op in late):
+        return None
+    for op in late:
+        for result in op.results:
+            if any(u.operation not in late and (u.operation is not last or u.index != 2) for u in result.uses):
+                return None
+    if last.c is not total and last.c.owner not in late:
+        return None
+    if any(u.operation is last and u.index != 2 for u in total.uses) or any(u.operation is end for u in total.uses):
+        return None
+    return Halves(uses[0].index, frozenset(late), _packing(last, body))
+
+
+def _packing(product: SharedProductOp, body: Block) -> frozenset[Operation]:
+    """The operations of a loop's body that make a tile of the type of a left operand, for it alone."""
+    found: set[Operation] = set()
+    value = product.a
+    while isinstance(op := value.owner, Operation) and op.parent is body and len(op.operands) == 1 and not op.regions:
+        if element_of(value.type) != element_of(product.a.type):
+            break
+        if any(use.operation not in found and use.operation is not product for use in value.uses):
+            break
+        found.add(op)
+        value = op.operands[0]
+        if not is_tensor(value.type):
+            break
+    return frozenset(found)
+
+
+def _made_of(value: SSAValue, body: Block) -> set[Operation]:
+    """The operations of a loop's body that need a value."""
+    found: set[Operation] = set()
+    todo = [value]
+    while todo:
+        for use in todo.pop().uses:
+            op = _in(body, use.operation)
+            if op is not None and op not in found:
+                found.add(op)
+                todo += op.results
+    return found
+
+
+def _in(body: Block, op: Operation) -> Operation | None:
+    at: Operation | None = op
+    while at is not None and at.parent is not body:
+        at = at.parent_op()
+    return at
+
+
+class _Specialized:
+    """The rewriting of one loop."""
+
+    def __init__(
+        self, loop: scf.ForOp, groups: Sequence[Group], count: int, halves: Halves | None, machine: Machine, warps: int
+    ) -> None:
+        self.loop, self.groups, self.count, self.halves, self.machine = loop, groups, count, halves, machine
+        self.warps = warps
+        self.rings: list[Ring] = []
+        self.taken: set[SSAValue] = set()
+        self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
+        self.products: list[SharedProductOp] = []
+
+    def rewrite(self) -> None:
+        """Replace the loop."""
+        loop = self.loop
+        hoist_operands(loop)
+        maps = {bulk: map_of(bulk) for group in self.groups for bulk in group.loads}
+        b = Builder.before(loop)
+        self.rings = [self.ring(b, group) for group in self.groups]
+        producer = self.producer(maps)
+        self.prepare()
+        consumer = Block()
+        with b.inside(consumer):
+            results = self.rotated(b) if self.halves is not None else self.plain(b)
+            b.create(ttg.WarpYieldOp, results)
+        block, captures = producer
+        holder = Block()
+        properties = {
+            "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
+            "requestedRegisters": DenseArrayBase.from_list(i32, [PRODUCER_REGISTERS]),
+        }
+        types = [r.type for r in loop.results]
+        regions = [Region(consumer), Region(holder)]
+        new = b.create(ttg.WarpSpecializeOp, captures, types, properties, regions=regions)
+        Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(block)])
+        for old, other in zip(loop.results, new.results, strict=True):
+            other.name_hint = old.name_hint
+            old.replace_all_uses_with(other)
+        remove(loop)
+
+    # -- buffers ------------------------------------------------------------------------------------------------------
+
+    def ring(self, b: Builder, group: Group) -> Ring:
+        """Buffers and mbarriers of a group, made before the loop."""
+        buffers = tuple(self.buffers(b, x.memory(self.count)) for x in group.loads)
+        full, empty = (b.create(ttg.LocalAllocOp, (), (_words(self.count),)).result for _ in range(2))
+        for barriers, arrivals in ((full, 1), (empty, self.warps)):
+            for i in range(self.count):
+                one = _word(b, barriers, b.constant(i, i32))
+                b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
+        return Ring(group, buffers, full, empty)
+
+    def buffers(self, b: Builder, type: MemDescType) -> SSAValue:
+        """Memory that an earlier loop of the kernel has used so, all of whose warps have met since; or new memory.
+
+        What other warps use is theirs as long as the kernel runs (`analysis/liveness.py`).
+        """
+        for op in _rings_before(self.loop):
+            if op.result.type == type and op.result not in self.taken:
+                self.taken.add(op.result)
+                return op.result
+        made = b.create(ttg.LocalAllocOp, (), (type,))
+        made.attributes[RING] = unit_attr()
+        self.taken.add(made.result)
+        return made.result
+
+    def next(self, b: Builder, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The buffer of the next iteration, and which phase of its mbarriers that is."""
+        is_last = b.cmpi("eq", slot, b.constant(self.count - 1, i32))
+        one = b.constant(1, i32)
+        following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
+        return following, b.select(is_last, b.binary(arith.SubiOp, one, phase), phase)
+
+    # -- the warp that has tiles copied -------------------------------------------------------------------------------
+
+    def producer(self, maps: Mapping[BulkLoad, SSAValue]) -> tuple[Block, list[SSAValue]]:
+        """The partition, and what it captures: what it needs is given to it."""
+        captured: Values = {}
+        block = Block()
+        body = self.loop.body.block
+
+        def given(value: SSAValue) -> SSAValue:
+            if value not in captured:
+                captured[value] = block.insert_arg(value.type, len(block.args))
+                captured[value].name_hint = value.name_hint
+            return captured[value]
+
+        lower, upper, step = (given(x) for x in self.loop.operands[:3])
+        b = Builder.at_end(block, self.loop.location)
+        inner = Block(arg_types=[lower.type, i32, i32])
+        index, slot, phase = inner.args
+        index.name_hint = body.args[0].name_hint
+        with b.inside(inner):
+            for ring in self.rings:
+                wait = _word(b, given(ring.empty), slot)
+                _await(b, wait, phase)
+                full, true = _word(b, given(ring.full), slot), b.constant(1, i1)
+                size = {"size": i32_attr(sum(x.bytes for x in ring.group.loads))}
+                b.create(ttng.BarrierExpectOp, (full, true), (), size)
+                for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
+                    to = b.create(ttg.MemDescIndexOp, (given(buffers), slot), (bulk.memory(),)).result
+                    at = [
+                        total.renamed(lambda v: index if v is body.args[0] else given(v)).made(b, i32)
+                        for total in (bulk.row, bulk.column)
+                    ]
+                    kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
+                    operands = (given(maps[bulk]), *at, full, to, true)
+                    copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
+                    copy.location = bulk.load.location
+            b.yield_(self.next(b, slot, phase))
+        begin = (b.constant(0, i32), b.constant(1, i32))
+        b.create(scf.ForOp, (lower, upper, step, *begin), (i32, i32), regions=[Region(inner)])
+        b.create(ttg.WarpReturnOp)
+        return block, list(captured)
+
+    # -- the warps that multiply --------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Let the products of the loop, which is about to be copied, read buffers whose number is `slot`."""
+        body = self.loop.body.block
+        self.slot = body.insert_arg(i32, len(body.args))
+        for ring in self.rings:
+            for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
+                b = Builder.before(bulk.load)
+                tile = b.create(ttg.MemDescIndexOp, (buffers, self.slot), (bulk.memory(),)).result
+                read_instead(bulk.load, tile, self.machine)
+        drop_fences(self.loop)
+        self.products = shared_products(body)
+
+    def copy(self, b: Builder, op: Operation, values: Values) -> None:
+        """An operation of the loop once more, of other values."""
+        clone = op.clone(values)
+        clone.location = op.location
+        b.insert(clone)
+
+    def begin(self, b: Builder, number: int, values: Values, slot: SSAValue, phase: SSAValue) -> SSAValue:
+        """A product, which only begins, when its operands are there; its result."""
+        product = self.products[number]
+        for ring in self.rings:
+            if ring.group.first == number:
+                _await(b, _word(b, ring.full, slot), phase)
+        for memory in (product.a, product.b):
+            self.view(b, memory, values, slot)
+        self.copy(b, product, values)
+        made = values[product.d].owner
+        assert isinstance(made, SharedProductOp)
+        made.begin()
+        return made.d
+
+    def view(self, b: Builder, memory: SSAValue, values: Values, slot: SSAValue) -> None:
+        """An operand where it is in the buffer of a slot."""
+        op = memory.owner
+        if memory not in self.views or not isinstance(op, Operation):
+            return
+        if isinstance(op, ttg.MemDescTransOp):
+            self.view(b, op.operands[0], values, slot)
+        else:
+            values[self.slot] = slot
+        self.copy(b, op, values)
+
+    @property
+    def views(self) -> set[SSAValue]:
+        """Operands in buffers."""
+        kinds = ttg.MemDescIndexOp | ttg.MemDescTransOp
+        return {op.results[0] for op in self.loop.body.block.ops if isinstance(op, kinds)}
+
+    def released(self, b: Builder, number: int, slot: SSAValue, where: SSAValue | None = None) -> None:
+        """Give buffers back that product `number` was the last to read, if `where` holds."""
+        for ring in self.rings:
+            if ring.group.last == number:
+                word = _word(b, ring.empty, slot)
+                condition = where if where is not None else b.constant(1, i1)
+                arrive = b.create(ttng.ArriveBarrierOp, (word, condition), (), {"count": i32_attr(1)})
+                arrive.attributes[EACH_WARP] = unit_attr()
+
+    def others(self) -> list[Operation]:
+        """The operations of the loop's body but products, views of buffers, and its end."""
+        views = {v.owner for v in self.views}
+        apart = (SharedProductOp, scf.YieldOp, OperandFenceOp)
+        return [op for op in self.loop.body.block.ops if not isinstance(op, apart) and op not in views]
+
+    def plain(self, b: Builder) -> Sequence[SSAValue]:
+        """Products one after the other; a single one that adds to what the loop carries goes on into the next
+        iteration."""
+        loop, body = self.loop, self.loop.body.block
+        end = body.last_op
+        assert end is not None
+        goes_on = self.goes_on()
+        carried = [*loop.operands[3:]]
+        inner = Block(arg_types=[body.args[0].type, *(x.type for x in carried), i32, i32])
+        slot, phase = inner.args[-2:]
+        values: Values = dict(zip(body.args, inner.args, strict=False))
+        values[self.slot] = slot
+        others = set(self.others())
+        with b.inside(inner):
+            for op in list(body.ops):
+                if isinstance(op, SharedProductOp):
+                    number = self.products.index(op)
+                    result = self.begin(b, number, values, slot, phase)
+                    (over,) = op.wait(b, [result], int(goes_on)).results
+                    values[op.d] = over
+                    if goes_on:
+                        before = b.select(
+                            b.cmpi("eq", slot, b.constant(0, i32)),
+                            b.constant(self.count - 1, i32),
+                            b.binary(arith.SubiOp, slot, b.constant(1, i32)),
+                        )
+                        self.released(b, number, before, b.cmpi("ne", inner.args[0], loop.operands[0]))
+                    else:
+                        self.released(b, number, slot)
+                elif op in others:
+                    self.copy(b, op, values)
+            b.yield_([*(values.get(x, x) for x in end.operands), *self.next(b, slot, phase)])
+        begin = (b.constant(0, i32), b.constant(0, i32))
+        new = self.again(b, loop.operands[0], [*carried, *begin], inner)
+        results = list(new.results[: len(carried)])
+        if goes_on:
+            (product,) = self.products
+            which = next(iter(product.d.uses)).index
+            results[which] = product.wait(b, [results[which]], 0).results[0]
+        return results
+
+    def goes_on(self) -> bool:
+        """Whether the only product of the loop adds to what nothing else of the loop uses."""
+        if len(self.products) != 1:
+            return False
+        (product,), body = self.products, self.loop.body.block
+        uses, total = list(product.d.uses), product.c
+        if len(uses) != 1 or uses[0].operation is not body.last_op or not isinstance(total, BlockArgument):
+            return False
+        is_carried = total.block is body and total.index == uses[0].index + 1
+        return is_carried and [u.operation for u in total.uses] == [product] and not is_tensor(product.a.type)
+
+    def again(self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block) -> scf.ForOp:
+        """The loop with another body and other values to carry."""
+        loop = self.loop
+        operands = (lower, *loop.operands[1:3], *carried)
+        return b.create(
+            scf.ForOp, operands, [x.type for x in carried], loop.properties, loop.attributes, [Region(body)]
+        )
+
+    def rotated(self, b: Builder) -> Sequence[SSAValue]:
+        """The loop with its last product begun in the next iteration, if there is an iteration at all."""
+        loop = self.loop
+        inits = list(loop.operands[3:])
+        lower, upper, _ = loop.operands[:3]
+        types = [x.type for x in inits]
+        there = b.if_(b.cmpi("slt", lower, upper), types)
+        with b.inside(there.false_region.block):
+            b.yield_(inits)
+        with b.inside(there.true_region.block):
+            b.yield_(self.iterations(b, inits))
+        return there.results
+
+    def iterations(self, b: Builder, inits: Sequence[SSAValue]) -> list[SSAValue]:
+        """The first iteration but for its last product, the loop, and the last product; what the loop carries."""
+        assert self.halves is not None
+        loop, last = self.loop, self.products[1]
+        k = self.halves.carried
+        zero = b.constant(0, i32)
+        lower, upper, step = loop.operands[:3]
+        carried, handed = self.first_half(b, lower, inits, zero, zero, None)
+        values: list[SSAValue] = [*carried, handed, zero, zero]
+        inner = Block(arg_types=[lower.type, *(x.type for x in values)])
+        now, (given, before, phase_before) = inner.args[1:-3], inner.args[-3:]
+        with b.inside(inner):
+            slot, phase = self.next(b, before, phase_before)
+            old = (now[k], given, before, phase_before)
+            after, ready = self.first_half(b, inner.args[0], now, slot, phase, old)
+            b.yield_([*after, ready, slot, phase])
+        left = b.binary(arith.SubiOp, upper, lower)  # more than 0, and taken without a sign: it never wraps
+        second = b.binary(arith.AddiOp, lower, b.binary(arith.MinUIOp, step, left))
+        new = self.again(b, second, values, inner)
+        results: list[SSAValue] = list(new.results[:-3])
+        ended = self.last_half(b, results[k], *new.results[-3:])
+        results[k] = last.wait(b, [ended], 0).results[0]
+        return results
+
+    def first_half(
+        self,
+        b: Builder,
+        index: SSAValue,
+        carried: Sequence[SSAValue],
+        slot: SSAValue,
+        phase: SSAValue,
+        before: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None,
+    ) -> tuple[list[SSAValue], SSAValue]:
+        """All of an iteration but its last product, which is that of the iteration `before`, if there is one; what is
+        carried on, and the left operand of the last product.
+
+        What `before` gives: the sum, the left operand, the slot and the phase.
+        """
+        assert self.halves is not None
+        body, (first, last) = self.loop.body.block, self.products
+        end = body.last_op
+        assert end is not None
+        k = self.halves.carried
+        values: Values = dict(zip(body.args, [index, *carried], strict=False))
+        for op in self.others():
+            if _comes_before(op, first) and op not in self.halves.late | self.halves.packing:
+                self.copy(b, op, values)
+        begun = self.begin(b, 0, values, slot, phase)
+        total = self.last_half(b, *before) if before is not None else None
+        values[first.d] = first.wait(b, [begun], int(total is not None)).results[0]
+        self.released(b, 0, slot)
+        behind = self.halves.late | self.halves.packing
+        for op in self.others():
+            if not _comes_before(op, first) and op not in behind:
+                self.copy(b, op, values)
+        if total is not None and before is not None:
+            values[body.args[k + 1]] = last.wait(b, [total], 0).results[0]
+            self.released(b, 1, before[2])
+        for op in body.ops:
+            if op in behind:
+                self.copy(b, op, values)
+        on = [values.get(x, x) for x in end.operands]
+        on[k] = values.get(last.c, last.c)
+        return on, values.get(last.a, last.a)
+
+    def last_half(self, b: Builder, total: SSAValue, left: SSAValue, slot: SSAValue, phase: SSAValue) -> SSAValue:
+        """Begin the last product of an iteration; its result."""
+        last = self.products[1]
+        return self.begin(b, 1, {last.c: total, last.a: left}, slot, phase)
+
+
+def _comes_before(op: Operation, other: Operation) -> bool:
+    at: Operation | None = op
+    while at is not None:
+        if at is other:
+            return True
+        at = at.next_op
+    return False
+
+
+def _words(count: int) -> MemDescType:
+    return memdesc((count, 1), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
+
+
+def _word(b: Builder, barriers: SSAValue, slot: SSAValue) -> SSAValue:
+    """One mbarrier of several."""
+    type = memdesc((1,), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
+    return b.create(ttg.MemDescIndexOp, (barriers, slot), (type,)).result
+
+
+def _await(b: Builder, barrier: SSAValue, phase: SSAValue) -> None:
+    sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
+    b.create(ttng.WaitBarrierOp, (barrier, phase, b.constant(1, i1)), (), sizes)

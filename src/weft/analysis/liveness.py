@@ -92,15 +92,40 @@ def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Li
         for op in block.ops:
             for buffer in _used(op, numbered) & begun:
                 add(buffer, *numbered.extent[op])
-            for region in op.regions:
+            beside = op.name == "partitions"
+            for region in op.regions[:1] if beside else op.regions:
                 walk(region)
-            for region in op.regions[1:] if op.name == "partitions" else ():  # they run beside the first
-                for buffer in {b for inner in region.ops for b in _used(inner, numbered)}:
-                    add(buffer, *numbered.extent[op])
+            for buffer, first, last in _beside(op, numbered) if beside else ():
+                add(buffer, first, last)
 
     walk(program.body)
     _extend(program, numbered, lives)
     return lives
+
+
+def _beside(op: LaneOp, numbered: Numbered) -> Iterator[tuple[int, int, int]]:
+    """The buffers that partitions use, which run beside the first, and from when to when in the first they may.
+
+    All warps meet before a partition begins its part, and after it: what it uses is in use between these two barriers
+    of the first region. Where it cannot be told which these are, since a part comes as often as a loop says, it is so
+    for as long as the kernel runs.
+    """
+    always = numbered.extent[op]
+    meetings = [numbered.extent[x][0] for x in op.regions[0].ops if _is_meeting(x, op)]
+    for region in op.regions[1:]:
+        count, in_pairs = sum(_is_meeting(x, op) for x in region.ops), len(meetings) % 2 == 0
+        seen = 0
+        for inner in region.ops:
+            seen += _is_meeting(inner, op)
+            for buffer in _used(inner, numbered):
+                known = in_pairs and count == len(meetings) and seen % 2 == 1
+                yield (buffer, meetings[seen - 1], meetings[seen]) if known else (buffer, *always)
+
+
+def _is_meeting(op: LaneOp, partitions: LaneOp) -> bool:
+    """Whether all warps of all partitions meet at a barrier."""
+    starts, warps = partitions.attrs["starts"], partitions.attrs["warps"]
+    return op.name == "barrier" and op.attrs.get("warps", 0) == starts[-1] + warps[-1] and "id" in op.attrs
 
 
 def _used(op: LaneOp, numbered: Numbered) -> set[int]:

@@ -31,7 +31,6 @@ from ..affine import ONE, Forms, NotAffine, Sum
 from ..buffered_tiles import buffer_layout, is_product_operand
 from ..rewrite_descriptors import DESCRIBED, DESCRIPTOR
 
-
 ROWS = 8
 """After which a swizzle begins anew."""
 

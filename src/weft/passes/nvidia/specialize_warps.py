@@ -81,8 +81,6 @@ from ..removal import remove
 from .bulk_loads import BulkLoad, bulk_loads, map_of
 
 ASKED = "tt.warp_specialize"
-RING = "tt.ring"
-"""Of memory that is buffers of such a loop."""
 EACH_WARP = "tt.each_warp"
 """Of an arrival: every warp arrives for itself, when it has come so far."""
 PRODUCER_REGISTERS = 24
@@ -90,6 +88,21 @@ PRODUCER_REGISTERS = 24
 WARPS = (4, 8)
 HALF_OF_THE_REGISTERS = 128 - 40
 """What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
+
+COUNTS = ("ttg.num-warps", "ttg.num-ctas")
+APART = frozenset(
+    (
+        "ttg.barrier",
+        "gpu.barrier",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+        "tt.atomic_poll",
+        "tt.call",
+        "tt.assert",
+        "tt.store",
+    )
+)
+"""What orders a loop's loads with other threads, or with its own stores."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
 
@@ -151,7 +164,7 @@ def _plan(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[list[Group], 
     module = function.parent_op() if isinstance(function, tt.FuncOp) else None
     if module is None:
         return "it stands in a branch or in another loop"
-    warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in _COUNTS)
+    warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
         return "it has no product of warp groups"
@@ -163,7 +176,7 @@ def _plan(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[list[Group], 
         return "num_stages is 1"
     if "unsignedCmp" in loop.properties:
         return "it counts unsigned numbers"
-    if any(op.name in _APART for op in walk(loop)):
+    if any(op.name in APART for op in walk(loop)):
         return "warps wait for others, or for memory, in it"
     loads = bulk_loads(loop, machine)
     if isinstance(loads, str):
@@ -178,10 +191,8 @@ def _plan(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[list[Group], 
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
     used = SPARE_BYTES + other_bytes(loop, loads, False) + moved_bytes(loop, loads, machine)
-    for count in range(stages, 1, -1):
-        if used + _ring_bytes(loop, [x.memory(count) for x in loads]) <= machine.shared_bytes:
-            return groups, count, halves, warps
-    return "shared memory has no room for two buffers of each operand"
+    count = min(stages, (machine.shared_bytes - used) // sum(x.bytes for x in loads))
+    return (groups, count, halves, warps) if count > 1 else "shared memory has no room for two buffers of each operand"
 
 
 def _held(products: Sequence[SharedProductOp], threads: int) -> int:
@@ -191,44 +202,6 @@ def _held(products: Sequence[SharedProductOp], threads: int) -> int:
         tiles = [op.d.type, *([op.a.type] if is_tensor(op.a.type) else [])]
         total += sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // threads
     return total
-
-
-def _ring_bytes(loop: scf.ForOp, wanted: Sequence[MemDescType]) -> int:
-    """Bytes of the buffers of all such loops so far, and of those that are wanted and not there yet."""
-    there = [op.result.type for op in _rings_before(loop)]
-    left = list(there)
-    for type in wanted:
-        if type in left:
-            left.remove(type)
-        else:
-            there.append(type)
-    return sum(prod(type.shape) * bit_width(type.element_type) // 8 for type in there if isinstance(type, MemDescType))
-
-
-def _rings_before(loop: scf.ForOp) -> list[ttg.LocalAllocOp]:
-    """Buffers of such loops before a loop, beside it."""
-    found: list[ttg.LocalAllocOp] = []
-    at = loop.prev_op
-    while at is not None:
-        if isinstance(at, ttg.LocalAllocOp) and RING in at.attributes:
-            found.append(at)
-        at = at.prev_op
-    return found[::-1]
-
-
-_COUNTS = ("ttg.num-warps", "ttg.num-ctas")
-_APART = frozenset(
-    (
-        "ttg.barrier",
-        "gpu.barrier",
-        "tt.atomic_rmw",
-        "tt.atomic_cas",
-        "tt.atomic_poll",
-        "tt.call",
-        "tt.assert",
-        "tt.store",
-    )
-)
 
 
 def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:
@@ -317,7 +290,6 @@ class _Specialized:
         self.loop, self.groups, self.count, self.halves, self.machine = loop, groups, count, halves, machine
         self.warps = warps
         self.rings: list[Ring] = []
-        self.taken: set[SSAValue] = set()
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
 
@@ -353,27 +325,13 @@ class _Specialized:
 
     def ring(self, b: Builder, group: Group) -> Ring:
         """Buffers and mbarriers of a group, made before the loop."""
-        buffers = tuple(self.buffers(b, x.memory(self.count)) for x in group.loads)
+        buffers = tuple(b.create(ttg.LocalAllocOp, (), (x.memory(self.count),)).result for x in group.loads)
         full, empty = (b.create(ttg.LocalAllocOp, (), (_words(self.count),)).result for _ in range(2))
         for barriers, arrivals in ((full, 1), (empty, self.warps)):
             for i in range(self.count):
                 one = _word(b, barriers, b.constant(i, i32))
                 b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
         return Ring(group, buffers, full, empty)
-
-    def buffers(self, b: Builder, type: MemDescType) -> SSAValue:
-        """Memory that an earlier loop of the kernel has used so, all of whose warps have met since; or new memory.
-
-        What other warps use is theirs as long as the kernel runs (`analysis/liveness.py`).
-        """
-        for op in _rings_before(self.loop):
-            if op.result.type == type and op.result not in self.taken:
-                self.taken.add(op.result)
-                return op.result
-        made = b.create(ttg.LocalAllocOp, (), (type,))
-        made.attributes[RING] = unit_attr()
-        self.taken.add(made.result)
-        return made.result
 
     def next(self, b: Builder, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The buffer of the next iteration, and which phase of its mbarriers that is."""

@@ -75,6 +75,7 @@ from weft.layouts import SwizzledSharedLayout
 from weft.machines import Machine
 
 from ..buffered_tiles import read_instead
+from ..effects import shareable
 from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
@@ -320,6 +321,7 @@ class _Specialized:
             other.name_hint = old.name_hint
             old.replace_all_uses_with(other)
         remove(loop)
+        _sink(new)
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
@@ -590,6 +592,47 @@ class _Specialized:
         """Begin the last product of an iteration; its result."""
         last = self.products[1]
         return self.begin(b, 1, {last.c: total, last.a: left}, slot, phase)
+
+
+def _sink(special: ttg.WarpSpecializeOp) -> None:
+    """Let the kernel's own warps load what they alone use while the first copies of the other are under way.
+
+    Operations before the warps part go to where they have parted: loads, what they need, and operands that are stored.
+    """
+    region = special.defaultRegion.block
+    fence: Operation | None = None
+    op = special.prev_op
+    while op is not None:
+        before = op.prev_op
+        if isinstance(op, OperandFenceOp):
+            fence = op
+        elif _only_inside(op, special) and (shareable(op) or isinstance(op, tt.LoadOp) or _is_filled(op)):
+            for moved in (fence, op) if _is_filled(op) and fence is not None else (op,):
+                moved.detach()
+                Builder.at_start(region).insert(moved)
+                fence = None
+        elif isinstance(op, tt.StoreOp) or op.regions or (not shareable(op) and not _is_shared(op)):
+            return
+        op = before
+
+
+def _only_inside(op: Operation, special: ttg.WarpSpecializeOp) -> bool:
+    """Whether nothing but the kernel's own warps uses the results of an operation, once the warps have parted."""
+    users = [use.operation for r in op.results for use in r.uses]
+    inside = special.defaultRegion.block
+    return bool(users) and all(user is not special and _in(inside, user) is not None for user in users)
+
+
+def _is_filled(op: Operation) -> bool:
+    """Whether an operation stores a tile to memory of its own, for products alone."""
+    if not isinstance(op, ttg.LocalAllocOp) or op.src is None:
+        return False
+    return all(isinstance(use.operation, SharedProductOp) for use in op.result.uses)
+
+
+def _is_shared(op: Operation) -> bool:
+    """Whether an operation makes memory, or mbarriers."""
+    return isinstance(op, ttg.LocalAllocOp | ttg.MemDescIndexOp | ttng.InitBarrierOp | tt.LoadOp)
 
 
 def _comes_before(op: Operation, other: Operation) -> bool:

@@ -30,7 +30,7 @@ from unittest import mock
 
 import pytest
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import weft
 from weft import lower, passes
@@ -40,6 +40,7 @@ from weft.ir import parse_module, print_module, verify
 from weft.ir.lane import LaneProgram, text_of
 from weft.machines import machine_of
 from weft.passes.amd.load_ahead import load_ahead
+from weft.passes.nvidia.specialize_warps import specialize_warps
 
 FOLDER = Path(__file__).parent / "cases"
 SOURCE = Path(weft.__file__).parent
@@ -123,6 +124,13 @@ def on_loops(function: Pass) -> Callable[[ModuleOp], None]:
     return run
 
 
+def specialized_or_why(loop: scf.ForOp) -> None:
+    """A loop by two kinds of warps; what stays has the reason as an attribute."""
+    why = specialize_warps(loop, 2, machine_of("cuda:90"))
+    if why is not None:
+        loop.attributes["stays"] = StringAttr(why)
+
+
 def run_pass(name: str, module: ModuleOp) -> None:
     """The pass with what it wants to know beside the module: the machine that this names, four warps."""
     function = PASSES[name]
@@ -136,6 +144,7 @@ def run_pass(name: str, module: ModuleOp) -> None:
 PASSES = tile_passes() | {
     "overlap_products": on_loops(passes.overlap_products.overlap_products),
     "load_ahead": on_loops(lambda loop: load_ahead(loop, 2, machine_of("hip:gfx942"), NO_REMARKS)),
+    "specialize_warps": on_loops(specialized_or_why),
 }
 LANE_PASSES = lane_passes()
 

@@ -27,7 +27,7 @@ from weft.ir.gpu.ttg import LocalAllocOp
 from weft.layouts import NVMMASharedLayout
 from weft.machines import Machine
 
-from ..affine import ONE, Forms, NotAffine, Sum
+from ..affine import ONE, Forms, NotAffine, Sum, is_outside
 from ..buffered_tiles import buffer_layout, is_product_operand
 from ..rewrite_descriptors import DESCRIBED, DESCRIPTOR
 
@@ -89,12 +89,26 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
     if form.steps != (Sum.scalar(stride), ONE):
         return "the addresses of an operand are no block of its descriptor"
     rows, column = form.offset.split_by(stride)
+    loop = op.parent_op()
+    assert isinstance(loop, scf.ForOp)
+    if not all(can_be_made(v, loop) for v in rows.scalars | column.scalars):
+        return "the addresses of an operand depend on what the loop loads or carries"
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     if not isinstance(layout, NVMMASharedLayout) or layout.transposed or not layout.swizzle_byte_width:
         return "the copy engine cannot put an operand into shared memory as its product wants it"
     if ir.shape_of(op.result.type)[0] < ROWS:
         return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
     return BulkLoad(op, base, rows, column, layout)
+
+
+def can_be_made(value: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether a scalar is there before a loop, or is computed of such and of the loop's counter alone."""
+    if is_outside(value, loop) or value is loop.body.block.args[0]:
+        return True
+    op = value.owner
+    if not isinstance(op, Operation) or op.parent is not loop.body.block or op.regions or len(op.results) != 1:
+        return False
+    return op.name.startswith("arith.") and all(can_be_made(x, loop) for x in op.operands)
 
 
 def _goes_to_memory(op: Operation) -> bool:

@@ -74,6 +74,7 @@ from weft.ir.nvidia import ttng
 from weft.layouts import SwizzledSharedLayout
 from weft.machines import Machine
 
+from ..affine import is_outside
 from ..buffered_tiles import read_instead
 from ..effects import shareable
 from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
@@ -361,6 +362,20 @@ class _Specialized:
         inner = Block(arg_types=[lower.type, i32, i32])
         index, slot, phase = inner.args
         index.name_hint = body.args[0].name_hint
+        made: Values = {body.args[0]: index}
+
+        def computed(value: SSAValue) -> SSAValue:
+            """A scalar of the loop, which this warp computes for itself, or one that it is given."""
+            if value in made:
+                return made[value]
+            if is_outside(value, self.loop):
+                return given(value)
+            op = value.owner
+            assert isinstance(op, Operation)
+            made.update({x: computed(x) for x in op.operands})
+            self.copy(b, op, made)
+            return made[value]
+
         with b.inside(inner):
             for ring in self.rings:
                 wait = _word(b, given(ring.empty), slot)
@@ -370,10 +385,7 @@ class _Specialized:
                 b.create(ttng.BarrierExpectOp, (full, true), (), size)
                 for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                     to = b.create(ttg.MemDescIndexOp, (given(buffers), slot), (bulk.memory(),)).result
-                    at = [
-                        total.renamed(lambda v: index if v is body.args[0] else given(v)).made(b, i32)
-                        for total in (bulk.row, bulk.column)
-                    ]
+                    at = [total.renamed(computed).made(b, i32) for total in (bulk.row, bulk.column)]
                     kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
                     operands = (given(maps[bulk]), *at, full, to, true)
                     copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)

@@ -18,6 +18,7 @@ from . import bulk, products
 from .assembly import assembly
 from .assembly_memory import touches_memory
 from .barriers import mbarrier
+from .fenced import check_fenced
 from .maps import tensor_map
 from .sent import send
 
@@ -83,6 +84,7 @@ def _ordering(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait
     if entry.name.startswith("wgmma"):
         _check_warpgroup(context, op)
     if entry.touches != "sync":
+        check_fenced(context, op)
         reads = run_instruction(context, op, entry, proxy=True)
         if not context.batch.launch.counting:
             products.issue(context, op, reads)

@@ -1,0 +1,115 @@
+"""What orders the warps of a specialised loop is taken out, one thing at a time: the simulator finds it.
+
+Each fault is put into the lane program, behind everything that the compiler would mend, and run under schedules until
+one ends in an error. Those that none finds are listed with why the program is as right with them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from weft.ir.lane import LaneProgram
+from weft.runtime import simulate
+from weft.sim import SimulationError, run
+
+from .faults import Fault, faults_of
+from .specialized import SCHEDULES, Attention, Product, is_specialized
+
+PROGRAMS: dict[str, Any] = {
+    "product": Product(sizes=(64, 64, 384)),
+    "product, 3 stages": Product(sizes=(64, 64, 512), stages=3),
+    "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
+    "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
+    "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
+}
+"""So many iterations that phases which end one arrival early are a whole turn off at last."""
+IN_PRODUCER = "the producer is one warp, all of whose lanes wait, and the lane that goes on is one of those"
+BY_THE_OTHER = (
+    "the producer begins K of j + n behind V of j + n - 1, for which it waits until V of j - 1 is given back: that is "
+    "in iteration j, behind the wait for the product of K of j"
+)
+FENCED = "the fence behind the inits of the mbarriers comes after the store too, and before the same barrier"
+FENCED_BEFORE = "the fence of the product before it comes after the last access to its registers"
+EQUIVALENT = {
+    "product": {r"without barrier scope=warp 2": IN_PRODUCER},
+    "attention": {
+        r"without fence kind=async 1": FENCED,
+        r"without wgmma.fence 4": FENCED_BEFORE,
+        r"without barrier scope=warp [45]": IN_PRODUCER,
+        r"without barrier scope=warp 2": BY_THE_OTHER,
+        r"before the product has ended: mbarrier.arrive.each 2": BY_THE_OTHER,
+    },
+}
+"""By kind of program and the fault's name: why the program is as right with it."""
+
+
+@cache
+def compiled(name: str) -> tuple[LaneProgram, Any, Any]:
+    """The lane program, the grid and the arguments of one of the programs."""
+    seen: list[tuple[LaneProgram, Any, Any]] = []
+
+    def spy(program: LaneProgram, sizes: Any, arguments: Any) -> Any:
+        seen.append((program, sizes, arguments))
+        return run(program, sizes, arguments)
+
+    with mock.patch.object(simulate, "run", spy):
+        made = PROGRAMS[name].run()[-1]
+    assert is_specialized(made)
+    return seen[0]
+
+
+def found(name: str, fault: Fault) -> str:
+    """The error that some schedule ends in; empty if none does."""
+    program, sizes, arguments = compiled(name)
+    with fault:
+        for options in SCHEDULES:
+            try:
+                run(program, sizes, arguments, replace(options, steps=10_000))
+            except SimulationError as error:
+                return type(error).__name__
+    return ""
+
+
+def is_equivalent(name: str, fault: Fault) -> bool:
+    return any(re.fullmatch(pattern, fault.name) for pattern in EQUIVALENT[name.split(",")[0]])
+
+
+QUICK = (
+    "without mbarrier.wait.parity 1",
+    "without mbarrier.arrive.each 1",
+    "one group less awaited: await kind=product pending=1 1",
+    "without wgmma.fence 1",
+)
+
+
+def test_faults_are_found() -> None:
+    faults = {fault.name: fault for fault in faults_of(compiled("product")[0])}
+    for name in QUICK:
+        assert found("product", faults[name]), name
+
+
+@pytest.mark.slow
+def test_without_a_fault_nothing_is_found() -> None:
+    program, _, arguments = compiled("product")
+    for fault in faults_of(program):
+        with fault:
+            pass
+    assert not found("product", Fault("none", lambda: lambda: None))
+    assert np.isfinite(next(a for a in arguments.values() if isinstance(a, np.ndarray))).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_fault_is_found(name: str) -> None:
+    faults = faults_of(compiled(name)[0])
+    assert len(faults) >= 40
+    missed = {fault.name for fault in faults if not found(name, fault)}
+    right = {fault.name for fault in faults if is_equivalent(name, fault)}
+    assert missed == right

@@ -1,0 +1,57 @@
+"""Attention through tensor descriptors for `gpu_attention.py`: `sides` gives jit and tl of either compiler."""
+
+# mypy: ignore-errors
+from sides import jit, tl
+
+
+@jit
+def _blocks(
+    acc, total, most, q, keys, values, first, begin, end, scale, rows,
+    MASKED: tl.constexpr, BN: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """What some blocks of keys add to the sums of a block of queries."""
+    for start in tl.range(begin, end, BN, warp_specialize=SPECIALIZE):
+        k = keys.load([first + start, 0])
+        scores = tl.dot(q, k.T)
+        if MASKED:
+            columns = start + tl.arange(0, BN)
+            scores = scores * scale + tl.where(rows[:, None] >= columns[None, :], 0, -1.0e6)
+            now = tl.maximum(most, tl.max(scores, 1))
+            p = tl.exp2(scores - now[:, None])
+        else:
+            now = tl.maximum(most, tl.max(scores, 1) * scale)
+            p = tl.exp2(scores * scale - now[:, None])
+        shrink = tl.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        acc = acc * shrink[:, None]
+        v = values.load([first + start, 0])
+        acc = tl.dot(p.to(v.dtype), v, acc)
+        most = now
+    return acc, total, most
+
+
+@jit
+def forward(
+    queries, keys, values, out, scale, length,
+    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """softmax(q k^T) v for a block of queries of one head; `scale` is log2(e) / sqrt(HEAD) and more."""
+    block = tl.program_id(0)
+    first = tl.program_id(1) * length
+    rows = block * BM + tl.arange(0, BM)
+    most = tl.full([BM], float("-inf"), tl.float32)
+    total = tl.zeros([BM], tl.float32)
+    acc = tl.zeros([BM, HEAD], tl.float32)
+    q = queries.load([first + block * BM, 0])
+    if CAUSAL:
+        acc, total, most = _blocks(
+            acc, total, most, q, keys, values, first, 0, block * BM, scale, rows, False, BN, SPECIALIZE
+        )
+        acc, total, most = _blocks(
+            acc, total, most, q, keys, values, first, block * BM, (block + 1) * BM, scale, rows, True, BN, SPECIALIZE
+        )
+    else:
+        acc, total, most = _blocks(
+            acc, total, most, q, keys, values, first, 0, length, scale, rows, False, BN, SPECIALIZE
+        )
+    out.store([first + block * BM, 0], (acc / total[:, None]).to(tl.bfloat16))

@@ -5,8 +5,8 @@
 bf16, forward, 16 Ki tokens a batch in all, the same source on both sides with the best of one list of configurations
 each (blocks, warps, stages), random data. The three take turns; figures are TFLOP/s by the median, of causal attention
 for the half that is computed. Required of Weft is a part of cuDNN's speed: of heads of 128 0.92, and 0.90 where
-attention is causal or a sequence has less than 16 Ki tokens; of heads of 64 0.97 for 16 Ki. A line that falls short says
-so, and the program ends with status 1.
+attention is causal or a sequence has less than 16 Ki tokens; of heads of 64 0.97 for 16 Ki. A line that falls short
+says so, and the program ends with status 1.
 """
 
 # mypy: ignore-errors
@@ -137,7 +137,8 @@ def main() -> int:
         table[name] = {"Weft": figures[0], "Triton": figures[1], "cuDNN": figures[2], "ours": ours, "theirs": theirs}
     if options.save and table:
         day = datetime.now(UTC).strftime("%Y-%m-%d")
-        path = RESULTS / f"attention-{day}.json"
+        card = str(facts["gpu"]).split()[1].lower()
+        path = RESULTS / f"attention-{card}-{day}.json"
         path.write_text(json.dumps({"machine": facts, "TFLOP/s": table}, indent=1) + "\n")
     return int(short > 0)
 

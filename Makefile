@@ -34,6 +34,8 @@
 #   make intel-cold   cold compiles for xpu:pvc beside those for cuda:90, without ptxas
 #   make opencl-test   all kernels run by OpenCL, on a device that takes SPIR-V: Intel's runtime for processors is one
 #   make vendor-lines   the lines that AMD, or VENDOR=intel, has cost in code that is no vendor's, commit by commit
+#   make specialized-test   loops by two kinds of warps in the simulator: schedules, faults put into them one at a time,
+#                fifty variants of attention
 #   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
 #                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
 #   make lines   the lines of code in src, of LLVM IR and of data, without comments, docstrings and blanks; AT=COMMIT: then
@@ -62,7 +64,7 @@ JOBS ?= 2
 
 .PHONY: aarch64-test amd-counts amd-emulate amd-test bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
-.PHONY: docs explain-test gluon-test notebooks intel-cold intel-counts intel-test malformed opencl-test packages reproducible test-long test-oracle triton-tests types vendor-lines wheel-test
+.PHONY: docs explain-test gluon-test notebooks intel-cold intel-counts intel-test malformed opencl-test packages reproducible specialized-test test-long test-oracle triton-tests types vendor-lines wheel-test
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -132,6 +134,11 @@ explain-test: $(VENV)/.test
 # the table of docs/howto/to_gluon.md
 gluon-test: $(VENV)/.test
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m writing.compare $(ONLY)
+
+# loops by two kinds of warps: schedules, faults put into them, variants of attention (docs/explanation/gpu.md)
+specialized-test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/hopper/test_specialized.py \
+		tests/hopper/test_put_faults.py tests/hopper/test_attentions.py $(PYTEST_ARGS)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

@@ -245,3 +245,30 @@ def test_a_buffer_that_is_not_used_takes_nothing() -> None:
 
 def test_lifetimes_overlap() -> None:
     assert Lifetime(1, 3).overlaps(Lifetime(3, 4)) and not Lifetime(1, 2).overlaps(Lifetime(3, 4))
+
+
+# -- arrivals of each warp for itself ---------------------------------------------------------------------------------
+
+
+def arriving(isa: str, at: int) -> list[str]:
+    """The barriers before an arrival, behind a read of what lies `at` threads further."""
+    k = Kit(warps=4)
+    buffer, word = k.shared(512), k.shared(8)
+    k.load("shared", k.add2(buffer, other(k, at)), "i32")
+    more = [k.int(1)] if isa == "mbarrier.arrive" else []
+    k.instruction(isa, [word, *more], active=k.equal(k.thread(), 0) if more else None)
+    return barriers(finished(k))
+
+
+@pytest.mark.parametrize("at", [0, 1, 16, 32, 64])
+def test_each_warp_arrives_for_what_it_did_itself(at: int) -> None:
+    """Its lanes meet before one of them arrives; nobody waits for another warp. One arrival for all waits for all."""
+    assert arriving("mbarrier.arrive.each", at) == ["warp"]
+    assert arriving("mbarrier.arrive", at) == ["block"]
+
+
+def test_no_barrier_before_the_arrival_of_a_warp_that_did_nothing() -> None:
+    k = Kit(warps=4)
+    word = k.shared(8)
+    k.instruction("mbarrier.arrive.each", [word])
+    assert barriers(finished(k)) == []

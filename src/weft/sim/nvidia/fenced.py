@@ -11,9 +11,8 @@ from weakref import WeakKeyDictionary
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 
-from ..contexts import Context
 from ..errors import FenceError
-from ..machine import Batch
+from ..machine import Batch, Context
 from .products import PASSING
 
 _KNOWN: WeakKeyDictionary[Batch, frozenset[LaneOp]] = WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""Variants of attention, all of them right; each is specialised, or a remark says why it is not (`make specialized-test`)."""
+"""Variants of attention, all right; each is specialised, or a remark says why it is not (`make specialized-test`)."""
 
 from __future__ import annotations
 

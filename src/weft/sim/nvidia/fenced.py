@@ -18,7 +18,7 @@ from .products import PASSING
 _KNOWN: WeakKeyDictionary[Batch, frozenset[LaneOp]] = WeakKeyDictionary()
 
 
-def check_fenced(context: Context[Batch], op: LaneOp) -> None:
+def check_fenced(context: Context, op: LaneOp) -> None:
     """Report a product before which a wgmma.fence is missing."""
     batch = context.batch
     if batch not in _KNOWN:

@@ -213,7 +213,10 @@ def one(k: Kit, answers: Sequence[Value]) -> Value:
     return k.equal(lane_of(k), k.op("arith.andi", list(answers[-2:]), "i32"))
 
 
-@family("mbarrier.init", "mbarrier.inval", "mbarrier.arrive.once", "mbarrier.try_wait", "mbarrier.wait")
+PLAIN = ("mbarrier.arrive.once", "mbarrier.arrive.each")
+
+
+@family("mbarrier.init", "mbarrier.inval", *PLAIN, "mbarrier.try_wait", "mbarrier.wait")
 def phases(name: str, by_table: bool) -> Iterator[Case]:
     """After each arrival the two parities are asked for; a phase that has ended is waited for."""
     k = Kit("y:i32*")
@@ -224,7 +227,7 @@ def phases(name: str, by_table: bool) -> Iterator[Case]:
             again(k, barrier, one(k, answers))
         answers += ask(k, barrier)
         for _ in range(count):
-            k.instruction("mbarrier.arrive.once", [barrier], active=one(k, answers))
+            k.instruction(name if name in PLAIN else PLAIN[0], [barrier], active=one(k, answers))
             answers += ask(k, barrier)
         for wait in ("mbarrier.wait.parity", "mbarrier.wait.parity.awake", "mbarrier.wait.parity.cluster"):
             k.when(k.equal(answers[-2], 1), lambda wait=wait: k.instruction(wait, [barrier, k.int(0)]) and ())
@@ -248,7 +251,7 @@ def finished(k: Kit, answers: Sequence[Value]) -> Case:
 FAR = ("mbarrier.arrive.remote", "mbarrier.arrive.expect_tx.remote")
 
 
-@family("mbarrier.arrive", "mbarrier.expect_tx", but=("mbarrier.arrive.once", *FAR))
+@family("mbarrier.arrive", "mbarrier.expect_tx", but=(*PLAIN, *FAR))
 def arrivals(name: str, by_table: bool) -> Iterator[Case]:
     """Arrivals by numbers, and bytes that do not come: the phase does not end."""
     k = Kit("y:i32*")

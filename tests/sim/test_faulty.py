@@ -541,6 +541,7 @@ def warpgroup_product(k: Kit, what: str) -> Value:
     descs = [k.constant("i64", descriptor(at, 128, 256)) for at in (0, 2048)]
     zero = k.rename(k.constant("f32", 0), (0,) * 4)
     operands = [*descs, zero, k.int(0)]
+    k.instruction("wgmma.fence", [])
     made = k.instruction("wgmma.m64n8k16.f32.f16.f16", operands, [("f32", 4)])
     k.instruction("wgmma.commit_group", [])
     return k.add("await", made.results, [("f32", 4)], {"kind": "product", "pending": 0}).result

@@ -19,7 +19,7 @@ from weft.explain import Explanation, Launch
 from weft.explain.costs import devices_of
 from weft.ir.lane import ELEMENT_BITS
 from weft.language.keys import is_constexpr_value
-from weft.machines import machine_of
+from weft.machines import DEFAULT, machine_of
 from weft.sim.memory import bytes_at
 
 from . import compiling
@@ -37,7 +37,7 @@ from .tensors import MockTensor, looks_like_dtype
 from .watching import SIMULATED, Watched
 from .wrapping import told_of_wrapping
 
-COUNTED = f"{SIMULATED}cuda:80"
+COUNTED = f"{SIMULATED}{DEFAULT.name}"
 """The machine for which kernels of the CPU are counted."""
 OPTIONS = ("num_warps", "num_stages", "num_ctas")
 

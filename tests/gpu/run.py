@@ -29,8 +29,8 @@ def _slot(parameter: Parameter, value: Any, views: list[View]) -> tuple[str, Any
         return "Q", views[-1].address
     if parameter.elem == "tensormap":
         views.append(View(np.asarray(value.base)))
-        make = map_maker(parameter.name, parameter.pointee, parameter.box, parameter.swizzle, parameter.block)
-        return "128s", make(value, views[-1].address)[0]
+        facts = parameter.pointee, parameter.box, parameter.swizzle, parameter.block, -1
+        return "128s", map_maker(parameter.name, [facts])((value, views[-1].address))[0]
     if parameter.elem in ("f16", "bf16"):
         return "Q", int(np.asarray(value).astype(DTYPES[parameter.elem]).view(np.uint16))
     return CODES[parameter.elem], value

@@ -356,9 +356,8 @@ def test_a_tensor_map_has_to_be_aligned() -> None:
         pytest.skip("the copy engine came with capability 90")
     base = weft.cuda.to_device(np.zeros(64 * 64 + 8, np.float16))
     with pytest.raises(LaunchError, match=r"`a` .*address.*16"):
-        devices.map_maker("a", "f16", [64, 64], 128, [64, 64])(
-            weft.TensorDescriptor(base, [64, 64], [64, 1], [64, 64]), base.address + 8
-        )
+        described = weft.TensorDescriptor(base, [64, 64], [64, 1], [64, 64])
+        devices.map_maker("a", [("f16", [64, 64], 128, [64, 64], -1)])((described, base.address + 8))
 
 
 def test_a_grid_beyond_the_limits() -> None:

@@ -5,4 +5,5 @@ import sys
 from .runtime import knobs
 from .runtime.knobs import *  # noqa: F403
 
+__doc__ = knobs.__doc__
 sys.modules[__name__] = knobs

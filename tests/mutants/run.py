@@ -50,6 +50,7 @@ NEAR: dict[str, tuple[str, ...]] = {
         "tests/test_kernels.py",
     ),
     "base": ("tests/base", "tests/frontend", "tests/runtime"),
+    "checking": ("tests/checking",),
     "backends/cpu": ("tests/digests", "tests/test_kernels.py", "tests/fuzz", "tests/backends", "tests/runtime"),
     "backends/llvm": ("tests/digests", "tests/language", "tests/vecmath", "tests/test_kernels.py", "tests/backends"),
     "backends": ("tests/digests", "tests/assembler", "tests/ptx", "tests/backends", "tests/gluon"),

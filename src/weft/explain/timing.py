@@ -420,12 +420,25 @@ def _verb(op: LaneOp) -> str:
     return ""
 
 
+def _warps_of_loops(program: LaneProgram) -> dict[int, int]:
+    """The warps of a block that run each loop: all, or those of its partition."""
+    found = {id(op): program.warps for op in program.body.walk() if op.name in ("for", "while")}
+    for top in program.body.ops:
+        if top.name == "partitions":
+            for region, warps in zip(top.regions, top.attrs["warps"], strict=True):
+                found.update({id(op): warps for op in region.walk() if id(op) in found})
+    return found
+
+
 def _iterations(facts: Facts) -> Callable[[LaneOp], float]:
     """How often a loop turns each time that it is entered, of what the counter found at its place."""
     program, e = facts.program, facts.explanation
     assert program is not None
-    warps = max(1, e.counts.programs * program.blocks * program.warps)
-    same = Counter((op.span, op.name) for op in facts.loops)
+    blocks = max(1, e.counts.programs * program.blocks)
+    warps = _warps_of_loops(program)
+    there: Counter[tuple[Span | None, str]] = Counter()
+    for loop in facts.loops:  # those at one place, such as the copies of a loop in partitions, are taken to turn alike
+        there[loop.span, loop.name] += warps[id(loop)]
     outer: dict[int, LaneOp] = {}
     for loop in facts.loops:
         for region in loop.regions:
@@ -433,7 +446,7 @@ def _iterations(facts: Facts) -> Callable[[LaneOp], float]:
 
     def all_turns(op: LaneOp) -> float:
         counts: Mapping[str, int] = facts.places.get(op.span, {})
-        return counts.get(f"kind:{op.name}", 0) / warps / same[op.span, op.name]
+        return counts.get(f"kind:{op.name}", 0) / blocks / there[op.span, op.name]
 
     def turns(op: LaneOp) -> float:
         entered = all_turns(outer[id(op)]) if id(op) in outer else 1.0

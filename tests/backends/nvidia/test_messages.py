@@ -276,8 +276,8 @@ def test_a_fault_is_a_lost_device(bindings: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_a_tensor_map_of_an_address_that_is_not_aligned() -> None:
     array = weft.TensorDescriptor(np.zeros((64, 64), np.float16), [64, 64], [64, 1], [64, 64])
-    make = tensormaps.map_maker("a", "f16", [64, 64], 128, [64, 64])
-    said = _said(lambda: make(array, 4096 + 8), LaunchError)
+    make = tensormaps.map_maker("a", [("f16", [64, 64], 128, [64, 64], -1)])
+    said = _said(lambda: make((array, 4096 + 8)), LaunchError)
     assert re.search(r"^`a` .*address.*16", said), said
 
 
@@ -616,7 +616,7 @@ def test_an_option_of_the_launch_is_on_or_off(option: str) -> None:
 
 
 def test_a_tensor_map_of_strides_that_the_copy_engine_cannot_do() -> None:
-    make = tensormaps.map_maker("a", "f16", [64, 64], 128, [64, 64])
+    make = tensormaps.map_maker("a", [("f16", [64, 64], 128, [64, 64], -1)])
     for shape, strides, said in (
         ([64, 64], [-64, 1], "strides must be from 0 to less than 2^40 bytes, got (-128,)"),
         ([64, 64], [1 << 39, 1], "strides must be from 0 to less than 2^40 bytes, got (1099511627776,)"),
@@ -627,4 +627,4 @@ def test_a_tensor_map_of_strides_that_the_copy_engine_cannot_do() -> None:
         ),
     ):
         array = weft.TensorDescriptor(np.zeros((64, 64), np.float16), shape, strides, [64, 64])
-        assert _said(lambda: make(array, 4096), LaunchError) == f"`a` makes no tensor map: {said}"
+        assert _said(lambda: make((array, 4096)), LaunchError) == f"`a` makes no tensor map: {said}"

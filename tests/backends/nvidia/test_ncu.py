@@ -185,6 +185,7 @@ def _run_with(tmp_path: Path, text: str, *arguments: str, picky: bool = False) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script takes the place of ncu")
+@pytest.mark.slow
 def test_the_whole_script(ncu: Any, tmp_path: Path) -> None:
     names = [name for name in ncu.WORKS if "copy f32" in name]
     table = _table(ncu, names, True)

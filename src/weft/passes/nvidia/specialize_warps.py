@@ -42,7 +42,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -50,24 +49,7 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
-from weft.ir import (
-    Builder,
-    bit_width,
-    element_of,
-    i1,
-    i32,
-    i32_attr,
-    i64,
-    int_value,
-    is_tensor,
-    segments,
-    shape_of,
-    span_of,
-    tile_text,
-    tt,
-    unit_attr,
-    walk,
-)
+from weft.ir import Builder, i1, i32, i32_attr, i64, is_tensor, segments, span_of, tile_text, tt, unit_attr
 from weft.ir.gpu import MemDescType, memdesc, ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
@@ -77,46 +59,17 @@ from weft.machines import Machine
 from ..affine import is_outside
 from ..buffered_tiles import read_instead
 from ..effects import shareable
-from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
-from .bulk_loads import BulkLoad, bulk_loads, map_of
+from .bulk_loads import BulkLoad, map_of
+from .specialized_loops import ASKED, Group, Plan, halves_of, in_body, planned
 
-ASKED = "tt.warp_specialize"
 EACH_WARP = "tt.each_warp"
 """Of an arrival: every warp arrives for itself, when it has come so far."""
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
-WARPS = (4, 8)
-HALF_OF_THE_REGISTERS = 128 - 40
-"""What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
-
-COUNTS = ("ttg.num-warps", "ttg.num-ctas")
-APART = frozenset(
-    (
-        "ttg.barrier",
-        "gpu.barrier",
-        "tt.atomic_rmw",
-        "tt.atomic_cas",
-        "tt.atomic_poll",
-        "tt.call",
-        "tt.assert",
-        "tt.store",
-    )
-)
-"""What orders a loop's loads with other threads, or with its own stores."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Loads that are multiplied by the same products, the first and the last of which are given by number: they have
-    one mbarrier for what is full, and one for what is empty."""
-
-    loads: tuple[BulkLoad, ...]
-    first: int
-    last: int
 
 
 @dataclass(frozen=True)
@@ -133,164 +86,26 @@ def specialize_warps(
     loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector = NO_REMARKS
 ) -> str | None:
     """Rewrite a loop; why it stays, in words, where it does, and None where it is done."""
-    plan = _plan(loop, stages, machine)
+    plan = planned(loop, stages, machine)
     if isinstance(plan, str):
         products = shared_products(loop.body.block)
-        if remarks and (ASKED in loop.attributes or _halves(loop, products) is not None):
+        if remarks and (ASKED in loop.attributes or halves_of(loop, products) is not None):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
-    groups, count, halves, warps = plan
     if remarks:
-        loads = [x for g in groups for x in g.loads]
-        copies = tuple(Copy(tile_text(x.load.result.type), span_of(x.load), count, x.bytes) for x in loads)
-        remarks.add(WarpsSpecialized(span_of(loop), count, copies, halves is not None))
-    _Specialized(loop, groups, count, halves, machine, warps).rewrite()
+        loads = [x for g in plan.groups for x in g.loads]
+        copies = tuple(Copy(tile_text(x.load.result.type), span_of(x.load), plan.count, x.bytes) for x in loads)
+        remarks.add(WarpsSpecialized(span_of(loop), plan.count, copies, plan.halves is not None))
+    _Specialized(loop, plan, machine).rewrite()
     return None
-
-
-@dataclass(frozen=True)
-class Halves:
-    """A loop whose last product can be begun in the next iteration."""
-
-    carried: int
-    """The value that the loop carries to which the last product adds."""
-    late: frozenset[Operation]
-    """What is made of that value before the product: it waits for the product of the iteration before."""
-    packing: frozenset[Operation]
-    """What brings the left operand into the form in which the product takes it. It comes after that wait too: written
-    to the registers that a product is reading, it would make ptxas let no product begin before another has ended."""
-
-
-def _plan(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[list[Group], int, Halves | None, int] | str:
-    function = loop.parent_op()
-    module = function.parent_op() if isinstance(function, tt.FuncOp) else None
-    if module is None:
-        return "it stands in a branch or in another loop"
-    warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
-    products = shared_products(loop.body.block)
-    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
-        return "it has no product of warp groups"
-    if blocks > 1:
-        return "a program is a cluster"
-    if warps not in WARPS:
-        return f"{warps} warps are no one or two warp groups"
-    if stages < 2:
-        return "num_stages is 1"
-    if "unsignedCmp" in loop.properties:
-        return "it counts unsigned numbers"
-    if any(op.name in APART for op in walk(loop)):
-        return "warps wait for others, or for memory, in it"
-    loads = bulk_loads(loop, machine)
-    if isinstance(loads, str):
-        return loads
-    halves = _halves(loop, products)
-    if ASKED not in loop.attributes:
-        if halves is None:
-            return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
-        if warps < max(WARPS):
-            return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
-        if _held(products, 32 * warps) <= HALF_OF_THE_REGISTERS:
-            return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
-    groups = _groups(loads, products)
-    used = SPARE_BYTES + other_bytes(loop, loads, False) + moved_bytes(loop, loads, machine)
-    count = min(stages, (machine.shared_bytes - used) // sum(x.bytes for x in loads))
-    return (groups, count, halves, warps) if count > 1 else "shared memory has no room for two buffers of each operand"
-
-
-def _held(products: Sequence[SharedProductOp], threads: int) -> int:
-    """Registers of a thread that results of products, and operands in registers, take at least."""
-    total = 0
-    for op in products:
-        tiles = [op.d.type, *([op.a.type] if is_tensor(op.a.type) else [])]
-        total += sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // threads
-    return total
-
-
-def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:
-    """In the order in which products want them."""
-    found: dict[tuple[int, int], list[BulkLoad]] = {}
-    for bulk in loads:
-        users = [products.index(op) for op in _products_of(bulk.load.result)]
-        found.setdefault((min(users), max(users)), []).append(bulk)
-    return [Group(tuple(found[key]), *key) for key in sorted(found)]
-
-
-def _products_of(value: SSAValue) -> list[SharedProductOp]:
-    """The products that multiply a tile, as it is or transposed."""
-    found: list[SharedProductOp] = []
-    for op in {use.operation for use in value.uses}:
-        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in _products_of(r)]
-    return found
-
-
-def _halves(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | None:
-    """How a loop of two products falls apart; None where it does not."""
-    if len(products) != 2:
-        return None
-    body, (first, last) = loop.body.block, products
-    end = body.last_op
-    uses = list(last.d.uses)
-    if len(uses) != 1 or uses[0].operation is not end or not is_tensor(last.a.type):
-        return None
-    total = body.args[uses[0].index + 1]
-    late = {op for op in _made_of(total, body) if op is not last and op is not end}
-    if first in late or any(op.regions for op in late):
-        return None
-    for op in late:
-        for result in op.results:
-            if any(u.operation not in late and (u.operation is not last or u.index != 2) for u in result.uses):
-                return None
-    if last.c is not total and last.c.owner not in late:
-        return None
-    if any(u.operation is last and u.index != 2 for u in total.uses) or any(u.operation is end for u in total.uses):
-        return None
-    return Halves(uses[0].index, frozenset(late), _packing(last, body))
-
-
-def _packing(product: SharedProductOp, body: Block) -> frozenset[Operation]:
-    """The operations of a loop's body that make a tile of the type of a left operand, for it alone."""
-    found: set[Operation] = set()
-    value = product.a
-    while isinstance(op := value.owner, Operation) and op.parent is body and len(op.operands) == 1 and not op.regions:
-        if element_of(value.type) != element_of(product.a.type):
-            break
-        if any(use.operation not in found and use.operation is not product for use in value.uses):
-            break
-        found.add(op)
-        value = op.operands[0]
-        if not is_tensor(value.type):
-            break
-    return frozenset(found)
-
-
-def _made_of(value: SSAValue, body: Block) -> set[Operation]:
-    """The operations of a loop's body that need a value."""
-    found: set[Operation] = set()
-    todo = [value]
-    while todo:
-        for use in todo.pop().uses:
-            op = _in(body, use.operation)
-            if op is not None and op not in found:
-                found.add(op)
-                todo += op.results
-    return found
-
-
-def _in(body: Block, op: Operation) -> Operation | None:
-    at: Operation | None = op
-    while at is not None and at.parent is not body:
-        at = at.parent_op()
-    return at
 
 
 class _Specialized:
     """The rewriting of one loop."""
 
-    def __init__(
-        self, loop: scf.ForOp, groups: Sequence[Group], count: int, halves: Halves | None, machine: Machine, warps: int
-    ) -> None:
-        self.loop, self.groups, self.count, self.halves, self.machine = loop, groups, count, halves, machine
-        self.warps = warps
+    def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
+        self.loop, self.machine, self.warps = loop, machine, plan.warps
+        self.groups, self.count, self.halves = plan.groups, plan.count, plan.halves
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
@@ -632,7 +447,7 @@ def _only_inside(op: Operation, special: ttg.WarpSpecializeOp) -> bool:
     """Whether nothing but the kernel's own warps uses the results of an operation, once the warps have parted."""
     users = [use.operation for r in op.results for use in r.uses]
     inside = special.defaultRegion.block
-    return bool(users) and all(user is not special and _in(inside, user) is not None for user in users)
+    return bool(users) and all(user is not special and in_body(inside, user) is not None for user in users)
 
 
 def _is_filled(op: Operation) -> bool:

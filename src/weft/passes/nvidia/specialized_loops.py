@@ -1,0 +1,197 @@
+"""Which loops of products are divided between warps that copy and warps that multiply, and into what parts.
+
+A loop qualifies where the copy engine can do all loads of operands (bulk_loads.py), nothing in it waits for other
+threads or stores to memory, and shared memory has room for two buffers of each operand. It is divided where the author
+asks, and unasked where a product would run beside what lies between two (`Halves`) and a multiprocessor has room for
+one block of its eight warps only.
+
+How the loop is then rewritten is in specialize_warps.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, tt, walk
+from weft.ir.gpu.products import SharedProductOp, shared_products
+from weft.ir.nvidia import ttng
+from weft.machines import Machine
+
+from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
+from ..pipeline_loads import has_effects
+from .bulk_loads import BulkLoad, bulk_loads
+
+ASKED = "tt.warp_specialize"
+WARPS = (4, 8)
+HALF_OF_THE_REGISTERS = 128 - 40
+"""What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
+COUNTS = ("ttg.num-warps", "ttg.num-ctas")
+STORES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loads that are multiplied by the same products, the first and the last of which are given by number: they have
+    one mbarrier for what is full, and one for what is empty."""
+
+    loads: tuple[BulkLoad, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A loop whose last product can be begun in the next iteration."""
+
+    carried: int
+    """The value that the loop carries to which the last product adds."""
+    late: frozenset[Operation]
+    """What is made of that value before the product: it waits for the product of the iteration before."""
+    packing: frozenset[Operation]
+    """What brings the left operand into the form in which the product takes it. It comes after that wait too: written
+    to the registers that a product is reading, it would make ptxas let no product begin before another has ended."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a loop is divided."""
+
+    groups: tuple[Group, ...]
+    count: int
+    """Of buffers of each operand."""
+    warps: int
+    """That multiply."""
+    halves: Halves | None
+
+
+def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
+    """How a loop is divided; why it is not, in words."""
+    function = loop.parent_op()
+    module = function.parent_op() if isinstance(function, tt.FuncOp) else None
+    if module is None:
+        return "it stands in a branch or in another loop"
+    warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
+    products = shared_products(loop.body.block)
+    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
+        return "it has no product of warp groups"
+    if blocks > 1:
+        return "a program is a cluster"
+    if warps not in WARPS:
+        return f"{warps} warps are no one or two warp groups"
+    if stages < 2:
+        return "num_stages is 1"
+    if "unsignedCmp" in loop.properties:
+        return "it counts unsigned numbers"
+    if any(has_effects(op) or op.name in STORES for op in walk(loop.body.block)):
+        return "warps wait for others, or for memory, in it"
+    loads = bulk_loads(loop, machine)
+    if isinstance(loads, str):
+        return loads
+    halves = halves_of(loop, products)
+    if ASKED not in loop.attributes:
+        if halves is None:
+            return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
+        if warps < max(WARPS):
+            return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
+        if _held(products, 32 * warps) <= HALF_OF_THE_REGISTERS:
+            return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
+    groups = _groups(loads, products)
+    used = SPARE_BYTES + other_bytes(loop, loads, False) + moved_bytes(loop, loads, machine)
+    count = min(stages, (machine.shared_bytes - used) // sum(x.bytes for x in loads))
+    return (
+        Plan(tuple(groups), count, warps, halves)
+        if count > 1
+        else "shared memory has no room for two buffers of each operand"
+    )
+
+
+def _held(products: Sequence[SharedProductOp], threads: int) -> int:
+    """Registers of a thread that results of products, and operands in registers, take at least."""
+    total = 0
+    for op in products:
+        tiles = [op.d.type, *([op.a.type] if is_tensor(op.a.type) else [])]
+        total += sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // threads
+    return total
+
+
+def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:
+    """In the order in which products want them."""
+    found: dict[tuple[int, int], list[BulkLoad]] = {}
+    for bulk in loads:
+        users = [products.index(op) for op in _products_of(bulk.load.result)]
+        found.setdefault((min(users), max(users)), []).append(bulk)
+    return [Group(tuple(found[key]), *key) for key in sorted(found)]
+
+
+def _products_of(value: SSAValue) -> list[SharedProductOp]:
+    """The products that multiply a tile, as it is or transposed."""
+    found: list[SharedProductOp] = []
+    for op in {use.operation for use in value.uses}:
+        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in _products_of(r)]
+    return found
+
+
+def halves_of(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | None:
+    """How a loop of two products falls apart; None where it does not."""
+    if len(products) != 2:
+        return None
+    body, (first, last) = loop.body.block, products
+    end = body.last_op
+    uses = list(last.d.uses)
+    if len(uses) != 1 or uses[0].operation is not end or not is_tensor(last.a.type):
+        return None
+    total = body.args[uses[0].index + 1]
+    late = {op for op in _made_of(total, body) if op is not last and op is not end}
+    if first in late or any(op.regions for op in late):
+        return None
+    for op in late:
+        for result in op.results:
+            if any(u.operation not in late and (u.operation is not last or u.index != 2) for u in result.uses):
+                return None
+    if last.c is not total and last.c.owner not in late:
+        return None
+    if any(u.operation is last and u.index != 2 for u in total.uses) or any(u.operation is end for u in total.uses):
+        return None
+    return Halves(uses[0].index, frozenset(late), _packing(last, body))
+
+
+def _packing(product: SharedProductOp, body: Block) -> frozenset[Operation]:
+    """The operations of a loop's body that make a tile of the type of a left operand, for it alone."""
+    found: set[Operation] = set()
+    value = product.a
+    while isinstance(op := value.owner, Operation) and op.parent is body and len(op.operands) == 1 and not op.regions:
+        if element_of(value.type) != element_of(product.a.type):
+            break
+        if any(use.operation not in found and use.operation is not product for use in value.uses):
+            break
+        found.add(op)
+        value = op.operands[0]
+        if not is_tensor(value.type):
+            break
+    return frozenset(found)
+
+
+def _made_of(value: SSAValue, body: Block) -> set[Operation]:
+    """The operations of a loop's body that need a value."""
+    found: set[Operation] = set()
+    todo = [value]
+    while todo:
+        for use in todo.pop().uses:
+            op = in_body(body, use.operation)
+            if op is not None and op not in found:
+                found.add(op)
+                todo += op.results
+    return found
+
+
+def in_body(body: Block, op: Operation) -> Operation | None:
+    """The operation of a block that an operation is in; None where it is in none."""
+    at: Operation | None = op
+    while at is not None and at.parent is not body:
+        at = at.parent_op()
+    return at

@@ -205,3 +205,22 @@ def test_rows_that_the_loop_computes(kernel: Any) -> None:
     assert is_specialized(made) == (kernel is rows_by_arithmetic)
     if kernel is rows_carried:
         assert why_not(made) == ["the addresses of an operand depend on what the loop loads or carries"]
+
+
+@weft.jit
+def stored_then_loaded(a, b, c, n, k, BM: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    b.store([0, 0], tl.full((BK, BM), 1.0, tl.float16))
+    acc = tl.zeros((BM, BM), tl.float32)
+    for at in tl.range(0, k, BK, warp_specialize=True):
+        acc = tl.dot(a.load([0, at]), b.load([at, 0]), acc)
+    rows = tl.arange(0, BM)
+    tl.store(c + rows[:, None] * n + rows[None, :], acc)
+
+
+def test_what_the_kernel_has_stored_is_loaded_by_its_threads() -> None:
+    """The copy engine need not see what threads have stored to global memory, without a fence of its proxy."""
+    a, b, c = aligned((64, 128), np.float16), aligned((128, 64), np.float16), aligned((64, 64), np.float32)
+    a[:], b[:] = 1, 0
+    made = simulated(stored_then_loaded, (1,), described(a, (64, 64)), described(b, (64, 64)), c, 64, 128, BM=64, BK=64)
+    assert not is_specialized(made) and "stores to what it loads" in why_not(made)[0]
+    np.testing.assert_array_equal(c, np.full((64, 64), 64, np.float32))

@@ -24,6 +24,7 @@ from weft.machines import Machine
 
 from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
+from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads
 
 ASKED = "tt.warp_specialize"
@@ -32,6 +33,7 @@ HALF_OF_THE_REGISTERS = 128 - 40
 """What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
 COUNTS = ("ttg.num-warps", "ttg.num-ctas")
 STORES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store")
+WRITES = (*STORES, "tt.atomic_cas")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     loads = bulk_loads(loop, machine)
     if isinstance(loads, str):
         return loads
+    stored = _stored_before(loop)
+    if None in stored or any(x.base in stored for x in loads):
+        return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
     halves = halves_of(loop, products)
     if ASKED not in loop.attributes:
         if halves is None:
@@ -108,6 +113,16 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
+
+
+def _stored_before(loop: scf.ForOp) -> set[SSAValue | None]:
+    """The arguments through which the kernel stores before a loop; None among them where one is not known."""
+    found: set[SSAValue | None] = set()
+    at = loop.prev_op
+    while at is not None:
+        found |= {root_of(op.operands[0]) for op in walk(at) if op.name in WRITES}
+        at = at.prev_op
+    return found
 
 
 def _held(products: Sequence[SharedProductOp], threads: int) -> int:

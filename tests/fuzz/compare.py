@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from weft import sim
-from weft.backends.cpu import schedule
+from weft.backends.cpu import streaming
 from weft.backends.nvidia import ptxas
 from weft.runtime import knobs
 
@@ -61,8 +61,8 @@ class Variant:
         """The options; what is compiled meanwhile stays out of the cache, which does not know of `streams`."""
         with knobs.cache.scope():
             knobs.cache.disabled = True
-            least = 1 if self.streams else schedule.STREAM_BYTES
-            with mock.patch.object(schedule, "STREAM_BYTES", least):
+            least = 1 if self.streams else streaming.STREAM_BYTES
+            with mock.patch.object(streaming, "STREAM_BYTES", least):
                 yield self.options
 
 

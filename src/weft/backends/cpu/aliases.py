@@ -89,7 +89,8 @@ class Aliases:
         self, params: Sequence[Value], assume_no_alias: bool, nonnegative: Callable[[Value], bool] = lambda v: False
     ) -> None:
         self._params = list(params)
-        self._assume_no_alias = assume_no_alias
+        self.assumes_apart = assume_no_alias
+        """Whether arrays may be taken not to overlap."""
         self._nonnegative = nonnegative
         self._known: dict[Value, Offsets] = {}
         self.pairs: dict[tuple[int, int], Pair] = {}
@@ -106,7 +107,7 @@ class Aliases:
             return True
         if x is y:
             return not same_place and not self._apart(a, b)
-        if not self._assume_no_alias:
+        if not self.assumes_apart:
             return True
         i, j = self._params.index(x), self._params.index(y)
         meeting = self._meeting(a, b) if i < j else self._meeting(b, a)

@@ -21,7 +21,7 @@ from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.paddings import Stop, reaches, stops_of, unread
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.roots import WriteRoot
-from weft.backends.cpu.versions import all_hold, cuts_every_tile, mask_conditions, masks_of_points, versions
+from weft.backends.cpu.versions import Streamed, all_hold, cuts_every_tile, mask_conditions, masks_of_points, versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I64, Value as Reg, const
@@ -240,7 +240,7 @@ def emit_nest(
     reductions: list[ReduceRoot],
     pointwise: Sequence[Root],
     env: dict[Value, Reg | Buffer],
-    streaming: Callable[[int], Reg | None],
+    streaming: Streamed,
 ) -> None:
     """A nest with reductions (all over the same axis of the same shape) and pointwise roots beside them."""
     scalars = [

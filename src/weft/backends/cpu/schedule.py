@@ -35,15 +35,15 @@ from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot, emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.cpu.store_ends import store_ends
+from weft.backends.cpu.streaming import Streaming
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
 from weft.backends.cpu.versions import emit_pointwise
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I1, I64, Value as Reg, const
+from weft.backends.llvm.values import I1, Value as Reg
 from weft.base import Unsupported, registry
 from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
 from weft.targets import NEON
 
-STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 MOST_STORES = 8  # of these: every two are compared, and more of them share little
@@ -103,6 +103,8 @@ class Scheduler:
         self.ending: Op | None = None  # the end of a block, while what it gives is written where that belongs
         self.pending_loads: list[Op] = []
         self.aliases = Aliases(program.params, context.assume_no_alias, lambda v: self.analysis().nonnegative(v))
+        # on AArch64 pairs of vectors can go around the caches, and single ones not
+        self.streaming = Streaming(program, self.aliases, self._turns, possible=not context.cpu.has(NEON))
         self.costs = Costs(self.env)
         self.known = known_integers(program)
         self.orders = fuse_loops(program, self.known, is_lazy, self.remarks)
@@ -294,10 +296,10 @@ class Scheduler:
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits, emit_loop, rest)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
-            emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
+            emit_reductions(nest, reductions, pointwise, self.env, self.streaming.stores)
         else:
             ends = store_ends(self, nest)
-            emit_pointwise(nest, self.streaming, None if ends is None else lambda: ends.emit(self))
+            emit_pointwise(nest, self.streaming.stores, None if ends is None else lambda: ends.emit(self))
         if self.remarks:
             tell_nest(nest, roots, self.program, self.remarks)
         for root in roots:
@@ -305,18 +307,12 @@ class Scheduler:
                 self.env.setdefault(root.value, root.buffer)
         self.pending_loads = [op for op in self.pending_loads if op.result not in self.env]
 
-    def streaming(self, written: int) -> Reg | None:
-        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time.
-
-        None on AArch64, where pairs of vectors can go around the caches, and single ones not.
-        """
-        if self.context.cpu.has(NEON):
-            return None
-        f = self.f
-        total = self.context.total_programs(f)
+    def _turns(self) -> Reg:
+        """How often the launch runs the nest that is emitted now."""
+        total: Reg = self.context.total_programs(self.f)
         for count in self.trip_counts:
-            total = f.mul(total, count)
-        return f.icmp("sge", total, const(I64, -(-STREAM_BYTES // written)))
+            total = self.f.mul(total, count)
+        return total
 
     def _fetch_ahead(self, visited: dict[tuple[Value, Coords], None], roots: list[Root]) -> list[Root]:
         """In a nest that leaves memory alone, prefetches of what the next program will load where this one did."""

@@ -1,7 +1,7 @@
 """A nest in several versions: for tiles wholly inside their masks, for stores around the cache, and for all others.
 
     if (the last point of the tile is inside every mask)       one comparison for each mask, before the nest
-        if (stores are aligned, and the launch writes more than the cache holds)
+        if (stores are aligned, and the launch writes more than the cache holds)       see `streaming.py`
             loops without masks, stores around the cache
         else
             loops without masks
@@ -18,26 +18,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import reduce
 
-from weft.backends.cpu.coords import row_major
-from weft.backends.cpu.corners import ALL, Condition, Conditions, conjuncts, substitute_live, unwrapped
+from weft.backends.cpu.corners import ALL, Condition, Conditions, conjuncts, unwrapped
 from weft.backends.cpu.evaluate import Evaluator
 from weft.backends.cpu.extents import Reached
-from weft.backends.cpu.forms import vector_of
 from weft.backends.cpu.nest import Nest
-from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.questions import consecutive_run
-from weft.backends.llvm.values import I64, Value as Reg, const
+from weft.backends.cpu.program import Op, Value
+from weft.backends.llvm.values import Value as Reg
 
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 LEAST_POINTS = 4  # of a nest, for these to be in two versions
-LINE = 64  # bytes of a cache line
 
 Version = Callable[[], Sequence[Reg]]
+Streamed = Callable[[Nest, Set[Value]], tuple[dict[int, int], list[Reg]]]
+"""What stores of a nest may go around the cache, and when (`Streaming.stores`)."""
 
 
-def emit_pointwise(
-    nest: Nest, streaming: Callable[[int], Reg | None], reached: Callable[[], Reached] | None = None
-) -> None:
+def emit_pointwise(nest: Nest, streaming: Streamed, reached: Callable[[], Reached] | None = None) -> None:
     """Emit a nest of pointwise roots; where a tile is not wholly inside of its masks, up to ends, if there are such."""
     bits = [*nest.inner_bits, *nest.outer_bits]
 
@@ -134,21 +130,21 @@ def all_hold(ev: Evaluator, masks: dict[Value, list[Condition]]) -> Reg:
 def versions(
     nest: Nest,
     emit: Callable[[Evaluator], Sequence[Reg]],
-    streaming: Callable[[int], Reg | None],
+    streaming: Streamed,
     others: Version | None = None,
 ) -> Sequence[Reg]:
     """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for
     the others.
 
     The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
-    write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each
-    time. `others` emits the version for the others, where that is not the same with masks.
+    write more than fits into it: `streaming` gives these stores and the conditions for it. `others` emits the version
+    for the others, where that is not the same with masks.
     """
     if len(nest.visited) > MAX_TWICE or len(nest.visited) << len(nest.unroll) > 4 * MAX_TWICE:
         return emit(nest.evaluator())
     others = others or (lambda: emit(nest.evaluator()))
     masks, holds = _full_masks(nest)
-    stores, goes = _streamed(nest, masks, streaming)
+    stores, goes = streaming(nest, masks)
     identities, below = _unwrapped(nest)
 
     def version(streamed: dict[int, int]) -> Sequence[Reg]:
@@ -215,47 +211,3 @@ def _unwrapped(nest: Nest) -> tuple[set[Value], list[Reg]]:
     walked = nest.rows.divisions if nest.rows is not None else frozenset[Op]()
     found = nest.wrapping(lambda value: not value.is_inside and value.op not in walked)
     return unwrapped(nest.analysis, emit, found), emit.regs
-
-
-def _streamed(
-    nest: Nest, masks: set[Value], streaming: Callable[[int], Reg | None]
-) -> tuple[dict[int, int], list[Reg]]:
-    """Stores that may go around the cache in the version without masks, with their alignment in bytes, and when.
-
-    A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
-    innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
-    """
-    stores: dict[int, int] = {}
-    conditions: list[Reg] = []
-    f = nest.f
-    written = 0
-    if nest.rows is not None:  # where a vector of a row lies is not known
-        return stores, []
-    order = [*nest.unroll, *(b for run in nest.loop_runs([*nest.inner_bits, *nest.outer_bits]) for b in run)]
-    following = tuple(order[:1])
-    for root in nest.roots:
-        op = root.op
-        if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
-            continue
-        bits = element_bits(op.args[1].elem)
-        size = bits // 8 << len(nest.lane_bits)
-        if size * 8 != nest.vector_bits or bits < 8:
-            continue
-        count = len(nest.lane_bits)
-        steps = nest.analysis.steps(op.args[0], row_major(root.shape))
-        run = consecutive_run(steps)
-        alignment = 16 if run[count : count + 1] == following else LINE
-        if run[:count] != nest.lane_bits or alignment > size:
-            continue
-        if nest.analysis.pointer_align(op.args[0], row_major(root.shape), nest.lane_bits) * (bits // 8) < alignment:
-            continue
-        first = Evaluator(f, nest.env, ())
-        pointer = first.pointer(op.args[0], substitute_live(row_major(root.shape), -1))
-        address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
-        conditions.append(f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0)))
-        stores[id(op)] = alignment
-        written += bits // 8 << nest.count
-    if not stores:
-        return stores, []
-    large = streaming(written)
-    return (stores, [large, *conditions]) if large is not None else ({}, [])

@@ -1,0 +1,119 @@
+"""Stores that go around the caches: which may, and when they do.
+
+A line that is overwritten as a whole need not be read before, and one that nobody reads soon need not push out others:
+a third of the traffic of a vector addition. Each of these is so of a launch that does:
+
+    it writes more than the caches hold (`STREAM_BYTES`)             as far as the nest's own stores show
+    each store is of a whole vector, aligned to 16 bytes or a line   and the next one goes on where it ends
+    nothing that is stored to is loaded                              x += y has x's lines in the cache already
+
+The last is more than a matter of traffic. Two halves of a line that are stored around the cache wait in a buffer of the
+processor's to be written together; a load of the line between them has half a line written, and the rest read from
+memory again: an update in place of three arrays that are not aligned to lines took 80 times as long. What the kernel
+loads is known by parameter; the same array may be given twice, so that addresses are compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+
+from weft.backends.cpu.aliases import Aliases, root_of
+from weft.backends.cpu.coords import row_major
+from weft.backends.cpu.corners import substitute_live
+from weft.backends.cpu.evaluate import Evaluator
+from weft.backends.cpu.forms import vector_of
+from weft.backends.cpu.nest import EFFECTS, Nest
+from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.questions import consecutive_run
+from weft.backends.llvm.values import I64, Value as Reg, const
+
+STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
+LINE = 64  # bytes of a cache line
+
+
+class Streaming:
+    """Answers for one kernel, `possible` on its processor; `aliases` knows whether its arrays may overlap."""
+
+    def __init__(self, program: FunctionProgram, aliases: Aliases, turns: Callable[[], Reg], *, possible: bool) -> None:
+        self._loaded = dict.fromkeys(root_of(pointer) for pointer in _read(program.blocks))
+        self._turns = turns  # emits how often a launch runs the nest that is emitted now
+        self.possible = possible and aliases.assumes_apart and None not in self._loaded
+        """Whether any store of the kernel may: none where what is loaded may be in any array, or arrays overlap."""
+
+    def stores(self, nest: Nest, masks: Set[Value]) -> tuple[dict[int, int], list[Reg]]:
+        """The stores of a nest that may go around the caches, by id, with their alignment in bytes, and conditions for
+        that; `masks` are those that hold everywhere.
+
+        A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
+        innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
+        """
+        stores: dict[int, int] = {}
+        if nest.rows is not None or not self.possible:  # where a vector of a row lies is not known
+            return stores, []
+        conditions: list[Reg] = []
+        written = 0
+        arrays: dict[Value, None] = {}
+        order = [*nest.unroll, *(b for run in nest.loop_runs([*nest.inner_bits, *nest.outer_bits]) for b in run)]
+        following = tuple(order[:1])
+        for root in nest.roots:
+            op = root.op
+            if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
+                continue
+            array = root_of(op.args[0])
+            alignment = _alignment(nest, op, following)
+            if array is None or array in self._loaded or not alignment:
+                continue
+            conditions.append(_is_aligned(nest, op, alignment))
+            stores[id(op)] = alignment
+            arrays[array] = None
+            written += element_bits(op.args[1].elem) // 8 << nest.count
+        if not stores:
+            return stores, []
+        enough = nest.f.icmp("sge", self._turns(), const(I64, -(-STREAM_BYTES // written)))
+        return stores, [enough, *conditions, *self._elsewhere(nest, arrays)]
+
+    def _elsewhere(self, nest: Nest, stored: Iterable[Value]) -> Iterator[Reg]:
+        """That arrays which are stored to are none of those that are loaded: one array may be two arguments.
+
+        Only those of one element size can be without the launcher's choosing the variant for arrays that overlap.
+        """
+        for array in stored:
+            for loaded in self._loaded:
+                if loaded is not None and element_bits(loaded.pointee) == element_bits(array.pointee):
+                    here, there = nest.env[array], nest.env[loaded]
+                    assert isinstance(here, Reg) and isinstance(there, Reg)
+                    yield nest.f.icmp("ne", here, there)
+
+
+def _read(blocks: Sequence[Block]) -> Iterator[Value]:
+    """The pointers of all that a kernel reads: loads, and atomic operations, which need a line as well."""
+    for block in blocks:
+        for op in block.ops:
+            if op.name == "tt.load" or (op.name in EFFECTS and op.name != "tt.store"):
+                yield op.args[0]
+            for region in op.regions:
+                yield from _read(region)
+
+
+def _alignment(nest: Nest, op: Op, following: tuple[int, ...]) -> int:
+    """How far a store must be aligned to go around the caches, in bytes; 0 where it cannot."""
+    bits = element_bits(op.args[1].elem)
+    size = bits // 8 << len(nest.lane_bits)
+    if size * 8 != nest.vector_bits or bits < 8:
+        return 0
+    count = len(nest.lane_bits)
+    coords = row_major(op.args[0].shape)
+    run = consecutive_run(nest.analysis.steps(op.args[0], coords))
+    alignment = 16 if run[count : count + 1] == following else LINE
+    if run[:count] != nest.lane_bits or alignment > size:
+        return 0
+    known = nest.analysis.pointer_align(op.args[0], coords, nest.lane_bits) * (bits // 8)
+    return alignment if known >= alignment else 0
+
+
+def _is_aligned(nest: Nest, op: Op, alignment: int) -> Reg:
+    """Whether the first address of a store is."""
+    f = nest.f
+    pointer = Evaluator(f, nest.env, ()).pointer(op.args[0], substitute_live(row_major(op.args[0].shape), -1))
+    address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
+    return f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0))

@@ -110,8 +110,16 @@ def test_vectors_are_as_wide_as_they_can_be() -> None:
 
 def test_what_is_outside_is_found() -> None:
     x, out = np.zeros(1000, np.float32), np.zeros(1024, np.float32)
-    with weft.target("sim:cuda:80"), pytest.raises(weft.sim.OutOfBoundsError, match=r"test_simulated\.py:\d+"):
+    with weft.target("sim:cuda:80"), pytest.raises(weft.OutOfBoundsError, match=r"test_simulated\.py:\d+") as caught:
         add_without_mask[(4,)](x, out, BLOCK=256)
+    assert isinstance(caught.value, weft.sim.OutOfBoundsError)
+    assert (caught.value.argument, caught.value.program) == ("x", (3, 0, 0))
+    assert "mask" in str(caught.value.hint)
+
+
+def test_a_simulated_target_is_no_machine() -> None:
+    with pytest.raises(weft.Unsupported, match="compiled for cuda:90: use cuda:90 here"):
+        weft.compiler.as_target("sim:cuda:90")
 
 
 def test_unknown_targets() -> None:

@@ -310,7 +310,7 @@ MESSAGES = {
     ("outside", "store", "after"): (
         "kernel.py:77:5: error: writes 4 bytes outside of every array, at 0x700000000100: 0 bytes after the end of "
         "`x`, which has 256 bytes (lane 31 of warp 1, program (0, 0, 0)), and 1 more of its kind here\n"
-        "hint: mask the access off where the index is outside"
+        "hint: pass a mask that is false where the index is outside of the array"
     ),
     ("vectors", "shared", "store", 16): (
         "kernel.py:77:5: error: 16 bytes at address 0x4, which is no multiple of 16 (lane 0 of warp 0, program "

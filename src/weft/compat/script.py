@@ -7,6 +7,9 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from types import TracebackType
+
+from weft.base.frames import shows_all
 
 from .finder import install
 
@@ -25,9 +28,22 @@ def module_exists(name: str) -> bool:
         sys.path.pop(0)
 
 
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that ended the script as `python script.py` would, without the frames of `weft run` before it."""
+    if not shows_all():
+        while trace is not None and trace.tb_frame.f_code is not run_script.__code__:
+            trace = trace.tb_next
+        while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            trace = trace.tb_next
+        if error.__cause__ is not None and error.__cause__.__traceback__ is None:  # made up for programs
+            error.__cause__ = None
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
+
+
 def run_script(arguments: Sequence[str], *, module: bool = False) -> None:
     """Run a script (or with `module`, a module by name) as `__main__`, with `import triton` finding Weft."""
     install()
+    sys.excepthook = _show
     name = arguments[0]
     sys.argv = list(arguments)
     if module:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load
+from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load, shortened
 from weft.base.locks import renewed
 
 _locks: dict[int, threading.Lock] = {}
@@ -318,6 +318,7 @@ class CompiledKernel:
         return facts
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
+        @shortened
         def runner(*args: Any, stream: Any = None) -> None:
             if not hasattr(grid, "__index__") and not hasattr(grid, "__iter__"):
                 raise LaunchTypeError(

@@ -102,6 +102,8 @@ def _hint(backend: str, arch: str) -> str:
     """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88,
     cuda:gfx942)."""
     targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
+    if f"{backend}:{arch}" in simulated:  # launches can be for it; what is compiled, or described, is the GPU
+        return f"the simulator runs what is compiled for {arch}: use {arch} here"
     vendor, number = load("weft.machines.rows").meant(f"{backend}:{arch}")
     compiled = vendor in vendors_with("compiler")
     below = machines.closest(vendor, number) if compiled else None

@@ -35,6 +35,7 @@ from weft.base import (
     OutOfResources,
     load,
     progress,
+    shortened,
 )
 from weft.base.locks import renewed
 from weft.language.keys import key_of, key_text
@@ -385,6 +386,7 @@ class Autotuner(Choosing[F], PickledByName, KernelInterface[Any]):
         place = self._place(named.values(), kwargs.get("target"))
         return tuple(key) if place == "cpu" else (*key, place)
 
+    @shortened
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, found by measuring when the key is new."""
         if not self._checked:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError, WeftError, shorten
 from weft.language.callable import MISSING, JITCallable, KernelParam
 from weft.language.keys import is_constexpr_value, key_of
 
@@ -38,6 +38,8 @@ from .specialize import COARSE, check_annotated, refuse_kind
 
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
+GUARD: Mapping[str, Any] = MappingProxyType({"__name__": __name__, "_w_error": WeftError, "_w_shorten": shorten})
+"""What a launcher's source names for tracebacks: see `guarded`."""
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 Handler = Callable[[Any, bool, bool], tuple[Any, Any]]
@@ -426,12 +428,31 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         f"        _w_fire(_w_x, _w_y, _w_z{''.join(', ' + v for v in values)})",
         "    return _w_kernel",
     ]
-    return "\n".join(lines) + "\n"
+    return guarded(lines)
+
+
+def guarded(lines: Sequence[str]) -> str:
+    """The source of a function from its lines, with tracebacks that leave Weft's frames out (see `weft.base.frames`).
+
+    >>> print(guarded(["def launch(x):", "    return f(x)"]))
+    def launch(x):
+        try:
+            return f(x)
+        except _w_error as _w_raised:
+            _w_shorten(_w_raised)
+            raise
+    <BLANKLINE>
+    """
+    head, *body = lines
+    inner = [f"    {line}" for line in body]
+    rest = ["    except _w_error as _w_raised:", "        _w_shorten(_w_raised)", "        raise"]
+    return "\n".join([head, "    try:", *inner, *rest]) + "\n"
 
 
 def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> Callable[..., Any]:
     """Compile a kernel's launcher; `spaces` holds what it calls back: _w_miss, _w_cache and so on."""
     spaces = {
+        **GUARD,
         "_w_plain": frozenset((int, str, type(None))),
         "_w_constant": bind_constant,
         "_w_params": params,

@@ -311,6 +311,7 @@ def _by_worker(work: Any) -> Any:
     return workers.elsewhere(workers.default_pool())(work)
 
 
+@base.shortened
 def compile(
     src: Any,
     target: Any = None,

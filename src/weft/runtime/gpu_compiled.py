@@ -105,7 +105,7 @@ def _way(
     checks = [f"{axis}.__class__ is int" for axis in "xyz"]
     checks += [f"0 < {axis} <= {most}" for axis, most in zip("xyz", MAX_GRID, strict=True)]
     values = []
-    spaces: dict[str, Any] = {"fire": fire}
+    spaces: dict[str, Any] = {"__name__": __name__, "fire": fire}
     for name, kind, value in zip(names, kinds, args, strict=True):
         reader = _argument(name, kind, value, index, spaces) if isinstance(kind, str) else _numbers(name, kind, value)
         if reader is None:

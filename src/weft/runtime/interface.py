@@ -7,7 +7,7 @@ import operator
 import pickle
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from weft.base import LaunchTypeError, load
+from weft.base import LaunchTypeError, load, shortened
 from weft.language.callable import MISSING
 
 from .tensors import MockTensor, looks_like_dtype
@@ -34,6 +34,7 @@ class KernelInterface(Generic[T]):
 
     run: T
 
+    @shortened
     def warmup(self, *args: Any, grid: Any = MISSING, **kwargs: Any) -> Any:
         """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
         if grid is MISSING:
@@ -44,6 +45,7 @@ class KernelInterface(Generic[T]):
         kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
         return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
 
+    @shortened
     def explain(self, *args: Any, grid: Any, **kwargs: Any) -> Explanation:
         """What is known of a launch with these arguments, without launching: see `weft.explain`.
 
@@ -52,6 +54,7 @@ class KernelInterface(Generic[T]):
         explained: Explanation = load("weft.runtime.explaining").explain(self, args, grid, kwargs)
         return explained
 
+    @shortened
     def to_gluon(self, *args: Any, **kwargs: Any) -> HandedOver:
         """What a launch with these arguments would run, as Gluon source with its layouts, buffers and copies.
 
@@ -66,7 +69,7 @@ class KernelInterface(Generic[T]):
 
     def __getitem__(self, grid: Any) -> T:
         """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
+        return shortened(lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs))  # type: ignore
 
 
 class PickledByName:

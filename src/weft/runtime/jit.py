@@ -19,7 +19,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Never, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load, shortened
 from weft.base.locks import renewed
 from weft.language.callable import JITCallable
 from weft.language.keys import is_constexpr_value, key_of, key_text
@@ -160,6 +160,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
     if not TYPE_CHECKING:  # which are told by `launches`
         __getitem__ = _launcher_for
 
+    @shortened
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target that was asked for: the CPU, a simulated GPU, or a GPU."""
         if compiling.watcher is not None:
@@ -189,6 +190,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
             launches = self._gpu[target] = compiling.gpu_launches()(self, target)
         return launches
 
+    @shortened
     def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         # What was indexed before the first launch comes here at every launch.
         target = current_target()
@@ -239,6 +241,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         if self._prepared is not None:
             self._prepared.forget()
 
+    @shortened
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile."""
         if warmup and "target" in kwargs and "target" not in self.arg_names:
@@ -276,6 +279,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
             raise LaunchTypeError(f"a pre-run hook must be callable, got {hook!r}")
         self.pre_run_hooks.append(hook)
 
+    @shortened
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[[], None]:
         """A function without arguments that launches with these each time: the quickest way to launch again.
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from weft import compiler
-from weft.base import LaunchError, LaunchTypeError, load
+from weft.base import LaunchError, LaunchTypeError, frames, load
 
 from .settings import (
     NvidiaTool as NvidiaTool,
@@ -305,6 +305,8 @@ class weft_knobs(base_knobs):
     """The target of launches; "cpu" if not given."""
     num_threads = kept("WEFT_NUM_THREADS", int, 0)
     """Threads a launch may use; 0 for all usable cores."""
+    full_traceback = env_bool("WEFT_FULL_TRACEBACK")
+    """Show Weft's own frames in the tracebacks of errors, which otherwise lead from your call to your line."""
     scratch_limit = kept("WEFT_SCRATCH_LIMIT", parse_size, 0)
     """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
 
@@ -337,6 +339,7 @@ nvidia = nvidia_knobs()
 amd = amd_knobs()
 proton = proton_knobs()
 weft = weft_knobs()
+frames.wanted.append(lambda: weft.full_traceback or compilation.front_end_debugging)
 
 _GROUPS = {name: group for name, group in globals().items() if isinstance(group, base_knobs)}
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from weft.backends.cpu import calls
 from weft.backends.cpu.calls import MOST_ARRAYS, MOST_PARTS, MOST_SLOTS, WRITEABLE, Book, Check, Kind, Plan, part
+from weft.base import shortened
 from weft.base.locks import renewed
 from weft.compiler import CompiledKernel
 from weft.language.callable import MISSING, KernelParam
@@ -115,6 +116,7 @@ class Prepared:
         """Launches by the general way, of each compiled kernel, classes of arguments, and whether there are hooks."""
         self.forget = self._plans.forget
 
+    @shortened
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
         compiled = self._general(grid, *args, **kwargs)

@@ -28,12 +28,14 @@ from weft.language.callable import KernelParam
 
 from .arrays import gpu_of_view, refusal_text
 from .binder import (
+    GUARD,
     MAX_GRID,
     ONE,
     asked_grid,
     bind_constant,
     constant_key_of_plain,
     grid_of,
+    guarded,
     int_key,
     is_keyword_only,
     parameter_list,
@@ -224,6 +226,7 @@ def make_quick(
         return None
     env: dict[str, Any] = {
         **spaces,
+        **GUARD,
         "_w_plain": frozenset((int, str, type(None))),
         "_w_constant": bind_constant,
         "_w_params": params,
@@ -323,4 +326,4 @@ def _source(
         "            return _w_entry[0]",
         f"    return _w_general(_w_grid{names}, *_w_extra, **_w_options)",
     ]
-    return "\n".join(lines) + "\n"
+    return guarded(lines)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from weft.base import shortened
+
 from .interface import KernelInterface, PickledByName
 from .launches import Choosing, F, Fn, Launchable
 from .tuning_checks import RULES, check_kernel, check_mapping, parameters_of
@@ -38,6 +40,7 @@ class Heuristics(Choosing[F], PickledByName, KernelInterface[Any]):  # type: ign
         self.arg_names = list(arg_names)
         self._checked = False
 
+    @shortened
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the parameters, then launch."""
         kwargs = self.completed(args, kwargs)  # which says what is wrong with the kernel

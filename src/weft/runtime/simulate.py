@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from weft import compiler
-from weft.base import DeviceAssertionError, LaunchTypeError, load
+from weft.base import DeviceAssertionError, LaunchTypeError, load, shortened
 from weft.base.remarks import Remarks
 from weft.compiler.backends import backend_of
 from weft.ir.lane import ELEMENT_BITS, LaneProgram, Parameter, text_of
@@ -102,7 +102,7 @@ class SimulatedKernel:
 
     def __getitem__(self, grid: Any) -> Any:
         """The launcher for a grid."""
-        return lambda *args: SimulatedLaunch(self, _run(self.program, grid_of(grid), args))
+        return shortened(lambda *args: SimulatedLaunch(self, _run(self.program, grid_of(grid), args)))
 
     def count(self, grid: Any, **scalars: int | float) -> Report:
         """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""

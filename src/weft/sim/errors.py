@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from weft import base
 from weft.base import Note, Span, WeftError, WeftWarning, render
 
 __all__ = [
@@ -87,7 +89,7 @@ class SimulationError(WeftError):
         super().__init__(message)
         self.span, self.thread, self.address, self.space = span, thread, address, space
         self.notes = tuple(others)
-        self.hint = hint or self.hint
+        self.hint = hint or type(self).hint
         self.count = 1
         """How often the same was found at this place."""
 
@@ -121,17 +123,24 @@ class RaceError(SimulationError):
     hint = "a barrier between the two orders them; for asynchronous copies, wait for their group before it"
 
 
-class OutOfBoundsError(SimulationError):
-    """An access outside of every array.
+class OutOfBoundsError(SimulationError, base.OutOfBoundsError):
+    """An access outside of every array. It is a `weft.OutOfBoundsError` too, which launches on the CPU raise.
+
+    `argument` is the array that is nearest, `program` the program id; the address takes the place of an `index`.
 
     >>> try:
     ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
-    ... except weft.sim.OutOfBoundsError as error:
+    ... except weft.OutOfBoundsError as error:
     ...     print(error.thread, error.count)
     lane 4 of warp 0, program (0, 0, 0) 16
     """
 
-    hint = "mask the access off where the index is outside"
+    hint = "pass a mask that is false where the index is outside of the array"
+
+    def __init__(self, message: str, span: Span | None = None, *, argument: str | None = None, **more: Any) -> None:
+        super().__init__(message, span, **more)
+        self.argument = argument
+        self.program = None if self.thread is None else self.thread.program
 
 
 class UninitializedError(SimulationError):

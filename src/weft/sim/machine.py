@@ -146,6 +146,8 @@ class Batch(Turns):
             hint=hint,
         )
         error.count = int(where.sum())
+        if isinstance(error, OutOfBoundsError) and access.space == "global":
+            error.argument = self.launch.memory.nearest(address)
         self.launch.error(error)
 
     def count(self, context: Context, access: Access, store: bool) -> None:

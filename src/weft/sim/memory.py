@@ -115,11 +115,18 @@ class GlobalMemory:
         is_outside: Array = (address < self._starts[index]) | (address + width > ends[index])
         return is_outside
 
+    def _nearest(self, address: int) -> Segment:
+        return min(self.segments, key=lambda s: max(s.start - address, address - s.end, 0))
+
+    def nearest(self, address: int) -> str | None:
+        """The name of the array that is nearest to an address; None if there is none."""
+        return self._nearest(address).names[0] if self.segments else None
+
     def describe(self, address: int) -> str:
         """An address in words: the array it is nearest to."""
         if not self.segments:
             return "there is no array"
-        near = min(self.segments, key=lambda s: max(s.start - address, address - s.end, 0))
+        near = self._nearest(address)
         name = " and ".join(f"`{n}`" for n in near.names)
         if address < near.start:
             return f"{near.start - address} bytes before {name}"

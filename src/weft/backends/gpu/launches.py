@@ -138,6 +138,6 @@ def written_launch(
         values="".join(f", v{i}" for i in range(count)), grid=", nx, ny, nz" * packs_grid, call=call, fail=fail
     )
     free: list[Any] = []  # one for each thread that launches at the same time
-    env = {"free": free, "name": name, **spaces}
+    env = {"__name__": __name__, "free": free, "name": name, **spaces}
     exec(compile(text, f"<launch of {name}>", "exec"), env)
     return env["launch"]  # type: ignore[no-any-return]

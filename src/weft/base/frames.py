@@ -1,0 +1,80 @@
+"""Tracebacks of errors lead to the user's line: the frames of Weft itself are left out.
+
+    Traceback (most recent call last):
+      File "script.py", line 26, in <module>
+        resize[grid](image, out, BLOCK=32)
+    weft.base.errors.CompilationError: script.py:10:10: error: ...
+
+What a user calls (a launch, `warmup`, `explain`, `weft.compile`) ends with
+
+    except WeftError as error:
+        shorten(error)
+        raise
+
+or is decorated with `shortened`. A bare `raise` takes the traceback that the error has then, and does not add the
+function that it stands in. Functions of the user that Weft calls (a grid, a hook, a constexpr function) stay, and so do
+all frames of a `CompilerCrash`, which is Weft's own fault. `knobs.weft.full_traceback` shows every frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from .errors import CompilerCrash, WeftError
+
+__all__ = ["shorten", "shortened", "without_own_frames"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OWN = frozenset(("weft", "xdsl", "contextlib", "functools", "concurrent", "threading"))
+"""Packages whose frames are left out: Weft, and what stands between two of its frames."""
+
+wanted: list[Callable[[], bool]] = []
+"""Functions that say whether every frame is to be shown; `weft.knobs` adds one."""
+
+
+def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback with the user's frames alone; None if there are none. The given one is not changed."""
+    kept = []
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] not in _OWN:
+            kept.append(trace)
+        trace = trace.tb_next
+    short: TracebackType | None = None
+    for each in reversed(kept):
+        short = TracebackType(short, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return short
+
+
+def shows_all() -> bool:
+    """Whether every frame is to be shown."""
+    return any(show() for show in wanted)
+
+
+def shorten(error: WeftError) -> None:
+    """Leave Weft's frames out of an error's traceback, and out of that of its cause."""
+    if isinstance(error, CompilerCrash) or shows_all():
+        return
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = without_own_frames(each.__traceback__)
+        each = each.__cause__
+
+
+def shortened(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose errors have tracebacks without Weft's frames."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except WeftError as error:
+            shorten(error)
+            raise
+
+    return called
+

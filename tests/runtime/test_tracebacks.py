@@ -1,0 +1,117 @@
+"""Tracebacks of errors go from the user's call to the user's line: Weft's own frames are left out, unless asked for."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import knobs
+
+
+@weft.jit
+def misspelt(x):
+    tl.store(x, tl.sqroot(1.0))
+
+
+@weft.jit
+def store(x, n, BLOCK: tl.constexpr = 4):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, 1.0, i < n)
+
+
+@weft.autotune([weft.Config({"BLOCK": 4})], key=["n"])
+@weft.jit
+def tuned(x, n, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+
+def _array() -> Any:
+    return np.zeros(4, np.float32)
+
+
+def _grid(arguments: dict[str, Any]) -> tuple[int, ...]:
+    raise weft.WeftError("no grid")
+
+
+def _after_others() -> None:
+    for _ in range(5):  # the launcher is another one once a launch of the kind has been seen
+        store[(1,)](_array(), 4)
+    store[(1,)]([1.0], 4)
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "compile": lambda: misspelt[(1,)](_array()),
+    "an argument": lambda: store[(1,)]([1.0], 4),
+    "an argument, later": _after_others,
+    "the grid": lambda: store[(1, 2, 3, 4)](_array(), 4),
+    "an option": lambda: store[(1,)](_array(), 4, num_wraps=4),
+    "the CPU's checks": lambda: store[(1,)](_array(), 8, BLOCK=8, debug=True),
+    "simulated": lambda: store[(1,)](_array(), 8, BLOCK=8, target="sim:cuda:80"),
+    "the target": lambda: store[(1,)](_array(), 4, target="cuda:17"),
+    "warmup": lambda: misspelt.warmup(_array(), grid=(1,)),
+    "run": lambda: misspelt.run(_array(), grid=(1,), warmup=False),
+    "explain": lambda: misspelt.explain(weft.like((4,), "fp32"), grid=(1,), target="cuda:90"),
+    "tuned": lambda: tuned[(1,)]([1.0], 4),
+    "weft.compile": lambda: weft.compile(weft.ASTSource(misspelt, {"x": "*fp32"})),
+    "a compiled kernel": lambda: store.warmup(_array(), 4, grid=(1,))[(1, 2, 3, 4)](_array(), 4),
+}
+
+
+def _files(error: BaseException) -> set[str]:
+    return {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_frame_is_wefts(case: str) -> None:
+    with pytest.raises(weft.WeftError) as caught:
+        CASES[case]()
+    assert _files(caught.value) == {__file__}
+    with knobs.weft.scope(), pytest.raises(weft.WeftError) as caught:
+        knobs.weft.full_traceback = True
+        CASES[case]()
+    assert _files(caught.value) > {__file__}
+
+
+def test_functions_of_the_user_stay() -> None:
+    with pytest.raises(weft.WeftError, match="no grid") as caught:
+        store[_grid](_array(), 4)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [frame.name for frame in frames] == ["test_functions_of_the_user_stay", "_grid"]
+
+
+def _check_text(text: str) -> None:
+    assert "did you mean `sqrt`" in text
+    assert str(Path(weft.__file__).parent) not in text
+
+
+def test_what_python_and_pytest_print() -> None:
+    with pytest.raises(weft.CompilationError) as caught:
+        misspelt[(1,)](_array())
+    _check_text("".join(traceback.format_exception(caught.value)))
+    _check_text(str(caught.getrepr(style="long")))
+
+
+def test_what_ipython_prints() -> None:
+    ultratb = pytest.importorskip("IPython.core.ultratb")
+    with pytest.raises(weft.CompilationError) as caught:
+        misspelt[(1,)](_array())
+    error = caught.value
+    _check_text(ultratb.VerboseTB(theme_name="nocolor").text(type(error), error, error.__traceback__))
+
+
+def test_a_crash_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: Any) -> None:
+        raise weft.CompilerCrash("a fault of Weft", "a pass")
+
+    monkeypatch.setattr(sys.modules["weft.runtime.jit"], "signature_of", crash)
+    with pytest.raises(weft.CompilerCrash) as caught:
+        store[(1,)](np.zeros(4, np.int64), 4)
+    assert len(_files(caught.value)) > 1

@@ -286,8 +286,18 @@ def _seconds(launch: Callable[[], Any]) -> float:
     return perf_counter() - begin
 
 
+@pytest.mark.parametrize(("columns", "alignment"), [(16, 0), (64, 0), (128, 32), (256, 32), (512, 16), (1024, 16)])
+@pytest.mark.skipif("avx2" not in PROCESSORS, reason="vectors of 32 bytes")
+def test_short_rows_are_not_streamed(columns: int, alignment: int) -> None:
+    """Rows of 512 bytes are if they begin at lines; of 2 KiB, anywhere."""
+    x = np.zeros((8, 4096), np.float32)
+    rows = {"ROWS": 8, "COLUMNS": columns}
+    text = streamed(copy_rows, (1, 2), x + 1, x, 8, 4096, 4096, 4096, 1, processor="avx2", **rows)
+    assert f"align {alignment}, !nontemporal" in text if alignment else "!nontemporal" not in text
+
+
 def test_what_is_streamed() -> None:
-    """Runs that go on in the next iteration need sixteen bytes; whole lines stand alone; other pieces do not."""
+    """Runs that go on in the next iteration need sixteen bytes; other pieces are not."""
     x, out = np.zeros(4096, np.float32), np.zeros(4096, np.float32)
     text = streamed(copy, (16,), out, x, 4096, BLOCK=256, processor="host")
     assert "align 16, !nontemporal" in text

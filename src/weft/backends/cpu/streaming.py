@@ -4,18 +4,26 @@ A line that is overwritten as a whole need not be read before, and one that nobo
 a third of the traffic of a vector addition. Each of these is so of a launch that does:
 
     it writes more than the caches hold (`STREAM_BYTES`)             as far as the nest's own stores show
-    each store is of a whole vector, aligned to 16 bytes or a line   and the next one goes on where it ends
+    each store is of a whole vector, and the next goes on from it     for long, or from the beginning of a line on
     nothing that is stored to is loaded                              x += y has x's lines in the cache already
 
 The last is more than a matter of traffic. Two halves of a line that are stored around the cache wait in a buffer of the
 processor's to be written together; a load of the line between them has half a line written, and the rest read from
 memory again: an update in place of three arrays that are not aligned to lines took 80 times as long. What the kernel
 loads is known by parameter; the same array may be given twice, so that addresses are compared as well.
+
+Milliseconds of a copy of 64 MiB of float32 by tiles of rows, 16 KiB apart, on one thread of a Zen 3:
+
+    bytes of a tile's row                     64   128   256   512   1024   4096
+    around the cache, rows aligned to lines   66    46    20   2.6    2.3    2.3
+    around the cache, rows that are not       77    56    16    12    7.7    4.3
+    through the cache                         33    17     7   6.5    6.5    6.1
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import takewhile
 
 from weft.backends.cpu.aliases import Aliases, root_of
 from weft.backends.cpu.coords import row_major
@@ -28,7 +36,8 @@ from weft.backends.cpu.questions import consecutive_run
 from weft.backends.llvm.values import I64, Value as Reg, const
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
-LINE = 64  # bytes of a cache line
+PIECE, LINE = 16, 64  # bytes of what the processor puts together to a line, and of a cache line
+SHORT_RUN, LONG_RUN = 512, 2048  # bytes from which rows may go around the cache: whole lines, and lines begun or ended
 
 
 class Streaming:
@@ -44,8 +53,11 @@ class Streaming:
         """The stores of a nest that may go around the caches, by id, with their alignment in bytes, and conditions for
         that; `masks` are those that hold everywhere.
 
-        A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
-        innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
+        A cache line has to be written at once, in pieces of 16 bytes at least, which is how NumPy aligns large arrays.
+        So the next iteration of the innermost loop must go on where one ends. Where all of the tile is such a run, the
+        next tile goes on. Rows apart from each other are runs with ends: a line that is begun or ended there is half
+        written, unless rows begin at lines; and short rows, apart by more than a page, are written in an order that
+        memory is slow at, and in a better one by the caches.
         """
         stores: dict[int, int] = {}
         if nest.rows is not None or not self.possible:  # where a vector of a row lies is not known
@@ -54,17 +66,16 @@ class Streaming:
         written = 0
         arrays: dict[Value, None] = {}
         order = [*nest.unroll, *(b for run in nest.loop_runs([*nest.inner_bits, *nest.outer_bits]) for b in run)]
-        following = tuple(order[:1])
         for root in nest.roots:
             op = root.op
             if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
                 continue
             array = root_of(op.args[0])
-            alignment = _alignment(nest, op, following)
+            alignment = _alignment(nest, op, order)
             if array is None or array in self._loaded or not alignment:
                 continue
             conditions.append(_is_aligned(nest, op, alignment))
-            stores[id(op)] = alignment
+            stores[id(op)] = min(alignment, nest.vector_bits // 8)
             arrays[array] = None
             written += element_bits(op.args[1].elem) // 8 << nest.count
         if not stores:
@@ -95,19 +106,26 @@ def _read(blocks: Sequence[Block]) -> Iterator[Value]:
                 yield from _read(region)
 
 
-def _alignment(nest: Nest, op: Op, following: tuple[int, ...]) -> int:
-    """How far a store must be aligned to go around the caches, in bytes; 0 where it cannot."""
+def _alignment(nest: Nest, op: Op, order: Sequence[int]) -> int:
+    """How far a store must be aligned to go around the caches, in bytes; 0 where it cannot. `order` has the bits of the
+    nest's points beyond those of a vector, those that change first first.
+    """
     bits = element_bits(op.args[1].elem)
-    size = bits // 8 << len(nest.lane_bits)
+    count = len(nest.lane_bits)
+    size = bits // 8 << count
     if size * 8 != nest.vector_bits or bits < 8:
         return 0
-    count = len(nest.lane_bits)
     coords = row_major(op.args[0].shape)
     run = consecutive_run(nest.analysis.steps(op.args[0], coords))
-    alignment = 16 if run[count : count + 1] == following else LINE
-    if run[:count] != nest.lane_bits or alignment > size:
+    if run[:count] != nest.lane_bits:
         return 0
-    known = nest.analysis.pointer_align(op.args[0], coords, nest.lane_bits) * (bits // 8)
+    going_on = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(run[count:], order, strict=False))))
+    alignment = PIECE
+    if going_on < len(order):  # rows with gaps between them
+        if size << going_on < SHORT_RUN:
+            return 0
+        alignment = PIECE if size << going_on >= LONG_RUN else LINE
+    known = nest.analysis.pointer_align(op.args[0], coords, run[: count + going_on]) * (bits // 8)
     return alignment if known >= alignment else 0
 
 

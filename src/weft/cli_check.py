@@ -105,7 +105,7 @@ def _times(predicted: dict[str, Any]) -> list[str]:
         time = launch["microseconds"]
         what = f"{time:.2f} us, bound by {launch['bound']}" if time is not None else launch["note"]
         lines.append(f"    {launch['kernel']}[{grid}]: {what}")
-        lines += [f"      {f['place'] or ''} {f['code']}: {f['what']}; {f['cure']}" for f in launch["findings"]]
+        lines += [f"      {f['place'] or ''} {f['code']}: {f['what']}; {f['fix']}" for f in launch["findings"]]
     return lines
 
 

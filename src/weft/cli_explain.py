@@ -6,8 +6,8 @@ weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
 weft explain --gluon script.py                        each kernel as compiled as Gluon source, after its explanation
-weft explain --cures script.py                        what cures bring, where they are arguments or options
-weft explain --page narrow-access                     a kernel that has this finding, and that kernel cured
+weft explain --fixes script.py                        what fixes bring, where they are arguments or options
+weft explain --page narrow-access                     a kernel that has this finding, and the same kernel fixed
 weft explain --html e.html --alternatives script.py   with what-ifs: warps, stages, block sizes, divisibility
 weft diff before.json now.json                      or --html d.html: both beside each other
 
@@ -61,10 +61,10 @@ def _both() -> argparse.ArgumentParser:
         "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
     )
     explain.add_argument(
-        "--cures", action="store_true", help="compile cures that are arguments or options, and say what each brings"
+        "--fixes", action="store_true", help="compile fixes that are arguments or options, and say what each brings"
     )
     explain.add_argument(
-        "--page", metavar="CODE", help="print the page of a finding: a kernel that has it, and that kernel cured"
+        "--page", metavar="CODE", help="print the page of a finding: a kernel that has it, and the same kernel fixed"
     )
     explain.add_argument(
         "--gluon", action="store_true", help="each kernel as Gluon source as well; with --html in a file of its own"
@@ -139,8 +139,8 @@ def _explain(options: argparse.Namespace) -> int:
     else:
         found = _of_script(options)
     wanted = [e for e in found if options.name is None or options.name in e.kernel]
-    if options.cures:
-        wanted = [e.with_cures() if e.again is not None else e for e in wanted]
+    if options.fixes:
+        wanted = [e.with_fixes() if e.again is not None else e for e in wanted]
     if options.html and wanted:
         names = [options.html] if len(wanted) == 1 else [_numbered(options.html, i) for i in range(len(wanted))]
         for name, explanation in zip(names, wanted, strict=True):

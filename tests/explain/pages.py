@@ -1,4 +1,4 @@
-"""The pages of findings, docs/reference/findings: each has a kernel with that finding, and that kernel cured.
+"""The pages of findings, docs/reference/findings: each has a kernel with that finding, and the same kernel fixed.
 
     python -m explain.pages        # in tests/: writes what is predicted into the pages anew; then read the difference
 """
@@ -25,23 +25,23 @@ def text_of(code: str) -> str:
 
 
 def programs_of(code: str) -> tuple[str, str]:
-    """The sources of the two programs of a page: the one that fails, and the one that is cured."""
-    failing, cured = re.findall(r"^```python\n(.*?)^```$", text_of(code), flags=re.DOTALL | re.MULTILINE)
-    return failing, cured
+    """The sources of the two programs of a page: the one that fails, and the one that is fixed."""
+    failing, fixed = re.findall(r"^```python\n(.*?)^```$", text_of(code), flags=re.DOTALL | re.MULTILINE)
+    return failing, fixed
 
 
 @cache
 def explained(code: str) -> tuple[Explanation, Explanation]:
     """What the two programs explain: each is run as a script of its own, whose `e` it is."""
     explanations = []
-    for which, source in zip(("failing", "cured"), programs_of(code), strict=True):
+    for which, source in zip(("failing", "fixed"), programs_of(code), strict=True):
         name = f"{code}-{which}.py"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         space: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(source, name, "exec", dont_inherit=True), space)
         explanations.append(space["e"])
-    failing, cured = explanations
-    return failing, cured
+    failing, fixed = explanations
+    return failing, fixed
 
 
 def sentence(code: str) -> str:
@@ -51,11 +51,11 @@ def sentence(code: str) -> str:
 
 def predicted(code: str) -> str:
     """What is predicted now, as the page says it."""
-    failing, cured = (e.time for e in explained(code))
-    assert failing is not None and cured is not None
+    failing, fixed = (e.time for e in explained(code))
+    assert failing is not None and fixed is not None
     return (
         f"On an {failing.device} the first launch is predicted to take {failing.microseconds:,.1f} us, bound by "
-        f"{failing.bound}, and the second {cured.microseconds:,.1f} us, bound by {cured.bound}."
+        f"{failing.bound}, and the second {fixed.microseconds:,.1f} us, bound by {fixed.bound}."
     )
 
 

@@ -63,8 +63,8 @@ def test_one_that_was_read_knows_no_launch(explained: Explanation) -> None:
 
 
 def test_suggestions(explained: Explanation) -> None:
-    """The cure of what is found, warps and the block by a factor of two, and the divisibility of a stride that is none
-    of the cures; no stages, as there is no loop."""
+    """The fix of what is found, warps and the block by a factor of two, and the divisibility of a stride that is none
+    of the fixes; no stages, as there is no loop."""
     assert explained.again.suggestions(explained) == [
         {"stride": 4104}, {"num_warps": 2}, {"num_warps": 8}, {"SIZE": 32}, {"SIZE": 128},
     ]  # fmt: skip

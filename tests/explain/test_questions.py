@@ -37,7 +37,7 @@ def test_which_layouts_were_chosen_and_why() -> None:
 def test_why_an_access_is_narrow() -> None:
     x = like((64, 1001), "fp32")
     e = softmax.explain(x, x, 1001, 1001, BLOCK=1024, grid=(64,), target="cuda:80")
-    told = " ".join(f"{f.why} {f.cure}" for f in e.findings if f.code == "narrow-access")
+    told = " ".join(f"{f.why} {f.fix}" for f in e.findings if f.code == "narrow-access")
     rows = [a.remark.message for a in e.accesses]
     assert "1001 % 4 = 1" in told or any("wherever the row begins" in row for row in rows)
     y = like((4096, 4097), "fp16")

@@ -41,7 +41,7 @@ def test_in_colours(explained: Explanation) -> None:
     text = ESCAPE.sub("", out.getvalue())
     assert "\x1b[" in out.getvalue() and str(explained.time) in text
     for finding in explained.findings:
-        assert f"{finding.what}: {finding.why}" in text and finding.cure in text
+        assert f"{finding.what}: {finding.why}" in text and finding.fix in text
     for title, rows in tables_of(explained):
         assert not rows or title in text
         cells = {cell if title != "Lines" else short(cell) for row in rows[1:] for cell in row}

@@ -79,7 +79,7 @@ class _Judge:
                 "note": e.counts.note if time else f"times are predicted for {', '.join(calibrated())}",
                 "findings": [
                     {"code": f.code, "place": str(f.span) if f.span else None, "what": f.what, "why": f.why}
-                    | {"cure": f.cure, "microseconds": f.microseconds}
+                    | {"fix": f.fix, "microseconds": f.microseconds}
                     for f in e.findings
                 ],
             }

@@ -91,7 +91,7 @@ def _finding(finding: Finding) -> Any:
     text = Text().append("▌", "dark_orange").append(finding.code, "bold")
     text.append(f"{place}{gain}\n", "dim")
     text.append(f"  {finding.what}: {finding.why}\n")
-    text.append(f"  {finding.cure}", "green")
+    text.append(f"  {finding.fix}", "green")
     return text
 
 

@@ -1,8 +1,8 @@
-"""What cures bring, in microseconds: the time predicted again with what a finding is about as it would be afterwards.
+"""What fixes bring, in microseconds: the time predicted again with what a finding is about as it would be afterwards.
 
 Without compiling: with other counters, as what an access touches by the least that it could, or without the conflicts
-of banks; or with resources of which a cure takes a known part (relief.py). Where a cure is an argument or an option of
-the launch, `Explanation.with_cures` compiles it, and says exactly what it brings.
+of banks; or with resources of which a fix takes a known part (relief.py). Where a fix is an argument or an option of
+the launch, `Explanation.with_fixes` compiles it, and says exactly what it brings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Change = Callable[[Counter[str]], None]
 def with_gains(
     facts: Facts, sizes: Mapping[str, int], time: Time | None, findings: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """The findings, with what their cures bring or why that is not known, the most first. Some are left out
+    """The findings, with what their fixes bring or why that is not known, the most first. Some are left out
     where they bring nothing."""
     if time is None:
         return findings
@@ -45,21 +45,21 @@ def with_gains(
 
 
 LEFT_OUT = ("bank-conflicts", "half-empty-wave", "low-occupancy", "small-grid")
-"""Findings that are none where their cures bring nothing."""
+"""Findings that are none where their fixes bring nothing."""
 WORTH = 0.01
-"""The part of the time that their cures have to bring."""
+"""The part of the time that their fixes have to bring."""
 NO_FIGURE = {
     "wrapped-offset": "an error, and no matter of time",
     "weaker-instruction": "whose gain is not known without the other kernel: explain it, and compare",
 }
-"""Why nothing is said of what a cure brings."""
+"""Why nothing is said of what a fix brings."""
 
 
 def _gain(facts: Facts, sizes: Mapping[str, int], time: Time, finding: Finding) -> float | None:
-    """Microseconds that a cure brings; None where that is not known."""
+    """Microseconds that a fix brings; None where that is not known."""
     gain = 0.0
-    cured, left = _cured(facts, finding), relief_of(facts, finding, time)
-    after = time_of(cured, sizes) if cured is not None else None
+    fixed, left = _fixed(facts, finding), relief_of(facts, finding, time)
+    after = time_of(fixed, sizes) if fixed is not None else None
     if after is None and not left:
         return None
     if after is not None:
@@ -69,8 +69,8 @@ def _gain(facts: Facts, sizes: Mapping[str, int], time: Time, finding: Finding) 
     return max(0.0, round(gain, 2))
 
 
-def _cured(facts: Facts, finding: Finding) -> Facts | None:
-    """The facts as if a finding were cured; None where that takes another program."""
+def _fixed(facts: Facts, finding: Finding) -> Facts | None:
+    """The facts as if a finding were fixed; None where that takes another program."""
     if finding.code in ("uncoalesced-access", "narrow-access"):
         return _with(facts, {finding.span}, _contiguous)
     if finding.code == "author-layout":

@@ -55,7 +55,7 @@ def _findings(findings: Sequence[Finding]) -> str:
         f'<div style="border-left:3px solid #e0842b;padding:.1em .7em"><b><code>{escape(f.code)}</code></b>'
         f"{f' on line {f.span.line}' if f.span is not None else ''}"
         f"{escape(gain_text(f))}<br>{_cut(f.what)}: {_cut(f.why)}"
-        f"<br><i>{_cut(f.cure)}</i></div>"
+        f"<br><i>{_cut(f.fix)}</i></div>"
         for f in ordered[:MOST_FINDINGS]
     )
     return items + _more(len(ordered) - MOST_FINDINGS, "finding")

@@ -225,7 +225,7 @@ class _Page:
 
     def finding(self, f: Finding) -> dict[str, Any]:
         return {
-            "at": self.at(f.span), "code": f.code, "what": f.what, "why": f.why, "cure": f.cure,
+            "at": self.at(f.span), "code": f.code, "what": f.what, "why": f.why, "fix": f.fix,
             "gain": f.microseconds, "unknown": f.no_figure,
         }  # fmt: skip
 

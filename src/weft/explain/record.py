@@ -282,27 +282,27 @@ def _us(value: float) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that takes time or goes wrong, where, why, and what would cure it."""
+    """Something that takes time or goes wrong, where, why, and what would fix it."""
 
     code: str
     """Stable, as `narrow-access`."""
     span: Span | None
     what: str
     why: str
-    cure: str
+    fix: str
     microseconds: float | None = None
-    """What the cure brings by the model of time; None where that is not known."""
+    """What the fix brings by the model of time; None where that is not known."""
     no_figure: str = ""
     """Why not."""
     change: Mapping[str, int | float | str] = field(default_factory=dict)
-    """The cure as `what_if` takes it, where it is an argument or an option of the launch; empty otherwise."""
+    """The fix as `what_if` takes it, where it is an argument or an option of the launch; empty otherwise."""
     page: str = ""
-    """The page in Weft's documentation with a kernel that has it, and that kernel cured."""
+    """The page in Weft's documentation with a kernel that has it, and the same kernel fixed."""
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span is not None else ""
         gain = f" (about {self.microseconds:.1f} us)" if self.microseconds else ""
-        return f"{place}{self.code}: {self.what}, as {self.why}{gain}; {self.cure}"
+        return f"{place}{self.code}: {self.what}: {self.why}{gain}; fix: {self.fix}"
 
 
 @dataclass(frozen=True)
@@ -381,14 +381,14 @@ class Explanation:
         other: Explanation = self.again(changes)
         return other
 
-    def with_cures(self) -> Explanation:
-        """The same explanation, with the gain of each finding whose cure is an argument or an option of the launch
-        predicted anew: by explaining the cured launch, which takes a compilation for each.
+    def with_fixes(self) -> Explanation:
+        """The same explanation, with the gain of each finding whose fix is an argument or an option of the launch
+        predicted anew: by explaining the fixed launch, which takes a compilation for each.
 
         ValueError for an explanation that knows no launch, as `what_if`.
         """
-        cured: Explanation = load("weft.explain.curing").with_cures(self)
-        return cured
+        fixed: Explanation = load("weft.explain.fixing").with_fixes(self)
+        return fixed
 
     def to_html(self, alternatives: bool | Sequence[Mapping[str, Any]] = False) -> str:
         """A page that needs nothing else: the source with the time of each line, and beside it what is known of it.

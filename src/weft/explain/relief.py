@@ -1,10 +1,10 @@
-"""What resources are asked for less if a finding is cured: parts that remain, by the name of the resource.
+"""What resources are asked for less if a finding is fixed: parts that remain, by the name of the resource.
 
     relief_of(facts, finding, time)       # {"latency": 0.6}: four tenths of the time that programs wait for themselves
 
-These are the cures that leave a program's counters as they are, or of which it is known what goes: waits of a loop, one
+These are the fixes that leave a program's counters as they are, or of which it is known what goes: waits of a loop, one
 more block on a multiprocessor, a last wave that is not there. What they bring is an estimate; one that is an argument
-or an option of the launch is predicted exactly by `Explanation.with_cures`.
+or an option of the launch is predicted exactly by `Explanation.with_fixes`.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
     """The findings, those that say the same of several places together, in their order."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for f in findings:
-        groups.setdefault((f.code, f.what, f.why, f.cure), []).append(f)
+        groups.setdefault((f.code, f.what, f.why, f.fix), []).append(f)
     return list(groups.values())
 
 
@@ -96,11 +96,11 @@ def _finding(group: Sequence[Finding]) -> str:
         each = [f.microseconds for f in group if f.microseconds is not None]
         first = replace(first, microseconds=sum(each) if each else None)
     head = f"line{'s' if ',' in places else ''} {places}: {first.code}{gain_text(first)}"
-    return f"{head}\n    {first.what}: {first.why}\n    cure: {first.cure}"
+    return f"{head}\n    {first.what}: {first.why}\n    fix: {first.fix}"
 
 
 def gain_text(finding: Finding) -> str:
-    """What the cure of a finding brings, after a comma; why that is not known, or nothing."""
+    """What the fix of a finding brings, after a comma; why that is not known, or nothing."""
     if finding.no_figure:
         return f", {finding.no_figure}"
     us = finding.microseconds
@@ -112,7 +112,7 @@ LITTLE = 0.1
 
 def pages_text(findings: Sequence[Finding]) -> list[str]:
     """Where to read more of findings."""
-    return ["weft explain --page CODE prints a kernel with this finding, and that kernel cured"] if findings else []
+    return ["weft explain --page CODE prints a kernel with this finding, and the same kernel fixed"] if findings else []
 
 
 def _line_rows(e: Explanation) -> Rows:

@@ -43,7 +43,7 @@ class Again:
     def suggestions(self, e: Explanation) -> list[dict[str, Any]]:
         """Changes that are worth a look, one thing at a time.
 
-        Cures of findings, the ones that bring the most first; options by a factor of two or a stage, block sizes that
+        Fixes of findings, the ones that bring the most first; options by a factor of two or a stage, block sizes that
         a function of the grid reads by a factor of two, and integers that are multiples of 16 and were none, or the
         other way round.
         """
@@ -60,11 +60,11 @@ class Again:
             found += [{"num_stages": n} for n in (stages - 1, stages + 1) if n >= 1]
         found += [{name: n} for name in self._blocks(bound) for n in _halved_and_doubled(bound[name])]
         runtime = [p.name for p in _innermost(self._kernel).params if not p.is_constexpr]
-        cured = {name for change in found for name in change}
+        fixed = {name for change in found for name in change}
         integers = [
             (name, bound[name])
             for name in runtime
-            if type(bound.get(name)) is int and bound[name] > ALIGNED and name not in cured
+            if type(bound.get(name)) is int and bound[name] > ALIGNED and name not in fixed
         ]
         for name, value in integers[:MOST_INTEGERS]:
             other = value + 1 if value % ALIGNED == 0 else -(-value // ALIGNED) * ALIGNED

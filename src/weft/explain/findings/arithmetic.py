@@ -20,16 +20,16 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
         if not r.instruction:
             size = "x".join(map(str, r.shape))
             what = f"a product of {size} takes {r.count:,} multiplications of each lane"
-            cure = "take operands of 16 bits, 8 bits or tf32, and sizes of at least 16"
-            yield Finding("no-matrix-unit", r.span, what, r.reason, cure)
+            fix = "take operands of 16 bits, 8 bits or tf32, and sizes of at least 16"
+            yield Finding("no-matrix-unit", r.span, what, r.reason, fix)
 
 
 @rule("weaker-instruction")
 def weaker_instruction(facts: Facts) -> Iterator[Finding]:
     """A product or copy that was not given the best instruction of the machine."""
     for r in facts.explanation.remarks.of(InstructionDeclined):
-        what, cure = f"not done by {r.instruction}", "change its sizes or num_warps, or transpose the operand"
-        yield Finding("weaker-instruction", r.span, what, r.reason, cure)
+        what, fix = f"not done by {r.instruction}", "change its sizes or num_warps, or transpose the operand"
+        yield Finding("weaker-instruction", r.span, what, r.reason, fix)
 
 
 @rule("double-precision")
@@ -44,7 +44,7 @@ def double_precision(facts: Facts) -> Iterator[Finding]:
                 "double-precision",
                 op.span,
                 "arithmetic on f64",
-                "none of the kernel's arrays is of f64, and a GPU has few units for it",
+                "none of the kernel's arrays has that type, and a GPU has few units for it",
                 "write constants as tl.float32, or cast with .to(tl.float32)",
             )
             return

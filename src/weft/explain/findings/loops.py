@@ -27,11 +27,11 @@ def not_pipelined(facts: Facts) -> Iterator[Finding]:
                 r.span,
                 f"{r.what} waits for memory in each iteration",
                 because,
-                _cure(facts, r),
+                _fix(facts, r),
             )
 
 
-def _cure(facts: Facts, r: NotPipelined) -> str:
+def _fix(facts: Facts, r: NotPipelined) -> str:
     """What would let a load go ahead: wider copies, where the same line has an access that is too narrow for one."""
     for access in facts.explanation.accesses:
         narrow = access.remark

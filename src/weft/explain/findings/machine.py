@@ -27,7 +27,7 @@ def spills(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "spills",
             facts.explanation.span,
-            f"{o.spills} words of each thread are in memory",
+            f"{o.spills} registers of each thread are spilled to memory",
             f"the live values of a thread do not fit in {o.registers} registers",
             f"take smaller tiles, or more warps (num_warps={2 * o.warps})",
             change={"num_warps": 2 * o.warps} if 2 * o.warps <= MOST_WARPS else {},
@@ -43,7 +43,7 @@ def low_occupancy(facts: Facts) -> Iterator[Finding]:
             "low-occupancy",
             facts.explanation.span,
             f"{o.blocks * o.warps} of {o.most_warps} warps on a multiprocessor",
-            f"the {o.limit} of a block leave room for {o.blocks} of them",
+            f"the {o.limit} of a block leave room for only {o.blocks} block{'s' if o.blocks != 1 else ''}",
             f"one more block takes {o.next_step}",
         )
 
@@ -77,9 +77,9 @@ def small_grid(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "small-grid",
             e.span,
-            f"{e.counts.programs} of {o.multiprocessors} multiprocessors have something to do",
-            "there is one program for each, at most",
-            "split the work into more programs: smaller blocks, or parts of a reduction that are added afterwards",
+            f"only {e.counts.programs} of {o.multiprocessors} multiprocessors have something to do",
+            "the grid has fewer programs than the GPU has multiprocessors",
+            "split the work into more programs: smaller blocks, or partial reductions that a second kernel adds up",
         )
 
 

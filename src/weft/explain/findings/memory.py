@@ -25,7 +25,7 @@ MANY = 1024
 """Sectors of a launch below which nothing is said: it takes no time."""
 OF_GLOBAL = ("load", "store", "copy", "atomic")
 LIMITS = ("alignment", "contiguity", "mask", "layout")
-"""What can be cured of what makes an access narrow; a tile that is small is as its author wants it."""
+"""What can be fixed of what makes an access narrow; a tile that is small is as its author wants it."""
 OF_LAYOUT = ("contiguity", "layout")
 """Those of which an access that is spread over memory is another sign."""
 
@@ -41,9 +41,9 @@ def narrow_access(facts: Facts) -> Iterator[Finding]:
             continue
         if r.limit in OF_LAYOUT and (is_spread(access) or r.tile in facts.kept):  # another finding says it
             continue
-        why, cure = why_narrow(facts, r)
+        why, fix = why_narrow(facts, r)
         what = f"a {r.access} of {_bytes(r.bytes)} at a time, of {r.most}"
-        yield Finding("narrow-access", r.span, what, why, cure, change=_padded(facts, r))
+        yield Finding("narrow-access", r.span, what, why, fix, change=_padded(facts, r))
 
 
 def why_narrow(facts: Facts, r: AccessWidth) -> tuple[str, str]:
@@ -116,8 +116,8 @@ def uncoalesced_access(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "uncoalesced-access",
                 access.remark.span,
-                f"{sectors:,} sectors of 32 bytes are touched",
-                f"the elements fit in {least:,}: lanes of a warp access memory far apart",
+                f"it touches {sectors:,} sectors of 32 bytes",
+                f"{least:,} would hold the elements, but the threads of a warp access addresses that are far apart",
                 "exchange the dimensions of the tile, so that lanes run along the contiguous one, or move the tile "
                 "through shared memory",
             )
@@ -178,8 +178,8 @@ def idle_lanes(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "idle-lanes",
                 op.span,
-                f"{held / every:.0%} of the threads access anything",
-                "the block is larger than what its mask leaves",
+                f"only {held / every:.0%} of the threads have an element to access",
+                "the mask is false for the others, because the block is larger than the data",
                 "take a smaller block, or a loop over parts of the row",
             )
 

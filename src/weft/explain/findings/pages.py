@@ -1,4 +1,4 @@
-"""The pages of findings: for each code what it means, a whole kernel that has it, and that kernel cured.
+"""The pages of findings: for each code what it means, a whole kernel that has it, and the same kernel fixed.
 
 They are docs/reference/findings of the source; an installed package has them beside this file (pyproject.toml).
 """

@@ -3,7 +3,7 @@
     @rule("spills")
     def spills(facts: Facts) -> Iterator[Finding]: ...
 
-A rule is silent unless it is sure: what it says has to be so for the launch that is explained, and the cure has to be
+A rule is silent unless it is sure: what it says has to be so for the launch that is explained, and the fix has to be
 in the author's hands.
 """
 

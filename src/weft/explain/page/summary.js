@@ -30,10 +30,10 @@ function findingItem(view, f, gone = false) {
     f.gain ? el("span", { class: "gain" }, `${us(f.gain)} us`) : null,
     el("span", { class: "code" }, f.code), f.at ? el("span", { class: "soft small" }, ` line ${lineOf(f.at)}`) : null,
     isNew ? el("span", { class: "badge" }, "new") : gone ? el("span", { class: "badge" }, "gone") : null,
-    el("br"), el("span", { class: "what" }, `${f.what}: ${f.why}`), el("span", { class: "cure" }, f.cure, f.unknown ? el("span", { class: "soft" }, ` (${f.unknown})`) : ""));
+    el("br"), el("span", { class: "what" }, `${f.what}: ${f.why}`), el("span", { class: "fix" }, f.fix, f.unknown ? el("span", { class: "soft" }, ` (${f.unknown})`) : ""));
   const page = view.data.pages?.[f.code];
   if (!page || gone) return item;
-  return el("div", { class: "with-page" }, item, el("details", { class: "about" }, el("summary", {}, "a kernel that has it, and that kernel cured"), ...markdown(page)));
+  return el("div", { class: "with-page" }, item, el("details", { class: "about" }, el("summary", {}, "a kernel that has it, and the same kernel fixed"), ...markdown(page)));
 }
 
 // The few forms that pages of findings have: headings, paragraphs, blocks of code, `code` and **bold**.

@@ -1,4 +1,4 @@
-"""Cures that are arguments or options of a launch, tried: each is compiled and explained, and times are compared."""
+"""Fixes that are arguments or options of a launch, tried: each is compiled and explained, and times are compared."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from weft.base import WeftError
 
 from .record import Explanation, Finding
 
-__all__ = ["with_cures"]
+__all__ = ["with_fixes"]
 
 
-def with_cures(e: Explanation) -> Explanation:
-    """The explanation with what those cures bring, the most first. A cure that cannot be compiled says so."""
+def with_fixes(e: Explanation) -> Explanation:
+    """The explanation with what those fixes bring, the most first. A fix that cannot be compiled says so."""
     tried: dict[tuple[tuple[str, object], ...], Explanation | str] = {}
     findings = []
     for finding in e.findings:
@@ -26,11 +26,11 @@ def with_cures(e: Explanation) -> Explanation:
     return replace(e, findings=tuple(sorted(findings, key=lambda f: -(f.microseconds or 0.0))))
 
 
-def _with_gain(e: Explanation, finding: Finding, cured: Explanation | str) -> Finding:
-    if isinstance(cured, str):
-        return replace(finding, microseconds=None, no_figure=f"the cure cannot be compiled: {cured}")
-    if e.time is None or cured.time is None:
+def _with_gain(e: Explanation, finding: Finding, fixed: Explanation | str) -> Finding:
+    if isinstance(fixed, str):
+        return replace(finding, microseconds=None, no_figure=f"the fix cannot be compiled: {fixed}")
+    if e.time is None or fixed.time is None:
         return finding
-    gain = round(e.time.microseconds - cured.time.microseconds, 2)
+    gain = round(e.time.microseconds - fixed.time.microseconds, 2)
     why_not = f"with it the launch takes {-gain:.1f} us more" if gain < 0 else ""
     return replace(finding, microseconds=max(0.0, gain), no_figure=why_not)

@@ -25,6 +25,7 @@ INSTRUCTIONS = (
     "wgmma.fence",
     "wgmma.commit_group",
     "cp.async.bulk.tensor.2d.load",
+    *(f"turn.{step}" for step in ("begin", "take", "pass", "end")),
 )
 
 

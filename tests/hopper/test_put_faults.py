@@ -35,12 +35,12 @@ BY_THE_OTHER = (
     "the producer begins K of j + n behind V of j + n - 1, for which it waits until V of j - 1 is given back: that is "
     "in iteration j, behind the wait for the product of K of j"
 )
-FENCED = "the fence behind the inits of the mbarriers comes after the store too, and before the same barrier"
+ENDED = "what is stored behind the loop shares bytes with its buffers, and no copy comes after the warps have met there"
 FENCED_BEFORE = "the fence of the product before it comes after the last access to its registers"
 EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
     "attention": {
-        r"without fence kind=async 1": FENCED,
+        r"without fence kind=async 3": ENDED,
         r"without wgmma.fence 4": FENCED_BEFORE,
         r"without barrier scope=warp [45]": IN_PRODUCER,
         r"without barrier scope=warp 2": BY_THE_OTHER,
@@ -93,6 +93,12 @@ def test_faults_are_found() -> None:
     faults = {fault.name: fault for fault in faults_of(compiled("product")[0])}
     for name in QUICK:
         assert found("product", faults[name]), name
+
+
+@pytest.mark.parametrize("step", ["begin", "take", "pass", "end"])
+def test_a_step_of_turns_that_is_missing_is_found(step: str) -> None:
+    faults = {fault.name: fault for fault in faults_of(compiled("attention, 8 warps")[0])}
+    assert found("attention, 8 warps", faults[f"without turn.{step} 1"]) == "DeadlockError"
 
 
 @pytest.mark.slow

@@ -57,6 +57,8 @@ class Batch(Turns):
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
         self.products: list[Any] = []
         self.product_groups = np.zeros(blocks * warps, np.int64)
+        self.turns: dict[int, Any] = {}
+        """Of each warp that takes turns with another group: the step that it is at."""
         self.clusters: dict[Any, Any] = {}
         """The barrier of each cluster."""
         self.copies: list[Any] = []

@@ -28,6 +28,7 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttng.FenceAsyncSharedOp: Form("{}"),
     ttng.ClusterArriveOp: Form("{}"),
     ttng.ClusterWaitOp: Form("{}"),
+    ttng.WarpGroupTurnOp: Form("@step{}"),
     # mbarriers
     ttng.InitBarrierOp: Form("%alloc, @count{} : <alloc>"),
     ttng.InvalBarrierOp: Form("%alloc{} : <alloc>"),

@@ -104,6 +104,18 @@ class ClusterWaitOp(ReadWriteOp):
     name = "ttng.cluster_wait"
 
 
+@irdl.irdl_op_definition
+class WarpGroupTurnOp(ReadWriteOp):
+    """Two warp groups take turns:  ttng.warp_group_turn take
+
+    From `take` to `pass` a warp group is alone with what stands between, which the other does not begin until then.
+    `begin` and `end` stand before and after the loop. It orders no accesses to memory.
+    """
+
+    name = "ttng.warp_group_turn"
+    step = irdl.prop_def()
+
+
 # -- mbarriers -----------------------------------------------------------------------------------------------------
 
 

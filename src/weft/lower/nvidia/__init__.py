@@ -10,13 +10,14 @@ from weft.ir.lane import LaneProgram
 
 from ..context import Context
 from ..vendor import VendorLowering
-from . import bulk, mbarriers, sent, specialize, tensormaps, warpgroup
+from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
 from .fences import insert_fences
 from .table import LOWERINGS
+from .turns import drop_turns
 
 __all__ = ["FAMILIES", "LOWERING"]
 
-FAMILIES = (bulk, mbarriers, sent, specialize, tensormaps, warpgroup)
+FAMILIES = (bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup)
 """Imported to fill the table."""
 
 
@@ -33,6 +34,9 @@ class _Lowering(VendorLowering):
 
     def before_barriers(self, program: LaneProgram) -> None:
         insert_fences(program)
+
+    def finished(self, program: LaneProgram) -> None:
+        drop_turns(program)
 
 
 LOWERING = _Lowering()

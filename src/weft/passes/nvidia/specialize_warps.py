@@ -23,7 +23,8 @@ becomes
     }
 
 No warp waits for all others in such a loop, so that warp groups drift apart: while one computes what is between its
-products, the matrix units have those of another.
+products, the matrix units have those of another. Where a loop has two products, two warp groups begin theirs in turn
+(ttng.warp_group_turn), which keeps them apart.
 
 Of two products, the second of which takes what is made of the first and adds to what the loop carries (attention), the
 second one of an iteration is begun in the next, behind its first one. What lies between the two runs beside it:
@@ -45,7 +46,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
@@ -68,6 +69,9 @@ EACH_WARP = "tt.each_warp"
 """Of an arrival: every warp arrives for itself, when it has come so far."""
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
+
+TWO_GROUPS = 8
+"""Warps of two warp groups."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
 
@@ -358,6 +362,7 @@ class _Specialized:
         zero = b.constant(0, i32)
         lower, upper, step = loop.operands[:3]
         carried, handed = self.first_half(b, lower, inits, zero, zero, None)
+        self.turn(b, "begin")
         values: list[SSAValue] = [*carried, handed, zero, zero]
         inner = Block(arg_types=[lower.type, *(x.type for x in values)])
         now, (given, before, phase_before) = inner.args[1:-3], inner.args[-3:]
@@ -370,6 +375,7 @@ class _Specialized:
         second = b.binary(arith.AddiOp, lower, b.binary(arith.MinUIOp, step, left))
         new = self.again(b, second, values, inner)
         results: list[SSAValue] = list(new.results[:-3])
+        self.turn(b, "end")
         ended = self.last_half(b, results[k], *new.results[-3:])
         results[k] = last.wait(b, [ended], 0).results[0]
         return results
@@ -397,8 +403,13 @@ class _Specialized:
         for op in self.others():
             if _comes_before(op, first) and op not in self.halves.late | self.halves.packing:
                 self.copy(b, op, values)
-        begun = self.begin(b, 0, values, slot, phase)
-        total = self.last_half(b, *before) if before is not None else None
+        if before is None:
+            begun, total = self.begin(b, 0, values, slot, phase), None
+        else:
+            self.turn(b, "take")
+            begun = self.begin(b, 0, values, slot, phase)
+            total = self.last_half(b, *before)
+            self.turn(b, "pass")
         values[first.d] = first.wait(b, [begun], int(total is not None)).results[0]
         self.released(b, 0, slot)
         behind = self.halves.late | self.halves.packing
@@ -414,6 +425,11 @@ class _Specialized:
         on = [values.get(x, x) for x in end.operands]
         on[k] = values.get(last.c, last.c)
         return on, values.get(last.a, last.a)
+
+    def turn(self, b: Builder, step: str) -> None:
+        """Two warp groups begin their products in turn: what is between the products of one runs beside the other's."""
+        if self.warps == TWO_GROUPS:
+            b.create(ttng.WarpGroupTurnOp, (), (), {"step": StringAttr(step)})
 
     def last_half(self, b: Builder, total: SSAValue, left: SSAValue, slot: SSAValue, phase: SSAValue) -> SSAValue:
         """Begin the last product of an iteration; its result."""

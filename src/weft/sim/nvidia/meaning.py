@@ -14,7 +14,7 @@ from ..errors import DivergenceError
 from ..machine import Batch, Context, Wait
 from ..special import run_instruction
 from ..values import Array
-from . import bulk, products
+from . import bulk, ping_pong, products
 from .assembly import assembly
 from .assembly_memory import touches_memory
 from .barriers import mbarrier
@@ -22,7 +22,7 @@ from .fenced import check_fenced
 from .maps import tensor_map
 from .sent import send
 
-ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
+ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire", "turn.")
 """Instructions that only order others, or tell the hardware something."""
 
 
@@ -61,6 +61,7 @@ class Nvidia:
 
     def finish(self, batch: Batch) -> None:
         bulk.finish(batch)
+        ping_pong.finish(batch)
 
     def tensor_map(self, parameter: Parameter, described: Any, address: int) -> Array:
         return tensor_map(parameter, described, address)
@@ -92,6 +93,8 @@ def _ordering(context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait
     context.batch.report.add_kind(op.span, entry.name, context.count)
     if entry.name == "wgmma.commit_group":
         products.end_group(context)
+    elif entry.name.startswith("turn."):
+        ping_pong.step(context, op)
     elif entry.name == "wgmma.wait_group":
         products.await_products(context, op, int(context.env[op.operands[0]].data.flat[0]))
     yield from ()

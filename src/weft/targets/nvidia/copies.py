@@ -30,6 +30,16 @@ def _copy(width: int) -> Callable[..., tuple[Array, ...]]:
     return run
 
 
+_TURNS = {
+    "begin": ".reg .pred p; setp.ne.u32 p, <group>, 0; @p bar.arrive 14, 256;",
+    "take": ".reg .b32 id; add.u32 id, <group>, 14; bar.sync id, 256;",
+    "pass": ".reg .b32 id; xor.b32 id, <group>, 15; bar.arrive id, 256;",
+    "end": ".reg .pred p; setp.eq.u32 p, <group>, 0; @p bar.sync 14, 256;",
+}
+"""Two warp groups, 0 and 1, that take turns: each waits at its own barrier, 14 or 15, for the arrival of the other.
+Group 1 arrives for the first turn of group 0, which waits for the last turn of group 1: no arrival is left over."""
+
+
 def _plain(name: str, since: int, text: str, touches: str, version: str = "7.0", **more: Operand) -> Instruction:
     return Instruction(name, since, text, tuple(more.values()), touches=touches, version=version)
 
@@ -61,6 +71,8 @@ def copy_instructions() -> Iterator[Instruction]:
     yield _plain("barrier.cluster.wait", 90, "barrier.cluster.wait.aligned;", "sync", "7.8")
     yield _plain("fence.proxy.async", 90, "fence.proxy.async.shared::cta;", "sync", "8.0")
     yield _plain("fence.proxy.async.cluster", 90, "fence.proxy.async.shared::cluster;", "sync", "8.0")
+    for step, text in _TURNS.items():
+        yield _plain(f"turn.{step}", 90, f"{{ {text} }}", "sync", "8.0", group=word("group"))
     for scope in ("cta", "gpu", "sys"):
         yield _plain(f"fence.acq_rel.{scope}", 70, f"fence.acq_rel.{scope};", "sync")
         yield _plain(f"fence.acquire.{scope}", 90, f"fence.acquire.{scope};", "sync", "8.6")

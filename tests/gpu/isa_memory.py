@@ -151,8 +151,10 @@ def barriers(name: str, by_table: bool) -> Iterator[Case]:
 
 @family("barrier.cluster")
 def clusters(name: str, by_table: bool) -> Iterator[Case]:
-    """Two blocks read each other's memory between two barriers."""
+    """Two blocks read each other's memory between two barriers; an arrival that orders nothing else comes before."""
     k = Kit("x:i32*", "y:i32*")
+    for step in (name, "barrier.cluster.wait") if ".made." in name else ():
+        k.instruction(step, [])
     rank = k.linear((0,), block=(1,))
     index = k.linear((0,), lane=(1, 2, 4, 8, 16), block=(32,))
     place = k.add2(k.shared(128), k.mul(lane_of(k), 4))

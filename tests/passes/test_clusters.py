@@ -16,8 +16,9 @@ import weft.language as tl
 from backends.nvidia.assembling import needs_ptxas
 from kernels.clusters import CHECKS, in_clusters, product_kernel, softmax_kernel, sums_kernel
 from kernels.simulated import NAMES
+from weft.compiler.gpu import lane_program
 from weft.ir.lane import Block
-from weft.sim import Options, RaceError, UninitializedError, options
+from weft.sim import Options, RaceError, SimulationError, UninitializedError, options, run as simulate
 
 
 def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
@@ -99,10 +100,58 @@ def test_clusters_came_with_hopper() -> None:
 
 
 def test_barriers_of_two_reductions() -> None:
-    """One before the results of the others are read, each; and one at the end, so that they are there as long."""
+    """One, at which blocks arrive when they begin: results are sent, and who has received them all may end."""
     x = np.zeros((1, 4096), np.float32)
     kernel = softmax_kernel.warmup(x, x, 4096, 4096, BLOCK=4096, num_ctas=2, grid=(1,), target="cuda:90")
-    assert kernel.asm["ptx"].count("barrier.cluster.arrive") == 3
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("barrier.cluster.arrive") == ptx.count("barrier.cluster.wait") == 1
+    arrival, loaded, wait = (ptx.index(x) for x in ("cluster.arrive.relaxed", "ld.global", "barrier.cluster.wait"))
+    assert arrival < loaded < wait < ptx.index("st.async") < ptx.index("st.global")
+    assert ptx.count("st.async") == ptx.count("mbarrier.init") == 2
+
+
+@weft.jit
+def extremes_kernel(x, out, N: tl.constexpr):
+    value = tl.load(x + tl.program_id(0) * N + tl.arange(0, N))
+    tl.store(out + 4 * tl.program_id(0), tl.argmax(value, 0))
+    tl.store(out + 4 * tl.program_id(0) + 1, tl.argmin(value, 0))
+    tl.store(out + 4 * tl.program_id(0) + 2, tl.sum(value, 0).to(tl.int32))
+    tl.store(out + 4 * tl.program_id(0) + 3, tl.max((value > 50).to(tl.int1), 0).to(tl.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.float64, np.int64])
+def test_results_of_any_type_are_sent(dtype: Any) -> None:
+    """Several at a time, in words of 32 bits."""
+    x, out = np.random.default_rng(0).permutation(256).astype(dtype).reshape(2, 128), np.zeros((2, 4), np.int32)
+    with options(copies="latest"):
+        run(extremes_kernel, (2,), x, out, N=128, num_ctas=4)
+    total = x.sum(1) if dtype != np.int8 else x.sum(1, dtype=np.int32)
+    expected = [x.argmax(1), x.argmin(1), total.astype(np.int32), (x > 50).any(1)]
+    np.testing.assert_array_equal(out, np.stack(expected, 1))
+
+
+@pytest.mark.parametrize("name", ["mbarrier.init", "expect_tx", "wait.parity", "made.arrive", "st.async"])
+def test_nothing_of_an_exchange_can_be_left_out(name: str) -> None:
+    """Without any one of its instructions there is an error; an arrival goes with the wait for it."""
+    source = weft.ASTSource(
+        softmax_kernel, {"x": "*fp32", "out": "*fp32", "n": "i32", "stride": "i32"}, {"BLOCK": 256}
+    )
+    program = lane_program(source, "sim:cuda:90", {"num_ctas": 2, "num_warps": 1})
+    ops, x = list(program.body.ops), np.zeros((1, 256), np.float32)
+    chosen = [op for op in ops if name in op.attrs.get("isa", "")]
+    assert chosen
+    for left_out in chosen:
+        waits = "arrive" in name and "made" in name
+        program.body.ops[:] = [
+            op for op in ops if op is not left_out and not (waits and op.attrs.get("isa") == "barrier.cluster.wait")
+        ]
+        errors = []
+        for order in ("forward", "backward"):
+            with suppress(SimulationError):
+                simulate(program, (1,), {"x": x, "out": x, "n": 256, "stride": 256}, Options(order=order))
+                continue
+            errors.append(order)
+        assert errors
 
 
 @weft.jit

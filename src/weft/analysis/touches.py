@@ -64,6 +64,8 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
     entry = instruction(op.attrs["isa"])
     values = dict(zip((o.name for o in entry.operands), op.operands))
     for r in effects_of(entry.name).reaches:
+        if r.far and not r.later and op.attrs.get("awaited"):
+            continue  # the block that has the mbarrier waits at it before it ends
         mask = values["active"] if r.masked else None
         yield Touch(values[r.operand], r.width, r.how, mask, r.later, r.together, r.release, r.each, r.far)
 

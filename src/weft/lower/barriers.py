@@ -133,9 +133,10 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
             _drop_doubled(program, region)
         if is_cluster_barrier(op, "wait"):
             before = kept[-1] if kept else None
-            if before is not None and is_block_barrier(program, before) and _is_own(program, before):
+            arrived = op.name == "barrier"  # in one; else what comes after the arrival is ordered by nothing here
+            if arrived and before is not None and is_block_barrier(program, before) and _is_own(program, before):
                 kept.pop()
-            after_barrier = True
+            after_barrier = arrived or (before is not None and is_cluster_barrier(before, "arrive"))
         elif is_block_barrier(program, op) and op.attrs["scope"] == "block":
             if after_barrier and op.attrs.get("warps", program.warps) == program.warps:  # not one with other partitions
                 continue

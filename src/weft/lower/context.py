@@ -76,6 +76,8 @@ class Context:
         """What is xored to the ranks of the blocks in whose memory a part of a buffer is, where that is not 0."""
         self.specialized: object = None
         """What the vendor keeps of a kernel with partitions."""
+        self.exchanges: object = None
+        """What the vendor keeps of the reductions of a kernel that is run by clusters."""
         self.exchanged: dict[Hashable, list[tuple[Value, ...]]] = {}
         """What reductions found of other warps, for those of the same elements (reduce.py)."""
         self.rows: dict[Hashable, int] = {}

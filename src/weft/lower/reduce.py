@@ -62,7 +62,7 @@ def _reduce(c: Context, op: Operation) -> None:
         )
         values = _between_warps(c, body, alive, plan, values, key)
     if plan.blocks:
-        values = _between_blocks(c, body, alive, plan, values)
+        values = _between_blocks(c, op, alive, plan, values)
     sizes = [1 << len(x) for x in (plan.registers, plan.lanes, plan.warps, plan.blocks)]
     tell_combined(c, Reduced, op, axis, sizes, before)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
@@ -170,18 +170,21 @@ def _copies(plan: Reduction) -> list[Place]:
     ]
 
 
-def _between_blocks(c: Context, body: Block, alive: list[int], plan: Reduction, values: list[Value]) -> list[Value]:
-    """Each block's results are in its memory; every thread combines those of all blocks itself, in one order."""
-    same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes, *plan.warps))]
-    partials = Partials(c, plan.layout.in_log("register"), same, [])
-    stored = [partials.stored(v, alive) for v in values]
+def _between_blocks(c: Context, op: Operation, alive: list[int], plan: Reduction, values: list[Value]) -> list[Value]:
+    """Every thread combines the results of all blocks itself, in one order. Each block's results are in its memory,
+    where the vendor has no other way."""
     directions = [((r, x, w), b) for r, x, w, b in plan.blocks]
-    each = [
-        partials.of_blocks(v.elem, base, width, alive, directions)
-        for v, (base, width) in zip(values, stored, strict=True)
-    ]
+    each = c.adds.of_blocks(c, op, values, [rank for _, rank in directions])
+    if each is None:
+        same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes, *plan.warps))]
+        partials = Partials(c, plan.layout.in_log("register"), same, [])
+        stored = [partials.stored(v, alive) for v in values]
+        each = [
+            partials.of_blocks(v.elem, base, width, alive, directions)
+            for v, (base, width) in zip(values, stored, strict=True)
+        ]
     ways = list(zip(*each, strict=True))
     total = list(ways[0])
     for others in ways[1:]:
-        total = combined(c, body, total, others)
+        total = combined(c, op.regions[0].blocks[0], total, others)
     return total

@@ -28,6 +28,11 @@ class VendorLowering:
         """Lower the operations of a kernel, of which a thread may have `cap` registers, or any number (0)."""
         c.block(ops)
 
+    def of_blocks(self, c: Any, op: Operation, values: Sequence[Any], ranks: Sequence[int]) -> list[list[Any]] | None:
+        """What a reduction has of each block of a cluster, for each of its values, the blocks in the order in which
+        `ranks`, a basis, spans them; None where the vendor has no way of its own."""
+        return None
+
     def descriptor(self, type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
         """(elements, box with the innermost dimension first, swizzle, block) of a parameter that is a descriptor."""
         raise Unsupported("a parameter that is a descriptor with a layout")

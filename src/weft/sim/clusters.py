@@ -83,7 +83,8 @@ def check_ends(batch: Batch) -> None:
         cluster, rank = divmod(block, blocks)
         members = slice(rank * warps, (rank + 1) * warps)
         # what some warp of the block has heard of
-        seen = shadow.clocks.seen[cluster, members, : shadow.warps].max(axis=0)
+        known = shadow.clocks.seen[cluster, members].max(axis=0)
+        seen = known[: shadow.warps]
         part = slice(block * each, (block + 1) * each)
         late = shadow.read_clock[part] >= np.maximum(seen, 0)
         late[:, members] = False
@@ -95,6 +96,9 @@ def check_ends(batch: Batch) -> None:
         outside = (actor < members.start) | (actor >= members.stop)
         foreign = (writer >= 0) & outside & (shadow.write_actor[part] < shadow.warps)
         late = foreign & (shadow.write_clock[part] >= seen[actor])
+        mark = shadow.write_actor[part]  # what was sent, and has arrived: has somebody waited for it?
+        sent = (writer >= 0) & outside & (mark >= shadow.warps)
+        late |= sent & (shadow.write_clock[part] >= known[np.minimum(mark, len(known) - 1)])
         if late.any():
             granule = int(np.nonzero(late)[0][0])
             _ended_early(batch, block, granule, note_of_write(batch, block * each + granule)[0], "writes")

@@ -75,8 +75,12 @@ class Reach:
                 self._report(RaceError, "race: writes byte {} of shared memory", late, (note, ""))
         shadow.record_write(self.granules, warp, lane, self.batch.shadow.site(self.op), pending)
 
-    def read(self, proxy: bool) -> None:
-        """Check a read; with `proxy` it needs a fence after ordinary writes."""
+    def see(self, proxy: bool) -> None:
+        """Check whether what was written before can be seen; with `proxy` that needs a fence after ordinary writes."""
         self._after_writes("reads", proxy, "and may not see what was written")
+
+    def read(self, proxy: bool) -> None:
+        """Check and remember a read."""
+        self.see(proxy)
         warp, lane = self._who()
         self.batch.shadow.record_read(self.granules, warp, lane, self.batch.shadow.site(self.op))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation
 
-from weft.ir.lane import LaneProgram
+from weft.ir.lane import LaneProgram, Value
 
 from ..context import Context
 from ..vendor import VendorLowering
 from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
+from .exchange import Exchanges, arrive_early, arrive_late
 from .fences import insert_fences
 from .table import LOWERINGS
 from .turns import drop_turns
@@ -27,15 +28,24 @@ class _Lowering(VendorLowering):
     lowerings = LOWERINGS
 
     def body(self, c: Context, ops: Sequence[Operation], cap: int) -> None:
+        if c.program.blocks > 1:
+            c.exchanges = Exchanges(c, ops)
         specialize.lower_body(c, ops, cap)
+
+    def of_blocks(
+        self, c: Context, op: Operation, values: Sequence[Value], ranks: Sequence[int]
+    ) -> list[list[Value]] | None:
+        return c.exchanges.of(c, op, values, ranks) if isinstance(c.exchanges, Exchanges) else None
 
     def descriptor(self, type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
         return bulk.parameter_of(type)
 
     def before_barriers(self, program: LaneProgram) -> None:
         insert_fences(program)
+        arrive_early(program)
 
     def finished(self, program: LaneProgram) -> None:
+        arrive_late(program)
         drop_turns(program)
 
 

@@ -225,8 +225,12 @@ def touch(
     writes: bool,
     proxy: bool = False,
     block: int | None = None,
+    sends: bool = False,
 ) -> None:
-    """An mbarrier is eight bytes of memory: who uses it must be ordered with who makes it, and makes an end of it."""
+    """An mbarrier is eight bytes of memory: who uses it must be ordered with who makes it, and makes an end of it.
+
+    Who `sends` is done with it when what is sent arrives, which is looked at then.
+    """
     batch = context.batch
     if not batch.options.races:
         return
@@ -235,6 +239,8 @@ def touch(
     reach = Reach(batch, op, context.thread(row, lane), warp, lane, place)
     if writes:
         reach.write(proxy=False)
+    elif sends:
+        reach.see(proxy)
     else:
         reach.read(proxy)
 

@@ -68,7 +68,7 @@ def _send(context: Context, op: LaneOp, sender: tuple[int, int], to: Array, at: 
     for block, mark in sorted(set(zip(blocks.tolist(), at.tolist(), strict=True))):
         try:
             barrier_at(context, row, mark, block)
-            touch(context, op, row, lane, mark, False, block=block)
+            touch(context, op, row, lane, mark, False, block=block, sends=True)
         except MBarrierError as found:
             misused(context, op, row, lane, mark, found, block)
             return

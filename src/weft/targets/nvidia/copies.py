@@ -68,6 +68,8 @@ def copy_instructions() -> Iterator[Instruction]:
     yield _plain("bar.sync", 70, "bar.sync <id>, <threads>;", "sync", id=word("id"), threads=word("threads"))
     yield _plain("bar.warp.sync", 70, "bar.warp.sync 0xffffffff;", "sync")
     yield _plain("barrier.cluster.arrive", 90, "barrier.cluster.arrive.aligned;", "sync", "7.8")
+    made = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive.relaxed.aligned;"
+    yield _plain("barrier.cluster.made.arrive", 90, made, "sync", "8.0")  # orders nothing but mbarriers' inits
     yield _plain("barrier.cluster.wait", 90, "barrier.cluster.wait.aligned;", "sync", "7.8")
     yield _plain("fence.proxy.async", 90, "fence.proxy.async.shared::cta;", "sync", "8.0")
     yield _plain("fence.proxy.async.cluster", 90, "fence.proxy.async.shared::cluster;", "sync", "8.0")

@@ -147,10 +147,9 @@ def snapshot(scope: dict[str, Any]) -> dict[str, Any]:
 
 def name_value(value: Any, name: str) -> None:
     """Let the SSA values of `value` print as `name`, unless they have a name already."""
-    if type(value) is core.tensor:
-        handle = value.handle
-        if handle.name_hint is None:
-            handle.name_hint = hint_of(name)
+    handle = getattr(value, "handle", None) if isinstance(value, core.base_value) else None
+    if isinstance(handle, SSAValue) and handle.name_hint is None:  # a tensor, shared memory, a descriptor
+        handle.name_hint = hint_of(name)
 
 
 def describe(value: Any) -> str:

@@ -22,8 +22,12 @@ SAMPLE = (
     "kernels/float_atomics",
     "kernels/spin_lock",
     "benchmarks/matmul_128x128x64",
+    "gluon/persistent_matmul",
+    "gluon/specialised_with_results",
+    "gluon/padded_blocks",
 )
-"""Reductions, copies under way in a loop, matrix products, branches, a sort, atomics, a loop with a condition."""
+"""Reductions, copies under way in a loop, matrix products, branches, a sort, atomics, a loop with a condition;
+partitions, mbarriers, bulk copies, descriptors of the host and of the kernel."""
 LEAST = 0.95
 """Of all kernels on both GPUs, how many have the same program."""
 

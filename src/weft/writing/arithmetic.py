@@ -313,4 +313,3 @@ def _clamp(w: Writer, op: Any) -> None:
     w.module("tl", TL)
     text = f"tl.clamp({', '.join(t.text for t in values)}, propagate_nan=tl.PropagateNan.{nan})"
     w.give(op, result(w, op, values, text))
-

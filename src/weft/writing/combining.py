@@ -33,7 +33,7 @@ BY_NAME = {
 
 def helper(w: Writer, body: Block, kinds: list[str], stem: str) -> str:
     """The name of a function with this body, which is written before the kernel."""
-    names = Names(("gl", "gluon"))
+    names = Names(w.shared.reserved, w.shared.names)
     inner = Writer(body, w.shared, names)
     for value, kind in zip(body.args, kinds, strict=True):
         name = inner.name(value)

@@ -172,4 +172,3 @@ def _if(w: Writer, op: Any) -> None:
         for v, r in zip(last.operands, op.results, strict=True):
             if w.variables.group(v) is w.variables.group(r):
                 w.texts[r] = w.texts[v].named(w.name(r))
-

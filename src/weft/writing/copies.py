@@ -14,7 +14,7 @@ from weft.layouts import SharedLayout
 from . import kinds
 from .expressions import ATOM, Text
 from .memory import accessed, hints, masked
-from .words import HOMES, no_word, writes
+from .words import HOMES, SPECIAL, no_word, writes
 from .writer import Writer, layout_of, shape_of_value
 
 
@@ -53,7 +53,11 @@ def _alloc(w: Writer, op: Any) -> None:
     value = op.results[0]
     texts = [w.whole(t) for t in w.take(*op.operands)]
     kind = texts[0].kind if texts else memory_kind(value)
-    layout = w.shared.layouts.text(memory_layout(value))
+    special = SPECIAL.get((memory_kind(value), memory_layout(value))) if not texts else None
+    if special is not None:
+        layout = f"{w.module(special.module, HOMES[special.module])}.{special.text}"
+    else:
+        layout = w.shared.layouts.text(memory_layout(value))
     held = f", {texts[0].text}" if texts else ""
     text = f"gl.allocate_shared_memory({kinds.name_of(kind)}, {list(memory_shape(value))}, {layout}{held})"
     w.give(op, described(w, value, text, kind), effect=True)
@@ -148,5 +152,3 @@ def _commit(w: Writer, op: Any) -> None:
 @writes("ttg.async_wait")
 def _wait(w: Writer, op: Any) -> None:
     w.effect(op, f"{_async_copy(w)}.wait_group({int_value(op.properties['num'])})")
-
-

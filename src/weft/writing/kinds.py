@@ -72,4 +72,3 @@ def is_unsigned(kind: str) -> bool:
 def with_sign(kind: str, *, unsigned: bool) -> str:
     """The integer kind of the same width, with or without a sign."""
     return kind if kind == "i1" else ("u" if unsigned else "i") + kind[1:]
-

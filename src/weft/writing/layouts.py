@@ -38,7 +38,8 @@ class Layouts:
     def __init__(self, unused: Callable[[str], str]) -> None:
         self._unused = unused
         self._names: dict[Layout, str] = {}
-        self.lines: list[str] = []
+        self.definitions: dict[str, str] = {}
+        """What makes each, by its name."""
 
     def text(self, layout: Layout) -> str:
         """How a layout is written where it is used."""
@@ -48,7 +49,7 @@ class Layouts:
         if name is None:
             definition = self._definition(layout)
             name = self._names[layout] = self._unused(self._stem(layout))
-            self.lines.append(f"{name}: gl.constexpr = {definition}")
+            self.definitions[name] = definition
         return name
 
     def _stem(self, layout: Layout) -> str:

@@ -32,6 +32,6 @@ def asked(src: ASTSource, target: str, package: str = WEFT) -> Asked:
     names = src.fn.arg_names
     values = {names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
     constants = {name: values.get(name) for name, kind in src.signature.items() if kind == "constexpr"}
-    kinds = {name: str(kind) for name, kind in src.signature.items()}
+    kinds = dict(src.signature)
     file, line = src.fn.file_name, src.fn.starting_line_number
     return Asked(names, constants, kinds, target, file, line, package)

@@ -121,8 +121,7 @@ def _barrier(w: Writer, op: Any) -> None:
     w.effect(op, "gl.thread_barrier()")
 
 
-
-ROWS = "gluon.language.extra"
+ROWS = "gl.extra.rows"
 
 
 @writes("weft.load_row")
@@ -132,7 +131,7 @@ def _load_row(w: Writer, op: Any) -> None:
     run, size = int_value(op.properties["run"]), shape_of_value(value)[0]
     aligned = ", aligned=True" if "aligned" in op.properties else ""
     at = f"{row.text}, {shift.text}, {end.text}, {other.text}, {size}, {run}, {w.layout(value)}"
-    text = f"{w.module('rows', ROWS)}.load_row({at}{aligned}{hints(op)})"
+    text = f"{ROWS}.load_row({at}{aligned}{hints(op)})"
     w.give(op, Text(text, row.kind[1:], shape_of_value(value), layout_of(value)))
 
 
@@ -142,4 +141,4 @@ def _store_row(w: Writer, op: Any) -> None:
     value = w.whole(value)
     run = int_value(op.properties["run"])
     at = f"{row.text}, {shift.text}, {end.text}, {value.text}, {run}"
-    w.effect(op, f"{w.module('rows', ROWS)}.store_row({at}{hints(op)})")
+    w.effect(op, f"{ROWS}.store_row({at}{hints(op)})")

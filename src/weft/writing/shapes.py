@@ -189,7 +189,6 @@ def _histogram(w: Writer, op: Any) -> None:
     w.give(op, Text(text, "i32", shape_of_value(value), layout_of(value)))
 
 
-
 @writes("ttg.fp4_to_fp")
 def _fp4(w: Writer, op: Any) -> None:
     (source,) = w.take(*op.operands)

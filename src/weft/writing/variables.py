@@ -45,7 +45,9 @@ def single_use(value: SSAValue) -> bool:
 class Variables:
     """The variables of a function, or of the function of a reduction."""
 
-    def __init__(self, body: Block) -> None:
+    def __init__(self, body: Block, given: Sequence[SSAValue] = ()) -> None:
+        """`given` are the function's parameters, in their order."""
+        self._given = {value: i - len(given) for i, value in enumerate(given)}
         self._places: dict[Operation, tuple[int, int]] = {}
         """Where each operation begins and ends."""
         self._of: dict[SSAValue, Group] = {}
@@ -85,12 +87,17 @@ class Variables:
 
     def _made(self, value: SSAValue) -> int:
         """Where a value is first there: results of loops and branches at their end."""
+        if value in self._given:
+            return self._given[value]
         owner = value.owner
         if isinstance(owner, Block):
             parent = owner.parent_op()
             return self._places[parent][0] if parent in self._places else 0
+        if owner not in self._places:  # it is made outside of the function
+            return 0
         start, end = self._places[owner]
-        return end if owner.regions and isinstance(owner, (*LOOPS, scf.IfOp)) else start
+        is_late = isinstance(owner, (*LOOPS, scf.IfOp)) or owner.name == "ttg.warp_specialize"
+        return end if is_late else start
 
     def _loop_of(self, op: Operation) -> Operation | None:
         """The innermost loop around an operation."""
@@ -213,7 +220,7 @@ class Variables:
         pairs: list[tuple[SSAValue, SSAValue]] = []
         numbers: list[tuple[SSAValue, SSAValue]] = []
         used: set[Group] = set()
-        place = -1.0
+        place = float("-inf")
         for value, result in zip(initial, op.results, strict=True):
             if is_number(value) and not (value.name_hint and list(initial).count(value) == 1 and single_use(value)):
                 numbers.append((value, result))
@@ -244,7 +251,7 @@ class Variables:
 
     def _join_branch(self, op: scf.IfOp) -> None:
         ends = [region.blocks[0].last_op for region in op.regions if region.blocks]
-        place = -1.0
+        place = float("-inf")
         for i, result in enumerate(op.results):
             outer = [e.operands[i] for e in ends if e and not self._is_inside(e.operands[i], op)]
             outer.sort(key=lambda value: value.name_hint != result.name_hint)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import Operation
 
 from weft.base import Unsupported
 from weft.ir import span_of
+from weft.layouts import Layout
 
 __all__ = ["WORDS", "NoWord"]
 
@@ -18,8 +20,26 @@ HOMES: dict[str, str] = {}
 """The modules of Gluon in which functions and modules of one vendor are, by their names; vendors fill it."""
 PRODUCTS: dict[type, str] = {}
 """The function that multiplies into a result of this class of layouts; vendors fill it."""
+COPIES: set[str] = {"ttg.async_copy_global_to_local"}
+"""Operations that begin to fill shared memory; vendors add theirs."""
 UNDER_WAY: dict[str, str] = {}
 """Operations whose product may be under way, with the function that makes any value one; vendors fill it."""
+
+ABSORBED: dict[str, Callable[[Operation], bool]] = {}
+"""Operations that the word of another one writes as well, by their names, where this holds; vendors fill it."""
+
+
+@dataclass(frozen=True)
+class Special:
+    """Memory that is for something special: the module that has its layout, how that is written there, a name."""
+
+    module: str
+    text: str
+    stem: str
+
+
+SPECIAL: dict[tuple[str, Layout], Special] = {}
+"""By the kind of its elements and its layout; vendors fill it."""
 
 Word = Callable[[Any, Any], None]
 """Takes the writer and an operation."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import builtin
@@ -21,35 +21,47 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base import Span
 from weft.ir import is_tensor, shape_of, span_of_loc
-from weft.ir.gpu import encoding_of
+from weft.ir.gpu import MemDescType, encoding_of
 from weft.layouts import DistributedLayout
 
 from . import kinds
 from .expressions import ATOM, Text
 from .layouts import Layouts
 from .variables import Variables, is_number
-from .words import WORDS, no_word
+from .words import ABSORBED, SPECIAL, WORDS, no_word
 
 WIDTH = 100
 """Columns after which an expression is no longer made longer."""
 
 
 class Names:
-    """Names that are taken, and new ones."""
+    """Names that are taken in a function, and new ones; functions of a file share what it has of its own."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), file: Names | None = None, within: Iterable[str] = ()) -> None:
+        """`within` are names that functions of a file may give to variables, which nothing of the file itself has."""
         self._taken = set(taken)
+        self._file = file
+        self._given = set(within)
 
     def unused(self, stem: str) -> str:
         """A name that nothing has yet."""
-        stem = re.sub(r"\W", "_", stem) or "t"
-        stem = f"t{stem}" if stem[0].isdigit() else stem
-        name, number = stem, 1
-        while name in self._taken:
-            number += 1
-            name = f"{stem}_{number}"
+        file = self._file
+        name = _free(stem, self._taken | self._given | (file._taken if file is not None else set()))
         self._taken.add(name)
+        if file is not None:
+            file._given.add(name)
         return name
+
+
+def _free(stem: str, taken: set[str]) -> str:
+    """A name that is not taken, made of a stem."""
+    stem = re.sub(r"\W", "_", stem) or "t"
+    stem = f"t{stem}" if stem[0].isdigit() else stem
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
 
 
 @dataclass
@@ -60,19 +72,33 @@ class Shared:
     """The user's file."""
     layouts: Layouts
     names: Names
+    """Those of the file: layouts and functions."""
+    reserved: Sequence[str]
+    """Names that no function may give to its variables."""
     helpers: dict[str, str]
     """Helper functions: their names, by the text of their parameters and body."""
     imports: dict[str, str]
     """Modules of Gluon that are used, and where they come from."""
+    kernel: str = "kernel"
+    """The kernel's name."""
+    functions: list[str] = field(default_factory=list)
+    """Functions that partitions run, whole."""
 
 
 class Writer:
     """Writes the body of one function."""
 
-    def __init__(self, body: Block, shared: Shared, names: Names, indent: int = 1) -> None:
+    def __init__(
+        self, body: Block, shared: Shared, names: Names, indent: int = 1, given: Sequence[SSAValue] = ()
+    ) -> None:
+        """`given` are the values that the function is called with, in the order of its parameters."""
         self.shared = shared
         self.names = names
-        self.variables = Variables(body)
+        function = body.parent_op()
+        assert function is not None
+        self.function = function
+        """The operation whose region is written."""
+        self.variables = Variables(body, given or body.args)
         self.lines: list[str] = []
         self.indent = indent
         self.texts: dict[SSAValue, Text] = {}
@@ -117,6 +143,8 @@ class Writer:
         """Write the operations of a block but for the last, which is returned."""
         *ops, last = block.ops
         for op in ops:
+            if op.name in ABSORBED and ABSORBED[op.name](op):
+                continue
             for number, result in self.variables.early.get(op, ()):
                 self.flush()
                 self.assign(result, self.number(number))
@@ -163,13 +191,26 @@ class Writer:
 
     def _waits_for(self, value: SSAValue) -> SSAValue | None:
         """The value that waits, of which the text of this one is made."""
-        while value in self._spread:
-            value = self._spread[value]
+        value = self.source(value)
         return value if value in self._waiting else None
 
     def spread(self, value: SSAValue, source: SSAValue) -> None:
         """Let `value` be written as its source, which Gluon spreads itself."""
         self._spread[value] = source
+
+    def source(self, value: SSAValue) -> SSAValue:
+        """What a value is written as: what Gluon spreads to it, or itself."""
+        while value in self._spread:
+            value = self._spread[value]
+        return value
+
+    def see(self, outside: Writer) -> None:
+        """Values that another writer has spread are the same here."""
+        self._spread.update(outside._spread)
+
+    def text(self, value: SSAValue) -> Text:
+        """The text of a value that does not wait."""
+        return self._text(value)
 
     def _text(self, value: SSAValue) -> Text:
         if value in self._spread:
@@ -247,6 +288,11 @@ class Writer:
                     return text
             if owner.name == "arith.cmpi" or kinds.kind_of(value.type) == "i1":
                 return "mask" if is_tensor(value.type) else "holds"
+            if isinstance(value.type, MemDescType):
+                data = value.type.data
+                special = SPECIAL.get((kinds.kind_of(data.element), data.layout.named))
+                if special is not None:
+                    return special.stem
             return STEMS.get(owner.name, "t")
         return "carried"
 
@@ -417,4 +463,3 @@ def with_hints(text: Text, hints: dict[str, list[int]]) -> Text:
         shown: Any = values if len(values) > 1 else values[0]
         text = replace(text, text=f"gl.{word}({text.text}, {shown})", binds=ATOM)
     return text
-

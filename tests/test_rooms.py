@@ -7,6 +7,7 @@ src/weft, those inside functions and under TYPE_CHECKING included.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -164,6 +165,23 @@ def test_no_back_edges(imports: list[Import]) -> None:
         elif (room, other) in FORBIDDEN:
             problems.append(f"{found.where}: `{room}` imports `{found.module}`: {FORBIDDEN[room, other]}")
     _fail_on(problems)
+
+
+def test_the_page_says_what_each_layer_imports(imports: list[Import]) -> None:
+    """docs/explanation/architecture.md has the rooms in their order, each with those that it imports."""
+    page = (SOURCE.parent / "docs/explanation/architecture.md").read_text(encoding="utf-8")
+    told = {
+        name: others.split(", ")
+        for name, others in re.findall(r"^\| `(\w+)/` \| .* \| ([\w, ]*)\|$", page, re.MULTILINE)
+    }
+    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for each in imports:
+        by_table = each.late and str(each.file.relative_to(PACKAGE)) in BY_TABLE
+        if each.room in found and each.imported_room and each.imported_room != each.room and not by_table:
+            found[each.room].add(each.imported_room)
+    assert list(told) == list(ROOMS)
+    for room, others in found.items():
+        assert [other.strip() for other in told[room] if other.strip()] == [r for r in ROOMS if r in others], room
 
 
 def _module(file: Path) -> str:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from weft import like
 from weft.cli import main
 from weft.explain import Explanation
 from weft.explain.next_step import next_text
 from weft.explain.processor import Rates
+from weft.explain.roofline import roofline_of
 from weft.runtime import calibrating, explaining
 
 from .kernels import transpose
@@ -77,3 +80,48 @@ def test_what_the_kernels_of_the_calibration_compute() -> None:
     assert (out == x + 1).all()
     calibrating._read[(2,)](x, out, BLOCK=4096)
     assert out[0] == x[:4096].sum()
+
+
+@weft.jit
+def doubled_twice(x, chosen, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, 2 * tl.load(x + i, mask=mask & (tl.load(chosen + i, mask=mask) != 0)), mask=mask)
+    tl.store(x + i, 2 * tl.load(out + i, mask=mask), mask=mask)
+
+
+@weft.jit
+def product(a, b, out, K, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, K, BLOCK):
+        left = tl.load(a + i[:, None] * K + k + i[None, :])
+        total += tl.dot(left, tl.load(b + (k + i[:, None]) * BLOCK + i[None, :]))
+    tl.store(out + i[:, None] * BLOCK + i[None, :], total)
+
+
+def test_the_tables_that_a_cpu_has() -> None:
+    """Vector widths, masks, what is kept in memory, why loops are apart, and how products are packed."""
+    x = like(1 << 20, "fp32")
+    text = str(doubled_twice.explain(x, x, x, 1 << 20, BLOCK=1024, grid=(1024,), target="cpu", vector_bits=256))
+    assert "Loops over tiles" in text and "8 x 32 bits" in text and "4 warps" not in text
+    assert "without masks, for tiles that lie wholly within their bounds" in text
+    assert "under a mask for each vector, as it depends on what is loaded" in text
+    assert "it loads again what these have just stored" in text
+    m = like((64, 256), "fp32")
+    text = str(product.explain(m, m, m, 256, BLOCK=64, grid=(1,), target="cpu"))
+    assert "Products\n" in text and "64x64x64" in text and "the loop carries it" in text
+
+
+def test_a_roofline_by_the_rates_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two multiplications for 20 bytes: far under the slope's end."""
+    monkeypatch.setattr(explaining, "calibrated", lambda: RATES)
+    x = like(1 << 20, "fp32")
+    e = doubled_twice.explain(x, x, x, 1 << 20, BLOCK=1024, grid=(1024,), target="cpu")
+    found = roofline_of(e)
+    assert found is not None and e.time is not None and found.what == "vectors"
+    ((memory, bytes, rate),) = found.memories
+    assert memory == "memory" and bytes == e.time.dram_bytes
+    assert found.peak == pytest.approx(RATES.simple / 1000) and rate < 10
+    assert found.rate < found.operations / bytes * rate  # below the slope
+    assert "Roofline" in e.to_html()

@@ -40,10 +40,11 @@ from .findings import Facts, findings_of
 from .gains import with_gains
 from .lengths import most_turns
 from .occupancy import occupancy_of
-from .processor import Rates, moved_bytes, time_on_cpu
+from .processor import Rates, float_kinds, moved_bytes, time_on_cpu
 from .programs import Given, PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Held, Line, Tile, Time
 from .registers import held_by_line
+from .roofline import CASTS, OPERATIONS
 from .supposed import supposing
 from .timing import time_of, with_code
 
@@ -98,7 +99,7 @@ def explanation(
     if program is None:
         time = time_on_cpu(facts, launch.sizes, launch.rates) if launch.rates is not None else None
         return replace(
-            e, time=time, no_time=_no_time(launch, e, time), counts=_of_memory(e.counts),
+            e, time=time, no_time=_no_time(launch, e, time), counts=_on_cpu(e.counts, facts),
             lines=tuple(map(_line_of_memory, e.lines)),
         )  # fmt: skip
     time = time_of(facts, launch.sizes)
@@ -166,9 +167,13 @@ def _explained(
     return explained, facts, fewer
 
 
-def _of_memory(counts: Counts) -> Counts:
-    """Of counters those of bytes that go to and from memory, which are the same on every machine."""
-    return replace(counts, total=_bytes(counts.total))
+def _on_cpu(counts: Counts, facts: Facts) -> Counts:
+    """Of counters those that are the same on every machine: bytes that go to and from memory, and arithmetic."""
+    total = _bytes(counts.total)
+    lanes = facts.program.lanes if facts.program is not None else 0
+    if operations := lanes * sum(n for name, n in float_kinds(counts.total) if name not in CASTS):
+        total[OPERATIONS] = operations
+    return replace(counts, total=total)
 
 
 def _line_of_memory(line: Line) -> Line:

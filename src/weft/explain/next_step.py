@@ -12,6 +12,10 @@ LONG = 1.2
 """The instructions of the longest program by the mean, from which on programs are called uneven."""
 BY_BOUND = {
     "DRAM": "only fewer bytes make it faster: fuse it with its neighbours, read once what is read twice, smaller types",
+    "memory": "only fewer bytes make it faster: fuse it with its neighbours, read once what is read twice, small types",
+    "caches": "read less often what is read again: larger tiles, or several rows in each program",
+    "arithmetic": "fewer operations for each element: one reciprocal for many divisions, exp2, nothing computed twice",
+    "programs": "fewer and larger programs: each does several rows or blocks",
     "L2": "let programs that read the same run one after the other, or larger blocks read less often",
     "L1": "let each lane have more bytes at a time, and keep what is read again in registers",
     "shared memory": "keep operands in registers, take larger tiles in each warp, or fewer exchanges between threads",
@@ -49,7 +53,9 @@ def _on(finding: Finding) -> str:
 def _line(e: Explanation) -> str:
     """The line on which a warp spends the most time, where programs wait for themselves."""
     lines = e.time.lines if e.time is not None else {}
-    if not lines or e.time is None or e.time.bound == "DRAM":
+    if not lines or e.time is None or e.time.bound in ("DRAM", "memory", "programs"):
         return ""
     line = max(lines, key=lambda key: lines[key])
+    if e.occupancy is None:  # on a CPU shares are those of bytes
+        return f", most bytes on line {line} ({lines[line]:.0%})"
     return f", most of a warp's time on line {line} ({lines[line]:.0%})"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod
 
@@ -20,7 +20,7 @@ from .findings import Facts
 from .record import Time, line_key
 from .timing import _arrays as arrays_of
 
-__all__ = ["Rates", "moved_bytes", "time_on_cpu"]
+__all__ = ["Rates", "float_kinds", "moved_bytes", "time_on_cpu"]
 
 SECTOR = 32
 TOGETHER = 1.5
@@ -145,13 +145,24 @@ def _arithmetic(facts: Facts, rates: Rates) -> float:
     integers are mostly of addresses, which vectors do not have for each element."""
     assert facts.program is not None
     simple = special = 0.0
-    for key, n in facts.explanation.counts.total.items():
-        name = key.removeprefix("kind:")
-        if name.startswith("math.") and name.removeprefix("math.").startswith(SPECIAL):
+    for name, n in float_kinds(facts.explanation.counts.total):
+        if _is_special(name):
             special += n
-        elif key.startswith("kind:") and (name.startswith("math.") or name in FLOATS):
+        else:
             simple += n * LONG.get(name, 1)
     return facts.program.lanes * (special / rates.special + simple / rates.simple)
+
+
+def float_kinds(total: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The operations of arithmetic on floating-point elements among counters, and how often each is done by a warp."""
+    for key, n in total.items():
+        name = key.removeprefix("kind:")
+        if key.startswith("kind:") and (name.startswith("math.") or name in FLOATS):
+            yield name, n
+
+
+def _is_special(name: str) -> bool:
+    return name.removeprefix("math.").startswith(SPECIAL)
 
 
 def _shares(facts: Facts) -> dict[str, float]:

@@ -15,7 +15,7 @@ from weft.ops.floats import FLOAT_ROWS
 from weft.targets.table import instruction
 
 from .costs import costs_of
-from .record import Explanation
+from .record import Explanation, Time
 
 __all__ = ["Roofline", "roofline_of"]
 
@@ -40,8 +40,16 @@ class Roofline:
     """The name of a memory, bytes that it moves, and bytes of a nanosecond that it reaches; the slowest first."""
 
 
+CASTS = frozenset(f"arith.{name}" for name in ("extf", "truncf", "sitofp", "uitofp", "fptosi"))
+"""Conversions, which are no operations."""
+OPERATIONS = "float_operations"
+"""The counter of operations on floating-point elements, of kernels for the CPU."""
+
+
 def roofline_of(e: Explanation) -> Roofline | None:
     """None where no time is predicted, and for a kernel that computes nothing."""
+    if e.time is not None and OPERATIONS in e.counts.total:
+        return _on_cpu(e, e.time)
     machine = machine_of(e.target) if e.time is not None and e.occupancy is not None else None
     costs = costs_of(machine, e.time.device) if machine is not None and e.time is not None else None
     if e.time is None or machine is None or costs is None:
@@ -60,6 +68,19 @@ def roofline_of(e: Explanation) -> Roofline | None:
     moved = ((name, asked[name], rate) for name, rate in rates)
     memories = tuple(each for each in moved if each[1])
     return Roofline(operations, what, operations / e.time.microseconds / 1000, peak, memories)
+
+
+def _on_cpu(e: Explanation, time: Time) -> Roofline | None:
+    """Its roofs are the rates that the model takes for the kernel's own bytes and operations."""
+    operations = float(e.counts[OPERATIONS])
+    asked = e.counts["global_load_bytes"] + e.counts["global_store_bytes"]
+    moved = (("memory", time.dram_bytes), ("caches", max(0.0, asked - time.dram_bytes)))
+    took = time.resources
+    memories = tuple((name, bytes, bytes / took[name] / 1000) for name, bytes in moved if bytes and took.get(name))
+    if not took.get("arithmetic") or not memories:
+        return None
+    peak = operations / took["arithmetic"] / 1000
+    return Roofline(operations, "vectors", operations / time.microseconds / 1000, peak, memories)
 
 
 def _matrix_operations(e: Explanation) -> float:

@@ -13,6 +13,7 @@ from weft.base.remarks.remark import with_article
 from weft.sim import Report
 
 from .ncu import idle_text, metrics_of
+from .nests import nest_tables
 from .next_step import next_text
 from .reasons import price_text, reason_text
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
@@ -42,6 +43,7 @@ def tables_of(explanation: Explanation) -> list[tuple[str, Rows]]:
     """The tables, each with its title, the first of its rows the names of its columns."""
     return [
         ("Lines", _line_rows(explanation)),
+        *nest_tables(explanation),
         ("Layouts", _tile_rows(explanation)),
         ("Accesses of memory", _access_rows(explanation.accesses)),
         ("Conversions", _conversion_rows(explanation.conversions)),
@@ -69,7 +71,7 @@ def layout_text(layout: str) -> str:
 def heading_text(e: Explanation) -> str:
     """The kernel, its launch, its time, and a note about the counts, a line for each."""
     size = "x".join(map(str, (e.grid[0], *(s for s in e.grid[1:] if s > 1 or e.grid[2] > 1))))
-    warps = f", {e.options['num_warps']} warps each" if "num_warps" in e.options else ""
+    warps = f", {e.options['num_warps']} warps each" if "num_warps" in e.options and e.target != "cpu" else ""
     where = f" ({e.span.file}:{e.span.line})" if e.span is not None else ""
     lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {e.counts.programs:,} programs{warps}"]
     lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))

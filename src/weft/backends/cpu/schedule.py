@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from weft.backends.cpu.aliases import Aliases, offset_key
+from weft.backends.cpu.aliases import Aliases, offset_key, root_of
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, live_bits, log2, row_major
@@ -206,7 +206,8 @@ class Scheduler:
         for store in stores:
             for load in loads:
                 if load.index > store.index and self.aliases.may_meet(load.args[0], store.args[0], False):
-                    return "it may load what these store"
+                    same = self._is_same(load.args[0], store.args[0])
+                    return NotFused.LOADED_AGAIN if same else "it may load what these store"
         if isinstance(root, StoreRoot):
             if len(stores) >= MOST_STORES:
                 return f"{MOST_STORES} stores are done together already"
@@ -243,6 +244,10 @@ class Scheduler:
         """
         alike = a.shape == b.shape and offset_key(a) == offset_key(b)
         return alike and self.analysis().injective(a, row_major(a.shape))
+
+    def _is_same(self, a: Value, b: Value) -> bool:
+        """Whether two tiles of pointers are the same addresses."""
+        return a is b or (root_of(a) is not None and root_of(a) is root_of(b) and self._same_places(a, b))
 
     def flush(self) -> None:
         """Emit the open nest."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.evaluate import SHAPE_OPS
@@ -11,6 +11,7 @@ from weft.backends.cpu.loops import all_ops
 from weft.backends.cpu.nest import Nest, Root, access_form
 from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.roots import AtomicRoot, WriteRoot
+from weft.backends.cpu.versions import mask_conditions
 from weft.base import each_once
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
 
@@ -104,6 +105,7 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
         if op is not None and op.name == "tt.store":
             stored = ((target, coords) for target, coords, _ in root.accesses() if isinstance(target, Value))
             accesses += [(op, op.args[1], target, coords, False) for target, coords in stored]
+    bounds = mask_conditions(nest).keys()
     for op, tile, pointer, coords, transposed in accesses:
         steps, fact, name = nest.analysis.steps(pointer, coords), "", ""
         form = access_form(steps, nest.lane_bits, element_bits(tile.elem), transposed)[1]
@@ -113,7 +115,21 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
             name = _factor(pointer, axis, program) if step is None else ""
             distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
             fact = f"{distance} along dimension {axis} are {_apart(step, name, pointer)}"
-        remarks.add(VectorAccess(op.span, op.name[3:], tile_text(tile), form, lanes, fact, name))
+        mask = _mask_for_each(op, bounds, nest)
+        remarks.add(VectorAccess(op.span, op.name[3:], tile_text(tile), form, lanes, fact, name, mask))
+
+
+def _mask_for_each(op: Op, bounds: Set[Value], nest: Nest) -> str:
+    """Why the mask of a load or store is computed for each vector, also of tiles that lie wholly within their bounds;
+    empty where it is not.
+    """
+    at = 1 if op.name == "tt.load" else 2
+    mask = op.args[at] if len(op.args) > at else None
+    if mask is None or not mask.is_tile or mask in bounds or mask.is_inside:
+        return ""
+    if mask in nest.env:
+        return "it is in memory"
+    return "it depends on what is loaded" if _is_loaded(mask) else "it is no comparison of indices with bounds"
 
 
 def _apart(step: int | None, name: str, pointer: Value) -> str:

@@ -10,7 +10,6 @@ from .remark import Remark, Site
 
 __all__ = ["InMemory", "LoopNest", "NotFused", "ProductWaits", "RegisterBlock", "ScratchBuffer", "VectorAccess"]
 
-
 @dataclass(frozen=True)
 class LoopNest(Remark):
     """Loops over the elements of a tile, and what is done at each of them."""
@@ -70,11 +69,14 @@ class VectorAccess(Remark):
     """Why not by whole vectors; empty where it is."""
     value: str = ""
     """The argument that decides it, if there is one."""
+    mask: str = ""
+    """Why its mask is computed for each vector, whatever tiles lie within; empty where there is no such mask."""
 
     @property
     def message(self) -> str:
         text = f"{self.access} of {self.tile} by {self.lanes} lanes: {self.form}"
-        return f"{text}, as {self.fact}" if self.fact else text
+        text += f", as {self.fact}" if self.fact else ""
+        return f"{text}; under a mask for each vector, as {self.mask}" if self.mask else text
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class NotFused(Remark):
     """Something that begins a loop nest of its own, although another one is open."""
 
     kind: ClassVar[str] = "not fused"
+    LOADED_AGAIN: ClassVar[str] = "it loads again what these have just stored"
+    """The reason that a kernel's author can do away with."""
     what: Site
     into: Site
     """What the open nest is for."""

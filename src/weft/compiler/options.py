@@ -22,7 +22,7 @@ _FOREIGN = frozenset(
         *("maxnreg", "ptx_version", "ptx_options", "enable_reflect_ftz", "launch_cooperative_grid"),
         *("launch_pdl", "arch", "warp_size", "instrumentation_mode", "backend_name", "extern_libs", "cluster_dims"),
         *("global_scratch_size", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm"),
-        *("schedule_hint", "optimize_epilogue", "imported_products", "grf_mode"),
+        *("schedule_hint", "optimize_epilogue", "imported_products", "grf_mode", "made_tensors"),
     )
 )
 MOST_REGISTERS = 255

@@ -322,4 +322,5 @@ TRITON_FACTS: dict[str, Any] = {
     "wrapped_offsets": [],
     "params": [],
     "tensor_maps": [],
+    "made_maps": [],
 }

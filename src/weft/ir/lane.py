@@ -76,6 +76,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.base import CompilerCrash, Span
+from weft.base.made_tensors import MadeTensor
 from weft.base.remarks import NO_REMARKS, RemarkCollector, Site
 from weft.layouts import LinearLayout
 from weft.machines import Machine
@@ -152,6 +153,7 @@ class Parameter:
     an i64. Who launches encodes it for boxes of `box` elements, the innermost dimension first, swizzled by `swizzle`
     bytes (16 is none). `block` is the tile that one transfer moves, in one box or several, the outermost first.
     `descriptor` counts the descriptors among the kernel's arguments where a map follows the parts of one; else -1.
+    `made` is the tensor of a map that no argument describes, and that is made of several.
     """
 
     name: str
@@ -161,6 +163,7 @@ class Parameter:
     swizzle: int = 0
     block: tuple[int, ...] = ()
     descriptor: int = -1
+    made: MadeTensor | None = None
 
 
 @dataclass

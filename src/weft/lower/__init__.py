@@ -17,6 +17,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import int_value, is_pointer, pointee_of, type_text
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
+from weft.ir.made_tensors import tensor_of
 from weft.ir.types import TensorDescType
 from weft.machines import DEFAULT, Machine, machine_of
 
@@ -85,7 +86,7 @@ def lower(
     arguments: list[Value] = []
     for value in body.args:
         name_hint = _unlike(value.name_hint or f"arg{len(parameters)}", parameters)
-        parameters.append(_parameter(name_hint, value.type, vendor, _descriptor_of(kernel, value.index)))
+        parameters.append(_parameter(name_hint, value.type, vendor, kernel, value.index))
         arguments.append(Value("i64" if parameters[-1].pointee else parameters[-1].elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
     lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else machine.lanes
@@ -112,21 +113,24 @@ def lower(
     return program
 
 
-def _parameter(name: str, type: Attribute, vendor: VendorLowering, descriptor: int) -> Parameter:
+def _parameter(name: str, type: Attribute, vendor: VendorLowering, kernel: Operation, index: int) -> Parameter:
     if isinstance(type, TensorDescType) and encoding_of(type.block_type) is not None:
-        return Parameter(name, "tensormap", *vendor.descriptor(type), descriptor)
+        number, made = (_said_of(kernel, index, what) for what in ("tt.descriptor", "tt.made"))
+        descriptor = int_value(number) if number is not None else -1
+        tensor = tensor_of(made) if made is not None else None
+        return Parameter(name, "tensormap", *vendor.descriptor(type), descriptor, tensor)
     if is_pointer(type):
         return Parameter(name, "ptr", type_text(pointee_of(type)))
     return Parameter(name, type_text(type))
 
 
-def _descriptor_of(kernel: Operation, index: int) -> int:
-    """Of which descriptor, among those that the kernel is given, an argument is the map besides its parts; or -1."""
+def _said_of(kernel: Operation, index: int, what: str) -> Attribute | None:
+    """What is said of an argument: which descriptor it is the map of besides its parts, of what it is made."""
     attrs = kernel.properties.get("arg_attrs")
     if not isinstance(attrs, ArrayAttr) or index >= len(attrs.data):
-        return -1
-    number = attrs.data[index].data.get("tt.descriptor")
-    return -1 if number is None else int_value(number)
+        return None
+    said: Attribute | None = attrs.data[index].data.get(what)
+    return said
 
 
 def finish(program: LaneProgram) -> None:

@@ -48,7 +48,7 @@ def is_multiplied(value: SSAValue) -> bool:
     return False
 
 
-def _flipped(layout: object) -> NVMMASharedLayout | None:
+def flipped(layout: object) -> NVMMASharedLayout | None:
     """The same memory with rows and columns changed; None without a swizzle, where `transposed` means nothing."""
     if not isinstance(layout, NVMMASharedLayout) or not layout.swizzle_byte_width:
         return None
@@ -107,7 +107,7 @@ def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
             named = op.result.type.data.layout.named
             return named if isinstance(named, NVMMASharedLayout) else None
         if _is_transposition(op):
-            return _flipped(_asked_for(op.results[0]))
+            return flipped(_asked_for(op.results[0]))
     return None
 
 
@@ -154,9 +154,9 @@ def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
             remove(op)
-        elif _is_transposition(op) and (flipped := _flipped(named)) is not None:
+        elif _is_transposition(op) and (other := flipped(named)) is not None:
             near = Builder.before(op)
-            transposed = memdesc(type.shape[::-1], type.element_type, flipped)
+            transposed = memdesc(type.shape[::-1], type.element_type, other)
             order = {"order": op.properties["order"]}
             _read(op.results[0], near.create(MemDescTransOp, (memory,), (transposed,), order).result, machine)
             remove(op)

@@ -259,7 +259,7 @@ def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None, bytes]:
 
 def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:
     """The numbers among the values, by the names that the program has for them."""
-    parameters = program.parameters
+    parameters = [p for p in program.parameters if p.made is None]
     parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
     pairs = zip(parameters, parts, strict=False)
     return {p.name: _number(v) for p, v in pairs if isinstance(v, (bool, int, float, np.number)) and p.elem != "ptr"}
@@ -267,7 +267,7 @@ def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:
 
 def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
     """Bytes of the arrays among the values that say their shape."""
-    parameters = program.parameters
+    parameters = [p for p in program.parameters if p.made is None]
     parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
     sizes = {}
     for parameter, value in zip(parameters, parts, strict=False):
@@ -275,7 +275,9 @@ def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
         shape = getattr(array, "shape", None)
         if parameter.elem in ("ptr", "tensormap") and shape is not None and list(shape) != [1]:
             sizes[parameter.name] = math.prod(shape) * max(1, ELEMENT_BITS.get(parameter.pointee, 8) // 8)
-    return sizes
+    plain = [p.name for p in parameters if p.elem != "tensormap"]
+    made = {p.name: plain[p.made.base] for p in program.parameters if p.made is not None}
+    return sizes | {name: sizes[base] for name, base in made.items() if base in sizes}
 
 
 def _data(program: Any, values: Sequence[Any], stored: Sequence[int]) -> dict[str, Any]:

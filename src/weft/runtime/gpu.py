@@ -40,6 +40,7 @@ from .extents import is_within
 from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import MapMaker, descriptor_rank, make_fire, refuse_read_only, runtime_leaves
+from .made_maps import made_maps
 from .protocols import named
 from .quick import Last, chain, make_quick
 from .specialize import FINE, check_annotated, specialize_param
@@ -245,6 +246,27 @@ def map_makers(kernel: Any, leaves: Sequence[Any], names: Sequence[str]) -> list
     return makers
 
 
+def fire_on_gpu(
+    kernel: Any,
+    leaves: Sequence[Any],
+    numbers: Sequence[int],
+    names: Sequence[str],
+    launcher: Callable[[Any], Callable[[str], Callable[..., None]]],
+) -> Callable[..., None]:
+    """`make_fire` with the kernel's tensor maps; `launcher` makes what takes the codes of the slots, for a kernel."""
+    maps = map_makers(kernel, leaves, names)
+    if not kernel.metadata.made_maps:
+        return make_fire(kernel, leaves, numbers, launcher(kernel), maps)
+
+    def instead() -> Callable[..., None]:
+        """The launch of the same kernel whose threads load what it has maps for, for arguments that have none."""
+        options = {**kernel.given_options, "made_tensors": False}
+        plain = compiling.compile(kernel.src, kernel.metadata.target, options)
+        return fire_on_gpu(plain, leaves, numbers, names, launcher)
+
+    return make_fire(kernel, leaves, numbers, launcher(kernel), maps, made_maps(kernel, devices.map_maker), instead)
+
+
 class Scratch:
     """Global memory that a kernel's programs have for themselves while they run: one piece for each stream.
 
@@ -373,8 +395,8 @@ class GPULaunches:
             refuse_read_only(kernel, leaves, self.kernel.arg_names, args)
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
             stream = stream_of(arrays_of(args), index)
-            maps = map_makers(kernel, leaves, self.kernel.arg_names)
-            fire = make_fire(kernel, leaves, values, launcher_of(kernel, index, stream), maps)
+            names = self.kernel.arg_names
+            fire = fire_on_gpu(kernel, leaves, values, names, lambda made: launcher_of(made, index, stream))
             entry = (kernel, None, fire)
             self._launchers[kernel, index, tuple(map(type, args))] = entry
             self._quicken(args)
@@ -395,22 +417,25 @@ class GPULaunches:
         numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
         launches: list[Callable[[], None]] = []
 
-        def freeze(codes: str) -> Callable[..., None]:
-            return lambda x, y, z, *slots: launches.append(
-                devices.on(gpu, loaded.frozen(codes, stream, (_blocks(x, blocks), y, z), slots))
-                if x and y and z
-                else _nothing
-            )
+        def freezer(made: Any) -> Callable[[str], Callable[..., None]]:
+            with devices.entered(gpu):
+                loaded = made.load()
+
+            def freeze(codes: str) -> Callable[..., None]:
+                return lambda x, y, z, *slots: launches.append(
+                    devices.on(gpu, loaded.frozen(codes, stream, (_blocks(x, blocks), y, z), slots))
+                    if x and y and z
+                    else _nothing
+                )
+
+            return freeze
 
         if kernel.metadata.global_scratch_size:
             raise LaunchError(
                 f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen",
                 hint="launch it with kernel[grid](...); or make its descriptors on the host, weft.TensorDescriptor",
             )
-        with devices.entered(gpu):
-            loaded = kernel.load()
-        maps = map_makers(kernel, leaves, self.kernel.arg_names)
-        make_fire(kernel, leaves, numbers, freeze, maps)(*grid_of(grid), *values)
+        fire_on_gpu(kernel, leaves, numbers, self.kernel.arg_names, freezer)(*grid_of(grid), *values)
         return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:

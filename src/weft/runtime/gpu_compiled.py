@@ -16,8 +16,8 @@ from .binder import MAX_GRID, REFUSED, grid_of
 from .compiling import target
 from .descriptor import TensorDescriptor, handed_on
 from .device import devices
-from .gpu import arrays_of, binding, device_of, launcher_of, map_makers, refuse_host
-from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
+from .gpu import arrays_of, binding, device_of, fire_on_gpu, launcher_of, refuse_host
+from .launch import parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of
 
 bind = binding().bind
@@ -220,4 +220,4 @@ def _fire(
     def stream() -> int:
         return of_library() if options.stream is None else options.stream
 
-    return make_fire(kernel, leaves, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, leaves, names))
+    return fire_on_gpu(kernel, leaves, dynamic, names, lambda made: launcher_of(made, index, stream))

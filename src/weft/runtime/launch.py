@@ -66,15 +66,20 @@ def make_fire(
     count: int | Sequence[int],
     launcher: Callable[[str], Callable[..., None]] | None = None,
     maps: Sequence[MapMaker | None] = (),
+    made_maps: Sequence[Any] = (),
+    instead: Callable[[], Callable[..., None]] | None = None,
 ) -> Callable[..., None]:
     """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
 
     A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). `launcher` makes
     what takes the slots of a launch, from their codes; that of the loaded kernel if none is given. `maps` make the
-    tensor maps of descriptors, one for each of them in order, or None for one that has none.
+    tensor maps of descriptors, one for each of them in order, or None for one that has none. `made_maps` are those of
+    tensors that no argument describes (made_maps.py), which come last; where there is none for the values of a launch,
+    it is done as `instead` gives it.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, arguments, described = [], [], 0
+    slots: list[str] = []  # of a launch, as source, but for maps
     spaces: dict[str, Any] = {"single": _single}
     for path, name in leaves:
         value = _at(path)
@@ -105,14 +110,27 @@ def make_fire(
             raise LaunchTypeError(f"an argument of type {name} cannot be passed to a kernel")
         codes.append(code)
         arguments.append(value)
+        is_described = name.startswith("tensordesc")
+        slots += [f"{_at(path)}[{k}]" for k in range(slots_of(name))] if is_described else [value]
     for k in range(2 * len(kernel.metadata.checked)):
         codes.append("q")
         arguments.append(f"l{k}")
         names.append(f"l{k}")
+    lookups = []
+    for k, by_values in enumerate(made_maps):
+        spaces[f"made{k}"] = by_values
+        lookups.append(f"made{k}[{', '.join(slots[n] for n in by_values.numbers)},]")
+        codes.append("128s")
+        arguments.append(f"m{k}")
     launch = (launcher or kernel.load().launcher)("".join(codes))
     if arguments == names:
         return launch
     spaces["launch"] = launch
+    if made_maps:
+        assert instead is not None
+        called = f"launch(x, y, z, {', '.join(arguments)})"
+        fire: Callable[..., None] = load("weft.runtime.made_maps").fire_with(called, names, lookups, spaces, instead)
+        return fire
     source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in arguments)})"
     return eval(source, spaces)  # type: ignore[no-any-return]
 

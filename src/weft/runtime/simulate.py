@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from weft import compiler
-from weft.base import DeviceAssertionError, LaunchTypeError, load, shortened
+from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError, load, shortened
 from weft.base.remarks import Remarks
 from weft.compiler.backends import backend_of
 from weft.ir.lane import ELEMENT_BITS, LaneProgram, Parameter, text_of
@@ -26,6 +26,7 @@ from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
 from .binder import grid_of
 from .hosted import flattened, launched
+from .made_maps import described
 from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
@@ -43,13 +44,12 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
 
     None where a hook says that there is to be no kernel.
     """
-    reports: list[Report] = []
+    launches: list[SimulatedLaunch] = []
 
     def fire(simulated: SimulatedKernel, sizes: tuple[int, int, int], values: tuple[Any, ...]) -> None:
-        reports.append(_run(simulated.program, sizes, values))
+        launches.append(simulated.run(sizes, values))
 
-    simulated: SimulatedKernel | None = launched(kernel, target, grid, fire, args, kwargs)
-    return None if simulated is None else SimulatedLaunch(simulated, reports[0])
+    return None if launched(kernel, target, grid, fire, args, kwargs) is None else launches[0]
 
 
 def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Callable[..., Any]) -> SimulatedKernel:
@@ -61,8 +61,13 @@ def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Call
         wrapped.extend(offsets)
         warn_of_wrapping(wrapped)
 
-    program = compiler.lane_program(source, target, options, told)
-    return SimulatedKernel(source, program, partial(compile, source, target.removeprefix("sim:"), options), wrapped)
+    def made(options: Mapping[str, Any], told: Any) -> SimulatedKernel:
+        program = compiler.lane_program(source, target, options, told)
+        on_gpu = partial(compile, source, target.removeprefix("sim:"), options)
+        plain = partial(made, {**options, "made_tensors": False}, None)
+        return SimulatedKernel(source, program, on_gpu, wrapped, plain)
+
+    return made(options, told)
 
 
 class SimulatedKernel:
@@ -74,14 +79,19 @@ class SimulatedKernel:
     """
 
     def __init__(
-        self, src: Any, program: LaneProgram, compile: Callable[[], Any], wrapped: Sequence[Mapping[str, Any]] = ()
+        self,
+        src: Any,
+        program: LaneProgram,
+        compile: Callable[[], Any],
+        wrapped: Sequence[Mapping[str, Any]] = (),
+        plain: Callable[[], SimulatedKernel] | None = None,
     ) -> None:
         self.src = src
         self.program = program
         self.wrapped = tuple(wrapped)
         """Offsets that are known to wrap, as plain data (`weft.analysis.wrapped_offsets`)."""
         self.name = program.name
-        self._compile = compile
+        self._compile, self._make_plain = compile, plain
         backend = backend_of(program.machine)
         stages = ("source", "ttir", "ttgir", *backend.shown, *backend.codes)
         later: dict[str, Callable[[], Any]] = {name: partial(self._text, name) for name in stages}
@@ -92,17 +102,33 @@ class SimulatedKernel:
         """The kernel as it is compiled for the GPU, without one; made when it is first asked for."""
         return self._compile()
 
+    @cached_property
+    def plain(self) -> SimulatedKernel:
+        """The kernel without tensors that a launch makes of several arguments; itself where it has none."""
+        made = any(p.made is not None for p in self.program.parameters)
+        return self._make_plain() if made and self._make_plain is not None else self
+
+    def run(self, sizes: tuple[int, int, int], values: Sequence[Any]) -> SimulatedLaunch:
+        """A launch with the values of its parameters; one of `plain` where they describe no tensor that there is a map
+        for."""
+        try:
+            return SimulatedLaunch(self, _run(self.program, sizes, values))
+        except LaunchError:
+            if self.plain is self:
+                raise
+            return self.plain.run(sizes, values)
+
     def _text(self, stage: str) -> Any:
         return self.on_gpu.asm[stage]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("_compile", "on_gpu"):
+        if name.startswith("__") or name in ("_compile", "_make_plain", "on_gpu", "plain"):
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
         return getattr(self.on_gpu, name)
 
     def __getitem__(self, grid: Any) -> Any:
         """The launcher for a grid."""
-        return shortened(lambda *args: SimulatedLaunch(self, _run(self.program, grid_of(grid), args)))
+        return shortened(lambda *args: self.run(grid_of(grid), args))
 
     def count(self, grid: Any, **scalars: int | float) -> Report:
         """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""
@@ -172,12 +198,15 @@ def _show(report: Report) -> None:
 
 def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:
     """Values by the program's parameters: a descriptor is several of them."""
-    parameters = program.parameters
+    made = [p for p in program.parameters if p.made is not None]
+    parameters = [p for p in program.parameters if p.made is None]
     parts = flattened(values, lambda at: at < len(parameters) and parameters[at].elem == "tensormap")
     if len(parts) != len(parameters):
         names = ", ".join(p.name for p in parameters)
         raise LaunchTypeError(f"{len(parts)} arguments were given, the kernel takes {len(parameters)}: {names}")
-    return {p.name: _argument(p, v) for p, v in zip(parameters, parts, strict=True)}
+    arguments = {p.name: _argument(p, v) for p, v in zip(parameters, parts, strict=True)}
+    plain = [arguments[p.name] for p in parameters if p.elem != "tensormap"]
+    return arguments | {p.name: described(p, plain) for p in made}
 
 
 def _argument(parameter: Parameter, value: Any) -> Any:

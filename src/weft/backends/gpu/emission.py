@@ -78,7 +78,12 @@ class Emitted:
             "tensor_maps": [
                 [p.pointee, list(p.box), p.swizzle, list(p.block), p.descriptor]
                 for p in self.parameters
-                if p.elem == "tensormap"
+                if p.elem == "tensormap" and p.made is None
+            ],
+            "made_maps": [
+                [p.name, p.pointee, list(p.box), p.swizzle, p.made.plain()]
+                for p in self.parameters
+                if p.made is not None
             ],
         }
 

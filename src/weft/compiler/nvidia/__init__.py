@@ -25,6 +25,8 @@ __all__ = ["BACKEND"]
 LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
 """Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
 before the kernel that is in front in the stream has ended."""
+MADE_TENSORS = "made_tensors"
+"""Whether loads through pointers may become bulk copies, of tensors that a launch makes of several arguments."""
 
 
 class _Nvidia(OfVendor):
@@ -36,11 +38,12 @@ class _Nvidia(OfVendor):
     kernel = CudaKernel
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""
-        for name in LAUNCH_OPTIONS:
+        """Those of LAUNCH_OPTIONS that are on, and MADE_TENSORS if it is off. LaunchTypeError where one is neither."""
+        for name in (*LAUNCH_OPTIONS, MADE_TENSORS):
             if options.get(name) not in (None, False, True):
                 raise LaunchTypeError(f"{name} must be True or False, got {options[name]!r}", name)
-        return {name: True for name in LAUNCH_OPTIONS if options.get(name)}
+        off = {MADE_TENSORS: False} if options.get(MADE_TENSORS) is False else {}
+        return {**{name: True for name in LAUNCH_OPTIONS if options.get(name)}, **off}
 
     def begin(self, machine: Machine) -> None:
         begin(ptx_target(machine))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import scf
@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
-from weft.ir import walk
+from weft.ir import unit_attr, walk
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout
 from weft.machines import Machine
 
 from ..vendor import AccessOf, VendorPasses
+from .bulk_loads import MADE_TENSORS, NOT_MADE
 from .create_tensormaps import create_tensormaps
 from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
@@ -29,6 +30,10 @@ __all__ = ["PASSES"]
 
 class _Passes(VendorPasses):
     of_memory = OF_GROUPS
+
+    def note_asked(self, module: ModuleOp, options: Mapping[str, Any]) -> None:
+        if options.get(MADE_TENSORS) is False:
+            module.attributes[NOT_MADE] = unit_attr()
 
     def product_layout(
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf

@@ -8,6 +8,9 @@ that its mask is where the tensor ends, and the form of the address (passes/affi
 The kernel is given the descriptor once more, as a tensor map, after its parts:
 
     tt.func @f(%base: !tt.ptr<f16>, %padding, %rows, %columns, %stride, %one, %map: !tt.tensordesc<tensor<64x128xf16>>)
+
+Loads through pointers, and through descriptors that the kernel makes, are those of blocks of a tensor as well where
+pointed_tensors.py finds one; its map is the kernel's last argument, and `tt.made` says of which arguments it is made.
 """
 
 from __future__ import annotations
@@ -15,22 +18,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeGuard
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft import ir
+from weft.base.made_tensors import MadeTensor
 from weft.ir import tt
 from weft.ir.gpu import MemDescType, laid_tensor, memdesc, name_of
-from weft.ir.gpu.ttg import LocalAllocOp
+from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
+from weft.ir.made_tensors import attribute_of
 from weft.layouts import NVMMASharedLayout
 from weft.machines import Machine
 
-from ..affine import ONE, Forms, NotAffine, Sum, is_outside
-from ..buffered_tiles import buffer_layout, is_product_operand
+from ..affine import ONE, Form, Forms, NotAffine, Sum, is_outside
+from ..buffered_tiles import buffer_layout, flipped, is_product_operand
 from ..rewrite_descriptors import DESCRIBED, DESCRIPTOR
+from .pointed_tensors import pointed_tensor
 
+MADE = "tt.made"
+"""Of an argument that is a tensor map: the tensor that whoever launches the kernel makes it for."""
+MADE_TENSORS = "made_tensors"
+"""The option by which loads through pointers stay as they are."""
+NOT_MADE = "weft.no_made_tensors"
+"""Of a module with that option."""
 ROWS = 8
 """After which a swizzle begins anew."""
 
@@ -45,6 +58,17 @@ class BulkLoad:
     row: Sum
     column: Sum
     layout: NVMMASharedLayout
+    """Of the tile in shared memory."""
+    tensor: MadeTensor | None = None
+    """What its map is made for; None for a descriptor among the arguments."""
+    transposed: bool = False
+    """Whether the tile is the block transposed."""
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of what is copied."""
+        rows, columns = ir.shape_of(self.load.result.type)
+        return (columns, rows) if self.transposed else (rows, columns)
 
     @property
     def bytes(self) -> int:
@@ -53,9 +77,24 @@ class BulkLoad:
 
     def memory(self, count: int = 0) -> MemDescType:
         """The type of the buffers, or of one."""
-        shape = ir.shape_of(self.load.result.type)
-        whole = (count, *shape) if count else shape
-        return memdesc(whole, ir.element_of(self.load.result.type), self.layout, mutable=True)
+        whole = (count, *self.block) if count else self.block
+        return memdesc(whole, ir.element_of(self.load.result.type), self.copied, mutable=True)
+
+    @property
+    def copied(self) -> NVMMASharedLayout:
+        """The layout of what is copied."""
+        layout = flipped(self.layout) if self.transposed else self.layout
+        assert layout is not None
+        return layout
+
+    def tile(self, b: ir.Builder, buffer: SSAValue) -> SSAValue:
+        """The tile in a buffer, as its products want it."""
+        if not self.transposed:
+            return buffer
+        type = memdesc(
+            self.block[::-1], ir.element_of(self.load.result.type), self.layout, mutable=True
+        )
+        return b.create(MemDescTransOp, (buffer,), (type,), {"order": ir.i32_array((1, 0))}).result
 
 
 def bulk_loads(loop: scf.ForOp, machine: Machine) -> Sequence[BulkLoad] | str:
@@ -72,33 +111,67 @@ def bulk_loads(loop: scf.ForOp, machine: Machine) -> Sequence[BulkLoad] | str:
 
 
 def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
-    if DESCRIBED not in op.attributes:
-        return "an operand is loaded by pointers, and copies by the copy engine need a descriptor that is an argument"
-    if not ir.int_value(op.attributes[DESCRIBED]):
-        return "what lies outside of an operand is not known to be 0 (padding)"
     if not all(_goes_to_memory(use.operation) for use in op.result.uses):
         return "an operand is used beside its product too"
+    loop = op.parent_op()
+    assert isinstance(loop, scf.ForOp)
+    layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     try:
-        form = forms.of(op.ptr)
+        form = forms.of(op.ptr) if DESCRIBED in op.attributes else None
+        if form is not None and isinstance(form.base, BlockArgument) and _number_of(form.base) is not None:
+            bulk = _through_descriptor(op, form.base, form, layout)
+        else:
+            bulk = _through_pointers(op, loop, layout)
     except NotAffine as why:
         return f"the addresses of an operand {why}"
-    base = form.base
-    if not isinstance(base, BlockArgument) or len(form.steps) != 2 or _number_of(base) is None:
-        return "an operand is loaded through a descriptor that is no argument of the kernel"
+    if isinstance(bulk, str):
+        return bulk
+    if not all(can_be_made(v, loop) for v in bulk.row.scalars | bulk.column.scalars):
+        return "the addresses of an operand depend on what the loop loads or carries"
+    if bulk.block[0] < ROWS:
+        return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
+    return bulk
+
+
+def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: object) -> BulkLoad | str:
+    """A load through a descriptor that is an argument, which begins at `base`."""
+    if not ir.int_value(op.attributes[DESCRIBED]):
+        return "what lies outside of an operand is not known to be 0 (padding)"
+    if len(form.steps) != 2:
+        return "an operand is loaded through a descriptor whose rank is not 2"
     stride = base.block.args[base.index + 4]
     if form.steps != (Sum.scalar(stride), ONE):
         return "the addresses of an operand are no block of its descriptor"
     rows, column = form.offset.split_by(stride)
-    loop = op.parent_op()
-    assert isinstance(loop, scf.ForOp)
-    if not all(can_be_made(v, loop) for v in rows.scalars | column.scalars):
-        return "the addresses of an operand depend on what the loop loads or carries"
-    layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
-    if not isinstance(layout, NVMMASharedLayout) or layout.transposed or not layout.swizzle_byte_width:
-        return "the copy engine cannot put an operand into shared memory as its product wants it"
-    if ir.shape_of(op.result.type)[0] < ROWS:
-        return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
+    if not _is_copied(layout) or layout.transposed:
+        return NO_SUCH_LAYOUT
     return BulkLoad(op, base, rows, column, layout)
+
+
+def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoad | str:
+    """A load through pointers, or through a descriptor that the kernel makes."""
+    if _is_forbidden(loop):
+        return "made_tensors=False says that loads through pointers stay"
+    pointed = pointed_tensor(op, loop)
+    if not _is_copied(layout) or layout.transposed != pointed.transposed:
+        return NO_SUCH_LAYOUT
+    return BulkLoad(op, pointed.base, *pointed.at, layout, pointed.tensor, pointed.transposed)
+
+
+def _is_forbidden(op: Operation) -> bool:
+    """Whether the module that an operation is in has no tensors made of arguments."""
+    at = op
+    while (around := at.parent_op()) is not None:
+        at = around
+    return NOT_MADE in at.attributes
+
+
+def _is_copied(layout: object) -> TypeGuard[NVMMASharedLayout]:
+    """Whether the copy engine can put a tile into shared memory in a layout."""
+    return isinstance(layout, NVMMASharedLayout) and bool(layout.swizzle_byte_width)
+
+
+NO_SUCH_LAYOUT = "the copy engine cannot put an operand into shared memory as its product wants it"
 
 
 def can_be_made(value: SSAValue, loop: scf.ForOp) -> bool:
@@ -132,19 +205,23 @@ def map_of(bulk: BulkLoad) -> SSAValue:
     entry, element = bulk.base.block, ir.element_of(bulk.load.result.type)
     function = entry.parent_op()
     assert isinstance(function, tt.FuncOp)
-    type = ir.TensorDescType(laid_tensor(ir.shape_of(bulk.load.result.type), element, bulk.layout))
-    place = bulk.base.index + 6
-    while place < len(entry.args) and isinstance(entry.args[place].type, ir.TensorDescType):
-        if entry.args[place].type == type:
-            return entry.args[place]
-        place += 1
+    type = ir.TensorDescType(laid_tensor(bulk.block, element, bulk.copied))
+    attrs = function.properties.get("arg_attrs")
+    known = list(attrs.data) if isinstance(attrs, ArrayAttr) else [ir.empty_dict() for _ in entry.args]
+    if bulk.tensor is not None:
+        of = DictionaryAttr({MADE: attribute_of(bulk.tensor)})
+        place = next((i for i, x in enumerate(known) if x == of and entry.args[i].type == type), len(known))
+    else:
+        of = DictionaryAttr({DESCRIPTOR: known[bulk.base.index].data[DESCRIPTOR]})
+        place = bulk.base.index + 6
+        while place < len(known) and known[place] == of and entry.args[place].type != type:
+            place += 1
+    if place < len(known) and known[place] == of and entry.args[place].type == type:
+        return entry.args[place]
     argument = entry.insert_arg(type, place)
     argument.name_hint = bulk.base.name_hint
     argument.location = bulk.base.location
-    attrs = function.properties.get("arg_attrs")
-    if isinstance(attrs, ArrayAttr):
-        of = DictionaryAttr({DESCRIPTOR: attrs.data[bulk.base.index].data[DESCRIPTOR]})
-        function.properties["arg_attrs"] = ArrayAttr([*attrs.data[:place], of, *attrs.data[place:]])
+    function.properties["arg_attrs"] = ArrayAttr([*known[:place], of, *known[place:]])
     outputs = tuple(function.function_type.outputs.data)
     function.properties["function_type"] = ir.function_type(tuple(a.type for a in entry.args), outputs)
     return argument

@@ -63,7 +63,7 @@ from ..effects import shareable
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
 from .bulk_loads import BulkLoad, map_of
-from .specialized_loops import ASKED, Group, Plan, halves_of, in_body, planned
+from .specialized_loops import ASKED, Group, Plan, halves_of, in_body, made_of, planned
 
 EACH_WARP = "tt.each_warp"
 """Of an arrival: every warp arrives for itself, when it has come so far."""
@@ -124,20 +124,21 @@ class _Specialized:
         producer = self.producer(maps)
         self.prepare()
         consumer = Block()
+        wanted = [i for i, r in enumerate(loop.results) if r.first_use is not None]
         with b.inside(consumer):
             results = self.rotated(b) if self.halves is not None else self.plain(b)
-            b.create(ttg.WarpYieldOp, results)
+            b.create(ttg.WarpYieldOp, [results[i] for i in wanted])
         block, captures = producer
         holder = Block()
         properties = {
             "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
             "requestedRegisters": DenseArrayBase.from_list(i32, [PRODUCER_REGISTERS]),
         }
-        types = [r.type for r in loop.results]
+        types = [loop.results[i].type for i in wanted]
         regions = [Region(consumer), Region(holder)]
         new = b.create(ttg.WarpSpecializeOp, captures, types, properties, regions=regions)
         Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(block)])
-        for old, other in zip(loop.results, new.results, strict=True):
+        for old, other in zip([loop.results[i] for i in wanted], new.results, strict=True):
             other.name_hint = old.name_hint
             old.replace_all_uses_with(other)
         remove(loop)
@@ -224,9 +225,10 @@ class _Specialized:
         for ring in self.rings:
             for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                 b = Builder.before(bulk.load)
-                tile = b.create(ttg.MemDescIndexOp, (buffers, self.slot), (bulk.memory(),)).result
-                read_instead(bulk.load, tile, self.machine)
+                buffer = b.create(ttg.MemDescIndexOp, (buffers, self.slot), (bulk.memory(),)).result
+                read_instead(bulk.load, bulk.tile(b, buffer), self.machine)
         drop_fences(self.loop)
+        _stop_idle(self.loop)
         self.products = shared_products(body)
 
     def copy(self, b: Builder, op: Operation, values: Values) -> None:
@@ -435,6 +437,19 @@ class _Specialized:
         """Begin the last product of an iteration; its result."""
         last = self.products[1]
         return self.begin(b, 1, {last.c: total, last.a: left}, slot, phase)
+
+
+def _stop_idle(loop: scf.ForOp) -> None:
+    """Let a loop carry on unchanged what nothing but its own next value is made of: pointers, whose loads are gone."""
+    body = loop.body.block
+    end = body.last_op
+    assert end is not None
+    for i, (argument, result) in enumerate(zip(body.args[1 : len(loop.results) + 1], loop.results, strict=True)):
+        made = made_of(argument, body) - {end}
+        values = [argument, *(r for op in made for r in op.results)]
+        only_there = all(u.index == i for v in values for u in v.uses if u.operation is end)
+        if result.first_use is None and only_there and all(map(shareable, made)):
+            end.operands[i] = argument
 
 
 def _sink(special: ttg.WarpSpecializeOp) -> None:

@@ -161,7 +161,7 @@ def halves_of(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | 
     if len(uses) != 1 or uses[0].operation is not end or not is_tensor(last.a.type):
         return None
     total = body.args[uses[0].index + 1]
-    late = {op for op in _made_of(total, body) if op is not last and op is not end}
+    late = {op for op in made_of(total, body) if op is not last and op is not end}
     if first in late or any(op.regions for op in late):
         return None
     for op in late:
@@ -191,7 +191,7 @@ def _packing(product: SharedProductOp, body: Block) -> frozenset[Operation]:
     return frozenset(found)
 
 
-def _made_of(value: SSAValue, body: Block) -> set[Operation]:
+def made_of(value: SSAValue, body: Block) -> set[Operation]:
     """The operations of a loop's body that need a value."""
     found: set[Operation] = set()
     todo = [value]

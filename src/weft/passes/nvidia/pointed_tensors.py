@@ -1,0 +1,340 @@
+"""The tensor of which a tile of pointers is a block, where the form of its addresses and its mask say one.
+
+    tt.load %a + (64 pid + i) * stride + (32 k + j),    64 pid + i < M  and  32 k + j < K
+is block [64 pid, 32 k] of
+    a tensor from %a on, M x K elements, rows `stride` apart
+
+so that the copy engine can load it, if it is told of the tensor: whoever launches the kernel makes a tensor map of the
+arguments a, M, K and stride (base/made_tensors.py). What must hold:
+
+* One dimension follows step 1, the step of the other is made of arguments alone, and divides what the copy engine wants
+  divided by 16 bytes, as is known when the kernel is compiled (from the divisors of the arguments).
+* A mask bounds an index by a sum of arguments, its size: what the copy engine leaves out is 0, as with the mask. Where
+  no mask bounds it, elements are there, and the size is more than any index.
+* The block does not begin before the tensor: coordinates are not negative, which the bounds of integers say
+  (`analysis/bounds.py`). They may rest on sizes being more than 0, and that is looked at when the kernel is launched.
+* A row that is taken modulo a size is the row itself, wherever the product's result is stored (stored_elements.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from weft import ir
+from weft.analysis import AxisFacts, IntegerBounds
+from weft.base import each_once
+from weft.base.made_tensors import MadeTensor, Polynomial
+from weft.ir import is_int, is_tensor, tt
+from weft.ir.gpu.products import SharedProductOp
+from weft.ir.types import TensorDescType
+from weft.ops.bounds import Bounds, any_of
+
+from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum
+from ..pipeline_loads import is_zero
+from .stored_elements import limits_of_result
+from .tile_limits import Limit, limits_of
+
+BYTES = 16
+"""What strides and addresses are multiples of."""
+UNBOUNDED = 1 << 31
+"""A size that no index reaches."""
+
+
+@dataclass(frozen=True)
+class PointedTensor:
+    """A tensor and a block in it. The dimension that is contiguous in memory is last, which is the tile's first one if
+    it is `transposed`."""
+
+    base: BlockArgument
+    tensor: MadeTensor
+    at: tuple[Sum, Sum]
+    transposed: bool
+
+
+class WrappingForms(Forms):
+    """Forms in which an index that is taken modulo a number is the index: where that may be wrong, `wraps` says."""
+
+    def _found(self, value: SSAValue) -> Form:
+        op = value.owner
+        if isinstance(op, arith.RemSIOp) and is_tensor(value.type) and self._number(op.rhs).is_uniform:
+            return self.of(op.lhs)
+        return super()._found(value)
+
+
+class Assuming(IntegerBounds):
+    """Bounds where something is known of arguments, the least that each is, and where something is stored."""
+
+    def __init__(self, least: Mapping[SSAValue, int], stored: Sequence[Limit], forms: Forms) -> None:
+        super().__init__(wrapping=False)
+        self.least, self.stored, self.forms = least, stored, forms
+        self._asked: set[SSAValue] = set()
+
+    def _argument(self, value: BlockArgument, depth: int) -> Bounds:
+        if value in self.least:
+            return Bounds(self.least[value], any_of(ir.bit_width(value.type)).high)
+        return super()._argument(value, depth)
+
+    def _result(self, value: SSAValue, depth: int) -> Bounds:
+        bounds = super()._result(value, depth)
+        if bounds.low > 0 or value in self._asked or not isinstance(value.owner, arith.SubiOp):
+            return bounds
+        self._asked.add(value)
+        mark = len(self._trail)
+        is_left = self._is_left(*value.owner.operands)
+        while len(self._trail) > mark:  # what was concluded as long as it was not known
+            self._bounds.pop(self._trail.pop(), None)
+        self._asked.discard(value)
+        return Bounds(1, max(1, bounds.high)) if is_left else bounds
+
+    def _is_left(self, count: SSAValue, before: SSAValue) -> bool:
+        """Whether numbers of blocks are left, as they are for the blocks that store something.
+
+        `count - before` is more than 0 where count = a // c and a >= c * (before + 1). A store with the limit
+        i + offset < 0 stores something only if -offset >= 1; and that is enough if a - c * (before + 1) is at least
+        -offset - 1.
+
+        With pid_m = first + r, r >= 0, and rows pid_m * B + i < M, that says of cdiv(M, B) - first:
+        (M + B - 1) - B * (first + 1) - (M - pid_m * B - 1) = B * r.
+        """
+        op = count.owner
+        if not isinstance(op, arith.DivSIOp):
+            return False
+        divisor = self.forms.scalar(op.rhs).known
+        if divisor is None or divisor < 1:
+            return False
+        more = self.forms.scalar(op.lhs) - (self.forms.scalar(before) + ONE) * divisor
+        return any((more + x.offset + ONE).is_positive(self) for x in self.stored if not x.below)
+
+
+def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
+    """That of a load of a loop for its products. NotAffine where there is none."""
+    volatile = op.properties.get("isVolatile")
+    if volatile is not None and ir.int_value(volatile):
+        raise NotAffine("are volatile")
+    if op.other is not None and not is_zero(op.other):
+        raise NotAffine("have another value than 0 where the mask is false")
+    if len(ir.shape_of(op.ptr.type)) != 2:
+        raise NotAffine("are of no rows and columns")
+    forms = WrappingForms()
+    form = forms.of(op.ptr)
+    base = form.base
+    if not isinstance(base, BlockArgument) or not _is_argument(base):
+        raise NotAffine("begin at no argument of the kernel")
+    column = next((d for d in (1, 0) if form.steps[d] == ONE and form.steps[1 - d] != ONE), None)
+    if column is None:
+        raise NotAffine("follow each other along neither dimension, as far as is known (is a stride 1?)")
+    dims = (1 - column, column)
+    pitch = form.steps[dims[0]]
+    facts = AxisFacts()
+    size = ir.bit_width(ir.element_of(op.result.type)) // 8
+    if not size:
+        raise NotAffine("are of less than a byte")
+    if not _of_arguments(pitch):
+        raise NotAffine("have a stride that is not made of arguments")
+    if (pitch * size).divisor(facts) % BYTES:
+        raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
+    if facts.of(base).divisibility[0] % BYTES:
+        raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
+    limits = limits_of(op.mask, forms, all_of_it=True)
+    at, shape = _coordinates(form.offset, pitch, dims, limits)
+    if (at[1] * size).divisor(facts) % BYTES:
+        raise NotAffine(f"begin at a column that is not known to be a multiple of {BYTES} bytes")
+    stored = _stored(op, loop, forms)
+    wraps = _wraps(op.ptr, forms)
+    for dim, offset, number in wraps:
+        place = dims.index(dim)
+        if at[place] != offset or not _of_arguments(number):
+            raise NotAffine("are taken modulo something (%), so that rows may not follow each other")
+        if not any(x.dim == along and x.offset == offset - number for x, along in _of_operand(stored, dim)):
+            raise NotAffine("are taken modulo something (%), and what is made of those past the end may be stored")
+        if shape[place] is None:
+            shape[place] = number
+    ends = [*(s for s in shape if s is not None), *(x.offset * -1 for x in stored.limits if not x.below)]
+    sizes = {v for s in ends for m, n in s.terms.items() if n > 0 for v in m}
+    starts: list[Sum] = []
+    for place, dim in enumerate(dims):
+        below = [x.offset for x in limits if x.below and x.dim == dim]
+        if any(x != at[place] for x in below):
+            raise NotAffine("are masked from below by another index than from above")
+        starts += [] if below else [at[place]]
+    least = _assumed(starts, sizes, stored.limits, forms)
+    whole = [s if s is not None else Sum.number(UNBOUNDED) for s in shape]
+    tensor = MadeTensor(
+        _number(base),
+        tuple(map(_polynomial, whole)),
+        (_polynomial(pitch), _polynomial(ONE)),
+        tuple(sorted((_number(v), n) for v, n in least.items())),
+    )
+    return PointedTensor(base, tensor, at, column == 0)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _is_argument(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), tt.FuncOp)
+
+
+def _of_arguments(total: Sum) -> bool:
+    return all(_is_argument(v) for v in total.scalars)
+
+
+def _number(value: SSAValue) -> int:
+    """Which parameter an argument is, those that are tensor maps not counted."""
+    assert isinstance(value, BlockArgument)
+    return sum(not isinstance(a.type, TensorDescType) for a in value.block.args[: value.index])
+
+
+def _polynomial(total: Sum) -> Polynomial:
+    return tuple(sorted((n, tuple(sorted(map(_number, m)))) for m, n in total.terms.items()))
+
+
+def _assumed(
+    starts: Sequence[Sum], sizes: Iterable[SSAValue], stored: Sequence[Limit], forms: Forms
+) -> dict[SSAValue, int]:
+    """What arguments must at least be for coordinates not to be negative. NotAffine where nothing is enough.
+
+    Sizes are more than 0, and what they and other numbers are divided by; the other arguments are not negative.
+    """
+    reached = _arguments_of(v for s in starts for v in s.scalars)
+    more = {v for v in (*sizes, *reached[1]) if _is_argument(v) and is_int(v.type)}
+    for least in ({}, dict.fromkeys(more, 1), {**dict.fromkeys(reached[0], 0), **dict.fromkeys(more, 1)}):
+        bounds = Assuming(least, stored, forms)
+        if all(s.is_positive(bounds) for s in starts):
+            return least
+    raise NotAffine("may begin before the array, as far as is known")
+
+
+def _arguments_of(values: Iterable[SSAValue]) -> tuple[set[SSAValue], set[SSAValue]]:
+    """The integers among the arguments that values are made of; those among them by which something is divided."""
+    found: tuple[set[SSAValue], set[SSAValue]] = set(), set()
+    todo = [(v, False) for v in values]
+    for value, divides in each_once(todo):
+        op = value.owner
+        if isinstance(op, Operation):
+            is_division = isinstance(op, arith.DivSIOp | arith.RemSIOp)
+            todo += [(x, divides or (is_division and i == 1)) for i, x in enumerate(op.operands)]
+        elif isinstance(loop := op.parent_op(), scf.ForOp) and value is loop.body.block.args[0]:
+            todo.append((loop.operands[0], divides))
+        elif _is_argument(value) and is_int(value.type):
+            found[0].add(value)
+            if divides:
+                found[1].add(value)
+    return found
+
+
+# -- coordinates ------------------------------------------------------------------------------------------------------
+
+
+def _coordinates(
+    offset: Sum, pitch: Sum, dims: tuple[int, int], limits: Sequence[Limit]
+) -> tuple[tuple[Sum, Sum], list[Sum | None]]:
+    """Row and column of a block, and the sizes that its mask says."""
+    upper = {x.dim: x.offset for x in limits if not x.below}
+    if len(upper) < sum(not x.below for x in limits):
+        raise NotAffine("are masked by two limits of one index")
+    tried = [_divided(offset, pitch)]
+    if dims[1] in upper:  # the index that is bounded, where rows are a known number of elements apart
+        column = upper[dims[1]].split(lambda v: not _is_argument(v))[0]
+        column -= Sum.number(column.terms.get((), 0))
+        rows, rest = _divided(offset - column, pitch)
+        tried.append((rows, rest + column))
+    for rows, columns in tried:
+        shape = [
+            at - upper[dim] if dim in upper else None for at, dim in zip((rows, columns), dims, strict=True)
+        ]
+        if all(s is None or _of_arguments(s) for s in shape):
+            return (rows, columns), shape
+    raise NotAffine("are masked by limits that are not those of an array, or are more than rows and columns apart")
+
+
+def _divided(offset: Sum, pitch: Sum) -> tuple[Sum, Sum]:
+    """(rows, rest) of rows * pitch + rest."""
+    if len(pitch.terms) != 1:
+        raise NotAffine("have a stride that is a sum")
+    ((scalars, factor),) = pitch.terms.items()
+    rows, rest = offset, NOTHING
+    for i, v in enumerate(scalars):
+        rows, more = rows.split_by(v)
+        for w in scalars[:i]:
+            more = more * Sum.scalar(w)
+        rest += more
+    whole = {m: n // factor for m, n in rows.terms.items() if n % factor == 0}
+    left = Sum({m: n for m, n in rows.terms.items() if n % factor})
+    for v in scalars:
+        left = left * Sum.scalar(v)
+    return Sum(whole), rest + left
+
+
+# -- what is taken modulo a size --------------------------------------------------------------------------------------
+
+
+def _wraps(pointers: SSAValue, forms: Forms) -> list[tuple[int, Sum, Sum]]:
+    """What a tile of pointers takes modulo a number: the tile's dimension, what the index begins with, the number."""
+    found: list[tuple[int, Sum, Sum]] = []
+    rank = len(ir.shape_of(pointers.type))
+    todo: list[tuple[SSAValue, tuple[int, ...]]] = [(pointers, tuple(range(rank)))]
+    for value, dims in each_once(todo):
+        if not is_tensor(value.type):
+            continue
+        op = value.owner
+        if isinstance(value, BlockArgument):
+            loop = value.block.parent_op()
+            assert isinstance(loop, scf.ForOp) and loop.body.block.last_op is not None
+            todo += [(loop.operands[2 + value.index], dims)]
+            todo += [(loop.body.block.last_op.operands[value.index - 1], dims)]
+            continue
+        assert isinstance(op, Operation)
+        if isinstance(op, arith.RemSIOp):
+            index, number = forms.of(op.lhs), forms.of(op.rhs)
+            moving = [d for d, step in zip(dims, index.steps, strict=True) if step != NOTHING]
+            if len(moving) != 1 or [s for s in index.steps if s != NOTHING] != [ONE]:
+                raise NotAffine("are taken modulo something (%), so that rows may not follow each other")
+            found.append((moving[0], index.offset, number.offset))
+        if isinstance(op, tt.ExpandDimsOp):
+            axis = ir.int_value(op.properties["axis"])
+            dims = tuple(d for i, d in enumerate(dims) if i != axis)
+        elif isinstance(op, tt.TransOp):
+            order = ir.ints_of(op.properties["order"])
+            dims = tuple(dims[order.index(i)] for i in range(len(order)))
+        todo += [(x, dims) for x in op.operands]
+    return found
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The limits that hold of what is stored of all products of an operand; which dimension of a result follows the
+    operand's first, and its second."""
+
+    limits: tuple[Limit, ...]
+    along: tuple[int | None, int | None]
+
+
+def _stored(op: tt.LoadOp, loop: scf.ForOp, forms: Forms) -> _Stored:
+    found: set[tuple[tuple[Limit, ...], int | None, int | None]] = set()
+    todo: list[tuple[SSAValue, bool]] = [(op.result, False)]
+    for value, flipped in each_once(todo):
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, SharedProductOp):
+                along = (0, None) if use.index == 0 else (None, 1)
+                limits = limits_of_result(user.d, loop, forms) or []
+                found.add((tuple(limits), *(along[::-1] if flipped else along)))
+            elif isinstance(user, tt.TransOp) or user.name == "ttg.memdesc_trans":
+                todo.append((user.results[0], not flipped))
+            else:
+                todo += [(r, flipped) for r in user.results]
+    if len(found) != 1:
+        return _Stored((), (None, None))
+    ((of_all, first, second),) = found
+    return _Stored(of_all, (first, second))
+
+
+def _of_operand(stored: _Stored, dim: int) -> list[tuple[Limit, int]]:
+    """The limits of a result, with the dimension of it that a dimension of the operand goes along; none without."""
+    along = stored.along[dim]
+    return [] if along is None else [(x, along) for x in stored.limits if not x.below]

@@ -1,0 +1,87 @@
+"""Between which elements a mask lets a tile be loaded or stored.
+
+    (64 * %pid + 0..63)[:, None] < %M  &  (0..31)[None, :] < %K - 32 * %k
+lets elements [i, j] through with
+    i + (64 pid - M) < 0   and   j + (32 k - K) < 0
+
+A limit is its dimension and the sum in brackets. A limit from below, `%row + i >= 0`, has `i + row >= 0`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import i1, int_value, ints_of, is_tensor, shape_of, splat_value, tt
+
+from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum
+
+LESS, AT_MOST, MORE, AT_LEAST = 2, 3, 4, 5
+"""Comparisons of integers with a sign, by xDSL's numbers."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Elements i along a dimension with i + offset < 0; or from below, with i + offset >= 0."""
+
+    dim: int
+    offset: Sum
+    below: bool = False
+
+
+def limits_of(mask: SSAValue | None, forms: Forms, *, all_of_it: bool) -> list[Limit]:
+    """The limits that a mask consists of. With `all_of_it`, NotAffine where it is more than limits."""
+    if mask is None:
+        return []
+    found: list[Limit] = []
+    todo = [(mask, tuple(range(len(shape_of(mask.type)))))]
+    while todo:
+        value, dims = todo.pop()
+        op = value.owner
+        if isinstance(op, arith.ConstantOp) and splat_value(op.value):
+            continue
+        if isinstance(op, arith.AndIOp):
+            todo += [(x, dims) for x in op.operands]
+        elif isinstance(op, tt.BroadcastOp) or (isinstance(op, Operation) and op.name == "ttg.convert_layout"):
+            todo.append((op.operands[0], dims))
+        elif isinstance(op, tt.ExpandDimsOp):
+            axis = int_value(op.properties["axis"])
+            todo.append((op.operands[0], tuple(d for i, d in enumerate(dims) if i != axis)))
+        elif isinstance(op, tt.TransOp):
+            order = ints_of(op.properties["order"])
+            todo.append((op.operands[0], tuple(dims[order.index(i)] for i in range(len(order)))))
+        elif isinstance(op, arith.CmpiOp) and is_tensor(value.type):
+            try:
+                found.append(_compared(op, dims, forms))
+            except NotAffine:
+                if all_of_it:
+                    raise
+        elif all_of_it:
+            if isinstance(op, tt.SplatOp) and op.operands[0].type == i1:
+                raise NotAffine("are masked as a whole")
+            raise NotAffine("are masked by more than limits of rows and columns")
+    return found
+
+
+def _compared(op: arith.CmpiOp, dims: tuple[int, ...], forms: Forms) -> Limit:
+    kind, (a, b) = int_value(op.predicate), op.operands
+    if kind in (MORE, AT_LEAST):
+        a, b, kind = b, a, {MORE: LESS, AT_LEAST: AT_MOST}[kind]
+    if kind not in (LESS, AT_MOST):
+        raise NotAffine("are masked by another comparison than <, <=, > and >=")
+    left, right = forms.of(a), forms.of(b)
+    more = ONE if kind == AT_MOST else NOTHING
+    if (at := _counted(left, right)) is not None:  # left - right - more < 0
+        return Limit(dims[at], left.offset - right.offset - more)
+    if (at := _counted(right, left)) is not None:  # right - left + more > 0
+        return Limit(dims[at], right.offset - left.offset + more - ONE, below=True)
+    raise NotAffine("are masked by more than limits of rows and columns")
+
+
+def _counted(a: Form, b: Form) -> int | None:
+    """The dimension along which a - b counts elements; None where that is no single one."""
+    steps = [x - y for x, y in zip(a.steps, b.steps, strict=True)]
+    moving = [d for d, s in enumerate(steps) if s != NOTHING]
+    return moving[0] if len(moving) == 1 and steps[moving[0]] == ONE else None

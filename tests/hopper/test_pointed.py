@@ -1,0 +1,159 @@
+"""Loads through pointers that become bulk copies: right at ragged edges and under every schedule, and left alone where
+the copy engine would load something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+from .pointed import WAYS, Pointed, by_blocks, described, grouped, masked, whole
+from .running import aligned
+from .specialized import SCHEDULES, is_specialized, simulated, why_not
+
+slow = pytest.mark.slow
+
+
+def check(case: Pointed, options: Any = None) -> None:
+    """Specialised, right, and bit by bit what the loop gives that is not."""
+    found, made = case.run(options=options)
+    assert is_specialized(made), why_not(made)
+    plain, other = case.run(stages=1)
+    assert not is_specialized(other)
+    np.testing.assert_array_equal(found, plain)
+    np.testing.assert_allclose(found, case.exact(), atol=1e-3)
+
+
+def test_edges() -> None:
+    check(Pointed(grouped), SCHEDULES[3])
+
+
+CASES = {
+    **{kernel.__name__: Pointed(kernel) for kernel in WAYS},
+    "transposed": Pointed(grouped, trans=True),
+    "transposed, masked": Pointed(masked, trans=True),
+    "transposed, blocks": Pointed(by_blocks, trans=True),
+    "long rows": Pointed(grouped, further=40),
+    "long rows, transposed": Pointed(masked, further=40, trans=True),
+    "no edges": Pointed(whole, (128, 128, 192)),
+    "no edges, transposed, long rows": Pointed(whole, (128, 128, 192), trans=True, further=8),
+    "many blocks": Pointed(grouped, (328, 264, 136), stages=3),
+    "odd rows": Pointed(grouped, (101, 72, 72)),
+    "odd columns": Pointed(grouped, (72, 101, 72), trans=True),
+    "wide": Pointed(grouped, (136, 136, 200), (64, 128, 64), stages=3),
+    "wide, 8 warps": Pointed(grouped, (264, 136, 200), (128, 128, 64), warps=8, stages=3),
+    "wide, transposed, 8 warps": Pointed(masked, (264, 136, 200), (128, 128, 64), True, warps=8, stages=3),
+    "bf16": Pointed(grouped, (136, 72, 200), kind="bf16"),
+    "fp8": Pointed(grouped, (144, 80, 272), (64, 64, 128), True, "fp8"),
+    "narrow": Pointed(masked, (72, 72, 72), (64, 64, 32)),
+    "one block": Pointed(described, (8, 8, 8)),
+}
+
+
+@slow
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_cases(case: Pointed) -> None:
+    check(case)
+
+
+@slow
+@pytest.mark.parametrize("options", SCHEDULES, ids=lambda o: f"{o.copies}-{o.order}{o.seed}")
+def test_schedules(options: Any) -> None:
+    check(Pointed(grouped, (136, 72, 328), trans=True, stages=3), options)
+
+
+STAY = {
+    "odd rows in memory": (Pointed(grouped, (72, 72, 75)), "have a stride that is not known to be a multiple of 16"),
+    "odd columns in memory": (Pointed(masked, (72, 75, 72)), "have a stride that is not known to be a multiple of 16"),
+}
+
+
+@slow
+@pytest.mark.parametrize(("case", "why"), STAY.values(), ids=STAY)
+def test_strides_that_the_copy_engine_does_not_take(case: Pointed, why: str) -> None:
+    found, made = case.run()
+    assert not is_specialized(made) and why in why_not(made)[0]
+    np.testing.assert_allclose(found, case.exact(), atol=1e-3)
+
+
+def test_no_columns_at_all() -> None:
+    """There is no map of a tensor without elements: the launch is one of the kernel without maps."""
+    found, made = Pointed(masked, (72, 72, 0), further=8).run()
+    assert not is_specialized(made) and why_not(made) == ["made_tensors=False says that loads through pointers stay"]
+    assert not found.any()
+
+
+# -- what stays, because the copy engine would load something else ----------------------------------------------------
+
+
+@weft.jit
+def tricky(a, b, c, M, K, shift, lens, KIND: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """One block of 64 x 64, whose left operand is loaded in a way that is nearly that of a block of a matrix."""
+    rows, columns = tl.arange(0, 64), tl.arange(0, 64)
+    acc = tl.zeros((64, 64), tl.float32)
+    for at in tl.range(0, K, BK, warp_specialize=True):
+        inner = at + tl.arange(0, BK)
+        row, mask, other = rows[:, None], inner[None, :] < K, 0.0
+        if KIND == "wraps and is stored":
+            row = (rows % M)[:, None]
+        elif KIND == "another value":
+            other = 1.0
+        elif KIND == "not before the array":
+            row = rows[:, None] + shift
+        elif KIND == "mask of one side":
+            mask = (inner[None, :] < K) & (inner[None, :] % 2 == 0)
+        elif KIND == "limit that is loaded":
+            mask = inner[None, :] < tl.load(lens)
+        elif KIND == "another index":
+            mask = inner[None, :] + 8 * rows[:, None] < K
+        elif KIND == "wraps along the sum":
+            inner = inner % M
+        left = tl.load(a + row * 256 + inner[None, :], mask, other)
+        acc = tl.dot(left, tl.load(b + inner[:, None] * 64 + columns[None, :]), acc)
+    tl.store(c + rows[:, None] * 64 + columns[None, :], acc)
+
+
+TRICKY = {
+    "plain": "",
+    "wraps and is stored": "what is made of those past the end may be stored",
+    "another value": "another value than 0",
+    "not before the array": "",
+    "mask of one side": "masked by",
+    "limit that is loaded": "masked by limits that are not those of an array",
+    "another index": "masked by more than limits of rows and columns",
+    "wraps along the sum": "taken modulo something",
+}
+
+
+@slow
+@pytest.mark.parametrize(("kind", "why"), TRICKY.items(), ids=TRICKY)
+def test_what_stays(kind: str, why: str) -> None:
+    a, b, c = aligned((80, 256), np.float16), aligned((256, 64), np.float16), aligned((64, 64), np.float32)
+    rng = np.random.default_rng(1)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    lens = np.array([100], np.int32)
+    given = (a, b, c, 40, 128, 8, lens)
+    made = simulated(tricky, (1,), *given, KIND=kind, BK=64, num_warps=4, num_stages=2)
+    assert is_specialized(made) == (not why) and all(why in found for found in why_not(made))
+    inner, rows = np.arange(128), np.arange(64)[:, None]
+    columns = inner % 40 if kind == "wraps along the sum" else inner
+    rows = rows % 40 if kind == "wraps and is stored" else rows + 8 if kind == "not before the array" else rows
+    keep = {
+        "mask of one side": inner % 2 == 0,
+        "limit that is loaded": inner < 100,
+        "another index": inner + 8 * rows < 128,
+    }
+    left = np.where(keep.get(kind, True), a.astype(np.float64)[rows, columns], 0)
+    np.testing.assert_allclose(c, left @ b.astype(np.float64)[columns], atol=1e-2)
+
+
+def test_what_begins_before_the_array_is_read_there() -> None:
+    """A map would give zeros. The launch is one of the kernel without maps, and the simulator sees it read."""
+    a, b, c = aligned((80, 256), np.float16), aligned((256, 64), np.float16), aligned((64, 64), np.float32)
+    given = (a, b, c, 40, 64, -8, np.array([100], np.int32))
+    with pytest.raises(weft.sim.OutOfBoundsError):
+        simulated(tricky, (1,), *given, KIND="not before the array", BK=64, num_warps=4, num_stages=2)

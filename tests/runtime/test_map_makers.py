@@ -12,6 +12,7 @@ import pytest
 import weft
 from weft.backends.nvidia import tensormaps
 from weft.base import LaunchError
+from weft.base.made_tensors import MadeTensor
 from weft.runtime import gpu
 from weft.runtime.launch import make_fire
 from weft.targets.nvidia import map_of, map_of_parts
@@ -107,3 +108,93 @@ def test_a_kernel_says_which_maps_it_takes() -> None:
         *sides, np.zeros((64, 64), np.float32), 64, 256, **more, grid=(1,), target="cuda:90", num_stages=2
     )
     assert [(kind, number) for kind, _, _, _, number in made.metadata.tensor_maps] == [("f16", 0), ("f16", 1)]
+
+
+# -- maps of tensors that no argument describes -----------------------------------------------------------------------
+
+
+def sizes(*numbers: int) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]:
+    return tuple(((1, (n,)),) for n in numbers)
+
+
+MATRIX = MadeTensor(6, sizes(7, 8), (*sizes(9), ((1, ()),)), ((7, 1),))
+"""Of a pointer, two sizes and a stride behind a descriptor, whose parts are six parameters."""
+KINDS = ["tensordesc<fp16[64,64]>", "*fp16", "i32", "i32", "i32"]
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What launches a kernel that takes a map of MATRIX; the slots of each launch, and what was compiled instead."""
+    encoded: list[Any] = []
+
+    def encode(tmap: Any) -> Any:
+        encoded.append(tmap)
+        return tmap
+
+    monkeypatch.setattr(tensormaps, "encoded", encode)
+    monkeypatch.setattr(gpu.devices, "map_maker", tensormaps.map_maker, raising=False)
+    seen: list[Any] = []
+    compiled: list[Any] = []
+
+    def kernel(name: str, made_maps: Any) -> Any:
+        metadata = SimpleNamespace(tensor_maps=[], made_maps=made_maps, checked=[], target="cuda:90")
+        return SimpleNamespace(name=name, metadata=metadata, src="source", given_options={"num_warps": 8})
+
+    def compile(src: Any, target: Any, options: Any) -> Any:
+        compiled.append((src, target, options))
+        return kernel("plain", [])
+
+    monkeypatch.setattr(gpu.compiling, "compile", compile)
+
+    def launcher(made: Any) -> Any:
+        return lambda codes: lambda *slots: seen.append((made.name, codes, slots[3:]))
+
+    leaves = [((i,), kind) for i, kind in enumerate(KINDS)]
+    first = kernel("with maps", [["a", "f16", [64, 64], 128, MATRIX.plain()]])
+    fire = gpu.fire_on_gpu(first, leaves, range(5), ["d", "a", "m", "n", "stride"], launcher)
+    return fire, seen, encoded, compiled
+
+
+def test_a_map_is_made_of_several_arguments_and_kept(launched: Any) -> None:
+    fire, seen, encoded, compiled = launched
+    for _ in range(3):
+        fire(1, 1, 1, parts(4096), 8192, 100, 72, 80)
+    fire(1, 1, 1, parts(4096), 8192, 100, 72, 128)
+    tmap = map_of_parts((8192, 0, 100, 72, 80, 1), "f16", (64, 64), 128)
+    assert seen[0] == seen[2] == ("with maps", "QqqqqqQqqq128s", (*parts(4096), 8192, 100, 72, 80, tmap))
+    assert seen[3][2][-1].strides == (256,)
+    assert len(encoded) == 2 and not compiled
+
+
+@pytest.mark.parametrize("numbers", [(8192, 0, 72, 80), (8192, 100, 0, 80), (8200, 100, 72, 80), (8192, 100, 72, 81)])
+def test_without_a_map_the_kernel_is_another(launched: Any, numbers: tuple[int, ...]) -> None:
+    """No rows, no columns, an address or a stride that is no multiple of 16 bytes: loads by threads."""
+    fire, seen, encoded, compiled = launched
+    for _ in range(2):
+        fire(1, 1, 1, parts(4096), *numbers)
+    assert seen == [("plain", "QqqqqqQqqq", (*parts(4096), *numbers))] * 2
+    assert compiled == [("source", "cuda:90", {"num_warps": 8, "made_tensors": False})] and not encoded
+    fire(1, 1, 1, parts(4096), 8192, 100, 72, 80)
+    assert seen[-1][0] == "with maps"
+
+
+def test_maps_are_not_kept_forever(launched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.runtime.made_maps.KEPT", 4)
+    fire, _, encoded, _ = launched
+    for i in range(10):
+        fire(1, 1, 1, parts(4096), 8192 + 16 * i, 100, 72, 80)
+    assert len(encoded) == 10
+
+
+def test_a_kernel_says_of_which_arguments_it_wants_maps() -> None:
+    from hopper.pointed import masked
+
+    a = np.zeros((64, 256), np.float16)
+    more = {"BM": 64, "BN": 64, "BK": 64}
+    args = (a, a, np.zeros((64, 64), np.float32), 72, 80, 256, 256, 1, 256, 1, 72, 1)
+    made = masked.warmup(*args, **more, grid=(1,), target="cuda:90", num_stages=2)
+    left, right = made.metadata.made_maps
+    assert not made.metadata.tensor_maps and left[:4] == ["a.1", "f16", [64, 64], 128]
+    values = [4096, 8192, 0, 72, 80, 256, 512, 256, 72]  # without the strides that are 1
+    assert MadeTensor.of_plain(left[4]).parts(values) == (4096, 0, 72, 256, 512, 1)
+    assert MadeTensor.of_plain(right[4]).parts(values) == (8192, 0, 256, 80, 256, 1)

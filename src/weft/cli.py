@@ -30,29 +30,29 @@ class Command(NamedTuple):
 GROUPS: dict[str, dict[str, Command]] = {
     "Start": {
         "demo": Command("cli_demo", "run, check and time examples on this machine", reports=False),
-        "run": Command("cli_run", "run a script written for Triton as it stands", reports=False),
-        "doctor": Command("cli_doctor", "what is found here, what is missing, and what to do"),
+        "run": Command("cli_run", "run a script written for Triton, unchanged", reports=False),
+        "doctor": Command("cli_doctor", "report what Weft finds on this machine, what is missing, and what to do"),
     },
     "Is it right": {
-        "check": Command("cli_check", "judge a kernel file against a reference, without trust in it"),
+        "check": Command("cli_check", "check an untrusted kernel file against a reference"),
     },
     "Why is it slow": {
         "explain": Command("cli_explain", "explain the kernels that a script launches, without a GPU"),
-        "diff": Command("cli_explain", "show what two explanations differ in"),
-        "calibrate": Command("cli_calibrate", "measure this CPU, so that explanations for it have times"),
+        "diff": Command("cli_explain", "show how two explanations differ"),
+        "calibrate": Command("cli_calibrate", "measure this CPU, so that explanations for it predict times"),
         "tune": Command("cli_tune", "rank the configurations of a script's tuned kernels, without a GPU"),
     },
     "Layouts": {
         "layout": Command("cli_layout", "draw layouts, plan conversions, count bank conflicts"),
-        "bench": Command("cli_bench", "compute tables of published results here"),
+        "bench": Command("cli_bench", "recompute published results about layouts"),
     },
-    "Take over": {
+    "Go on in Gluon": {
         "to-gluon": Command("cli_gluon", "write the kernels that a script launches as Gluon source"),
     },
     "Housekeeping": {
         "cache": Command("cli_cache", "list, check and empty the cache of compiled kernels"),
         "info": Command("cli_info", "print versions, this machine, and every setting"),
-        "completions": Command("cli_completions", "print what completes commands in bash, zsh or fish"),
+        "completions": Command("cli_completions", "print a completion script for bash, zsh or fish"),
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
@@ -66,7 +66,7 @@ def module_of(name: str) -> Any:
 def _help() -> str:
     """All commands, by what a user wants to do."""
     lines = [
-        "Tile kernels written for Triton, on the machine you have.",
+        "Compile, run, check and explain Triton kernels on the machine you have.",
         "",
         "usage: weft COMMAND ...        weft COMMAND --help        weft --version",
     ]

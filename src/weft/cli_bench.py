@@ -13,8 +13,10 @@ __all__ = ["main", "parser"]
 
 def parser(name: str = "bench") -> argparse.ArgumentParser:
     """What the command takes."""
-    shown = argparse.ArgumentParser("weft bench", description="Compute tables of published results here.")
-    shown.add_argument("what", choices=["layouts"], help="layouts: those of the linear-layouts paper that need no GPU")
+    shown = argparse.ArgumentParser("weft bench", description="Recompute published results.")
+    shown.add_argument(
+        "what", choices=["layouts"], help="layouts: the tables of the linear-layouts paper that need no GPU"
+    )
     shown.add_argument("--json", action="store_true", help="print JSON")
     return shown
 

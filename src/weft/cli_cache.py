@@ -85,12 +85,12 @@ def _dir(options: argparse.Namespace) -> int:
 
 def parser(name: str = "cache") -> argparse.ArgumentParser:
     """What the command takes."""
-    cache = argparse.ArgumentParser("weft cache", description="The cache of compiled kernels.")
+    cache = argparse.ArgumentParser("weft cache", description="List, check and empty the cache of compiled kernels.")
     commands = cache.add_subparsers(dest="what", required=True)
     for what, action, text in (
         ("ls", _ls, "list the kernels"),
-        ("verify", _verify, "check every byte; exit code 1 when something is damaged"),
-        ("prune", _prune, "remove what was not used for longest, down to a size"),
+        ("verify", _verify, "check every byte; the exit code is 1 if something is damaged"),
+        ("prune", _prune, "remove the least recently used kernels, down to a size"),
         ("clear", _clear, "remove everything"),
         ("dir", _dir, "print the directory"),
     ):
@@ -98,9 +98,9 @@ def parser(name: str = "cache") -> argparse.ArgumentParser:
         command.set_defaults(run=action)
         command.add_argument("--json", action="store_true", help="print JSON")
         if what == "verify":
-            command.add_argument("--remove", action="store_true", help="remove what is damaged")
+            command.add_argument("--remove", action="store_true", help="remove damaged entries")
         if what == "prune":
-            text = "bytes to keep, as 512M or 2G; the setting cache.size if not given"
+            text = "bytes to keep, such as 512M or 2G (default: the setting cache.size)"
             command.add_argument("--size", type=read, help=text)
     return cache
 

@@ -22,9 +22,11 @@ __all__ = ["main", "parser"]
 
 def parser(name: str = "weft calibrate") -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(name, description="Measure this machine's CPU, for times of explanations.")
-    made.add_argument("--show", action="store_true", help="measure nothing: print what was measured before")
-    made.add_argument("--json", action="store_true", help="the rates as JSON")
+    made = argparse.ArgumentParser(
+        name, description="Measure this machine's CPU, so that explanations for it predict times."
+    )
+    made.add_argument("--show", action="store_true", help="print the last measurement instead of measuring")
+    made.add_argument("--json", action="store_true", help="print the rates as JSON")
     return made
 
 

@@ -29,19 +29,23 @@ def parser(name: str = "check") -> argparse.ArgumentParser:
     defaults = Settings()
     shown = argparse.ArgumentParser(
         "weft check",
-        description="Check a kernel file against a reference, without a GPU and without trust in the file.",
+        description="Check an untrusted kernel file against a reference, without a GPU.",
     )
     shown.add_argument("kernel", help="a file with `run(*inputs)`, which launches kernels and returns arrays")
     shown.add_argument("--reference", required=True, help="a file with `inputs(seed)` and `reference(*inputs)`")
-    shown.add_argument("--json", action="store_true", help="the verdict as JSON")
+    shown.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    shown.add_argument("--target", default=defaults.target, help=f"the GPU to simulate (default: {defaults.target})")
     shown.add_argument(
-        "--target", default=defaults.target, help=f"the GPU that is simulated; {defaults.target} if not given"
+        "--seeds", type=_count, default=defaults.seeds, help=f"how many inputs to try (default: {defaults.seeds})"
     )
-    shown.add_argument("--seeds", type=_count, default=defaults.seeds, help="inputs that are tried; 3 if not given")
-    shown.add_argument("--seconds", type=float, default=60, help="that each process may take; 60 if not given")
-    shown.add_argument("--memory", type=_bytes, default=4 << 30, help="that each process may take; 4G if not given")
+    shown.add_argument("--seconds", type=float, default=60, help="time limit of each process (default: 60)")
+    shown.add_argument("--memory", type=_bytes, default=4 << 30, help="memory limit of each process (default: 4G)")
     shown.add_argument(
-        "--allow", action="append", default=[], metavar="FOLDER", help="a folder that the kernel file may read"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder that the kernel file may read; can be repeated",
     )
     return shown
 

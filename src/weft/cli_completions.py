@@ -21,7 +21,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 def parser(name: str = "completions") -> argparse.ArgumentParser:
     """What the command takes."""
-    shown = argparse.ArgumentParser("weft completions", description="Print what completes commands in a shell.")
+    shown = argparse.ArgumentParser(
+        "weft completions", description="Print a script that completes the commands of weft in a shell."
+    )
     shown.add_argument("shell", choices=SHELLS)
     return shown
 

@@ -56,7 +56,7 @@ class Row:
 def parser(name: str = "doctor") -> argparse.ArgumentParser:
     """What the command takes."""
     doctor = argparse.ArgumentParser(
-        "weft doctor", description="Tell what is found on this machine, what is missing, and what to do."
+        "weft doctor", description="Report what Weft finds on this machine, what is missing, and what to do."
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     return doctor

@@ -6,7 +6,7 @@ weft explain --html e.html script.py                pages for a browser
 weft explain --json script.py > now.json            a list of explanations
 weft explain kernel.ttgir --grid 64,64 --arg n=1000 layout IR, Triton's or Weft's
 weft explain --gluon script.py                        each kernel as compiled as Gluon source, after its explanation
-weft explain --fixes script.py                        what fixes bring, where they are arguments or options
+weft explain --fixes script.py                        how much fixes save that are arguments or options
 weft explain --page narrow-access                     a kernel that has this finding, and the same kernel fixed
 weft explain --html e.html --alternatives script.py   with what-ifs: warps, stages, block sizes, divisibility
 weft diff before.json now.json                      or --html d.html: both beside each other
@@ -42,40 +42,53 @@ DEFAULT = calibrated()[0]
 
 def _both() -> argparse.ArgumentParser:
     """Both commands."""
-    parser = argparse.ArgumentParser("weft", allow_abbrev=False, description="Kernels explained without a GPU.")
+    parser = argparse.ArgumentParser("weft", allow_abbrev=False, description="Explain kernels without a GPU.")
     commands = parser.add_subparsers(dest="command", required=True)
     explain = commands.add_parser(
-        "explain", help="explain the kernels that a script launches, or layout IR", allow_abbrev=False
+        "explain",
+        help="explain the kernels that a script launches, or layout IR",
+        allow_abbrev=False,
+        description="Explain the kernels that a script launches, or a .ttgir file, without a GPU.",
     )
     explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    explain.add_argument("--target", default=DEFAULT, help=f"a GPU by its name, or cpu; {DEFAULT} if it is not given")
-    explain.add_argument("--json", action="store_true", help="a list of explanations, with places for editors")
-    explain.add_argument("--html", metavar="FILE", help="write a page; where there are several kernels, one for each")
-    explain.add_argument("--alternatives", action="store_true", help="with --html: what-ifs that suggest themselves")
+    explain.add_argument("--target", default=DEFAULT, help=f"a GPU, or cpu (default: {DEFAULT})")
     explain.add_argument(
-        "--what-if", action="append", default=[], type=_changes, metavar="NAME=VALUE[,NAME=VALUE]",
-        help="with --html: an alternative that the page offers, as num_warps=8; may be given several times",
-    )  # fmt: skip
-    explain.add_argument("--grid", type=_sizes, default=(1,), help="of layout IR: 64 or 64,64")
+        "--json", action="store_true", help="print a JSON list of explanations, with source locations for editors"
+    )
+    explain.add_argument("--html", metavar="FILE", help="write a page; if there are several kernels, one for each")
     explain.add_argument(
-        "--arg", action="append", default=[], metavar="NAME=NUMBER", help="a number among its arguments"
+        "--alternatives", action="store_true", help="with --html: let the page compare obvious alternatives"
     )
     explain.add_argument(
-        "--fixes", action="store_true", help="compile fixes that are arguments or options, and say what each brings"
+        "--what-if", action="append", default=[], type=_changes, metavar="NAME=VALUE[,NAME=VALUE]",
+        help="with --html: let the page compare this alternative, such as num_warps=8; can be repeated",
+    )  # fmt: skip
+    explain.add_argument("--grid", type=_sizes, default=(1,), help="the grid, for a .ttgir file: 64 or 64,64")
+    explain.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a numeric argument, for a .ttgir file; can be repeated",
+    )
+    explain.add_argument(
+        "--fixes", action="store_true", help="compile the fixes that are arguments or options, and say what each saves"
     )
     explain.add_argument(
         "--page", metavar="CODE", help="print the page of a finding: a kernel that has it, and the same kernel fixed"
     )
     explain.add_argument(
-        "--gluon", action="store_true", help="each kernel as Gluon source as well; with --html in a file of its own"
+        "--gluon", action="store_true", help="also write each kernel as Gluon source; with --html, into a separate file"
     )
     explain.add_argument("script", nargs="?", help="a script, or a .ttgir file")
     explain.set_defaults(run=_explain)
-    diff = commands.add_parser("diff", help="what two explanations differ in, of files that --json wrote")
-    diff.add_argument("before", type=Path)
-    diff.add_argument("after", type=Path)
+    diff = commands.add_parser(
+        "diff", help="show how two explanations differ", description="Show how two explanations differ."
+    )
+    diff.add_argument("before", type=Path, help="a file that `weft explain --json` wrote")
+    diff.add_argument("after", type=Path, help="another such file")
     diff.add_argument("--json", action="store_true", help="print JSON")
-    diff.add_argument("--html", metavar="FILE", help="write a page with both beside each other")
+    diff.add_argument("--html", metavar="FILE", help="write a page with both side by side")
     diff.set_defaults(run=_diff)
     return parser
 

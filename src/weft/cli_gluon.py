@@ -23,11 +23,13 @@ __all__ = ["main", "parser"]
 def parser(name: str = "to-gluon") -> argparse.ArgumentParser:
     """What the command takes."""
     shown = argparse.ArgumentParser(
-        "weft to-gluon", description="Kernels as compiled, as Gluon source.", allow_abbrev=False
+        "weft to-gluon", description="Write the kernels that a script launches as Gluon source.", allow_abbrev=False
     )
     shown.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    shown.add_argument("--target", default="cuda:90", help="a GPU by its name; cuda:90 if it is not given")
-    shown.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write a file")
+    shown.add_argument("--target", default="cuda:90", help="a GPU (default: cuda:90)")
+    shown.add_argument(
+        "-o", dest="output", type=Path, metavar="FILE", help="write to a file instead of standard output"
+    )
     shown.add_argument("--json", action="store_true", help="print JSON: the name and the source of each kernel")
     shown.add_argument("script", help="a script")
     return shown

@@ -23,9 +23,11 @@ PACKAGES = ("numpy", "ml_dtypes", "xdsl", "llvmlite", "cuda-bindings", "torch")
 
 def parser(name: str = "info") -> argparse.ArgumentParser:
     """What the command takes."""
-    info = argparse.ArgumentParser("weft info", description="Print versions, this machine, and settings.")
+    info = argparse.ArgumentParser("weft info", description="Print versions, facts about this machine, and settings.")
     info.add_argument("--json", action="store_true", help="print JSON, with every setting")
-    info.add_argument("--settings", action="store_true", help="every setting, its variables and value")
+    info.add_argument(
+        "--settings", action="store_true", help="print every setting with its environment variables and value"
+    )
     return info
 
 

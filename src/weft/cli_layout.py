@@ -350,7 +350,7 @@ def _access(
     if wanted is not None:
         if wanted > vector:
             raise LayoutError(
-                f"a vector of {wanted} elements was asked for, and {vector} are consecutive in each lane",
+                f"a vector of {wanted} elements was requested, but a lane has only {vector} in a row",
                 hint=f"--vector takes a power of two up to {vector}",
             )
         vector = wanted
@@ -392,50 +392,67 @@ def _guarded(command: Command) -> Command:
 
 def parser(name: str = "layout") -> argparse.ArgumentParser:
     """What the command takes."""
-    layout = argparse.ArgumentParser("weft layout", description="Pictures of layouts, conversions, bank conflicts.")
+    layout = argparse.ArgumentParser("weft layout", description="Draw layouts, plan conversions, count bank conflicts.")
     what = layout.add_subparsers(dest="what", required=True)
-    show = what.add_parser("show", help="a picture of a layout")
+    show = what.add_parser("show", help="draw a layout")
     show.add_argument(
         "expression",
-        help="as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]); or @FILE, @FILE#NAME, - for one in a file",
+        help="a layout as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]); or @FILE, @FILE#NAME, - to read one",
     )
-    show.add_argument("other", nargs="?", help="a second layout beside it")
+    show.add_argument("other", nargs="?", help="a second layout, drawn beside the first")
     views = show.add_mutually_exclusive_group()
-    views.add_argument("--hardware", action="store_true", help="the inverse: which element each place has")
-    views.add_argument("--cute", action="store_true", help="CuTe's text of it: Swizzle<B,M,S> o offset o Shape:Stride")
-    views.add_argument("--matrix", action="store_true", help="the matrix over F2")
+    views.add_argument(
+        "--hardware", action="store_true", help="show the inverse: which element each register of each thread holds"
+    )
+    views.add_argument(
+        "--cute",
+        action="store_true",
+        help="print the layout in CuTe's notation: Swizzle<B,M,S> o offset o Shape:Stride",
+    )
+    views.add_argument("--matrix", action="store_true", help="show the matrix over F2")
     show.add_argument("--svg", metavar="FILE", help="write the picture as SVG")
-    show.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in the terminal")
+    show.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="whether to use colours in the terminal"
+    )
     show.add_argument("--all", action="store_true", help="do not cut large tiles")
     show.set_defaults(run=_guarded(_show))
     convert = what.add_parser(
-        "convert", help="how a tile goes from one layout to another, or to shared memory and back, and what it costs"
+        "convert", help="plan how a tile gets from one layout to another, or to shared memory and back, with its cost"
     )
-    convert.add_argument("src")
-    convert.add_argument("dst")
+    convert.add_argument("src", help="the layout that the tile has")
+    convert.add_argument("dst", help="the layout that it gets")
     convert.add_argument("--target", default="cuda:90", help=f"one of {', '.join(MACHINES)}")
     convert.set_defaults(run=_guarded(_convert))
-    conflicts = what.add_parser("conflicts", help="the wavefronts of an access to shared memory")
-    conflicts.add_argument("registers")
-    conflicts.add_argument("shared")
+    conflicts = what.add_parser("conflicts", help="count the wavefronts of an access to shared memory")
+    conflicts.add_argument("registers", help="the layout of the tile in registers")
+    conflicts.add_argument("shared", help="the layout of shared memory")
     conflicts.add_argument(
         "--vector",
         type=int,
         choices=(1, 2, 4, 8, 16, 32, 64, 128),
-        help="elements that each lane accesses at once; by default as many as it can",
+        help="how many elements each lane accesses at a time (default: as many as possible)",
     )
     conflicts.set_defaults(run=_guarded(_conflicts))
     for command in (show, convert, conflicts):
-        command.add_argument("--shape", type=_shape, help="of the tile: 32x64; by default the smallest that shows all")
         command.add_argument(
-            "--bits", type=int, default=32, choices=(1, 2, 4, 8, 16, 32, 64, 128), help="of an element"
+            "--shape", type=_shape, help="shape of the tile: 32x64 (default: the smallest that shows the whole layout)"
+        )
+        command.add_argument(
+            "--bits",
+            type=int,
+            default=32,
+            choices=(1, 2, 4, 8, 16, 32, 64, 128),
+            help="bits of an element (default: 32)",
         )
         command.add_argument(
             "--dims", metavar="NAMES", type=_dims, help="names for the dimensions dim0, dim1, ... of the tile: M,N"
         )
         command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
         command.add_argument(
-            "--lanes", type=int, choices=(1, 2, 4, 8, 16, 32, 64), help="threads of a warp, in pictures that are read"
+            "--lanes",
+            type=int,
+            choices=(1, 2, 4, 8, 16, 32, 64),
+            help="threads of a warp, if the layout is read from a picture",
         )
         command.add_argument("--json", action="store_true", help="print JSON")
     return layout

@@ -21,7 +21,7 @@ def parser(name: str = "run") -> argparse.ArgumentParser:
     shown = argparse.ArgumentParser(
         "weft run",
         usage="weft run script.py [args...]\n       weft run -m module [args...]",
-        description="Run a script or a module written for Triton as it stands: `import triton` finds Weft.",
+        description="Run a script or a module written for Triton, unchanged: `import triton` finds Weft.",
     )
     shown.add_argument("script", help="a Python file")
     return shown

@@ -35,14 +35,16 @@ SHOWN = 5
 def parser(name: str = "tune") -> argparse.ArgumentParser:
     """What the command takes."""
     shown = argparse.ArgumentParser(
-        "weft tune", description="Configurations ranked by predicted times, without a GPU.", allow_abbrev=False
+        "weft tune",
+        description="Rank the configurations of tuned kernels by predicted time, without a GPU.",
+        allow_abbrev=False,
     )
     shown.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    shown.add_argument("--target", default=DEFAULT, help=f"a GPU whose times are predicted; {DEFAULT} if not given")
-    shown.add_argument("-o", dest="file", metavar="FILE", help="write all winners to one file")
-    shown.add_argument("--dry", action="store_true", help="write nothing")
-    shown.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time; all cores")
-    shown.add_argument("--json", action="store_true", help="print JSON: every configuration with its time")
+    shown.add_argument("--target", default=DEFAULT, help=f"the GPU to predict times for (default: {DEFAULT})")
+    shown.add_argument("-o", dest="file", metavar="FILE", help="write all winners to this file")
+    shown.add_argument("--dry", action="store_true", help="do not write the winners")
+    shown.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to use (default: all cores)")
+    shown.add_argument("--json", action="store_true", help="print every configuration with its time as JSON")
     shown.add_argument("script", help="a script")
     return shown
 

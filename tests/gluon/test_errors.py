@@ -151,7 +151,7 @@ def test_outside_of_a_kernel() -> None:
     ("dtype", "block", "layout", "said"),
     [
         (np.float32, [16, 64], gl.NVMMASharedLayout(128, 16), "is for elements of 16 bits, the array holds fp32"),
-        (np.float16, [16, 32], gl.NVMMASharedLayout(128, 16), "blocks of a tensor descriptor cannot lie so: .* has 32"),
+        (np.float16, [16, 32], gl.NVMMASharedLayout(128, 16), "descriptor cannot have this layout: .* has 32"),
         (
             np.float16,
             [16, 4],

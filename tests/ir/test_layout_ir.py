@@ -377,9 +377,9 @@ WRONG = [
     ("%0 = tt.splat %n : i32 -> tensor<32x16xi32, #gluon.auto_encoding>", "is not known yet"),
     (
         "%0 = tt.trans %x {order = array<i32: 1, 0>} : tensor<32x16xf32, #a> -> tensor<16x32xf32, #a>",
-        "does not lie where the source is",
+        "has another layout than the source",
     ),
-    ("%0 = tt.reshape %x : tensor<32x16xf32, #a> -> tensor<16x32xf32, #a>", "does not lie where the source is"),
+    ("%0 = tt.reshape %x : tensor<32x16xf32, #a> -> tensor<16x32xf32, #a>", "has another layout than the source"),
     (
         "%i = tt.splat %n : i32 -> tensor<32xi32, #ttg.slice<{dim = 1, parent = #b}>>\n"
         "%0 = tt.expand_dims %i {axis = 1 : i32} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #b}>> -> "
@@ -398,7 +398,7 @@ WRONG = [
     (
         '%0 = "tt.reduce"(%x) <{axis = 1 : i32}> ({\n^bb0(%u: f32, %v: f32):\n%w = arith.addf %u, %v : f32\n'
         "tt.reduce.return %w : f32\n}) : (tensor<32x16xf32, #a>) -> tensor<32xf32, #ttg.slice<{dim = 1, parent = #b}>>",
-        "does not lie where the source is",
+        "has another layout than the source",
     ),
     (
         "%0 = tt.splat %n : i32 -> tensor<64x64xi8, #ttg.dot_op<{opIdx = 0, parent = #other, kWidth = 4}>>\n"
@@ -414,7 +414,7 @@ WRONG = [
     (
         "%0 = ttg.memdesc_index %m[%n] : !ttg.memdesc<2x32x16xf32, #s, #smem, mutable> -> "
         "!ttg.memdesc<32x16xf32, #t, #smem, mutable>",
-        "lies as all of them do",
+        "has the layout of all of them",
     ),
     (
         "%0 = ttg.memdesc_subslice %c[8, 0] : !ttg.memdesc<32x16xf32, #s, #smem> -> "
@@ -429,7 +429,7 @@ WRONG = [
     (
         "%0 = ttg.memdesc_trans %c {order = array<i32: 1, 0>} : !ttg.memdesc<32x16xf32, #s, #smem> -> "
         "!ttg.memdesc<16x32xf32, #s, #smem>",
-        "does not lie where the source is",
+        "has another layout than the source",
     ),
     (
         "%0 = ttg.local_alloc : () -> !ttg.memdesc<32x16xf32, #s, #smem, mutable>\n"
@@ -453,7 +453,7 @@ WRONG = [
         " ttg.warp_return\n } : () -> ()",
         "no power of two",
     ),
-    ("ttg.warp_yield", "stands at the end of"),
+    ("ttg.warp_yield", "belongs at the end of"),
     (
         "%o, %q = tt.split %z : tensor<32x16x2xf32, #wide> -> tensor<32x16xf32, #a>",
         "no bit of the register number",

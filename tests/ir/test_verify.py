@@ -83,7 +83,7 @@ REFUSED = [
     (
         "%0 = tt.expand_dims %t {axis = 2 : i32} : tensor<8xf32> -> tensor<8x1xf32>",
         "tt.expand_dims: axis 2 is not between 0 and 1\n"
-        "hint: the new dimension stands before dimension `axis`; 1 puts it last",
+        "hint: the new dimension goes before dimension `axis`; 1 puts it last",
     ),
     (
         "%0 = tt.broadcast %m : tensor<8x4xf16> -> tensor<8x8xf16>",

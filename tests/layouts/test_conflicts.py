@@ -106,7 +106,7 @@ def test_the_widest_vector_is_found_in_any_order_of_registers() -> None:
         widest = 1 << min(run, 2)
         assert wavefronts(layout, shared, [1024], 32) == wavefronts(layout, shared, [1024], 32, widest)
         if widest < 4:
-            with pytest.raises(LayoutError, match="are consecutive in each lane"):
+            with pytest.raises(LayoutError, match="a lane has only . in a row"):
                 wavefronts(layout, shared, [1024], 32, 2 * widest)
 
 
@@ -129,7 +129,7 @@ def test_padding() -> None:
     rows = BlockedLayout([1, 4], [4, 8], [1, 1], [1, 0])
     assert wavefronts(rows, PaddedSharedLayout.with_identity_for([[32, 4]], [32, 32], [1, 0]), [32, 32], 32) == 4
     assert wavefronts(rows, padded, [32, 32], 32) == wavefronts(rows, padded, [32, 32], 32, 1)
-    with pytest.raises(LayoutError, match="a vector of 4 elements was asked for, and 1 are consecutive"):
+    with pytest.raises(LayoutError, match="a vector of 4 elements was requested, but a lane has only 1 in a row"):
         wavefronts(rows, padded, [32, 32], 32, 4)
     assert [bank_conflicts(columns, memory, [32, 32], 32) for memory in (plain, padded)] == [7, 0]
     for pairs, expected in (([[32, 2]], 0), ([[64, 1]], 1), ([[32, 4]], 0), ([[8, 4], [32, 1]], 0), ([[32, 32]], 7)):

@@ -239,7 +239,7 @@ def test_named_layouts_as_cute() -> None:
     ):
         with pytest.raises(LayoutError, match=message):
             to_cute(wrong, [128, 64])
-    with pytest.raises(LayoutError, match="only with the shape of a tile"):
+    with pytest.raises(LayoutError, match="only together with the shape of a tile"):
         to_cute(SwizzledSharedLayout(1, 1, 1, [1, 0]))
 
 

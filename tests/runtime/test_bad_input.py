@@ -171,7 +171,7 @@ def test_a_kernel_without_a_file() -> None:
     done = subprocess.run([sys.executable, "-"], input=KERNEL, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert (
-        "DefinitionError: error: cannot find the source of kernel (<stdin>:5). A jit function must stand in a file or "
+        "DefinitionError: error: cannot find the source of kernel (<stdin>:5). A jit function must be in a file or "
         "a notebook cell; what Python read through a pipe is gone when it is decorated." in done.stderr
     )
 

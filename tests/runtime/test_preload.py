@@ -35,7 +35,7 @@ def refusal(text: Any) -> str:
     with pytest.raises(LaunchError) as caught:
         put.preload(text)
     message, hint = str(caught.value).split("\n")
-    assert hint == "hint: `preload` takes what a hook is told as `specialization_data`, as it was told"
+    assert hint == "hint: `preload` takes the `specialization_data` that a hook received, unchanged"
     return message.removeprefix("This is no specialization data: ")
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_called_by_its_name(
     ((module, name),) = [facts[0] if isinstance(facts[0], list) else facts for facts in constant.values()]
     with pytest.raises(LaunchError) as caught:
         put.preload(json.dumps({**json.loads(told), "constant_vals": [constant]}))
-    assert str(caught.value) == f"Specialization data takes {name} of module {module} for {kind}, and it is none"
+    assert str(caught.value) == f"Specialization data says that {name} of module {module} is {kind}, but it is not"
     assert not list(tmp_path.iterdir())
 
 

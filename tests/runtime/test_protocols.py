@@ -81,7 +81,7 @@ FIELDS: list[tuple[str, Any, str]] = [
     ("data", ((1 << 64) - 8, False), "its shape (16,) reaches outside of memory"),
     ("data", (PLACE, "no"), "its data says 'no' where it says whether it is read-only"),
     ("data", (PLACE, None), "its data says None where it says whether it is read-only"),
-    ("mask", [True], "it has a mask, which kernels do not heed"),
+    ("mask", [True], "it has a mask, which kernels would ignore"),
 ]
 
 
@@ -265,7 +265,7 @@ def packed(*, name: bytes = b"dltensor", major: int = 1, flags: int = 0, **field
         ({"steps": (-HUGE, 1)}, f"its shape (16,) with strides ({-4 * HUGE},) reaches outside of memory"),
         ({"offset": (1 << 64) - 1}, f"the address {PLACE + (1 << 64) - 1} is outside of memory"),
         ({"kind": 2}, "it is on a device of kind 2, and __dlpack_device__ says on the host"),
-        ({"name": b"dltensor_versioned", "major": 2}, "its version is 2, and 1 was asked for"),
+        ({"name": b"dltensor_versioned", "major": 2}, "its version is 2, and 1 was requested"),
         ({"name": b"used_dltensor"}, "it gives a capsule that was used"),
         ({"name": b"other"}, "it gives a capsule that was used"),
     ],

@@ -190,7 +190,7 @@ hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'r
       |      ^
 hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.empty() + 1": """\
-<layout>:1:22: error: '+' cannot stand in a layout expression
+<layout>:1:22: error: '+' is not allowed in a layout expression
     1 | LinearLayout.empty() + 1
       |                      ^
 hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",

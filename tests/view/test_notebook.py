@@ -55,6 +55,6 @@ def test_what_is_no_layout_has_no_picture(draw: Any) -> None:
     with pytest.raises(LayoutError) as caught:
         draw("BlockedLayout([1], [32], [4], [0])")
     assert str(caught.value) == (
-        "error: a picture is of a layout, got 'BlockedLayout([1], [32], [4], [0])' of type str\n"
+        "error: a picture needs a layout, got 'BlockedLayout([1], [32], [4], [0])' of type str\n"
         "hint: weft.view.parse_layout reads an expression"
     )

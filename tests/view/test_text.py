@@ -515,7 +515,7 @@ def test_conflicts_of_a_chosen_vector(capsys: pytest.CaptureFixture[str]) -> Non
     code, _, err = run(
         capsys, "conflicts", rows, "SwizzledSharedLayout(1,1,1,[1,0])", "--shape", "4x32", "--vector", "8"
     )
-    assert code == 2 and "a vector of 8 elements was asked for, and 4 are consecutive" in err
+    assert code == 2 and "a vector of 8 elements was requested, but a lane has only 4 in a row" in err
     lanes = "{'lane': [[0,1],[1,0]]}"  # no registers: an element for each lane
     facts = json.loads(
         run(capsys, "conflicts", lanes, "SwizzledSharedLayout(1,1,1,[1,0])", "--shape", "2x2", "--json")[1]

@@ -153,7 +153,7 @@ class _Finder(MetaPathFinder):
             for absent, owner in ABSENT.items():
                 if name == absent or name.startswith(absent + "."):
                     raise ModuleNotFoundError(
-                        f"{name} is not there: Weft, which runs as triton here, has no {owner}", name=name
+                        f"{name} does not exist: Weft, which runs as triton here, has no {owner}", name=name
                     )
             return None
         spec = ModuleSpec(name, _AliasLoader(where), is_package=weft_spec.submodule_search_locations is not None)

@@ -142,14 +142,14 @@ class JITCallable:
             if inspect.isfunction(inner) and above is not None:
                 raise DefinitionError(
                     f"{above} needs a kernel, got the function {inner.__name__}",
-                    hint=f"decorators apply from below: @{above} stands above @{self.decorator}",
+                    hint=f"decorators apply from the bottom up: put @{above} above @{self.decorator}",
                 )
             if code is None:
                 kind = type(fn).__name__
                 shown = f"an object of type {kind}" if " at 0x" in repr(fn) else f"{fn!r} of type {kind}"
                 raise DefinitionError(
                     f"{self.decorator} needs a Python function, got {shown}",
-                    hint=f"decorators apply from below: @{self.decorator} stands right above the `def`",
+                    hint=f"decorators apply from the bottom up: put @{self.decorator} right above the `def`",
                 )
             linecache.checkcache(self.file_name)
             self._file_lines = linecache.getlines(self.file_name, self.__globals__)
@@ -189,7 +189,7 @@ class JITCallable:
             piped = self.file_name == "<stdin>"
             raise DefinitionError(
                 f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
-                "A jit function must stand in a file or a notebook cell; "
+                "A jit function must be in a file or a notebook cell; "
                 + ("what Python read through a pipe is gone" if piped else "source given to exec() has to be at hand")
                 + " when it is decorated.",
                 hint="save the script to a file, and run that"

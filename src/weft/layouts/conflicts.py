@@ -151,7 +151,7 @@ def wavefronts(
     size = consecutive if vector is None else vector
     if size not in (1, 2, 4, 8, 16, 32, 64, 128) or size > consecutive:
         raise LayoutError(
-            f"wavefronts: a vector of {vector} elements was asked for, and {consecutive} are consecutive in each lane",
+            f"wavefronts: a vector of {vector} elements was requested, but a lane has only {consecutive} in a row",
             hint="vector must be a power of two, up to that",
         )
     if isinstance(shared_layout, PaddedSharedLayout):

@@ -167,7 +167,7 @@ def _linear(places: Places, names: Sequence[str], shape: Sequence[int]) -> Linea
         if found != point:
             shown = ", ".join(f"{name} {x}" for name, x in zip(names, place))
             raise LayoutError(
-                f"the picture is of no linear layout: {shown} has {point}, and the xor of its bits is {found}",
+                f"the picture does not show a linear layout: {shown} has {point}, and the xor of its bits is {found}",
                 hint="warps of other sizes than 32 are given by `lanes`" if "lane" in names else None,
             )
     return linear

@@ -102,5 +102,5 @@ def _class(place: Sequence[str], kind: str = "a class", fits: Callable[[type], b
             hint="import its module before preload",
         ) from None
     if not isinstance(value, type) or not fits(value):
-        raise SpecializationError(f"Specialization data takes {name} of module {module} for {kind}, and it is none")
+        raise SpecializationError(f"Specialization data says that {name} of module {module} is {kind}, but it is not")
     return value

@@ -58,7 +58,7 @@ def _check_block(layout: NVMMASharedLayout, block: tuple[int, ...], element: str
         else:
             layout.to_linear(block)
     except LayoutError as error:
-        raise LaunchError(f"blocks of a tensor descriptor cannot lie so: {error.message}", hint=hint) from None
+        raise LaunchError(f"a block of a descriptor cannot have this layout: {error.message}", hint=hint) from None
 
 
 @dataclass

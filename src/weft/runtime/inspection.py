@@ -89,7 +89,7 @@ def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource
     if facts["name"] != kernel._fn_name:
         raise SpecializationError(
             f"Specialization data is for {facts['name']}, and this is {kernel._fn_name}",
-            hint="preload each kernel with what the hook was told of that kernel",
+            hint="preload each kernel with the data that the hook received for that kernel",
         )
     made_for = _target_facts(facts["target_name"])
     told = {**facts["target"], "arch": made_for["arch"]} if made_for["backend"] == "cpu" else facts["target"]
@@ -120,7 +120,7 @@ _JSON_NAMES = {str: "a string", dict: "an object", list: "an array"}
 def _no_specialization(problem: str) -> SpecializationError:
     return SpecializationError(
         f"This is no specialization data: {problem}",
-        hint="`preload` takes what a hook is told as `specialization_data`, as it was told",
+        hint="`preload` takes the `specialization_data` that a hook received, unchanged",
     )
 
 

@@ -162,7 +162,7 @@ def described(value: Any, protocol: str) -> Described:
             address, read_only = buffer.ctypes.data, not buffer.flags.writeable
         dtype = _element(facts)
         if facts.get("mask") is not None:
-            raise Wrong("it has a mask, which kernels do not heed")
+            raise Wrong("it has a mask, which kernels would ignore")
         low, high = check_extent(address, shape, strides, dtype.itemsize)
         if buffer is not None and (low < 0 or high > buffer.size):
             raise Wrong(f"its shape {shape} reaches outside of its buffer of {buffer.size} bytes")
@@ -224,7 +224,7 @@ def _unpacked(capsule: Any) -> tuple[_DLTensor, bool]:
         start = _capsule_pointer(capsule, _VERSIONED)
         major = ctypes.c_uint32.from_address(start).value
         if major != 1:
-            raise Wrong(f"its version is {major}, and 1 was asked for")
+            raise Wrong(f"its version is {major}, and 1 was requested")
         flags = ctypes.c_uint64.from_address(start + 24).value  # after the version, the manager, and its deleter
         return _DLTensor.from_address(start + 32), bool(flags & 1)
     if not _capsule_is(capsule, b"dltensor"):

@@ -466,7 +466,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
     try:
         text = subprocess.check_output(command, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise RuntimeError(f"nvidia-smi cannot be asked: {error}") from error
+        raise RuntimeError(f"nvidia-smi failed: {error}") from error
     return [int(part) for part in text.strip().split(",")]
 
 

@@ -199,7 +199,7 @@ def as_linear(
     if isinstance(layout, LinearLayout):
         linear = layout
     elif shape is None:
-        raise LayoutError(f"{layout!r} stands for a layout only with the shape of a tile", hint="give it by --shape")
+        raise LayoutError(f"{layout!r} describes a layout only with the shape of a tile", hint="add --shape")
     else:
         linear = layout.to_linear(shape)
     return linear if dims is None else with_names(linear, dims)
@@ -212,7 +212,7 @@ def _from_mapping(bases: Mapping[str, Any], shape: Sequence[int] | None) -> Line
             raise LayoutError(f"the bases of {name} must be a list of coordinates, as [[0, 1], [1, 0]]")
     ranks = {len(b) for bs in bases.values() for b in bs}
     if len(ranks) != 1:
-        raise LayoutError("bases have to have the same number of coordinates each, and one of them has to be given")
+        raise LayoutError("all bases must have the same number of coordinates, and at least one must be given")
     names = [f"dim{i}" for i in range(ranks.pop())]
     if shape is not None and len(shape) == len(names):
         return LinearLayout.from_bases(bases, dict(zip(names, shape, strict=True)), require_surjective=False)

@@ -141,7 +141,7 @@ def _tokens(text: str) -> list[_Token]:
     while at < len(text):
         match = TOKEN.match(text, at)
         if match is None:
-            fail(text, at, at + 1, f"{text[at]!r} cannot stand in a layout expression")
+            fail(text, at, at + 1, f"{text[at]!r} is not allowed in a layout expression")
         end = _end_of_ir(text, match.end()) if match.lastgroup == "ir" else match.end()
         if match.lastgroup:
             tokens.append(_Token(match.lastgroup, text[at:end], at, end))

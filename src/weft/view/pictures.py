@@ -48,7 +48,7 @@ def grid_of(
         raise LayoutError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
     if not isinstance(layout, (LinearLayout, AffineLayout, Layout)):
         raise LayoutError(
-            f"a picture is of a layout, got {layout!r} of type {type(layout).__name__}",
+            f"a picture needs a layout, got {layout!r} of type {type(layout).__name__}",
             hint="weft.view.parse_layout reads an expression" if isinstance(layout, str) else None,
         )
     draw = tile_grid if view == "tile" else hardware_grid

@@ -86,7 +86,7 @@ def _compared(name: str, attribute: str, picture: str, lanes: int | None) -> str
     if shown != linear:
         raise LayoutError(
             f"the picture of #{name} is not that of its attribute, {attribute}",
-            hint="the attribute may have meant something else in another version of Triton: leave the line with it out",
+            hint="the attribute may have another meaning in that version of Triton: leave out its line",
         )
     return f"{attribute}.to_linear({list(shape)})"
 

@@ -48,8 +48,8 @@ def fewer_stages(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "fewer-stages",
                 r.span,
-                f"{r.stages} stages of {r.asked} asked for",
+                f"{r.stages} of the {r.asked} requested stages",
                 r.fewer,
-                "take smaller blocks, or ask for fewer stages",
+                "take smaller blocks, or request fewer stages",
                 change={"num_stages": r.stages},
             )

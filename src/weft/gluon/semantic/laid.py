@@ -214,7 +214,7 @@ class Laid(TritonSemantic):
         """The same elements in another shape, row-major, moving nothing."""
         if can_reorder:
             raise hinted(
-                ValueError("can_reorder is not supported in gluon: a layout says where each element lies"),
+                ValueError("can_reorder is not supported in gluon, because a layout fixes where each element is"),
                 "leave out can_reorder=True; gl.reshape moves nothing",
             )
         shape, source_shape = self._reshaped(input, dst_shape), block_shape(input)

@@ -109,7 +109,7 @@ class SharedMemory(Laid):
         if not isinstance(layout, DistributedLayout):
             raise hinted(
                 TypeError(f"expected `layout` to be a layout of registers, got {described(layout)}"),
-                "it is where the loaded tile is to lie, not where it lies in memory",
+                "it says which thread gets which element of the loaded tile, not where the tile is in memory",
             )
         result = self.given_type(memory.dtype, memory.shape, layout)
         return self._value(ttg.LocalLoadOp, (memory.handle,), result)

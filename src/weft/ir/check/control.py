@@ -86,7 +86,7 @@ def _module(op: ModuleOp) -> None:
 @rule(tt.FuncOp)
 def _func(op: tt.FuncOp) -> None:
     if not isinstance(op.parent_op(), ModuleOp):
-        fail(op, "a function stands in a module, not in another operation", "move it out, and reach it with tt.call")
+        fail(op, "a function belongs in a module, not in another operation", "move it out, and reach it with tt.call")
     inputs = list(op.function_type.inputs.data)
     outputs = list(op.function_type.outputs.data)
     for name, count in (("arg_attrs", len(inputs)), ("res_attrs", len(outputs))):

@@ -130,7 +130,7 @@ def _poll(op: tt.AtomicPollOp) -> None:
     if not isinstance(pointee, IntegerType) or pointee.width.data not in (16, 32, 64):
         fail(op, f"waits for integers of 16, 32 or 64 bits, not for {show(pointee)}")
     if op.result.type != types.i1:
-        fail(op, f"tells whether it was found, an i1, not {show(op.result)}")
+        fail(op, f"returns whether it was found, an i1, not {show(op.result)}")
     if op.timeout is not None and op.timeout.type != types.i64:
         fail(op, f"the time-out is i64, not {show(op.timeout)}")
     _order(op)

@@ -270,7 +270,7 @@ class _Walk:
             fail(
                 parent,
                 f"a region of {len(blocks)} blocks, it must have one",
-                "labels and branches stand in functions; use scf.if, scf.for and scf.while, or drop the label",
+                "labels and branches belong in functions; use scf.if, scf.for and scf.while, or drop the label",
             )
         if len(blocks) < 2:
             for block in blocks:

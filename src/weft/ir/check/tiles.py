@@ -66,7 +66,7 @@ def _expand_dims(op: Operation) -> None:
         fail(
             op,
             f"axis {axis} is not between 0 and {len(shape)}",
-            f"the new dimension stands before dimension `axis`; {len(shape)} puts it last",
+            f"the new dimension goes before dimension `axis`; {len(shape)} puts it last",
         )
     shape.insert(axis, 1)
     need_tile(op, op.results[0])
@@ -355,7 +355,7 @@ def _check(op: Operation) -> None:
     condition, *values = op.operands
     need_truth(op, condition)
     if len(values) > 2:
-        fail(op, f"at most two values can be told, got {len(values)}")
+        fail(op, f"at most two values can be reported, got {len(values)}")
     for value in values:
         if (
             types.shape_of(value.type) != types.shape_of(condition.type) or types.element_of(value.type) != types.i64

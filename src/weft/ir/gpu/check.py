@@ -131,7 +131,7 @@ def _dot(op: tt.DotOp | tt.DotScaledOp) -> None:
         if named.operand_index != index:
             fail(
                 op,
-                f"operand {index} lies as operand {named.operand_index} of a product:\n    {show(value)}",
+                f"operand {index} has the layout of operand {named.operand_index} of a product:\n    {show(value)}",
                 f"its layout is #ttg.dot_op<{{opIdx = {index}, ...}}>",
             )
         if not agree(named.parent.to_linear(shape_of(op.c.type)), accumulator):
@@ -169,8 +169,8 @@ def _follows(
         move = f"ttg.convert_layout of the result: {_wanted(result, wanted)} -> {show(result)}"
         fail(
             op,
-            f"the result does not lie where the source is\n    source    {show(source)}\n    result    {show(result)}\n"
-            f"    expected  {_wanted(result, wanted)}",
+            f"the result has another layout than the source\n    source    {show(source)}\n"
+            f"    result    {show(result)}\n    expected  {_wanted(result, wanted)}",
             f"give the result that layout and convert it: {move}",
         )
 

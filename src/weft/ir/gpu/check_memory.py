@@ -132,7 +132,7 @@ def _index(op: ttg.MemDescIndexOp) -> None:
     if result.shape != source.shape[1:]:
         fail(op, f"one of {dims(source.shape)} has the shape {dims(source.shape[1:])}, not {dims(result.shape)}")
     if source.data.layout != result.data.layout:
-        fail(op, f"a buffer lies as all of them do\n    buffers  {source.text()}\n    buffer   {result.text()}")
+        fail(op, f"a buffer has the layout of all of them\n    buffers  {source.text()}\n    buffer   {result.text()}")
 
 
 @rule(ttg.MemDescSubsliceOp)
@@ -149,7 +149,7 @@ def _subslice(op: ttg.MemDescSubsliceOp) -> None:
         if dim >= buffers and offset % part:
             fail(op, f"the offsets {dims(offsets)} must be multiples of the part's shape {dims(result.shape)}")
     if source.data.layout != result.data.layout or source.data.allocated != result.data.allocated:
-        fail(op, f"a part lies where it lay in the whole\n    whole  {source.text()}\n    part   {result.text()}")
+        fail(op, f"a part keeps the layout of the whole\n    whole  {source.text()}\n    part   {result.text()}")
 
 
 def _follows(
@@ -166,7 +166,7 @@ def _follows(
     if wanted != result.linear:
         fail(
             op,
-            "the result does not lie where the source is\n"
+            "the result has another layout than the source\n"
             f"    source    {source.text()}\n    result    {result.text()}\n    expected  bases {wanted.bases}",
         )
 
@@ -256,7 +256,7 @@ def _warp_end(op: Operation) -> None:
     parent = op.parent_op()
     wanted = ttg.WarpSpecializeOp if isinstance(op, ttg.WarpYieldOp) else ttg.WarpSpecializePartitionsOp
     if not isinstance(parent, wanted):
-        fail(op, f"stands at the end of a region of {wanted.name}")
+        fail(op, f"belongs at the end of a region of {wanted.name}")
 
 
 @rule(ttg.PredicateStageOp)

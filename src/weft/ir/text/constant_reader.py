@@ -110,7 +110,7 @@ class ConstantReader(TypeReader):
         type = self.type()
         if not isinstance(type, builtin.TensorType):
             self.fail(
-                f"dense<...> is a tensor, not {type_text(type)}", at, f"{DENSE}; a scalar stands alone, 0.0 : f32"
+                f"dense<...> is a tensor, not {type_text(type)}", at, f"{DENSE}; write a scalar alone, 0.0 : f32"
             )
         element = type.element_type
         if not (isinstance(element, builtin.IntegerType | builtin.IndexType) or is_float(element)):

@@ -158,7 +158,7 @@ class Reader(ValueReader):
     def block_named(self, label: str, at: int) -> Block:
         """The block of the current region with this label, which may come later."""
         if not self._blocks:
-            self.fail("there is no block to go to here", at, "branches stand in the body of a function")
+            self.fail("there is no block to go to here", at, "branches belong in the body of a function")
         labelled = self._blocks[-1].get(label)
         if labelled is None:
             labelled = (Block(), at)

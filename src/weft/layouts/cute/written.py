@@ -40,7 +40,7 @@ def to_cute(layout: LinearLayout | AffineLayout | Layout, shape: Sequence[int] |
     if isinstance(layout, LinearLayout) and shape is None:
         return str(cute_of(layout))
     if shape is None:
-        raise LayoutError(f"to_cute: {layout!r} stands for a layout only with the shape of a tile")
+        raise LayoutError(f"to_cute: {layout!r} describes a layout only together with the shape of a tile")
     return str(_named(layout, shape))
 
 

@@ -214,7 +214,7 @@ def _check_rows(op: TensorLoadOp | TensorStoreOp, memory: LinearLayout, c: Conte
     if list(memory.bases["offset"]) != bases:
         raise LayoutError(
             "the tensor data mover copies blocks that lie row by row in shared memory, the last dimension innermost, "
-            f"and not so: {named(op.memory)}",
+            f"but this one has the layout {named(op.memory)}",
             c.build.span,
             hint="gl.SwizzledSharedLayout(1, 1, 1, [1, 0]), with an order from the last dimension to the first",
         )

@@ -172,7 +172,7 @@ class Registers:
         if isinstance(operand, Special):
             return self.special(operand.name).astype(WORDS[type], copy=False)
         if not isinstance(operand, Group):
-            raise PTXError("memory where a register is due")
+            raise PTXError("memory where a register is expected")
         size = BITS[type] // len(operand.parts)
         bits = np.zeros((), WORDS[type])
         for k, part in enumerate(operand.parts):

@@ -152,8 +152,44 @@ def test_what_stays(kind: str, why: str) -> None:
 
 
 def test_what_begins_before_the_array_is_read_there() -> None:
-    """A map would give zeros. The launch is one of the kernel without maps, and the simulator sees it read."""
+    """A map that began at the array would give zeros."""
     a, b, c = aligned((80, 256), np.float16), aligned((256, 64), np.float16), aligned((64, 64), np.float32)
     given = (a, b, c, 40, 64, -8, np.array([100], np.int32))
     with pytest.raises(weft.sim.OutOfBoundsError):
         simulated(tricky, (1,), *given, KIND="not before the array", BK=64, num_warps=4, num_stages=2)
+
+
+# -- tensors of more than rows and columns -----------------------------------------------------------------------------
+
+
+@weft.jit
+def batched(a, b, c, K, start, za, ha, sa, zb, sb, BK: tl.constexpr, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A product for each of so many matrices in each of several batches; the right operand is shared by heads."""
+    z, h = tl.program_id(0), tl.program_id(1)
+    if KIND == "wide":
+        z, h = z.to(tl.int64), h.to(tl.int64)
+    rows, columns = tl.arange(0, 64), tl.arange(0, 64)
+    left, right = a + z * za + h * ha, b + z * zb + start * sb
+    acc = tl.zeros((64, 64), tl.float32)
+    for at in tl.range(0, K, BK, warp_specialize=True):
+        inner = at + tl.arange(0, BK)
+        x = tl.load(left + rows[:, None] * sa + inner[None, :], (inner < K)[None, :], 0.0)
+        y = tl.load(right + inner[:, None] * sb + columns[None, :], (inner < K)[:, None], 0.0)
+        acc = tl.dot(x, y, acc)
+    out = c + (tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)) * 64 * 64
+    tl.store(out + rows[:, None] * 64 + columns[None, :], acc)
+
+
+@slow
+@pytest.mark.parametrize("kind", ["narrow", "wide"])
+@pytest.mark.parametrize("start", [0, 3])
+def test_batches(kind: str, start: int) -> None:
+    rng = np.random.default_rng(2)
+    a, b = aligned((2, 3, 64, 88), np.float16), aligned((2, 100, 72), np.float16)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    c = aligned((2, 3, 64, 64), np.float32)
+    strides = (a[0].size, a[0, 0].size, 88, b[0].size, 72)
+    made = simulated(batched, (2, 3), a, b, c, 80, start, *strides, KIND=kind, BK=64, num_warps=4, num_stages=2)
+    assert is_specialized(made), why_not(made)
+    exact = a[..., :80].astype(np.float64) @ b[:, None, start : start + 80, :64].astype(np.float64)
+    np.testing.assert_allclose(c, exact, atol=1e-2)

@@ -117,7 +117,7 @@ def sizes(*numbers: int) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]:
     return tuple(((1, (n,)),) for n in numbers)
 
 
-MATRIX = MadeTensor(6, sizes(7, 8), (*sizes(9), ((1, ()),)), ((7, 1),))
+MATRIX = MadeTensor(6, (), sizes(7, 8), (*sizes(9), ((1, ()),)), ((7, 1),))
 """Of a pointer, two sizes and a stride behind a descriptor, whose parts are six parameters."""
 KINDS = ["tensordesc<fp16[64,64]>", "*fp16", "i32", "i32", "i32"]
 

@@ -7,7 +7,7 @@ accesses
 Whoever launches the kernel makes what the kernel wants of such a tensor, from the values of its parameters.
 
 >>> from weft.base.made_tensors import MadeTensor
->>> made = MadeTensor(0, (((1, (2,)),), ((1, (3,)),)), (((1, (4,)),), ((1, ()),)), ((2, 1), (3, 1)))
+>>> made = MadeTensor(0, (), (((1, (2,)),), ((1, (3,)),)), (((1, (4,)),), ((1, ()),)), ((2, 1), (3, 1)))
 >>> made.parts([4096, 0, 100, 64, 72])
 (4096, 0, 100, 64, 72, 1)
 >>> made.parts([4096, 0, 0, 64, 72])
@@ -32,6 +32,8 @@ class MadeTensor:
 
     base: int
     """The parameter where it begins."""
+    further: Polynomial
+    """By how many bytes it begins further on."""
     shape: tuple[Polynomial, ...]
     strides: tuple[Polynomial, ...]
     least: tuple[tuple[int, int], ...] = ()
@@ -40,7 +42,7 @@ class MadeTensor:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The parameters of which it is made, in order, each once."""
-        sums = (*self.shape, *self.strides)
+        sums = (self.further, *self.shape, *self.strides)
         limited = (number for number, _ in self.least)
         return tuple(sorted({self.base, *limited, *(n for total in sums for _, ns in total for n in ns)}))
 
@@ -56,16 +58,24 @@ class MadeTensor:
         for number, least in self.least:
             if values[number] < least:
                 raise ValueError(f"it is made of {values[number]}, where {least} is the least")
-        return (values[self.base], 0, *map(value, self.shape), *map(value, self.strides))
+        return (values[self.base] + value(self.further), 0, *map(value, self.shape), *map(value, self.strides))
 
     def plain(self) -> list[Any]:
         """What `of_plain` reads, of lists and numbers."""
-        sums = [[[factor, list(ns)] for factor, ns in total] for total in (*self.shape, *self.strides)]
-        return [self.base, sums[: len(self.shape)], sums[len(self.shape) :], [list(pair) for pair in self.least]]
+        further, shape, strides = ([_listed(x) for x in part] for part in ((self.further,), self.shape, self.strides))
+        return [self.base, *further, shape, strides, [list(pair) for pair in self.least]]
 
     @classmethod
     def of_plain(cls, data: Sequence[Any]) -> MadeTensor:
         """The tensor that lists of numbers say."""
-        base, shape, strides, least = data
-        sums = [tuple(tuple((f, tuple(ns)) for f, ns in total) for total in part) for part in (shape, strides)]
-        return cls(base, sums[0], sums[1], tuple(map(tuple, least)))
+        base, further, shape, strides, least = data
+        sums = [tuple(map(_polynomial, part)) for part in ((further,), shape, strides)]
+        return cls(base, sums[0][0], sums[1], sums[2], tuple((n, at) for n, at in least))
+
+
+def _listed(total: Polynomial) -> list[Any]:
+    return [[factor, list(numbers)] for factor, numbers in total]
+
+
+def _polynomial(data: Sequence[Any]) -> Polynomial:
+    return tuple((factor, tuple(numbers)) for factor, numbers in data)

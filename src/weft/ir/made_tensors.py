@@ -1,6 +1,6 @@
 """Tensors that several arguments of a kernel describe together, as an attribute of the argument that is made of them.
 
->>> made = MadeTensor(0, (((1, (2,)),), ((1, (3,)),)), (((1, (4,)),), ((1, ()),)), ((2, 1), (3, 1)))
+>>> made = MadeTensor(0, ((16, (4,)),), (((1, (2,)),), ((1, (3,)),)), (((1, (4,)),), ((1, ()),)), ((2, 1), (3, 1)))
 >>> tensor_of(attribute_of(made)) == made
 True
 """
@@ -20,18 +20,19 @@ from .types import i64
 
 def attribute_of(tensor: MadeTensor) -> DictionaryAttr:
     """What `tensor_of` reads."""
-    shape, strides = map(_sums, (tensor.shape, tensor.strides))
+    further, shape, strides = map(_sums, ((tensor.further,), tensor.shape, tensor.strides))
     numbers = {"base": _numbers((tensor.base,)), "least": ArrayAttr(list(map(_numbers, tensor.least)))}
-    return DictionaryAttr({**numbers, "shape": shape, "strides": strides})
+    return DictionaryAttr({**numbers, "further": further, "shape": shape, "strides": strides})
 
 
 def tensor_of(attribute: Attribute) -> MadeTensor:
     """The tensor that an attribute says."""
     assert isinstance(attribute, DictionaryAttr)
     data = attribute.data
-    shape, strides = (_read_sums(data[name]) for name in ("shape", "strides"))
+    (further,), shape, strides = (_read_sums(data[name]) for name in ("further", "shape", "strides"))
     least = cast("ArrayAttr[Attribute]", data["least"]).data
-    return MadeTensor(_read(data["base"])[0], shape, strides, tuple((n, at) for n, at in map(_read, least)))
+    pairs = tuple((n, at) for n, at in map(_read, least))
+    return MadeTensor(_read(data["base"])[0], further, shape, strides, pairs)
 
 
 def _numbers(values: Sequence[int]) -> DenseArrayBase[Any]:

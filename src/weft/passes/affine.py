@@ -84,6 +84,11 @@ class Sum:
         return self.terms.get((), 0) if not self.terms.keys() - {()} else None
 
     @property
+    def known_part(self) -> int:
+        """The number in it."""
+        return self.terms.get((), 0)
+
+    @property
     def scalars(self) -> set[SSAValue]:
         """The values that it is made of."""
         return {v for m in self.terms for v in m}

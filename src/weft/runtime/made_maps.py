@@ -76,6 +76,8 @@ class Described:
     """A tensor made of several arguments, as the simulator takes a descriptor."""
 
     base: Any
+    further: int
+    """By how many bytes it begins after the array."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     block_shape: tuple[int, ...]
@@ -94,4 +96,4 @@ def described(parameter: Parameter, values: Sequence[Any]) -> Described:
     except ValueError as why:
         raise NoTensor(str(why)) from None
     rank = len(tensor.shape)
-    return Described(base, parts[2 : 2 + rank], parts[2 + rank :], parameter.block)
+    return Described(base, parts[0] - address, parts[2 : 2 + rank], parts[2 + rank :], parameter.block)

@@ -68,7 +68,8 @@ def _run_once(
     memory, vendor = GlobalMemory(arrays), meaning_of(program.machine)
     for p in program.parameters:
         if p.elem == "tensormap":
-            arrays[p.name][:] = vendor.tensor_map(p, described[p.name], memory.addresses[base_of(p.name)])
+            begin = memory.addresses[base_of(p.name)] + getattr(described[p.name], "further", 0)
+            arrays[p.name][:] = vendor.tensor_map(p, described[p.name], begin)
     values = {
         p.name: scalar(p.elem, memory.addresses[p.name] if p.elem in ADDRESSES else arguments[p.name])
         for p in program.parameters

@@ -55,8 +55,8 @@ class BulkLoad:
     load: tt.LoadOp
     base: BlockArgument
     """The argument of the kernel at which the tensor begins."""
-    row: Sum
-    column: Sum
+    at: tuple[Sum, ...]
+    """Where the block begins, rows and columns last."""
     layout: NVMMASharedLayout
     """Of the tile in shared memory."""
     tensor: MadeTensor | None = None
@@ -86,6 +86,16 @@ class BulkLoad:
         layout = flipped(self.layout) if self.transposed else self.layout
         assert layout is not None
         return layout
+
+    @property
+    def described(self) -> tuple[tuple[int, ...], NVMMASharedLayout]:
+        """The block of the tensor map and its layout, which have all dimensions."""
+        more = len(self.at) - 2
+        if not more:
+            return self.block, self.copied
+        layout = self.copied
+        size = layout.swizzle_byte_width, layout.element_bitwidth, len(self.at)
+        return (*(1,) * more, *self.block), NVMMASharedLayout(*size)
 
     def tile(self, b: ir.Builder, buffer: SSAValue) -> SSAValue:
         """The tile in a buffer, as its products want it."""
@@ -126,7 +136,7 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
         return f"the addresses of an operand {why}"
     if isinstance(bulk, str):
         return bulk
-    if not all(can_be_made(v, loop) for v in bulk.row.scalars | bulk.column.scalars):
+    if not all(can_be_made(v, loop) for v in set[SSAValue]().union(*(x.scalars for x in bulk.at))):
         return "the addresses of an operand depend on what the loop loads or carries"
     if bulk.block[0] < ROWS:
         return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
@@ -145,7 +155,7 @@ def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: 
     rows, column = form.offset.split_by(stride)
     if not _is_copied(layout) or layout.transposed:
         return NO_SUCH_LAYOUT
-    return BulkLoad(op, base, rows, column, layout)
+    return BulkLoad(op, base, (rows, column), layout)
 
 
 def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoad | str:
@@ -155,7 +165,7 @@ def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoa
     pointed = pointed_tensor(op, loop)
     if not _is_copied(layout) or layout.transposed != pointed.transposed:
         return NO_SUCH_LAYOUT
-    return BulkLoad(op, pointed.base, *pointed.at, layout, pointed.tensor, pointed.transposed)
+    return BulkLoad(op, pointed.base, pointed.at, layout, pointed.tensor, pointed.transposed)
 
 
 def _is_forbidden(op: Operation) -> bool:
@@ -205,7 +215,8 @@ def map_of(bulk: BulkLoad) -> SSAValue:
     entry, element = bulk.base.block, ir.element_of(bulk.load.result.type)
     function = entry.parent_op()
     assert isinstance(function, tt.FuncOp)
-    type = ir.TensorDescType(laid_tensor(bulk.block, element, bulk.copied))
+    shape, layout = bulk.described
+    type = ir.TensorDescType(laid_tensor(shape, element, layout))
     attrs = function.properties.get("arg_attrs")
     known = list(attrs.data) if isinstance(attrs, ArrayAttr) else [ir.empty_dict() for _ in entry.args]
     if bulk.tensor is not None:

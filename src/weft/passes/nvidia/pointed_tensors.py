@@ -5,7 +5,9 @@ is block [64 pid, 32 k] of
     a tensor from %a on, M x K elements, rows `stride` apart
 
 so that the copy engine can load it, if it is told of the tensor: whoever launches the kernel makes a tensor map of the
-arguments a, M, K and stride (base/made_tensors.py). What must hold:
+arguments a, M, K and stride (base/made_tensors.py). What else is added to the addresses moves the tensor's begin, if it
+is made of arguments alone, or is a dimension of its own: with `%a + z * stride_z`, block [z, 64 pid, 32 k] of a tensor
+of matrices, `stride_z` apart. What must hold:
 
 * One dimension follows step 1, the step of the other is made of arguments alone, and divides what the copy engine wants
   divided by 16 bytes, as is known when the kernel is compiled (from the divisors of the arguments).
@@ -42,16 +44,20 @@ BYTES = 16
 """What strides and addresses are multiples of."""
 UNBOUNDED = 1 << 31
 """A size that no index reaches."""
+MOST_OUTER = 3
+"""Dimensions of a tensor map beside rows and columns."""
+MOST_FACTOR = 1 << 12
+"""Of what moves along a row: more is no step from block to block, and may be more than 32 bits in all."""
 
 
 @dataclass(frozen=True)
 class PointedTensor:
-    """A tensor and a block in it. The dimension that is contiguous in memory is last, which is the tile's first one if
-    it is `transposed`."""
+    """A tensor and a block in it, rows and columns last. Columns are contiguous in memory; they are the tile's first
+    dimension if it is `transposed`."""
 
     base: BlockArgument
     tensor: MadeTensor
-    at: tuple[Sum, Sum]
+    at: tuple[Sum, ...]
     transposed: bool
 
 
@@ -140,7 +146,14 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
     if facts.of(base).divisibility[0] % BYTES:
         raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
     limits = limits_of(op.mask, forms, all_of_it=True)
-    at, shape = _coordinates(form.offset, pitch, dims, limits)
+    further, moving = form.offset.split(_is_argument)
+    further -= Sum.number(further.known_part)
+    moving += Sum.number(form.offset.known_part)
+    if (further * size).divisor(facts) % BYTES:
+        raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
+    at, shape, outer = _coordinates(moving, pitch, dims, limits)
+    if any((stride * size).divisor(facts) % BYTES for stride in outer):
+        raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
     if (at[1] * size).divisor(facts) % BYTES:
         raise NotAffine(f"begin at a column that is not known to be a multiple of {BYTES} bytes")
     stored = _stored(op, loop, forms)
@@ -155,21 +168,22 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
             shape[place] = number
     ends = [*(s for s in shape if s is not None), *(x.offset * -1 for x in stored.limits if not x.below)]
     sizes = {v for s in ends for m, n in s.terms.items() if n > 0 for v in m}
-    starts: list[Sum] = []
+    starts: list[Sum] = [*outer.values()]
     for place, dim in enumerate(dims):
         below = [x.offset for x in limits if x.below and x.dim == dim]
         if any(x != at[place] for x in below):
             raise NotAffine("are masked from below by another index than from above")
         starts += [] if below else [at[place]]
     least = _assumed(starts, sizes, stored.limits, forms)
-    whole = [s if s is not None else Sum.number(UNBOUNDED) for s in shape]
+    whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*[None for _ in outer], *shape)]
     tensor = MadeTensor(
         _number(base),
+        _polynomial(further * size),
         tuple(map(_polynomial, whole)),
-        (_polynomial(pitch), _polynomial(ONE)),
+        tuple(map(_polynomial, (*outer, pitch, ONE))),
         tuple(sorted((_number(v), n) for v, n in least.items())),
     )
-    return PointedTensor(base, tensor, at, column == 0)
+    return PointedTensor(base, tensor, (*outer.values(), *at), column == 0)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -232,24 +246,39 @@ def _arguments_of(values: Iterable[SSAValue]) -> tuple[set[SSAValue], set[SSAVal
 
 def _coordinates(
     offset: Sum, pitch: Sum, dims: tuple[int, int], limits: Sequence[Limit]
-) -> tuple[tuple[Sum, Sum], list[Sum | None]]:
-    """Row and column of a block, and the sizes that its mask says."""
+) -> tuple[tuple[Sum, Sum], list[Sum | None], dict[Sum, Sum]]:
+    """Row and column of a block, the sizes that its mask says, and strides and coordinates of further dimensions."""
     upper = {x.dim: x.offset for x in limits if not x.below}
     if len(upper) < sum(not x.below for x in limits):
         raise NotAffine("are masked by two limits of one index")
     tried = [_divided(offset, pitch)]
     if dims[1] in upper:  # the index that is bounded, where rows are a known number of elements apart
         column = upper[dims[1]].split(lambda v: not _is_argument(v))[0]
-        column -= Sum.number(column.terms.get((), 0))
+        column -= Sum.number(column.known_part)
         rows, rest = _divided(offset - column, pitch)
         tried.append((rows, rest + column))
-    for rows, columns in tried:
-        shape = [
-            at - upper[dim] if dim in upper else None for at, dim in zip((rows, columns), dims, strict=True)
-        ]
+    for rows, rest in tried:
+        outer, columns = _by_strides(rest)
+        shape = [at - upper[dim] if dim in upper else None for at, dim in zip((rows, columns), dims, strict=True)]
         if all(s is None or _of_arguments(s) for s in shape):
-            return (rows, columns), shape
+            if len(outer) > MOST_OUTER or any(abs(n) > MOST_FACTOR for m, n in columns.terms.items() if m):
+                break
+            return (rows, columns), shape, outer
     raise NotAffine("are masked by limits that are not those of an array, or are more than rows and columns apart")
+
+
+def _by_strides(rest: Sum) -> tuple[dict[Sum, Sum], Sum]:
+    """What is multiplied by arguments: coordinates by strides; and the rest, an index along a row."""
+    outer: dict[Sum, Sum] = {}
+    columns = NOTHING
+    for scalars, n in rest.terms.items():
+        stride = tuple(v for v in scalars if _is_argument(v))
+        if stride:
+            key = Sum({stride: 1})
+            outer[key] = outer.get(key, NOTHING) + Sum({tuple(v for v in scalars if not _is_argument(v)): n})
+        else:
+            columns += Sum({scalars: n})
+    return outer, columns
 
 
 def _divided(offset: Sum, pitch: Sum) -> tuple[Sum, Sum]:

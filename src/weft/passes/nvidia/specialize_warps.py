@@ -205,7 +205,7 @@ class _Specialized:
                 b.create(ttng.BarrierExpectOp, (full, true), (), size)
                 for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                     to = b.create(ttg.MemDescIndexOp, (given(buffers), slot), (bulk.memory(),)).result
-                    at = [total.renamed(computed).made(b, i32) for total in (bulk.row, bulk.column)]
+                    at = [total.renamed(computed).made(b, i32) for total in bulk.at]
                     kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
                     operands = (given(maps[bulk]), *at, full, to, true)
                     copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)

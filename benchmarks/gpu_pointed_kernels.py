@@ -1,0 +1,47 @@
+"""A product by pointers as Triton's tutorial has it, for `gpu_pointed.py`: `sides.jit` and `sides.tl` are Weft's or
+Triton's."""
+
+# mypy: ignore-errors
+from sides import jit, tl
+
+
+@jit
+def matmul(a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn,
+           BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """c = a @ b, blocks in groups of rows; rows and columns begin again past the end, K is masked."""
+    pid = tl.program_id(0)
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    in_group = GROUP * blocks_n
+    first = pid // in_group * GROUP
+    rows_left = min(blocks_m - first, GROUP)
+    pid_m = first + ((pid % in_group) % rows_left)
+    pid_n = (pid % in_group) // rows_left
+    rows = (pid_m * BM + tl.arange(0, BM)) % M
+    columns = (pid_n * BN + tl.arange(0, BN)) % N
+    inner = tl.arange(0, BK)
+    a_ptrs = a + (rows[:, None] * sam + inner[None, :] * sak)
+    b_ptrs = b + (inner[:, None] * sbk + columns[None, :] * sbn)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=ASKED):
+        x = tl.load(a_ptrs, mask=inner[None, :] < K - k * BK, other=0.0)
+        y = tl.load(b_ptrs, mask=inner[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(x, y, acc)
+        a_ptrs += BK * sak
+        b_ptrs += BK * sbk
+    rows, columns = pid_m * BM + tl.arange(0, BM), pid_n * BN + tl.arange(0, BN)
+    out = c + scm * rows[:, None] + scn * columns[None, :]
+    tl.store(out, acc.to(c.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+@jit
+def unmasked(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, ASKED: tl.constexpr):
+    """The same of whole blocks, without a mask: the sizes of tensor maps are then more than any index."""
+    blocks_n = tl.cdiv(N, BN)
+    rows = tl.program_id(0) // blocks_n * BM + tl.arange(0, BM)
+    columns = tl.program_id(0) % blocks_n * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=ASKED):
+        inner = k + tl.arange(0, BK)
+        x = tl.load(a + rows[:, None] * K + inner[None, :])
+        acc = tl.dot(x, tl.load(b + inner[:, None] * N + columns[None, :]), acc)
+    tl.store(c + rows[:, None] * N + columns[None, :], acc.to(c.dtype.element_ty))

@@ -21,6 +21,7 @@ from .contract_sums import contract_sums
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
+from .early_loads import early_loads
 from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .join_branches import join_branches
@@ -85,6 +86,7 @@ def gpu_pipeline(
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
+    early_loads(module)
     adds.before_layouts(module)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)

@@ -1,0 +1,73 @@
+"""Numbers are loaded before the first reduction of a kernel, beside the tile, instead of after the last one.
+
+    %x = tt.load %row                                %x = tt.load %row
+    %m = tt.reduce max %x                            %label = tt.load %labels
+    %s = tt.reduce sum (exp (%x - %m))      becomes  %right = tt.load (%row + %label)
+    %label = tt.load %labels                         %m = tt.reduce max %x
+    %right = tt.load (%row + %label)                 ...
+
+A reduction waits for other warps, so that neither LLVM nor the assembler moves a load over it. Where the loads stand as
+they are written, a program waits for memory three times, one after the other: for its row, for the label, and for what
+the label leads to. Behind the load of the row they cost nothing.
+
+Moved are loads of single numbers and what their addresses are computed of, over what neither writes memory nor waits
+for anybody but the threads of the program. They are not moved over a store, an atomic operation, an assertion, a loop
+or a branch.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+
+from weft import ir
+
+from .effects import droppable, shareable
+
+
+def early_loads(module: ModuleOp) -> None:
+    """Move the loads of the bodies of a module's functions; loops keep theirs."""
+    for function in module.body.block.ops:
+        if function.name == "tt.func" and function.regions[0].blocks:
+            _in_block(function.regions[0].blocks[0])
+
+
+def _in_block(block: Block) -> None:
+    first = next((op for op in block.ops if op.name == "tt.reduce"), None)
+    if first is None:
+        return
+    behind: list[Operation] = []
+    op: Operation | None = first
+    while op is not None and _may_be_crossed(op):
+        behind.append(op)
+        op = op.next_op
+    late = set(behind)
+    for load in behind:
+        if load.name == "tt.load" and not ir.is_tensor(load.results[0].type):
+            for moved in _with_operands(load, late):
+                late.discard(moved)
+                moved.detach()
+                block.insert_op_before(moved, first)
+
+
+def _may_be_crossed(op: Operation) -> bool:
+    return shareable(op) or (op.name in ("tt.load", "tt.reduce") and droppable(op))
+
+
+def _with_operands(load: Operation, late: set[Operation]) -> list[Operation]:
+    """A load and what it is computed of among the operations behind the first reduction, in order; nothing where that
+    needs a tile."""
+    chosen: dict[Operation, None] = {}
+
+    def choose(op: Operation) -> bool:
+        if op not in late or op in chosen:
+            return True
+        if any(ir.is_tensor(x.type) for x in (*op.operands, *op.results)):
+            return False
+        for operand in op.operands:
+            if isinstance(operand.owner, Operation) and not choose(operand.owner):
+                return False
+        chosen[op] = None
+        return True
+
+    return list(chosen) if choose(load) else []

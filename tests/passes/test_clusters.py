@@ -233,3 +233,47 @@ def test_blocks_go_the_same_way() -> None:
         run(waiting_kernel, (1,), np.full(1, flag, np.int32), out, 5, num_ctas=2)
         np.testing.assert_array_equal(out, expected)
     assert weft.sim.last_run().kinds["load.cluster.32"] == 6 * 2 * 4, "each load, by each warp of both blocks"
+
+
+@weft.jit
+def norm_kernel(x, w, out, n, COUNTED: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    row = tl.program_id(0) * n
+    value = tl.load(x + row + at, mask=at < n, other=0.0).to(tl.float32)
+    mean = tl.sum(value, 0) / n
+    apart = tl.where(at < n, value - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(apart * apart, 0) / n + 1e-6)
+    weight = tl.load(w + at, mask=at < n, other=0.0)
+    tl.store(out + row + at, (apart * scale * weight).to(out.dtype.element_ty), mask=at < n)
+    if COUNTED:
+        tl.atomic_add(w, 1.0)
+
+
+def blocks_of(kernel: Any, dtype: Any, block: int, target: str = "cuda:90", **more: Any) -> int:
+    """How many blocks a kernel of rows is run by that does not say it."""
+    x, w = np.zeros((1, block), dtype), np.zeros(block, np.float32)
+    args = (x, x, block, block) if kernel is softmax_kernel else (x, w, x, block, more.pop("counted", False))
+    compiled = kernel.warmup(*args, BLOCK=block, grid=(1,), target=target, **more)
+    assert bool(compiled.remarks.of("in clusters")) == (compiled.metadata.num_ctas > 1)
+    return int(compiled.metadata.num_ctas)
+
+
+def test_a_row_that_one_block_has_no_room_for_is_a_clusters() -> None:
+    """Counted is what is held across a reduction: 8,192 elements of 32 bits are 256 words of each of 32 threads."""
+    assert blocks_of(softmax_kernel, np.float32, 8192, num_warps=1) == 8
+    assert blocks_of(softmax_kernel, np.float32, 4096, num_warps=1) == 1
+    assert blocks_of(softmax_kernel, np.float32, 8192, num_warps=2) == 1
+    assert blocks_of(norm_kernel, np.float32, 8192, num_warps=1) == 8
+    assert blocks_of(norm_kernel, np.float16, 8192, num_warps=1) == 1, "the elements are held as they were loaded"
+    assert blocks_of(norm_kernel, np.float32, 8192, num_warps=1, counted=True) == 1, "it has an atomic operation"
+    assert blocks_of(softmax_kernel, np.float32, 8192, "cuda:80", num_warps=1) == 1
+
+
+def test_a_row_of_a_cluster_is_right() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 8000)).astype(np.float32), rng.standard_normal(8000).astype(np.float32)
+    out = np.zeros_like(x)
+    run(norm_kernel, (2,), x, w, out, 8000, False, BLOCK=8192, num_warps=1)
+    assert weft.sim.last_run().kinds["st.async.b32"], "its blocks send each other their sums"
+    apart = x - x.mean(1, keepdims=True)
+    np.testing.assert_allclose(out, apart / np.sqrt(apart.var(1, keepdims=True) + 1e-6) * w, rtol=1e-4, atol=1e-5)

@@ -44,7 +44,7 @@ def test_by_threads_lanes_and_warps(rows: int, columns: int, axis: int, scan: st
 
 def test_by_blocks_of_a_cluster() -> None:
     assert told(made(64, 64, 0, "cuda:90", num_ctas=2), "reduction")[0].endswith(
-        ", then 2 blocks of the cluster through 4 bytes of shared memory"
+        ", then 2 blocks of the cluster that send each other their results"
     )
 
 

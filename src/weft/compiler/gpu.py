@@ -22,6 +22,7 @@ from weft.ir import i32_attr, int_value, print_module, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.machines import DEFAULT, Machine
+from weft.passes.blocks_for_rows import blocks_for_rows
 from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 from weft.passes.recoalesce import relay
 from weft.passes.resolve_layouts import resolve_layouts
@@ -98,6 +99,8 @@ def laid_out(
         return layout_pipeline(module, remarks, relayout=language.relayout, debug=debug, values=values)
     _check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
+    if blocks == 1 and not debug:
+        blocks = blocks_for_rows(module, machine, warps, remarks)
     checks = {"fuse": language.enable_fp_fusion, "debug": debug, "values": values}
     return gpu_pipeline(module, machine, warps, stages, blocks, **checks, remarks=remarks)
 

@@ -128,8 +128,9 @@ def tell_combined(
         added = c.build.block.ops[before[0] :] if lanes > 1 else []
         shuffles = sum(x.result.count for x in added if x.name == "shuffle")
         scratch = sum(b.bytes for b in c.program.shared[before[1] :] if b.what != "conversion")
+        sent = blocks > 1 and any("awaited" in x.attrs for x in c.build.block.ops[before[0] :])
         facts = tile_text(op.operands[0].type), axis, each, lanes, shuffles, warps, blocks, scratch
-        c.program.remarks.add(kind(span_of(op), *facts))
+        c.program.remarks.add(kind(span_of(op), *facts, sent))
 
 
 def tell_shared(

@@ -25,6 +25,8 @@ class Combined(Remark):
     blocks: int
     """Warps, and blocks of a cluster, that combine what they have through shared memory."""
     scratch_bytes: int
+    sent: bool = False
+    """Whether blocks send each other their results, instead of reading those of the others."""
 
     @property
     def message(self) -> str:
@@ -32,7 +34,8 @@ class Combined(Remark):
         steps += [f"{self.lanes} lanes by {self.shuffles} shuffle{'s' if self.shuffles > 1 else ''}"] * (self.lanes > 1)
         shared = f"through {self.scratch_bytes} bytes of shared memory"
         steps += [f"{self.warps} warps {shared}"] * (self.warps > 1)
-        steps += [f"{self.blocks} blocks of the cluster {shared}"] * (self.blocks > 1)
+        how = "that send each other their results" if self.sent else shared
+        steps += [f"{self.blocks} blocks of the cluster {how}"] * (self.blocks > 1)
         return f"{self.tile} along dimension {self.axis}: {', then '.join(steps) or 'one element'}"
 
 

@@ -10,6 +10,7 @@ __all__ = [
     "BlockAccess",
     "CacheHint",
     "FewBlocks",
+    "InClusters",
     "InParts",
     "LoadsSpread",
     "LoopFused",
@@ -82,6 +83,12 @@ class InParts(Rewritten):
     """What is computed some registers at a time, as a thread would hold more than it has, or than two blocks have."""
 
     kind = "in parts"
+
+
+class InClusters(Rewritten):
+    """A program that is run by several blocks together, although its author asked for one."""
+
+    kind = "in clusters"
 
 
 class FewBlocks(Rewritten):

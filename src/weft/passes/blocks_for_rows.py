@@ -1,0 +1,111 @@
+"""How many blocks a program is divided among if one block has no room for its row: a cluster.
+
+    %x = tt.load ... : 131072xf32         4 warps: 1,024 elements in each thread, which has 255 registers
+    %m = tt.reduce max %x
+    %e = math.exp (%x - %m)               needed until it is stored: all of it is held while its sum is taken
+    %s = tt.reduce sum %e
+    tt.store ..., %e / %s
+
+What does not fit lies in local memory, and goes through the caches to DRAM and back: on an H100 rows of 131,072 are
+done at half of copy speed by 32 warps, and at a fifth by 4. A cluster of eight blocks (`num_ctas=8`) has eight times as
+many registers, reads the row once, and its blocks send each other the results of reductions (lower/nvidia/exchange.py).
+
+Counted is what is held across a reduction, in registers of a thread: loaded elements as they were loaded, since what is
+computed from them by an operation or two can be computed again, and results of dear functions. A block of 512 threads
+and more can park words in shared memory besides (lower/held.py).
+
+Done for kernels without loops, branches, atomics and products, whose reduced tiles have one dimension, and which do not
+ask for clusters themselves.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from weft import ir
+from weft.base.remarks import InClusters, RemarkCollector
+from weft.machines import Machine
+from weft.ops.table import ELEMENTWISE, ROWS
+
+BLOCKS = 8
+"""Of a cluster: what every GPU that has clusters can run."""
+MOST_REGISTERS = 255
+"""Of a thread."""
+OTHERS = 32
+"""Registers of a thread for addresses, masks and what is computed at the moment."""
+PARKING = 512
+"""Threads of a block from which on words may wait in shared memory."""
+PLAIN = (
+    *("tt.make_range", "tt.splat", "tt.get_program_id", "tt.get_num_programs", "tt.addptr", "tt.broadcast"),
+    *("tt.expand_dims", "tt.load", "tt.store", "tt.reduce", "tt.return", "arith.constant"),
+)
+
+
+def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: RemarkCollector) -> int:
+    """The blocks of a cluster that tile IR is best run by; 1 where one block has room, or nothing is known."""
+    functions = [op for op in module.body.block.ops if op.name == "tt.func"]
+    if machine.cluster_blocks < BLOCKS or len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+        return 1
+    ops = list(functions[0].regions[0].block.ops)
+    threads = machine.threads(warps)
+    if not any(op.name == "tt.reduce" for op in ops) or not all(map(_is_plain, ops)):
+        return 1
+    reduction, held = max(_held(ops).items(), key=lambda item: item[1])
+    words, room = held // threads, room_of(machine, threads)
+    if words <= room:
+        return 1
+    why = f"{words} words of each thread are held across a reduction, and a thread of one block has room for {room}"
+    remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {BLOCKS} blocks", why))
+    return BLOCKS
+
+
+def room_of(machine: Machine, threads: int) -> int:
+    """Words of a row that a thread of a block of so many can hold.
+
+    >>> from weft.machines import machine_of
+    >>> [room_of(machine_of("cuda:90"), threads) for threads in (128, 256, 512, 1024)]
+    [223, 223, 209, 88]
+    """
+    room = min(MOST_REGISTERS, machine.registers // threads) - OTHERS
+    return room + (machine.shared_bytes // (4 * threads) if threads >= PARKING else 0)
+
+
+def _is_plain(op: Operation) -> bool:
+    """Whether an operation is the same for a cluster as for a block, and nothing is known to be against it."""
+    if op.name == "tt.reduce":
+        return len(ir.shape_of(op.operands[0].type)) == 1
+    volatile = op.properties.get("isVolatile")
+    return (op.name in PLAIN or op.name in ELEMENTWISE) and not (volatile is not None and ir.int_value(volatile))
+
+
+def _held(ops: list[Operation]) -> dict[Operation, int]:
+    """For each reduction, how many words of 32 bits are there before it and needed after it, in the whole block."""
+    number = {op: i for i, op in enumerate(ops)}
+    sources: dict[SSAValue, set[SSAValue]] = {}
+    """Of each tile: the tiles from which it can be computed at little cost."""
+    needed: dict[SSAValue, int] = {}
+    for op in ops:
+        used = set[SSAValue]().union(*(sources.get(x, set()) for x in op.operands))
+        for source in used:
+            needed[source] = number[op]
+        for result in op.results:
+            if op.name == "tt.load" and ir.is_tensor(result.type):
+                sources[result] = {result}
+            elif used and ir.is_tensor(result.type):
+                row = ROWS.get(op.name)
+                is_cheap = len(used) == 1 and (row is None or row.cost == 1)
+                sources[result] = used if is_cheap else {result}
+    made: dict[SSAValue, int] = {x: number[op] for op in ops for x in op.results}
+    held: dict[Operation, int] = {}
+    for op in ops:
+        if op.name == "tt.reduce":
+            held[op] = sum(_words(x) for x, last in needed.items() if made[x] < number[op] < last)
+    return held
+
+
+def _words(tile: SSAValue) -> int:
+    count = 1
+    for n in ir.shape_of(tile.type):
+        count *= n
+    return count * ir.bit_width(ir.element_of(tile.type)) // 32

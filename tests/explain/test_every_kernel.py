@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from kernels import load_cases
 from kernels.simulated import NAMES, Simulated, simulated
 from weft.explain import Explanation, Launch, explanation
+from weft.runtime import explaining
 from weft.sim import Uncountable, count
+
+from .pages import RATES
 
 
 def explained(kernel: Simulated) -> Explanation:
@@ -83,6 +88,37 @@ def _write() -> None:
     rows = ((name, simulated(name)) for name in NAMES)
     text = "".join(f"{name}: {said(kernel)}\n" for name, kernel in rows if kernel is not None)
     SAID.write_text(text, encoding="utf-8")
+    text = "".join(f"{name}: {said_on_cpu(name)}\n" for name in told_of_cpu())
+    SAID_OF_CPU.write_text(text, encoding="utf-8")
+
+
+SAID_OF_CPU = Path(__file__).with_name("said_of_cpu.txt")
+"""The same of kernels that are compiled for the CPU, on eight threads."""
+CASES = load_cases("weft")
+
+
+def said_on_cpu(name: str) -> str:
+    """The codes of the findings of a kernel for the CPU, each once."""
+    case = CASES[name]
+    with mock.patch.object(explaining, "calibrated", lambda: RATES):
+        e = case.kernel.explain(grid=case.grid, target="cpu", **case.make_inputs(), **case.constexprs, **case.options)
+    assert str(e) and e.to_html() and Explanation.from_json(e.to_json()) == e
+    return " ".join(sorted({f.code for f in e.findings})) or "-"
+
+
+def told_of_cpu() -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in SAID_OF_CPU.read_text(encoding="utf-8").splitlines())
+
+
+def test_most_kernels_are_not_spoken_of_on_the_cpu() -> None:
+    kernels = told_of_cpu()
+    assert len(kernels) >= 150 and sum(text == "-" for text in kernels.values()) > len(kernels) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", told_of_cpu())
+def test_what_is_said_on_the_cpu(name: str) -> None:
+    assert said_on_cpu(name) == told_of_cpu()[name]
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ from weft.base import Span
 from weft.base.remarks import LayoutKept
 
 from .findings import Facts
+from .processor import Rates, time_on_cpu
 from .record import Finding, Line, Time
 from .relief import microseconds_less, relief_of
 from .timing import time_of
 
-__all__ = ["with_gains"]
+__all__ = ["with_gains", "with_gains_on_cpu"]
 
 SECTOR, LINE = 32, 128
 
@@ -44,6 +45,24 @@ def with_gains(
     return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
 
 
+def with_gains_on_cpu(facts: Facts, rates: Rates | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The same for a CPU, of which the model knows bytes and arithmetic, and no instructions."""
+    time = facts.explanation.time
+    if time is None or rates is None:
+        return findings
+    gains = []
+    for finding in findings:
+        gain = finding.microseconds
+        fixed = _fixed(facts, finding) if finding.code in ("repeated-load", "strided-access") else None
+        after = time_on_cpu(fixed, facts.sizes, rates) if fixed is not None else None
+        if after is not None:
+            gain = max(0.0, round(time.microseconds - after.microseconds, 2))
+        why_not = NO_FIGURE.get(finding.code, BY_INSTRUCTIONS) if gain is None else ""
+        gains.append(replace(finding, microseconds=gain, no_figure=why_not))
+    return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
+
+
+BY_INSTRUCTIONS = "whose gain is not known, as the model of the CPU's time counts bytes and arithmetic, no instructions"
 LEFT_OUT = ("bank-conflicts", "half-empty-wave", "low-occupancy", "small-grid")
 """Findings that are none where their fixes bring nothing."""
 WORTH = 0.01
@@ -71,7 +90,7 @@ def _gain(facts: Facts, sizes: Mapping[str, int], time: Time, finding: Finding) 
 
 def _fixed(facts: Facts, finding: Finding) -> Facts | None:
     """The facts as if a finding were fixed; None where that takes another program."""
-    if finding.code in ("uncoalesced-access", "narrow-access"):
+    if finding.code in ("uncoalesced-access", "narrow-access", "strided-access"):
         return _with(facts, {finding.span}, _contiguous)
     if finding.code == "author-layout":
         tiles = {r.tile for r in facts.explanation.remarks.of(LayoutKept) if r.span == finding.span}

@@ -37,10 +37,10 @@ from weft.sim import SimulationError
 
 from .costs import costs_of
 from .findings import Facts, findings_of
-from .gains import with_gains
+from .gains import with_gains, with_gains_on_cpu
 from .lengths import most_turns
 from .occupancy import occupancy_of
-from .processor import Rates, float_kinds, moved_bytes, time_on_cpu
+from .processor import Rates, float_kinds, moved_bytes, time_on_cpu, touched_bytes
 from .programs import Given, PlacedReport, counted
 from .record import Access, Buffer, Converted, Counts, Explanation, Held, Line, Tile, Time
 from .registers import held_by_line
@@ -82,6 +82,8 @@ class Launch:
 
     rates: Rates | None = None
     """Of the CPU, if it is for one that was measured."""
+    overlapping: tuple[tuple[str, str], ...] = ()
+    """Arrays among its arguments that overlap, though a kernel for the CPU was compiled for arrays that do not."""
     is_gluon: bool = False
     """Whether its source has layouts."""
 
@@ -97,10 +99,16 @@ def explanation(
     only what goes to and from memory is told."""
     e, facts, other = _explained(launch, remarks, program or like, program is None)
     if program is None:
-        time = time_on_cpu(facts, launch.sizes, launch.rates) if launch.rates is not None else None
+        rates = launch.rates
+        time = time_on_cpu(facts, launch.sizes, rates) if rates is not None else None
+        facts = replace(
+            facts, explanation=replace(e, time=time), threads=rates.threads if rates is not None else 0,
+            sizes=launch.sizes, overlapping=launch.overlapping,
+            touched=touched_bytes(facts) if facts.program is not None else {},
+        )  # fmt: skip
         return replace(
             e, time=time, no_time=_no_time(launch, e, time), counts=_on_cpu(e.counts, facts),
-            lines=tuple(map(_line_of_memory, e.lines)),
+            lines=tuple(map(_line_of_memory, e.lines)), findings=with_gains_on_cpu(facts, rates, findings_of(facts)),
         )  # fmt: skip
     time = time_of(facts, launch.sizes)
     if other is not None and time is not None:
@@ -135,9 +143,7 @@ def _explained(
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
     if program is not None and not is_other:
-        occupancy = occupancy_of(
-            program, launch.grid, launch.registers, launch.spills, remarks.of(Pipelined)
-        )
+        occupancy = occupancy_of(program, launch.grid, launch.registers, launch.spills, remarks.of(Pipelined))
     explained = Explanation(
         launch.kernel, launch.target, launch.span, launch.grid, dict(launch.arguments), dict(launch.options), counts,
         lines=_lines(report, remarks, files),

@@ -15,10 +15,10 @@ from typing import cast
 from weft.base import Span
 from weft.ir.lane import LaneProgram
 
+from .arrays import arrays_of
 from .findings import Facts
 from .processor import moved_bytes
 from .record import Explanation
-from .timing import _arrays as arrays_of
 
 __all__ = ["most_turns"]
 

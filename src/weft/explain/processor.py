@@ -15,14 +15,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod
+from typing import TYPE_CHECKING
 
-from .findings import Facts
+from weft.base import Span
+
+from .arrays import arrays_of
 from .record import Time, line_key
-from .timing import _arrays as arrays_of
 
-__all__ = ["Rates", "float_kinds", "moved_bytes", "time_on_cpu"]
+if TYPE_CHECKING:
+    from .findings import Facts
 
-SECTOR = 32
+__all__ = ["Rates", "float_kinds", "moved_bytes", "time_on_cpu", "touched_bytes"]
+
+SECTOR, GPU_LINE = 32, 128
+SPREAD = 1.5
+"""Sectors by the least that there could be, from which on each element is taken to have a cache line of its own."""
 TOGETHER = 1.5
 """The power of the mean in which they are combined: two that take the same time take 1.59 of it."""
 WORK = ("memory", "caches", "arithmetic")
@@ -104,10 +111,11 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
     first, again = _bytes_by_way(facts, sizes)
     memory = rates.microseconds(first["load"], first["store"], first["in place"])
     programs = prod(e.grid)
+    idle = rates.threads / max(1, min(rates.threads, programs))  # rates are those of all threads together
     resources = {
-        "memory": memory,
-        "caches": sum(again.values()) / rates.again,
-        "arithmetic": _arithmetic(facts, rates),
+        "memory": idle * memory,
+        "caches": idle * sum(again.values()) / rates.again,
+        "arithmetic": idle * _arithmetic(facts, rates),
         "programs": programs * rates.program,
         "launch": rates.launch,
     }
@@ -115,21 +123,44 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
     time = rates.launch + resources["programs"] + work
     bound = max(resources, key=lambda name: resources[name])
     low, high = OFF if e.counts.exact else UNKNOWN
+    threads = "threads" if rates.threads != 1 else "thread"
     return Time(
         round(time, 2), round(time * low, 2), round(time * high, 2), bound, round(resources[bound] / time, 3),
         {name: round(us, 3) for name, us in sorted(resources.items(), key=lambda item: -item[1]) if us},
-        _shares(facts), device=f"{rates.processor}, {rates.threads} threads", dram_bytes=sum(first.values()),
+        _shares(facts), device=f"{rates.processor}, {rates.threads} {threads}", dram_bytes=sum(first.values()),
     )  # fmt: skip
+
+
+def _touched(counts: Mapping[str, int], verb: str, lanes: int) -> float:
+    """Bytes of cache lines that go to and fro at a place: what is asked for, and where lanes are apart whole lines.
+
+    Where masks or addresses depend on data that was not given, as if all masks held and each element had its line.
+    """
+    asked, sectors = counts.get(f"global_{verb}_bytes", 0), counts.get(f"global_{verb}_sectors", 0)
+    if not asked:
+        kinds = ((key.rpartition(".")[2], n) for key, n in counts.items() if key.startswith(f"kind:{verb}.global."))
+        return sum(n * lanes * int(bits) / 8 for bits, n in kinds if bits.isdigit())
+    if sectors * SECTOR < SPREAD * asked:
+        return min(asked, sectors * SECTOR)
+    return min(2 * SECTOR * sectors, GPU_LINE * counts.get(f"global_{verb}_lines", sectors))
+
+
+def touched_bytes(facts: Facts) -> dict[tuple[Span | None, str, str], float]:
+    """Bytes of the launch by place, array, and "load" or "store"; where it may be several arrays, each has its part."""
+    touched: defaultdict[tuple[Span | None, str, str], float] = defaultdict(float)
+    for (span, verb), names in arrays_of(facts).items():
+        bytes = _touched(facts.places.get(span, Counter()), verb, facts.program.lanes if facts.program else 0)
+        for name in names or [""]:
+            touched[span, name, verb] += bytes / max(1, len(names))
+    return dict(touched)
 
 
 def _bytes_by_way(facts: Facts, sizes: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
     """Bytes that go between memory and caches, and those that are touched again: of loads, of stores, and of stores in
     arrays that are loaded as well."""
     touched: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for (span, verb), names in arrays_of(facts).items():
-        bytes = moved_bytes(facts.places.get(span, Counter()), verb)
-        for name in names or [""]:
-            touched[name, verb] += bytes / max(1, len(names))
+    for (_, name, verb), bytes in touched_bytes(facts).items():
+        touched[name, verb] += bytes
     first: dict[str, float] = dict.fromkeys(WAYS, 0.0)
     again: dict[str, float] = dict.fromkeys(WAYS, 0.0)
     for (name, verb), number in touched.items():

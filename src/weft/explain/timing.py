@@ -19,8 +19,8 @@ from math import ceil, exp, prod
 from weft.base import Span
 from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import part
-from weft.targets.table import instruction
 
+from .arrays import arrays_of
 from .costs import Costs, costs_of, devices_of
 from .cycles import Walk, walked
 from .findings import Facts
@@ -81,7 +81,7 @@ def _predicted(
     moved = _dram(facts, sizes, costs)[how]
     latencies = {
         span: _mixed(costs, max((moved.parts.get(name, 1.0) for name in names), default=1.0))
-        for (span, verb), names in _arrays(facts).items()
+        for (span, verb), names in arrays_of(facts).items()
         if verb == "load"
     }
     walk = walked(program, costs, _iterations(facts), lambda op: latencies.get(op.span, costs.dram_latency))
@@ -204,7 +204,7 @@ def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
     assert program is not None
     ops = [op for op in facts.ops if op.name == "atomic" and op.attrs["space"] == "global"]
     spans = {op.span for op in ops}
-    arrays = _arrays(facts)
+    arrays = arrays_of(facts)
     for op in ops:
         if all(v.op is None or v.op.name in UNMOVED for v in facts.made_from(op.operands[0])):  # one place for all
             spans.discard(op.span)
@@ -279,7 +279,7 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
     touched: defaultdict[tuple[str, str], float] = defaultdict(float)
     scattered: set[tuple[str, str]] = set()
     apart: set[tuple[str, str]] = set()
-    for (span, verb), names in _arrays(facts).items():
+    for (span, verb), names in arrays_of(facts).items():
         counts = facts.places.get(span, Counter())
         names = names or [""]  # an address from memory: of no array that is known
         bytes = float(SECTOR * _distinct(counts, verb))
@@ -376,48 +376,11 @@ REUSED = 8
 read the same rows."""
 
 
-def _arrays(facts: Facts) -> dict[tuple[Span | None, str], list[str]]:
-    """The arrays that are loaded and stored at each place."""
-    program = facts.program
-    assert program is not None
-    names = {value: p.name for value, p in zip(program.body.arguments, program.parameters, strict=True)}
-    found: dict[tuple[Span | None, str], list[str]] = {}
-    for op in facts.ops:
-        verb = _verb(op)
-        if not verb:
-            continue
-        address = op.operands[1] if op.name == "copy_async" else op.operands[0]
-        operands = op.operands if op.name == "instruction" else (address,)
-        made = {v for operand in operands for v in facts.made_from(operand, by_memory=False)}
-        there = sorted(name for value, name in names.items() if value in made and _is_array(program, name))
-        known = found.setdefault((op.span, verb), [])
-        known.extend(name for name in there if name not in known)
-    return found
-
-
 def _distinct(counts: Counter[str], verb: str) -> int:
     """Sectors that go beyond the L1 cache: of an access of several registers, those that differ."""
     sectors, distinct = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_distinct"]
     boxes = counts[f"global_{verb}_boxes"] // SECTOR
     return boxes + (min(sectors, distinct) if distinct else sectors)
-
-
-def _is_array(program: LaneProgram, name: str) -> bool:
-    return any(p.name == name and p.elem in ("ptr", "tensormap") for p in program.parameters)
-
-
-def _verb(op: LaneOp) -> str:
-    if op.name in ("load", "store") and op.attrs["space"] == "global":
-        return op.name
-    if op.name in ("atomic", "compare_and_swap") and op.attrs["space"] == "global":
-        return "store"
-    if op.name == "copy_async":
-        return "load"
-    if op.name == "instruction":
-        entry = instruction(op.attrs["isa"])
-        if entry.touches == "bulk" and any(operand.name == "map" for operand in entry.operands):
-            return "store" if entry.stores else "load"
-    return ""
 
 
 def _warps_of_loops(program: LaneProgram) -> dict[int, int]:

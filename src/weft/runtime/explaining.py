@@ -24,7 +24,7 @@ from weft.sim.memory import bytes_at
 
 from . import compiling
 from .again import Again, arguments_by_name
-from .arrays import array_facts, is_array, may_be_on_gpu
+from .arrays import array_facts, is_array, may_be_on_gpu, meet
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
 from .calibrating import calibrated
@@ -173,7 +173,10 @@ def explained(
             return room.explanation(launch, made.remarks)
         program = like.program
         facts = _scalars(program, values), _sizes(program, values), _data(program, values, like.metadata.stored_params)
-        launch = replace(launch, scalars=facts[0], sizes=facts[1], data=facts[2])
+        launch = replace(
+            launch, scalars=facts[0], sizes=facts[1], data=facts[2], overlapping=_overlapping(made, program, values),
+            wrapped=tuple(told_of_wrapping(each) for each in like.wrapped),
+        )  # fmt: skip
         return room.explanation(launch, made.remarks, like=program)
     program = made.program
     registers, spills, image = _assembled(made)
@@ -194,6 +197,23 @@ def explained(
         device=device, data=data, is_gluon=kernel is not None and kernel.is_gluon(),
     )  # fmt: skip
     return room.explanation(launch, made.remarks, program)
+
+
+def _overlapping(made: Any, program: Any, values: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    """The names of arrays that overlap in a way a kernel for the CPU was compiled not to expect."""
+    names = [p.name for p in program.parameters]
+    found = []
+    for i, j, strict, step, low, width in made.metadata.alias_pairs if len(names) == len(values) else ():
+        if any(isinstance(value, MockTensor) or not is_array(value) for value in (values[i], values[j])):
+            continue
+        first, second = array_facts(values[i]), array_facts(values[j])
+        if first is None or second is None:
+            continue
+        distance = second.address - first.address
+        apart = (not strict and not distance) or (step and (distance - low) % step > width)
+        if not apart and meet(values[i], values[j], distance):
+            found.append((names[i], names[j]))
+    return tuple(found)
 
 
 def of_compiled(made: Any, target: str, grid: Any, numbers: Mapping[str, int | float]) -> Explanation:

@@ -10,7 +10,7 @@ from weft.base.remarks import AccessWidth
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from ..record import Access, Finding
-from .rule import Facts, rule
+from .rule import EVERYWHERE, Facts, rule
 
 __all__ = [
     "idle_lanes", "is_spread", "masks_that_hold", "narrow_access", "repeated_load", "uncoalesced_access",
@@ -184,7 +184,7 @@ def idle_lanes(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@rule("repeated-load")
+@rule("repeated-load", on=EVERYWHERE)
 def repeated_load(facts: Facts) -> Iterator[Finding]:
     """A load in a loop whose addresses are the same in each iteration."""
     for loop in facts.loops:
@@ -204,7 +204,7 @@ def repeated_load(facts: Facts) -> Iterator[Finding]:
                     )
 
 
-@rule("colliding-atomics")
+@rule("colliding-atomics", on=EVERYWHERE)
 def colliding_atomics(facts: Facts) -> Iterator[Finding]:
     """An atomic operation by which all programs go to the same addresses."""
     if facts.explanation.counts.programs < 2:
@@ -222,7 +222,7 @@ def colliding_atomics(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@rule("wrapped-offset")
+@rule("wrapped-offset", on=EVERYWHERE)
 def wrapped_offsets(facts: Facts) -> Iterator[Finding]:
     """An offset that does not fit its integers."""
     for span, what in facts.wrapped:

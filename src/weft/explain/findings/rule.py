@@ -3,6 +3,9 @@
     @rule("spills")
     def spills(facts: Facts) -> Iterator[Finding]: ...
 
+    @rule("few-programs", on=CPU)
+    def few_programs(facts: Facts) -> Iterator[Finding]: ...
+
 A rule is silent unless it is sure: what it says has to be so for the launch that is explained, and the fix has to be
 in the author's hands.
 """
@@ -24,7 +27,11 @@ from ..costs import Costs
 from ..cycles import Walk
 from ..record import Explanation, Finding
 
-__all__ = ["RULES", "Facts", "findings_of", "rule"]
+__all__ = ["CPU", "EVERYWHERE", "RULES", "Facts", "findings_of", "rule"]
+
+GPU, CPU = frozenset({"GPU"}), frozenset({"CPU"})
+EVERYWHERE = GPU | CPU
+"""The kinds of machines for which a rule can say something."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Facts:
 
     explanation: Explanation
     program: LaneProgram | None
-    """None for a CPU."""
+    """For a CPU that of the same kernel for another machine, or None; only what goes to and from memory is the same."""
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Numbers among the arguments, by name."""
     places: Mapping[Span | None, Counter[str]] = field(default_factory=dict)
@@ -48,6 +55,14 @@ class Facts:
     """Whether the author wrote layouts, and can write others."""
     device: str = ""
     """The device whose time is predicted, of those that run the program; "" for the usual one."""
+    threads: int = 0
+    """Of a CPU, as many as run programs; 0 where that is not known."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of arrays, for a CPU."""
+    touched: Mapping[tuple[Span | None, str, str], float] = field(default_factory=dict)
+    """Bytes of a launch on a CPU by place, array, and "load" or "store"."""
+    overlapping: tuple[tuple[str, str], ...] = ()
+    """Arrays of the launch that overlap although the kernel for a CPU was compiled for arrays that do not."""
     assembled: Callable[[Walk, Costs, Mapping[tuple[str, int], float]], Walk] | None = None
     """What machine code makes of a walk through the program, with latencies of memory by file and line; None where
     there is none."""
@@ -99,14 +114,16 @@ class Facts:
 Rule: TypeAlias = Callable[[Facts], Iterator[Finding]]
 RULES: dict[str, Rule] = {}
 """By the code of what they find."""
+_ON: dict[str, frozenset[str]] = {}
+"""For which kinds of machines each of them is."""
 
 
-def rule(code: str) -> Callable[[Rule], Rule]:
-    """Register a rule."""
+def rule(code: str, on: frozenset[str] = GPU) -> Callable[[Rule], Rule]:
+    """Register a rule, for the kinds of machines of which it knows something."""
 
     def register(function: Rule) -> Rule:
         assert code not in RULES, f"there is a rule {code!r} already"
-        RULES[code] = function
+        RULES[code], _ON[code] = function, on
         return function
 
     return register
@@ -115,8 +132,9 @@ def rule(code: str) -> Callable[[Rule], Rule]:
 def findings_of(facts: Facts) -> tuple[Finding, ...]:
     """What all rules find, in the order of the source; once for each place and code."""
     found: dict[tuple[str, Span | None], Finding] = {}
-    for each in RULES.values():
-        for finding in each(facts):
+    machine = "CPU" if facts.explanation.target == "cpu" else "GPU"
+    for code, each in RULES.items():
+        for finding in each(facts) if machine in _ON[code] else ():
             page = f"docs/reference/findings/{finding.code}.md"
             found.setdefault((finding.code, finding.span), replace(finding, page=page))
     return tuple(sorted(found.values(), key=_place))

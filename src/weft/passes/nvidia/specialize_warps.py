@@ -32,7 +32,7 @@ second one of an iteration is begun in the next, behind its first one. What lies
     S_0; between_0                                          if there is an iteration
     scf.for %j = 1 ... {
       begin S_j = q k_j;  begin O += P_(j-1) v_(j-1)
-      wait for S_j;  P_j = between(S_j);  wait for O;  O = O * shrink_j
+      wait for S_j;  P_j = between(S_j);  wait for O;  O = O * shrink_j        or: wait for both;  P_j = ...
     }
     O += P_last v_last
 
@@ -237,12 +237,15 @@ class _Specialized:
         clone.location = op.location
         b.insert(clone)
 
-    def begin(self, b: Builder, number: int, values: Values, slot: SSAValue, phase: SSAValue) -> SSAValue:
-        """A product, which only begins, when its operands are there; its result."""
-        product = self.products[number]
+    def filled(self, b: Builder, number: int, slot: SSAValue, phase: SSAValue) -> None:
+        """Wait until the operands are there that a product is the first to read."""
         for ring in self.rings:
             if ring.group.first == number:
                 _await(b, _word(b, ring.full, slot), phase)
+
+    def begin(self, b: Builder, number: int, values: Values, slot: SSAValue) -> SSAValue:
+        """A product, which only begins; its result."""
+        product = self.products[number]
         for memory in (product.a, product.b):
             self.view(b, memory, values, slot)
         self.copy(b, product, values)
@@ -300,7 +303,8 @@ class _Specialized:
             for op in list(body.ops):
                 if isinstance(op, SharedProductOp):
                     number = self.products.index(op)
-                    result = self.begin(b, number, values, slot, phase)
+                    self.filled(b, number, slot, phase)
+                    result = self.begin(b, number, values, slot)
                     (over,) = op.wait(b, [result], int(goes_on)).results
                     values[op.d] = over
                     if goes_on:
@@ -406,27 +410,39 @@ class _Specialized:
             if _comes_before(op, first) and op not in self.halves.late | self.halves.packing:
                 self.copy(b, op, values)
         if before is None:
-            begun, total = self.begin(b, 0, values, slot, phase), None
+            self.filled(b, 0, slot, phase)
+            begun, total = self.begin(b, 0, values, slot), None
         else:
             self.turn(b, "take")
-            begun = self.begin(b, 0, values, slot, phase)
+            self.filled(b, 0, slot, phase)
+            begun = self.begin(b, 0, values, slot)
             total = self.last_half(b, *before)
             self.turn(b, "pass")
         values[first.d] = first.wait(b, [begun], int(total is not None)).results[0]
         self.released(b, 0, slot)
         behind = self.halves.late | self.halves.packing
-        for op in self.others():
-            if not _comes_before(op, first) and op not in behind:
-                self.copy(b, op, values)
+        between = [op for op in self.others() if not _comes_before(op, first) and op not in behind]
+        ahead = _through_first(between, tt.ReduceOp) if self.follows else len(between)  # the product ends meanwhile
+        for op in between[:ahead]:
+            self.copy(b, op, values)
+        if not self.follows:
+            self.filled(b, 1, slot, phase)  # a branch, so that ptxas lets no wait for the product come before it
         if total is not None and before is not None:
             values[body.args[k + 1]] = last.wait(b, [total], 0).results[0]
             self.released(b, 1, before[2])
+        for op in between[ahead:]:
+            self.copy(b, op, values)
         for op in body.ops:
             if op in behind:
                 self.copy(b, op, values)
         on = [values.get(x, x) for x in end.operands]
         on[k] = values.get(last.c, last.c)
         return on, values.get(last.a, last.a)
+
+    @property
+    def follows(self) -> bool:
+        """Whether what is between the products begins when both have ended: see `Halves`."""
+        return self.halves is not None and self.halves.follows and self.warps == TWO_GROUPS
 
     def turn(self, b: Builder, step: str) -> None:
         """Two warp groups begin their products in turn: what is between the products of one runs beside the other's."""
@@ -436,7 +452,9 @@ class _Specialized:
     def last_half(self, b: Builder, total: SSAValue, left: SSAValue, slot: SSAValue, phase: SSAValue) -> SSAValue:
         """Begin the last product of an iteration; its result."""
         last = self.products[1]
-        return self.begin(b, 1, {last.c: total, last.a: left}, slot, phase)
+        if self.follows:
+            self.filled(b, 1, slot, phase)
+        return self.begin(b, 1, {last.c: total, last.a: left}, slot)
 
 
 def _stop_idle(loop: scf.ForOp) -> None:
@@ -500,6 +518,11 @@ def _comes_before(op: Operation, other: Operation) -> bool:
             return True
         at = at.next_op
     return False
+
+
+def _through_first(ops: Sequence[Operation], kind: type[Operation]) -> int:
+    """How many operations there are up to the first of a kind, with it; 0 if there is none."""
+    return next((i + 1 for i, op in enumerate(ops) if isinstance(op, kind)), 0)
 
 
 def _words(count: int) -> MemDescType:

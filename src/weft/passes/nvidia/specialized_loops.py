@@ -18,6 +18,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, tt, walk
+from weft.ir.gpu import MemDescType
 from weft.ir.gpu.products import SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
 from weft.machines import Machine
@@ -31,6 +32,10 @@ ASKED = "tt.warp_specialize"
 WARPS = (4, 8)
 HALF_OF_THE_REGISTERS = 128 - 40
 """What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
+SPECIAL_A_CLOCK, LANES, BITS_MULTIPLIED = 16, 128, 32768
+"""Of a multiprocessor in one clock: exponentials and the like, other operations on numbers, and products, of which it
+multiplies 2,048 of 16 bits (NVIDIA H100 whitepaper; CUDA C++ programming guide, arithmetic instructions)."""
+FREE = ("arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.load", "ttg.", "ttng.")
 COUNTS = ("ttg.num-warps", "ttg.num-ctas")
 STORES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store")
 WRITES = (*STORES, "tt.atomic_cas")
@@ -57,6 +62,16 @@ class Halves:
     packing: frozenset[Operation]
     """What brings the left operand into the form in which the product takes it. It comes after that wait too: written
     to the registers that a product is reading, it would make ptxas let no product begin before another has ended."""
+    between: float
+    """Clocks of a multiprocessor that what lies between the products takes at least."""
+    products: float
+    """Clocks that the products take."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether what is between the products better begins when the second one has ended: it runs beside the products
+        of the other warp group, which take longer. Else it begins with the end of the first."""
+        return self.products > self.between
 
 
 @dataclass(frozen=True)
@@ -172,7 +187,22 @@ def halves_of(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | 
         return None
     if any(u.operation is last and u.index != 2 for u in total.uses) or any(u.operation is end for u in total.uses):
         return None
-    return Halves(uses[0].index, frozenset(late), _packing(last, body))
+    clocks = sum(map(_clocks, _made_of(first.d, body))), sum(map(_product_clocks, products))
+    return Halves(uses[0].index, frozenset(late), _packing(last, body), *clocks)
+
+
+def _clocks(op: Operation) -> float:
+    """What one operation on a tile takes, on all lanes of a multiprocessor; nothing if it only hands numbers on."""
+    if not op.results or not is_tensor(op.results[0].type) or op.name.startswith(FREE):
+        return 0.0
+    count = max(prod(shape_of(x.type)) for x in (*op.operands, *op.results) if is_tensor(x.type))
+    return count / (SPECIAL_A_CLOCK if op.name.startswith("math.") else LANES)
+
+
+def _product_clocks(op: SharedProductOp) -> float:
+    a = op.a.type
+    shape, element = (a.shape, a.element_type) if isinstance(a, MemDescType) else (shape_of(a), element_of(a))
+    return prod(shape) * shape_of(op.d.type)[-1] * bit_width(element) / BITS_MULTIPLIED
 
 
 def _packing(product: SharedProductOp, body: Block) -> frozenset[Operation]:

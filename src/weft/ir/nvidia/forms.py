@@ -28,7 +28,7 @@ _FORMS: dict[type[Operation], Form | None] = {
     ttng.FenceAsyncSharedOp: Form("{}"),
     ttng.ClusterArriveOp: Form("{}"),
     ttng.ClusterWaitOp: Form("{}"),
-    ttng.WarpGroupTurnOp: Form("@step{}"),
+    ttng.WarpGroupTurnOp: Form("{}"),
     # mbarriers
     ttng.InitBarrierOp: Form("%alloc, @count{} : <alloc>"),
     ttng.InvalBarrierOp: Form("%alloc{} : <alloc>"),

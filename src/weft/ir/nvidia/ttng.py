@@ -106,7 +106,7 @@ class ClusterWaitOp(ReadWriteOp):
 
 @irdl.irdl_op_definition
 class WarpGroupTurnOp(ReadWriteOp):
-    """Two warp groups take turns:  ttng.warp_group_turn take
+    """Two warp groups take turns:  ttng.warp_group_turn {step = "take"}
 
     From `take` to `pass` a warp group is alone with what stands between, which the other does not begin until then.
     `begin` and `end` stand before and after the loop. It orders no accesses to memory.

@@ -187,7 +187,7 @@ def halves_of(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | 
         return None
     if any(u.operation is last and u.index != 2 for u in total.uses) or any(u.operation is end for u in total.uses):
         return None
-    clocks = sum(map(_clocks, _made_of(first.d, body))), sum(map(_product_clocks, products))
+    clocks = sum(map(_clocks, made_of(first.d, body))), sum(map(_product_clocks, products))
     return Halves(uses[0].index, frozenset(late), _packing(last, body), *clocks)
 
 

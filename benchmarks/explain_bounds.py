@@ -2,9 +2,12 @@
 """What bounds a kernel by Nsight Compute's utilisation, beside what `kernel.explain` says: explain_time.py --bounds.
 
 A launch is bound by the resource that is used the most, if that is 60 % of what it could be or more, and otherwise by
-latency: that is the rule of Nsight Compute's own summary. The same rule is applied to the prediction, whose utilisation
-is the time that a resource would take by the time of all. What shared memory and the L1 cache do is done by one unit;
-the start of blocks, the launch and atomic operations that meet are waiting, for which ncu has no metric.
+latency: that is the rule of Nsight Compute's own summary. The same rule is applied to the utilisation that is predicted
+(`e.time.utilisation`), which is that of ncu: of the peak, as the mean of all multiprocessors, with caches that ncu has
+emptied. `e.time.bound` is compared as well, which is of a launch that has to write back what others left in L2. What
+shared memory and the L1 cache do is done by one unit; the start of blocks, the launch and atomic operations that meet
+are waiting, for which ncu has no metric. Where ncu shows two within three hundredths, one of them may be called the
+greatest as well as the other: how many agree if that is allowed is told apart.
 
     python benchmarks/explain_time.py --bounds --seconds 400       # needs the GPU and ncu; resumes
     python benchmarks/explain_time.py --bounds --report
@@ -27,6 +30,8 @@ from explain_sets import SETS, Case
 
 BUSY = 0.6
 """The utilisation from which on a resource bounds a launch."""
+TIE = 0.03
+"""Utilisations that differ by no more are alike."""
 ACTIVE, ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 UTILISATION = {
     "DRAM": (f"dram__throughput{ELAPSED}",),
@@ -65,14 +70,28 @@ def shown(row: dict[str, Any]) -> str:
     return bound_of({name: part / 100 for name, part in row["used"].items()})
 
 
+def alike(row: dict[str, Any]) -> set[str]:
+    """What may be said to bound a kernel by what was measured, where some are alike."""
+    used = {name: part / 100 for name, part in row["used"].items()}
+    most = max(used.values(), default=0.0)
+    found = {name for name, part in used.items() if part >= max(most, BUSY) - TIE}
+    return found | ({"latency"} if most < BUSY + TIE else set())
+
+
 def predicted(row: dict[str, Any]) -> str:
-    """What bounds it by what was predicted."""
+    """What bounds it by the utilisation that was predicted."""
     used: dict[str, float] = {}
-    for name, us in row["resources"].items():
+    for name, part in row["utilisation"].items():
         name = MERGED.get(name, name)
         if name in UTILISATION:
-            used[name] = max(used.get(name, 0.0), us / row["predicted"])
+            used[name] = max(used.get(name, 0.0), part)
     return bound_of(used)
+
+
+def named(row: dict[str, Any]) -> str:
+    """What is said to bound it."""
+    name = MERGED.get(row["bound"], row["bound"])
+    return name if name in UTILISATION else "latency"
 
 
 def profile(cases: Iterator[Case], until: float) -> None:
@@ -173,14 +192,20 @@ def measure(path: Path, command: Callable[[str, float], list[str]], until: float
 
 def report(rows: dict[str, Any], measured: dict[str, Any]) -> None:
     """Kernels whose bound is another, and how many agree."""
-    agreed: dict[str, list[bool]] = {}
+    agreed: dict[str, list[tuple[bool, bool, bool]]] = {}
     for name, row in measured.items():
-        if "resources" not in rows.get(name, {}):
+        if "utilisation" not in rows.get(name, {}):
             continue
         ours, theirs = predicted(rows[name]), shown(row)
-        agreed.setdefault(rows[name]["half"], []).append(ours == theirs)
+        here = agreed.setdefault(rows[name]["half"], [])
+        here.append((ours == theirs, ours in alike(row), named(rows[name]) == theirs))
         if ours != theirs:
             used = ", ".join(f"{k} {v:.0f}" for k, v in sorted(row["used"].items(), key=lambda kv: -kv[1])[:4])
-            print(f"{name:48} predicted {ours:20} measured {theirs:20} ({used})")
+            tie = " (alike)" if ours in alike(row) else ""
+            print(f"{name:48} predicted {ours:20} measured {theirs:20} ({used}){tie}")
     for half, same in sorted(agreed.items()):
-        print(f"{half}: the bound is the one that ncu's utilisation shows for {sum(same)} of {len(same)}")
+        by_utilisation, if_alike, by_name = (sum(each[i] for each in same) for i in range(3))
+        print(
+            f"{half}: of {len(same)} kernels the bound by utilisation is that of ncu for {by_utilisation}, or alike "
+            f"for {if_alike}; e.time.bound is that of ncu for {by_name}"
+        )

@@ -150,6 +150,7 @@ def predict(cases: Iterator[Case], until: float, device: str) -> None:
             if e.time is not None:
                 row |= {"predicted": e.time.microseconds, "low": e.time.low, "high": e.time.high}
                 row |= {"bound": e.time.bound, "resources": dict(e.time.resources)}
+                row |= {"utilisation": dict(e.time.utilisation)}
         except Exception as error:
             row["unexplained"] = said(error)
         say(case.name, row)

@@ -141,13 +141,15 @@ def test_a_schedule_waits_for_memory_and_grows_with_its_turns() -> None:
     costs = costs_of(machine_of("cuda:90"))
     assert costs is not None
 
-    def time(turns: int, latency: float) -> float:
+    def time(turns: int, latency: float, warps: int = 4, passes: float = 0.0) -> float:
         found = executed(code(), program_of(SUMS).body, lambda _: float(turns), {}, 1.0)
         assert found is not None
-        return scheduled(found, costs, dict.fromkeys(code().source_at.values(), latency), 4, 0.0).time
+        return scheduled(found, costs, dict.fromkeys(code().source_at.values(), latency), warps, 0.0, passes).time
 
     assert time(64, 500.0) > 500 and time(64, 600.0) >= time(64, 500.0) + 100
     assert 1.8 < (time(128, 500.0) - time(64, 500.0)) / (time(64, 500.0) - time(32, 500.0)) < 2.2
+    assert time(64, 0.0, warps=32) > 2 * time(64, 0.0), "the other warps of a block are issued in between"
+    assert time(64, 0.0, passes=100.0) >= 64 * 4 * 100, "all warps go through one cache"
 
 
 @needs_ptxas

@@ -173,6 +173,22 @@ def test_rows_that_are_looked_up_are_rows() -> None:
     assert written + 0.9 * read < of(e).dram_bytes < written + 1.8 * read
 
 
+def test_a_sector_between_two_accesses_of_a_row_is_read_once() -> None:
+    """Rows that begin anywhere: each access has parts of sectors at its ends, which those beside it have as well."""
+    x, index, out = like((4096, 4097), "fp16"), like(16384, "i32"), like((16384, 4096), "fp16")
+    e = rows_picked.explain(x, index, out, 4097, BLOCK=4096, grid=(16384,), target="cuda:90")
+    even = rows_picked.explain(x, index, out, 4096, BLOCK=4096, grid=(16384,), target="cuda:90")
+    assert of(e).dram_bytes < 1.05 * of(even).dram_bytes
+
+
+def test_products_of_eight_bits_are_products_of_sixteen() -> None:
+    """mma.sync has no floats of eight bits: ptxas makes two products of f16 of one."""
+    a = like((1024, 1024), "fp8e4nv")
+    blocks = {"BM": 128, "BN": 128, "BK": 128, "grid": (8, 8), "target": "cuda:90", "num_warps": 8}
+    eight = of(matmul.explain(a, a, like((1024, 1024), "fp32"), 1024, 1024, 1024, **blocks))
+    assert eight.resources["matrix units"] < 1.3 * 2 * 1024**3 / (64 * 2680 * 1.8e3)
+
+
 def test_numbers_that_are_looked_up_are_anywhere() -> None:
     """A number of four bytes takes a sector from memory; in the order of the array it would be an eighth of that."""
     x, index, out = like(1 << 26, "fp32"), like(1 << 22, "i32"), like(1 << 22, "fp32")

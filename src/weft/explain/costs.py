@@ -55,12 +55,16 @@ class Costs:
     further."""
     launch: float
     """Nanoseconds from the start of a kernel to its blocks running."""
+    profiled: float
+    """Nanoseconds that a launch takes more under a profiler."""
     block_start: float
     """Nanoseconds from the start of a block to that of the next one, on the whole machine."""
     dram_read: float
     """Bytes of a nanosecond that streams reach, reading."""
     dram_write: float
     """The same, writing."""
+    dram_peak: float
+    """The same that the memory could reach, of which profilers say what part is used."""
     dram_turn: float
     """Nanoseconds that are lost for each byte that is written between bytes that are read."""
     dram_scattered: float
@@ -68,6 +72,8 @@ class Costs:
     dirty: tuple[float, float, float]
     """What has to be written back from the L2 cache, as others have left it: for the first bytes that are read as many,
     for more a part of them, and at most so many."""
+    left: float
+    """Bytes that a launch writes which are still in the L2 cache at its end, at most."""
     l2_bytes: float
     """The size of the L2 cache."""
     l2: float
@@ -109,7 +115,8 @@ class Costs:
     """What an operation on elements becomes, for each of them."""
     uncertainty: Mapping[str, tuple[float, float]]
     """How far what a resource takes may be below and above what is predicted, as factors; of "launch" that of what is
-    the same for every kernel, of "" that of resources that are not named."""
+    the same for every kernel, of "" that of resources that are not named. Of "overlap" it is the part of the way from
+    the time to where the longest hides all others, and to where little is hidden."""
 
 
 def calibrated() -> list[str]:

@@ -50,6 +50,8 @@ class Walk:
     pipes: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     lines: defaultdict[Span | None, float] = field(default_factory=lambda: defaultdict(float))
     """Cycles by place."""
+    has_others: bool = False
+    """Whether the time has what the other warps of the block ask of units meanwhile, as it does by machine code."""
     spilled: float | None = None
     """Words that a lane stores and loads for want of registers, where machine code says so."""
     iterations: list[Iteration] = field(default_factory=list)

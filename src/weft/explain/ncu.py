@@ -1,8 +1,8 @@
 """What Nsight Compute would say of a launch, by the names of its metrics: what is counted, and what the model predicts.
 
-    metric                                                       value        from
-    l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum           1,048,576        counted
-    dram__throughput.avg.pct_of_peak_sustained_elapsed            93 %        predicted
+metric                                                       value        from
+l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum           1,048,576        counted
+dram__throughput.avg.pct_of_peak_sustained_elapsed            93 %        predicted
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def metrics_of(e: Explanation) -> tuple[Metric, ...]:
     if e.time is not None:
         found.append(Metric("gpu__time_duration.sum", e.time.microseconds, "us", "predicted"))
         for name, resource in OF_PEAK:
-            part = 100 * e.time.resources.get(resource, 0.0) / e.time.microseconds
+            part = 100 * e.time.utilisation.get(resource, 0.0)
             if part >= 0.5:
                 found.append(Metric(name, round(part), "%", "predicted"))
     return tuple(found)

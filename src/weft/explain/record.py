@@ -244,9 +244,10 @@ class Time:
     high: float
     """The interval that it is expected in; wider where sizes of arrays are not known."""
     bound: str
-    """The resource that takes the longest: "DRAM", "L2", "L1", "shared memory", "issue", "matrix units", "special
-    functions", "double precision", "integers and choices", "atomics", "starting blocks", "latency", where programs wait
-    for themselves, or "launch"; on the CPU "memory", "caches", "arithmetic", "programs" or "launch"."""
+    """The resource that is busy for the largest part of the time, if that is three fifths or more, as the mean of all
+    multiprocessors: "DRAM", "L2", "L1", "shared memory", "issue", "floats", "integers and choices", "matrix units",
+    "special functions", "double precision", "atomics", "starting blocks"; else "latency", where programs wait for
+    themselves, or "launch". On the CPU the longest of "memory", "caches", "arithmetic", "programs" and "launch"."""
     part: float
     """Its share of the time."""
     resources: Mapping[str, float]
@@ -260,6 +261,11 @@ class Time:
     """The GPU whose rates these are, of those that run the target's code: H100, H200."""
     dram_bytes: float = 0.0
     """Bytes that DRAM reads and writes."""
+    utilisation: Mapping[str, float] = field(default_factory=dict)
+    """The part of its peak to which Nsight Compute would say that each resource is used, as the mean of all
+    multiprocessors. It empties caches before a launch, so that nothing of others has to be written back."""
+    resident: float = 0.0
+    """The blocks of a multiprocessor at a time, if "latency" has what the warps of a block ask of units; 0 if not."""
 
     def __str__(self) -> str:
         text = f"{_us(self.microseconds)} us ({_us(self.low)} to {_us(self.high)})"

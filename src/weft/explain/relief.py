@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import TypeAlias
 
 from weft.base import Span
@@ -20,7 +20,8 @@ from weft.ir.lane import LaneOp, Value
 
 from .findings import Facts
 from .record import Finding, Iteration, Occupancy, Time
-from .timing import FEW_WAVES, TOGETHER
+from .timing import FEW_WAVES
+from .together import Taken, together
 
 __all__ = ["microseconds_less", "relief_of"]
 
@@ -47,13 +48,8 @@ def relief_of(facts: Facts, finding: Finding, time: Time) -> Parts:
 def microseconds_less(time: Time, left: Parts) -> float:
     """How much less a launch takes if so much of its resources remains."""
     after = {name: us * left.get(name, 1.0) for name, us in time.resources.items()}
-    return _together(time.resources) - _together(after)
-
-
-def _together(resources: Mapping[str, float]) -> float:
-    """As the model of time combines them."""
-    units = sum(us**TOGETHER for name, us in resources.items() if name != "latency")
-    return float((units ** (2 / TOGETHER) + resources.get("latency", 0.0) ** 2) ** 0.5)
+    resident = time.resident or inf
+    return together(Taken(time.resources, resident)) - together(Taken(after, resident))
 
 
 # -- the machine ------------------------------------------------------------------------------------------------------

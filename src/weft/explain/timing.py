@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil, exp, prod
+from math import ceil, exp, inf, prod
 
 from weft.base import Span
 from weft.ir.lane import LaneOp, LaneProgram
@@ -25,13 +25,11 @@ from .costs import Costs, costs_of, devices_of
 from .cycles import Walk, walked
 from .findings import Facts
 from .record import Time, line_key
+from .together import OWN, Taken, edge, together
 from .unknown import with_unknown
 
 __all__ = ["time_of", "with_code"]
 
-TOGETHER = 4
-"""The power of the mean in which resources are combined: two that take the same time take 1.19 of it; with the latency
-of programs, which only other programs hide, they are combined by the power of 2."""
 SECTOR = 32
 FEW_WAVES = 3
 LEAST, TYPICAL, MOST = range(3)
@@ -48,13 +46,12 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
     if program is None or costs is None or not e.counts.counted or e.occupancy is None:
         return None
     random, ordered = with_unknown(facts, spread=True), with_unknown(facts, spread=False)
-    resources, walk, bytes = _predicted(random, program, costs, sizes, TYPICAL)
-    middle = _together(resources, costs)
-    low = min(_edge(r, costs, 0) for r in (resources, _predicted(ordered, program, costs, sizes, LEAST)[0]))
-    high = max(_edge(r, costs, 1) for r in (resources, _predicted(random, program, costs, sizes, MOST)[0]))
-    bound = max(resources, key=lambda name: resources[name], default="launch")
-    if resources.get(bound, 0.0) < costs.launch / 2:
-        bound = "launch"
+    taken, walk, moved = _predicted(random, program, costs, sizes, TYPICAL)
+    resources, fixed = taken.resources, costs.launch + costs.dram_latency / costs.clock
+    middle = fixed + together(taken)
+    low = min(edge(t, fixed, costs, 0) for t in (taken, _predicted(ordered, program, costs, sizes, LEAST)[0]))
+    high = max(edge(t, fixed, costs, 1) for t in (taken, _predicted(random, program, costs, sizes, MOST)[0]))
+    bound = _bound(resources, middle, costs, _mean_part(facts, program))
     total = sum(walk.lines.values())
     lines: defaultdict[tuple[str, int], float] = defaultdict(float)
     for span, cycles in walk.lines.items():
@@ -70,17 +67,58 @@ def time_of(facts: Facts, sizes: Mapping[str, int]) -> Time | None:
         {line_key(e, *line): round(cycles / total, 4) for line, cycles in sorted(lines.items())} if total else {},
         tuple(walk.iterations),
         facts.device or next(iter(devices_of(program.machine))),
-        bytes,
+        moved.bytes,
+        _utilisation(taken, moved, fixed, costs, _mean_part(facts, program)),
+        taken.resident if taken.resident < inf else 0.0,
     )
+
+
+def _bound(resources: Mapping[str, float], all: float, costs: Costs, mean: float) -> str:
+    """What bounds a launch, by the rule of Nsight Compute: the resource that is busy for the most of the time, if that
+    is BUSY of it; otherwise programs wait for themselves, or for the launch."""
+    busy = {name: ns * (mean if name in OWN else 1.0) for name, ns in resources.items() if name != "latency"}
+    most = max(busy, key=lambda name: busy[name], default="")
+    if most and busy[most] >= BUSY * all:
+        return most
+    return "latency" if max([*busy.values(), resources.get("latency", 0.0)]) >= costs.launch / 2 else "launch"
+
+
+BUSY = 0.6
+"""The part of the time for which a resource is busy that bounds a launch."""
+
+
+def _mean_part(facts: Facts, program: LaneProgram) -> float:
+    """What a multiprocessor has to do as a mean, by what the fullest one has."""
+    blocks, units = prod(facts.explanation.grid) * program.blocks, program.machine.multiprocessors
+    return blocks / units / _fullest(facts, program)
+
+
+def _fullest(facts: Facts, program: LaneProgram) -> float:
+    """The blocks of the multiprocessor that has the most of them; where there are many, all have the same."""
+    o = facts.explanation.occupancy
+    assert o is not None
+    blocks, units = prod(facts.explanation.grid) * program.blocks, program.machine.multiprocessors
+    return float(ceil(blocks / units)) if blocks < units * o.blocks * FEW_WAVES else blocks / units
+
+
+def _utilisation(taken: Taken, moved: Moved, fixed: float, costs: Costs, mean: float) -> dict[str, float]:
+    """The parts of peaks that a profiler shows, which empties caches first."""
+    clean = replace(moved, written=max(0.0, moved.written - costs.left), has_others=False)
+    alone = replace(taken, resources={**taken.resources, "DRAM": clean.nanoseconds(costs)})
+    all = fixed + costs.profiled + together(alone)
+    used = {name: ns * (mean if name in OWN else 1.0) / all for name, ns in taken.resources.items()}
+    used["DRAM"] = clean.bytes / costs.dram_peak / all
+    return {name: round(part, 3) for name, part in used.items() if part >= 0.005}
 
 
 def _predicted(
     facts: Facts, program: LaneProgram, costs: Costs, sizes: Mapping[str, int], how: int
-) -> tuple[dict[str, float], Walk, float]:
-    """Nanoseconds of each resource, the walk, and bytes of DRAM; with the least that DRAM may have to do, or more."""
+) -> tuple[Taken, Walk, Moved]:
+    """What is taken, in nanoseconds, the walk, and what DRAM moves; with the least that it may have to do, or more."""
     moved = _dram(facts, sizes, costs)[how]
+    first = _first_wave(facts)
     latencies = {
-        span: _mixed(costs, max((moved.parts.get(name, 1.0) for name in names), default=1.0))
+        span: _mixed(costs, max((moved.parts.get(name, 1.0) for name in names), default=1.0), first)
         for (span, verb), names in arrays_of(facts).items()
         if verb == "load"
     }
@@ -90,9 +128,21 @@ def _predicted(
         for span, latency in latencies.items():
             if span is not None:
                 by_line[span.file, span.line] = max(latency, by_line.get((span.file, span.line), 0.0))
-        walk = facts.assembled(walk, costs, by_line)
+        all_warps = max(1, prod(facts.explanation.grid) * program.blocks * program.warps)
+        passes = _passes_of_shared(facts, walk, all_warps)
+        passes += max(walk.pipes["l1"], _passes_of_sectors(facts, costs) / all_warps)
+        walk = facts.assembled(walk, costs, by_line, passes)
     resources = _resources(facts, program, costs, sizes, walk, moved)
-    return resources, walk, moved.bytes
+    return Taken(resources, _resident(facts, program, walk)), walk, moved
+
+
+def _resident(facts: Facts, program: LaneProgram, walk: Walk) -> float:
+    """The blocks of a multiprocessor at a time, if the walk has what their own warps ask of units in it."""
+    o = facts.explanation.occupancy
+    if not walk.has_others or o is None:
+        return inf
+    blocks = prod(facts.explanation.grid) * program.blocks
+    return float(max(1, min(o.blocks, ceil(blocks / program.machine.multiprocessors))))
 
 
 def with_code(facts: Facts, image: bytes) -> Facts:
@@ -105,27 +155,17 @@ def with_code(facts: Facts, image: bytes) -> Facts:
     return replace(facts, assembled=own.assembled(image, program, _iterations(facts), facts.places, warps))
 
 
-def _together(resources: Mapping[str, float], costs: Costs) -> float:
-    """Nanoseconds of a launch of which resources take so many."""
-    fixed = resources.get("launch", costs.launch + costs.dram_latency / costs.clock)
-    units = sum(ns**TOGETHER for name, ns in resources.items() if name not in ("latency", "launch"))
-    return fixed + float((units ** (2 / TOGETHER) + resources.get("latency", 0.0) ** 2) ** 0.5)
+def _first_wave(facts: Facts) -> float:
+    """The part of the programs that are in the first wave: they ask at about the same time for what they share, so that
+    all of them wait for DRAM, which only later ones find in the L2 cache."""
+    o = facts.explanation.occupancy
+    return 1.0 / max(1.0, o.waves) if o is not None else 1.0
 
 
-def _edge(resources: Mapping[str, float], costs: Costs, side: int) -> float:
-    """The least (0) or most (1) nanoseconds of a launch: each resource may be as far off as is known of it, for reasons
-    of its own, so that what they do to the time is added up by squares."""
-    resources = {"launch": costs.launch + costs.dram_latency / costs.clock, **resources}
-    middle, squares = _together(resources, costs), 0.0
-    for name, ns in resources.items():
-        factor = costs.uncertainty.get(name, costs.uncertainty[""])[side]
-        squares += (_together({**resources, name: ns * factor}, costs) - middle) ** 2
-    return float(middle + (2 * side - 1) * squares**0.5)
-
-
-def _mixed(costs: Costs, from_dram: float) -> float:
-    """The latency of loads of which a part comes from DRAM."""
+def _mixed(costs: Costs, from_dram: float, first: float) -> float:
+    """The latency of loads of which a part comes from DRAM, by a part of programs that is in the first wave."""
     part = min(1.0, from_dram)
+    part += (1.0 - part) * first
     return costs.l2_latency + part * (costs.dram_latency - costs.l2_latency)
 
 
@@ -137,7 +177,7 @@ def _resources(
     assert o is not None
     blocks = prod(e.grid) * program.blocks
     units = program.machine.multiprocessors
-    full = ceil(blocks / units) if blocks < units * o.blocks * FEW_WAVES else blocks / units
+    full = _fullest(facts, program)
     warps = program.warps * full
     passes = _passes_of_shared(facts, walk, blocks * program.warps) * warps
     sectors = _passes_of_sectors(facts, costs) / units * (full * units / blocks)
@@ -155,7 +195,8 @@ def _resources(
         "latency": (walk.time + more) * _rounds(blocks, units * o.blocks, e.counts.longest),
         "L2": _through_l2(facts) / costs.l2,
     }
-    times = {name: n / _clock(cycles, costs) for name, n in cycles.items() if n}
+    clock = _clock(cycles, _resident(facts, program, walk), costs)
+    times = {name: n / clock for name, n in cycles.items() if n}
     fixed = {
         "DRAM": moved.nanoseconds(costs),
         "starting blocks": blocks * costs.block_start,
@@ -185,13 +226,12 @@ def _through_l2(facts: Facts) -> float:
     return bytes
 
 
-def _clock(cycles: Mapping[str, float], costs: Costs) -> float:
+def _clock(cycles: Mapping[str, float], resident: float, costs: Costs) -> float:
     """Cycles of a nanosecond, by how busy matrix units are."""
     matrix = cycles["matrix units"]
     if not matrix:
         return costs.clock
-    units = sum(n**TOGETHER for name, n in cycles.items() if name != "latency")
-    duty = matrix / float((units ** (2 / TOGETHER) + cycles["latency"] ** 2) ** 0.5)
+    duty = matrix / together(Taken(cycles, resident))
     first, last = costs.busy
     part = max(0.0, min(1.0, (duty - first) / (last - first)))
     return costs.matrix_clock - part * (costs.matrix_clock - costs.busy_clock)
@@ -270,34 +310,40 @@ def _passes_of_sectors(facts: Facts, costs: Costs) -> float:
             sectors, bytes = counts[f"global_{verb}_sectors"], counts[f"global_{verb}_bytes"]
             lines = counts[f"global_{verb}_lines"] or sectors / LINE
             apart = sectors > 1.5 * bytes / SECTOR
-            cycles += lines * (APART_CYCLES[verb] if apart else LINE * SECTOR / costs.line)
+            passes = lines * (APART_CYCLES[verb] if apart else LINE * SECTOR / costs.line)
+            if verb == "load" and any(name.startswith("kind:copy_async") for name in counts):
+                passes = max(0.0, passes - counts["shared_store_wavefronts"])  # which put the same lines into place
+            cycles += passes
     return cycles
 
 
 def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, Moved, Moved]:
     """What DRAM has to do at least, as a rule, and at most."""
     touched: defaultdict[tuple[str, str], float] = defaultdict(float)
+    asked: defaultdict[tuple[str, str], float] = defaultdict(float)
+    apart: defaultdict[tuple[str, str], float] = defaultdict(float)
     scattered: set[tuple[str, str]] = set()
-    apart: set[tuple[str, str]] = set()
     for (span, verb), names in arrays_of(facts).items():
         counts = facts.places.get(span, Counter())
         names = names or [""]  # an address from memory: of no array that is known
-        bytes = float(SECTOR * _distinct(counts, verb))
+        bytes, wanted = float(SECTOR * _distinct(counts, verb)), counts[f"global_{verb}_bytes"]
         for name in names:
             touched[name, verb] += bytes / len(names)
+            is_apart = bytes > APART * wanted
+            # of a sector that two accesses next to each other have a part of, each has its own part
+            asked[name, verb] += (bytes if is_apart else min(bytes, wanted)) / len(names)
             if (span, verb) in facts.unknown:
                 scattered.add((name, verb))
-                if bytes > APART * counts[f"global_{verb}_bytes"]:
-                    apart.add((name, verb))
+                apart[name, verb] += bytes / len(names) * is_apart
     least, typical, most = Moved(), Moved(), Moved()
     for (name, verb), bytes in touched.items():
         size = sizes.get(name)
         if size is None:
             bounds = bytes / REUSED, bytes / 2, bytes
         elif (name, verb) in scattered:
-            found = _looked_up(bytes, size, costs)
-            more = costs.dram_scattered / SECTOR if (name, verb) in apart else 1.0
-            bounds = min(bytes, size), found * more, bytes * more
+            bytes = asked[name, verb]
+            more = 1.0 + apart[name, verb] / bytes * (costs.dram_scattered / SECTOR - 1.0) if bytes else 1.0
+            bounds = min(bytes, size), _looked_up(bytes, size, costs) * more, bytes * more
         else:
             bounds = (min(bytes, _again(facts, bytes, size, costs)),) * 3
         for moved, each in zip((least, typical, most), bounds, strict=True):
@@ -319,6 +365,8 @@ class Moved:
     written: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
     """By array, the part of what is loaded of it that comes from DRAM."""
+    has_others: bool = True
+    """Whether others have left something in the L2 cache that is to be written back."""
 
     def add(self, verb: str, bytes: float) -> None:
         """More of them."""
@@ -336,7 +384,7 @@ class Moved:
         """What they take, with what others have left in the L2 cache to be written back; as much is left again."""
         first, part, most = costs.dirty
         before = min(self.read, first) + part * max(0.0, self.read - first)
-        before = max(0.0, min(before, most) - part * self.written)
+        before = max(0.0, min(before, most) - part * self.written) if self.has_others else 0.0
         turns = costs.dram_turn * min(self.read, self.written)
         return (self.read + before) / costs.dram_read + self.written / costs.dram_write + turns
 

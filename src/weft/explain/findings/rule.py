@@ -63,9 +63,9 @@ class Facts:
     """Bytes of a launch on a CPU by place, array, and "load" or "store"."""
     overlapping: tuple[tuple[str, str], ...] = ()
     """Arrays of the launch that overlap although the kernel for a CPU was compiled for arrays that do not."""
-    assembled: Callable[[Walk, Costs, Mapping[tuple[str, int], float]], Walk] | None = None
-    """What machine code makes of a walk through the program, with latencies of memory by file and line; None where
-    there is none."""
+    assembled: Callable[[Walk, Costs, Mapping[tuple[str, int], float], float], Walk] | None = None
+    """What machine code makes of a walk through the program, with latencies of memory by file and line, and cycles of
+    the L1 cache of a warp; None where there is none."""
 
     @cached_property
     def ops(self) -> list[LaneOp]:

@@ -31,7 +31,8 @@ LEAST_WGMMA = ((8, 18.9), (16, 20.7), (32, 24.7), (64, 32.8), (128, 65.0), (256,
 """Cycles of wgmma m64nNk16 of bf16, by N (b)."""
 WGMMA_LATENCY = 128.0
 """Of m64n256 (a)."""
-WORD_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64}
+WORD_BITS = {"f16": 16, "bf16": 16, "e4m3": 16, "e5m2": 16, "tf32": 32, "f64": 64}
+"""Of what mma.sync multiplies, as far as it is not 8; ptxas makes f16 of floats of 8 bits."""
 
 
 def _use(op: LaneOp, count: int) -> Use:
@@ -59,7 +60,7 @@ def _use(op: LaneOp, count: int) -> Use:
 def _mma(isa: str, count: int) -> Use:
     """mma.sync, by the products of an instruction and the width of its operands."""
     m, n, k = instruction(isa).params["shape"]
-    bits = next((b for name, b in WORD_BITS.items() if f".{name}." in isa.replace("f32.f16", "f16")), 8)
+    bits = WORD_BITS.get(isa.split(".")[4], 8)
     cycles = 2 * m * n * k / MMA_FLOPS * bits / 16
     return Use(count, "tensor", count * cycles, 33.0)  # (c): 24 cycles to the accumulator, 33 to anything else
 
@@ -70,12 +71,15 @@ HOPPER = Costs(
     busy_clock=1.59,  # (h): 1.56 to 1.60 where it is 75 % and more
     busy=(0.55, 0.72),  # (h)
     launch=790.0,  # (f); 900 in (g), between launches that follow each other at once
+    profiled=1250.0,  # (h)
     block_start=0.6,  # (g): 262,144 blocks that do nothing take 158 us
     dram_read=3180.0,  # (g)
     dram_write=3290.0,  # (g)
+    dram_peak=3354.0,  # (h), of an H100 SXM
     dram_turn=4.3e-5,  # (g): copies reach 3,020
     dram_scattered=96.0,  # (g): numbers looked up in 256 MB
     dirty=(3.2e6, 0.35, 30e6),  # (g): reads after a kernel that writes, and after one that reads
+    left=19e6,  # (h)
     l2_bytes=50e6,
     l2=9800.0,  # (h), where products read it; (a) has 3,942 for plain loads
     schedulers=4,
@@ -93,21 +97,23 @@ HOPPER = Costs(
     barrier_latency=14.0,  # (g)
     barrier_warp=2.0,  # (g)
     product_latency=100.0,  # (g): 64x64x64 takes 259 cycles, of which matrix units work 128
-    atomics=(1.0, 77.0),  # (g)
+    atomics=(1.0, 21.0),  # (g), the most of rows of 512 f32
     atomic_alone=(0.73, 1.76),  # (g)
     atomic_latency=1290.0,  # (b): 651 ns
     bulk_latency=1180.0,  # (b): 595 ns from DRAM
     instruction=_use,
     work=work,
-    uncertainty={  # (f): what nine in ten of its kernels are within, on both cards
-        "launch": (0.85, 1.2),
-        "DRAM": (0.89, 1.1),
+    uncertainty={  # (f): 95 % of its launches are within, on both cards
+        "launch": (0.88, 1.15),
+        "overlap": (0.6, 0.8),
+        "DRAM": (0.89, 1.13),
         "starting blocks": (0.85, 1.1),
-        "L2": (0.75, 1.25),
-        "latency": (0.74, 1.6),
-        "shared memory": (0.8, 1.5),
-        "L1": (0.75, 1.45),
-        "": (0.85, 1.2),
+        "atomics": (0.8, 1.3),
+        "L2": (0.75, 1.2),
+        "latency": (0.82, 1.4),
+        "shared memory": (0.85, 1.3),
+        "L1": (0.75, 1.2),
+        "": (0.9, 1.15),
     },
 )
 H200 = replace(  # by the same measurements of it; cycles are those of an H100
@@ -115,6 +121,7 @@ H200 = replace(  # by the same measurements of it; cycles are those of an H100
     launch=620.0,  # (f); 560 in (g)
     dram_read=4520.0,
     dram_write=4680.0,
+    dram_peak=4800.0,  # (e), its data sheet
     dram_turn=3.3e-5,
     dram_scattered=109.0,
     dram_latency=665.0,

@@ -14,7 +14,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 from .cubin import read
 from .executed import Executed, executed
 from .sass import decoded
-from .schedule import Schedule, scheduled
+from .schedule import ACCESSES, Schedule, scheduled
 
 __all__ = ["assembled", "spilled_by_line"]
 
@@ -41,7 +41,7 @@ def assembled(
     turns: Callable[[LaneOp], float],
     places: Mapping[Span | None, Counter[str]],
     warps: float,
-) -> Callable[[Walk, Costs, Latencies], Walk] | None:
+) -> Callable[[Walk, Costs, Latencies, float], Walk] | None:
     """What a cubin makes of a walk through the lane program, with the costs and latencies of memory.
 
     None where that cannot be said: without line numbers, where loops are not those of the lane program, and where warps
@@ -55,7 +55,9 @@ def assembled(
         return None
     known: dict[object, Schedule] = {}
     counted = frozenset((span.file, span.line) for span in places if span is not None)
-    return lambda walk, costs, latencies: _as_assembled(found, walk, program, costs, latencies, counted, known)
+    return lambda walk, costs, latencies, passes: _as_assembled(
+        found, walk, program, costs, latencies, passes, counted, known
+    )
 
 
 def _as_assembled(
@@ -64,21 +66,24 @@ def _as_assembled(
     program: LaneProgram,
     costs: Costs,
     latencies: Latencies,
+    passes: float,
     counted: frozenset[tuple[str, int]],
     known: dict[object, Schedule],
 ) -> Walk:
     """The walk with what machine code says of instructions, units and time, by lines that were counted; `known` keeps
     schedules."""
     pipes: defaultdict[str, float] = defaultdict(float)
-    products = slots = spilled = 0.0
+    products = slots = spilled = accesses = 0.0
     for op, times in found.each():
         slots += times
         pipes[op.pipe] += times * op.takes
         products += times * (op.name in PRODUCTS)
         spilled += times * op.words * (op.name in SPILLS)
+        accesses += times * op.words * (op.name in ACCESSES)
     matrix = walk.pipes["tensor"] * costs.schedulers / products if products else 0.0
-    key = costs.clock, tuple(latencies.items()), matrix
-    schedule = known.get(key) or known.setdefault(key, scheduled(found, costs, latencies, program.warps, matrix))
+    each = passes / accesses if accesses else 0.0
+    key = costs.clock, tuple(latencies.items()), matrix, each
+    schedule = known.get(key) or known.setdefault(key, scheduled(found, costs, latencies, program.warps, matrix, each))
     units = {
         "narrow": pipes["alu"] * costs.narrow,
         "floats": max(pipes["heavy"], (pipes["heavy"] + pipes["fma"]) / 2) * costs.narrow,
@@ -90,4 +95,5 @@ def _as_assembled(
         if (file, line) in counted:  # what comes before the first operation is left out
             lines[Span(file, line, 0)] += cycles
     all_pipes = defaultdict(float, {**walk.pipes, **units})
-    return replace(walk, time=schedule.time, slots=slots, pipes=all_pipes, lines=lines, spilled=spilled)
+    time = schedule.time
+    return replace(walk, time=time, has_others=True, slots=slots, pipes=all_pipes, lines=lines, spilled=spilled)

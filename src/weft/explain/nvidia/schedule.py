@@ -1,12 +1,13 @@
-"""The time of a warp alone, by the machine code: each instruction when the control words let it issue.
+"""The time of a block alone, by the machine code: each instruction when the control words let it issue.
 
     LDG R4 sets barrier 0         issued at 0, there after the latency of memory
     FADD R5, R5, R4 awaits 0      issued when it is there, and not before
 
 ptxas has put instructions in order and has written down how many cycles each waits for the one before, and for which
-barriers. Unknown are only the times of what takes no fixed time, which are constants of the machine, and which way
-branches go, which `executed.py` counts. Of a loop three turns are followed: the difference of the last two is the time
-of one.
+barriers. One warp is followed, and the others of its block are taken to do the same beside it: a scheduler issues for
+all of its warps before the next instruction, and a unit does so much work. Unknown are only the times of what takes no
+fixed time, which are constants of the machine, and which way branches go, which `executed.py` counts. Of a loop three
+turns are followed: the difference of the last two is the time of one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ OTHER_LATENCIES = {
     "DADD": 16.0, "DMUL": 16.0, "DFMA": 16.0, "DSETP": 16.0,
 }  # fmt: skip
 """Cycles until the barrier of an instruction of no fixed time is down, of those that `Costs` has no name for (a)."""
+ACCESSES = ("LDG", "STG", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL", "LDL", "STL", "ATOMS", "ATOMG", "REDG")
+"""What the L1 cache does, and shared memory."""
 GROUP = 4
 """Warps that give a matrix unit a product together."""
 
@@ -44,18 +47,16 @@ class Schedule:
 
     time: float = 0.0
     """Cycles."""
-    waits: float = 0.0
-    """Those of them in which the warp waits for a barrier."""
     lines: defaultdict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
     """Cycles by line of the source."""
 
 
 def scheduled(
-    found: Executed, costs: Costs, latencies: Mapping[tuple[str, int], float], warps: int, matrix: float
+    found: Executed, costs: Costs, latencies: Mapping[tuple[str, int], float], warps: int, matrix: float, passes: float
 ) -> Schedule:
     """The schedule of one warp of a block of so many; `latencies` are those of memory by file and line, `matrix` what a
-    product of one warp takes of a scheduler's matrix unit."""
-    return _Scheduler(found, costs, latencies, warps, matrix).all()
+    product of one warp takes of a scheduler's matrix unit, `passes` what a word of an access takes of the L1 cache."""
+    return _Scheduler(found, costs, latencies, warps, matrix, passes).all()
 
 
 class _Scheduler:
@@ -66,8 +67,11 @@ class _Scheduler:
         of_memory: Mapping[tuple[str, int], float],
         warps: int,
         matrix: float,
+        passes: float,
     ) -> None:
         self.found, self.costs, self.of_memory, self.warps, self.matrix = found, costs, of_memory, warps, matrix
+        self.passes = passes * warps
+        self.share = max(1.0, warps / costs.schedulers)
         self.now = 0.0
         self.weight = 1.0
         self.schedule = Schedule()
@@ -136,14 +140,16 @@ class _Scheduler:
             if op.awaits >> i & 1 and self.barriers[i]:
                 self.now = max(self.now, *self.barriers[i])
                 self.barriers[i] = []
-        self.schedule.waits += (self.now - before) * self.weight
         if op.never:
             self.now += max(1, op.stall)
             return
-        cycles = self.cycles.get(op.pipe, 0.0)
+        cycles = self.cycles.get(op.pipe, 0.0) * op.takes * self.share
+        pipe = op.pipe
+        if op.name in ACCESSES:
+            pipe, cycles = "l1", self.passes * op.words
         if cycles:
-            self.now = max(self.now, self.units.get(op.pipe, 0.0))
-            self.units[op.pipe] = self.now + cycles * op.takes
+            self.now = max(self.now, self.units.get(pipe, 0.0))
+            self.units[pipe] = self.now + cycles
         line = self.found.code.source_at[op.place]
         latency = self.latencies.get(op.name, 20.0)
         if op.name in ("LDG", "LDGSTS"):
@@ -154,7 +160,7 @@ class _Scheduler:
             self.barriers[op.sets].append(self.copied if op.name == "LDGDEPBAR" else done)
         if op.frees != NONE and op.frees < 6:
             self.barriers[op.frees].append(self.now + READ)
-        self.now += max(1, op.stall)
+        self.now += max(self.share, op.stall)
         self.schedule.lines[line] += (self.now - before) * self.weight
 
     def special(self, op: Instruction, done: float) -> None:
@@ -167,7 +173,7 @@ class _Scheduler:
             self.now += self.costs.barrier_latency + self.costs.barrier_warp * self.warps
         elif op.name in ("HMMA", "IMMA", "DMMA"):
             self.now = max(self.now, self.tensor)
-            self.tensor = self.now + self.matrix
+            self.tensor = self.now + self.matrix * self.share
         elif op.name in ("HGMMA", "IGMMA", "QGMMA"):
             self.tensor = max(self.now, self.tensor) + self.matrix * max(1.0, self.warps / GROUP)
             if op.ends_group:

@@ -277,3 +277,19 @@ def test_a_row_of_a_cluster_is_right() -> None:
     assert weft.sim.last_run().kinds["st.async.b32"], "its blocks send each other their sums"
     apart = x - x.mean(1, keepdims=True)
     np.testing.assert_allclose(out, apart / np.sqrt(apart.var(1, keepdims=True) + 1e-6) * w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n, blocks, dtype", [(1001, 2, np.float16), (317, 8, np.float32), (999, 4, np.float32)])
+def test_a_row_that_begins_anywhere_is_divided_too(n: int, blocks: int, dtype: Any) -> None:
+    """By aligned vectors; its first and last elements one by one."""
+    rng = np.random.default_rng(n)
+    x, w = rng.standard_normal((3, n)).astype(dtype), rng.standard_normal(n).astype(np.float32)
+    out = np.full(3 * n + 64, 7, dtype)
+    run(norm_kernel, (3,), x, w, out, n, False, BLOCK=1024, num_warps=1, num_ctas=blocks)
+    kinds = weft.sim.last_run().kinds
+    assert kinds["store.global.128"] > kinds[f"store.global.{8 * x.itemsize}"], "elements of two runs of a row"
+    rows = x.astype(np.float32)
+    apart = rows - rows.mean(1, keepdims=True)
+    expected = apart / np.sqrt(apart.var(1, keepdims=True) + 1e-6) * w
+    np.testing.assert_allclose(out[: 3 * n].reshape(3, n), expected, rtol=1e-3, atol=1e-3)
+    assert (out[3 * n :] == 7).all()

@@ -38,7 +38,7 @@ class Runs:
         self.places = [f2.multiply(columns, self.order[i]) for i in range(0, len(self.order), self.run)]
         """The first place of each run, in thread 0."""
         self.row, self.shift, self.end = c[op.operands[0]], c[op.operands[1]], c[op.operands[2]]
-        lane = c.build.linear([0], self.layout.in_columns("lane"), self.layout.in_columns("warp"))
+        lane = c.build.linear([0], *(self.layout.in_columns(dim) for dim in ("lane", "warp", "block")))
         self.first = self.less(lane, self.shift)
         """The number of the element at the first place of run 0: what is added to `places`."""
         self.chunk = 4 if self.size == 1 else min(VECTOR_BYTES, self.run * self.size)
@@ -111,9 +111,8 @@ class Runs:
     def any_there(self) -> Value:
         """Whether any element of a warp's runs is."""
         c = self.c
-        index = c.plus(
-            self.less(c.build.linear([0], (), self.layout.in_columns("warp")), self.shift), c.number(min(self.places))
-        )
+        warp = c.build.linear([0], (), self.layout.in_columns("warp"), self.layout.in_columns("block"))
+        index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
         return self.in_warp(self.compare(index, "<", self.end))
 
     def in_warp(self, condition: Value) -> Value:
@@ -122,8 +121,8 @@ class Runs:
 
     def of_warp(self, place: Value) -> Value:
         """Whether a place is of this warp."""
-        columns = self.layout.in_columns("warp")
-        warp_bits, bits = self.c.build.linear([0], (), columns), sum(dict.fromkeys(columns))
+        columns = [self.layout.in_columns(dim) for dim in ("warp", "block")]
+        warp_bits, bits = self.c.build.linear([0], (), *columns), sum(dict.fromkeys(x for xs in columns for x in xs))
         return self.compare(self.c.build.op("arith.andi", [place, self.c.number(bits)], "i32"), "==", warp_bits)
 
     def if_warp(self, condition: Value, kinds: Sequence[tuple[str, int]], taken: Block, otherwise: Block) -> LaneOp:
@@ -162,7 +161,8 @@ class Runs:
 
     def number(self) -> dict[str, int]:
         """For an access: which of the rows it is whose elements are each for one warp alone."""
-        if self.layout.free_variable_masks()["warp"]:
+        copies = self.layout.free_variable_masks()
+        if copies["warp"] or copies["block"]:
             return {}
         made = self.shift.op
         shift = made.attrs["value"] if made is not None and made.name == "constant" else self.shift

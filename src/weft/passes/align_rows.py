@@ -99,8 +99,7 @@ def align_rows(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
 
 def _rows(layout: LayoutAttr, users: recoalesce.Users) -> list[_Row] | None:
     """The rows that are accessed in a layout; None where they are good as they are, or cannot be rotated."""
-    linear = layout.linear
-    if linear is None or linear.in_dims.get("block", 1) > 1:
+    if recoalesce.blocks_of(layout) == 0:
         return None
     facts, rows = AxisFacts(), list[_Row]()
     for op, tiles in users:
@@ -223,10 +222,11 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     size = layout.data.shape[0]
     linear = layout.linear
     assert linear is not None
-    lanes, warps = linear.in_dims["lane"], linear.in_dims["warp"]
+    lanes, warps, blocks = linear.in_dims["lane"], linear.in_dims["warp"], recoalesce.blocks_of(layout)
+    parts = warps * blocks
     narrowest = min(row.size for row in rows)
-    run = min(MOST_RUN, recoalesce.RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * warps)))
-    if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
+    run = min(MOST_RUN, recoalesce.RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * parts)))
+    if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * parts:
         return False
     facts = AxisFacts()
     for row in rows:
@@ -252,8 +252,8 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
         if any(recoalesce.ends_early(m, facts) for row in rows for m in recoalesce.masks_of(row.op))
         else 1
     )
-    piece = max(run * lanes, min(size // (warps * rounds), recoalesce.PIECE_BYTES // max(row.size for row in rows)))
-    rotated = encoding_for(recoalesce.in_pieces(size, run, piece, lanes, warps), layout.data.shape)
+    piece = max(run * lanes, min(size // (parts * rounds), recoalesce.PIECE_BYTES // max(row.size for row in rows)))
+    rotated = encoding_for(recoalesce.in_pieces(size, run, piece, lanes, warps, blocks), layout.data.shape)
     recoalesce.tell_layout(function, layout, rotated, remarks, LayoutChanged)
     recoalesce.replace_layout(function, layout, rotated)
     for op in slice:

@@ -129,7 +129,7 @@ def _why(layout: LayoutAttr) -> str:
 def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
     """The layout that tiles of a layout should have instead; None where it is good, or something sees it."""
     named = layout.named
-    if not isinstance(named, BlockedLayout) or named.rank != 1 or named.cga_layout:
+    if not isinstance(named, BlockedLayout) or named.rank != 1 or blocks_of(layout) == 0:
         return None
     facts, sizes, run, vector, rounds = AxisFacts(), set(), 0, RUN_BYTES, 1
     narrow = RUN_BYTES
@@ -149,8 +149,8 @@ def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
     if not sizes:
         return None
     size, size_here = layout.data.shape[0], named.size_per_thread[0]
-    lanes, warps = named.threads_per_warp[0], named.warps_per_cta[0]
-    threads = lanes * warps
+    lanes, warps, blocks = named.threads_per_warp[0], named.warps_per_cta[0], blocks_of(layout)
+    threads = lanes * warps * blocks
     most, least = (RUN_BYTES * 8 // bits for bits in (min(sizes), max(sizes)))
     each = size_here
     if size_here > most and run > most:
@@ -159,11 +159,17 @@ def _better(layout: LayoutAttr, users: Users) -> LayoutAttr | None:
         each = least
     each = min(each, narrow)
     if run >= each * lanes and size > each * threads:
-        piece = max(each * lanes, min(size // (warps * rounds), PIECE_BYTES * 8 // max(sizes)))
-        return encoding_for(in_pieces(size, each, piece, lanes, warps), layout.data.shape)
+        piece = max(each * lanes, min(size // (warps * blocks * rounds), PIECE_BYTES * 8 // max(sizes)))
+        return encoding_for(in_pieces(size, each, piece, lanes, warps, blocks), layout.data.shape)
     if each == size_here:
         return None
-    return encoding_for(BlockedLayout([each], [lanes], [warps], [0]), layout.data.shape)
+    return encoding_for(BlockedLayout([each], [lanes], [warps], [0], named.cga_layout), layout.data.shape)
+
+
+def blocks_of(layout: LayoutAttr) -> int:
+    """How many blocks of a cluster a tile is divided among; 0 where some of them hold the same."""
+    linear = layout.linear
+    return 0 if linear is None or linear.free_variable_masks().get("block") else linear.in_dims.get("block", 1)
 
 
 def vector_of(op: Operation, facts: AxisFacts, bits: int) -> int:
@@ -203,19 +209,21 @@ def _made_of(value: SSAValue) -> Iterator[Operation]:
             todo += current.owner.operands
 
 
-def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:
-    """Runs of `each` elements, lanes side by side, and `piece` elements in a row for each warp, dealt out in turn.
+def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int, blocks: int = 1) -> DistributedLinearLayout:
+    """Runs of `each` elements, lanes side by side, and `piece` elements in a row for each warp, dealt out in turn to
+    those of all blocks of a cluster.
 
     A piece has at least a run for each lane, and there is at least one for each warp.
     """
-    assert each * lanes <= piece <= size // warps, (size, each, piece, lanes, warps)
+    assert each * lanes <= piece <= size // warps // blocks, (size, each, piece, lanes, warps, blocks)
 
     def bases(first: int, end: int) -> list[list[int]]:
         return [[1 << i] for i in range(first.bit_length() - 1, end.bit_length() - 1)]
 
-    request = each * lanes
-    registers = bases(1, each) + bases(request, piece) + bases(piece * warps, size)
-    return DistributedLinearLayout(registers, bases(each, request), bases(piece, piece * warps), [], [size])
+    request, of_block, of_all = each * lanes, piece * warps, piece * warps * blocks
+    registers = bases(1, each) + bases(request, piece) + bases(of_all, size)
+    parts = bases(each, request), bases(piece, of_block), bases(of_block, of_all)
+    return DistributedLinearLayout(registers, *parts, [size])
 
 
 def is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:

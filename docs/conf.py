@@ -11,6 +11,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tools")]
 
+from quiet_kernels import quiet_kernels  # noqa: E402
+
+quiet_kernels()
+
 project = "Weft"
 author = "the authors of Weft"
 copyright = "the authors of Weft"

@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from quiet_kernels import quiet_kernels
 
 TUTORIALS = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 
@@ -56,6 +57,7 @@ def merged(outputs: list[Any]) -> list[Any]:
 
 def main(arguments: list[str]) -> None:
     """Do what the command line says."""
+    quiet_kernels()
     draft = None
     if arguments[:1] == ["--from"]:
         draft, arguments = Path(arguments[1]), arguments[2:]

@@ -87,11 +87,11 @@ def _text(verdict: Verdict, name: str) -> str:
     if verdict.cpu:
         right = sum(all(output["ok"] for output in row["outputs"]) for row in verdict.cpu)
         errors = [output["error"] for row in verdict.cpu for output in row["outputs"]]
-        worst = f", at most {max(errors):.2g} of the error that is allowed" if None not in errors and errors else ""
+        worst = f", largest error {max(errors):.2g} times the tolerance" if None not in errors and errors else ""
         lines.append(f"  CPU        {right} of {len(verdict.cpu)} inputs right{worst}")
     if verdict.simulator:
         found = verdict.simulator["errors"]
-        told = f"{len(found)} errors" if found else "no race, no access out of bounds"
+        told = _number(len(found), "error") if found else "no race, no access out of bounds"
         lines.append(
             f"  simulator  {verdict.simulator['target']}: {_number(verdict.simulator['launches'], 'launch')}, {told}"
         )
@@ -109,14 +109,14 @@ def _times(predicted: dict[str, Any]) -> list[str]:
         time = launch["microseconds"]
         what = f"{time:.2f} us, bound by {launch['bound']}" if time is not None else launch["note"]
         lines.append(f"    {launch['kernel']}[{grid}]: {what}")
-        lines += [f"      {f['place'] or ''} {f['code']}: {f['what']}; {f['fix']}" for f in launch["findings"]]
+        lines += [f"      {f['place'] or ''} {f['code']}: {f['what']}; fix: {f['fix']}" for f in launch["findings"]]
     return lines
 
 
 def _number(count: int, what: str) -> str:
     """A number with its noun.
 
-    >>> _number(1, "launch"), _number(2, "launch")
-    ('1 launch', '2 launches')
+    >>> _number(1, "launch"), _number(2, "launch"), _number(2, "error")
+    ('1 launch', '2 launches', '2 errors')
     """
-    return f"{count} {what}" if count == 1 else f"{count} {what}es"
+    return f"{count} {what}" if count == 1 else f"{count} {what}{'es' if what.endswith('ch') else 's'}"

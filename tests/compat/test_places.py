@@ -27,6 +27,7 @@ try:
 except triton.CompilationError as error:
     print(error)
     print(repr(error.__cause__))
+    print(error.rendered == "\\n".join(str(error).splitlines()[:-2]))
 """
 
 
@@ -43,6 +44,7 @@ def test_place_and_cause(tmp_path: Path) -> None:
         "at 3:8: in kernel",
         message,
         f'ValueError("{message}")',
+        "True",
     ]
 
 

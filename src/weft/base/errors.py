@@ -208,14 +208,18 @@ class CompilationError(WeftError):
         self.notes = tuple(notes)
         self.hint = hint
 
-    def __str__(self) -> str:
+    @property
+    def rendered(self) -> str:
+        """The message with its place, notes and hint; without what programs written for Triton look for."""
         hint = self.hint and WeftError.as_told(self.hint)
-        text = render("error", self.message, self.span, self.source_line, self.notes, hint)
+        return render("error", self.message, self.span, self.source_line, self.notes, hint)
+
+    def __str__(self) -> str:
         also = CompilationError.also_at
         if also is None or self.span is None:
-            return text
+            return self.rendered
         places = [also(span) for span in (self.span, *self.callers)]
-        return "\n".join([text, *filter(None, places), self.message])
+        return "\n".join([self.rendered, *filter(None, places), self.message])
 
     @property
     def error_message(self) -> str:

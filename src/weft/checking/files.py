@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.base import CompilationError
+
 __all__ = ["Unfit", "function_of", "loaded", "returned", "told"]
 
 
@@ -48,5 +50,6 @@ def told(error: BaseException, paths: Sequence[str]) -> dict[str, Any]:
     """An error as plain data, with the lines of the user's files that led to it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in paths]
     lines = [f"{Path(f.filename).name}:{f.lineno}: {f.line}" for f in frames]
-    text = str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error}"
+    shown = error.rendered if isinstance(error, CompilationError) else str(error)
+    text = shown if isinstance(error, Unfit) else f"{type(error).__name__}: {shown}"
     return {"text": text, "lines": lines}

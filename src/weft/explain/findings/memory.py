@@ -149,8 +149,8 @@ def masks_that_hold(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "mask-always-true",
                 op.span,
-                "a mask that is computed in each iteration",
-                f"it holds for all {held:,} threads of this launch",
+                "a mask is computed in each iteration",
+                f"it is true for all {held:,} threads of this launch",
                 "leave it out where sizes are multiples of the block: a constexpr by weft.heuristics, or two loops",
             )
 

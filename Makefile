@@ -137,8 +137,9 @@ gluon-test: $(VENV)/.test
 
 # loops by two kinds of warps: schedules, faults put into them, variants of attention (docs/explanation/gpu.md)
 specialized-test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/hopper/test_specialized.py tests/hopper/test_pointed.py \
-		tests/hopper/test_put_faults.py tests/hopper/test_attentions.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/hopper/test_specialized.py \
+		tests/hopper/test_pointed.py tests/hopper/test_tiles.py tests/hopper/test_put_faults.py \
+		tests/hopper/test_attentions.py $(PYTEST_ARGS)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

@@ -29,7 +29,10 @@ def check(case: Pointed, options: Any = None) -> None:
 
 
 def test_edges() -> None:
-    check(Pointed(grouped), SCHEDULES[3])
+    case = Pointed(grouped)
+    found, made = case.run(options=SCHEDULES[3])
+    assert is_specialized(made), why_not(made)
+    np.testing.assert_allclose(found, case.exact(), atol=1e-3)
 
 
 CASES = {

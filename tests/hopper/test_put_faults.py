@@ -20,11 +20,15 @@ from weft.runtime import simulate
 from weft.sim import SimulationError, run
 
 from .faults import Fault, faults_of
+from .pointed import Pointed, grouped
 from .specialized import SCHEDULES, Attention, Product, is_specialized
+from .tiles import Tiles
 
 PROGRAMS: dict[str, Any] = {
     "product": Product(sizes=(64, 64, 384)),
     "product, 3 stages": Product(sizes=(64, 64, 512), stages=3),
+    "product by pointers": Pointed(grouped, (64, 64, 384)),
+    "product over tiles": Tiles(sizes=(128, 64, 192), programs=1),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
     "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
@@ -37,8 +41,17 @@ BY_THE_OTHER = (
 )
 ENDED = "what is stored behind the loop shares bytes with its buffers, and no copy comes after the warps have met there"
 FENCED_BEFORE = "the fence of the product before it comes after the last access to its registers"
+MORE_STEPS = (
+    "a warp that stores a tile has waited for the copies of its last step, which other warps have let begin behind "
+    "what they read of the tile before, as a tile has more steps than there are buffers"
+)
 EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
+    "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
+    "product over tiles": {
+        r"without barrier scope=warp 3": IN_PRODUCER,
+        r"without barrier scope=block id=0 1": MORE_STEPS,
+    },
     "attention": {
         r"without fence kind=async 3": ENDED,
         r"without wgmma.fence 4": FENCED_BEFORE,
@@ -48,6 +61,9 @@ EQUIVALENT = {
     },
 }
 """By kind of program and the fault's name: why the program is as right with it."""
+
+
+ONE_STEP = {"tiles of one step": Tiles(sizes=(384, 64, 64), programs=1)}
 
 
 @cache
@@ -60,7 +76,7 @@ def compiled(name: str) -> tuple[LaneProgram, Any, Any]:
         return run(program, sizes, arguments)
 
     with mock.patch.object(simulate, "run", spy):
-        made = PROGRAMS[name].run()[-1]
+        made = (PROGRAMS | ONE_STEP)[name].run()[-1]
     assert is_specialized(made)
     return seen[0]
 
@@ -119,3 +135,11 @@ def test_every_fault_is_found(name: str) -> None:
     missed = {fault.name for fault in faults if not found(name, fault)}
     right = {fault.name for fault in faults if is_equivalent(name, fault)}
     assert missed == right
+
+
+@pytest.mark.slow
+def test_between_tiles_of_one_step_warps_wait_for_each_other() -> None:
+    """What MORE_STEPS says does not hold there: nothing else keeps the next tile's stores from this one's loads."""
+    (name,) = ONE_STEP
+    faults = {fault.name: fault for fault in faults_of(compiled(name)[0])}
+    assert found(name, faults["without barrier scope=block id=0 1"])

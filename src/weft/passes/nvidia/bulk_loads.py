@@ -136,7 +136,8 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
         return f"the addresses of an operand {why}"
     if isinstance(bulk, str):
         return bulk
-    if not all(can_be_made(v, loop) for v in set[SSAValue]().union(*(x.scalars for x in bulk.at))):
+    bounds = loop.operands[:3]  # in a loop over tiles, the other warp computes them too
+    if not all(can_be_made(v, loop) for v in set(bounds).union(*(x.scalars for x in bulk.at))):
         return "the addresses of an operand depend on what the loop loads or carries"
     if bulk.block[0] < ROWS:
         return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
@@ -185,11 +186,16 @@ NO_SUCH_LAYOUT = "the copy engine cannot put an operand into shared memory as it
 
 
 def can_be_made(value: SSAValue, loop: scf.ForOp) -> bool:
-    """Whether a scalar is there before a loop, or is computed of such and of the loop's counter alone."""
-    if is_outside(value, loop) or value is loop.body.block.args[0]:
+    """Whether a scalar is there before a loop, or is computed of such and of the loop's counter alone; so of the loop
+    over tiles that the loop may be in."""
+    around = loop.parent_op()
+    loops = (loop, around) if isinstance(around, scf.ForOp) else (loop,)
+    if is_outside(value, loops[-1]) or any(value is x.body.block.args[0] for x in loops):
         return True
     op = value.owner
-    if not isinstance(op, Operation) or op.parent is not loop.body.block or op.regions or len(op.results) != 1:
+    if not isinstance(op, Operation) or op.parent not in [x.body.block for x in loops]:
+        return False
+    if op.regions or len(op.results) != 1:
         return False
     return op.name.startswith("arith.") and all(can_be_made(x, loop) for x in op.operands)
 

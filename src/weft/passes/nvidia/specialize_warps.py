@@ -37,12 +37,16 @@ second one of an iteration is begun in the next, behind its first one. What lies
     O += P_last v_last
 
 as FlashAttention-3 does it by hand (Shah et al. 2024, section 3.2).
+
+A loop of products in a loop over tiles (a persistent kernel) is divided with that loop: each kind of warps goes over
+all tiles, and what is copied runs ahead into the next tile while the others still store this one.
+
+The warp that copies is in producers.py, the buffers in rings.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -50,40 +54,32 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
-from weft.ir import Builder, i1, i32, i32_attr, i64, is_tensor, segments, span_of, tile_text, tt, unit_attr
-from weft.ir.gpu import MemDescType, memdesc, ttg
+from weft.ir import Builder, i1, i32, i32_attr, is_tensor, span_of, tile_text, tt, unit_attr
+from weft.ir.gpu import ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
-from weft.layouts import SwizzledSharedLayout
 from weft.machines import Machine
 
-from ..affine import is_outside
 from ..buffered_tiles import read_instead
 from ..effects import shareable
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
-from .bulk_loads import BulkLoad, map_of
-from .specialized_loops import ASKED, Group, Plan, halves_of, in_body, made_of, planned
+from .bulk_loads import map_of
+from .producers import Producer
+from .rings import Ring, next_slot, slot_before, wait, word, words
+from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned
 
 EACH_WARP = "tt.each_warp"
 """Of an arrival: every warp arrives for itself, when it has come so far."""
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
+REGISTERS_WITH_TILES = 40
+"""Of one that computes which tile it is at too."""
 
 TWO_GROUPS = 8
 """Warps of two warp groups."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
-
-
-@dataclass(frozen=True)
-class Ring:
-    """The buffers of a group and their mbarriers."""
-
-    group: Group
-    buffers: tuple[SSAValue, ...]
-    full: SSAValue
-    empty: SSAValue
 
 
 def specialize_warps(
@@ -93,7 +89,7 @@ def specialize_warps(
     plan = planned(loop, stages, machine)
     if isinstance(plan, str):
         products = shared_products(loop.body.block)
-        if remarks and (ASKED in loop.attributes or halves_of(loop, products) is not None):
+        if remarks and (is_asked(loop) or halves_of(loop, products) is not None):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
     if remarks:
@@ -108,7 +104,7 @@ class _Specialized:
     """The rewriting of one loop."""
 
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
-        self.loop, self.machine, self.warps = loop, machine, plan.warps
+        self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
         self.groups, self.count, self.halves = plan.groups, plan.count, plan.halves
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
@@ -119,29 +115,30 @@ class _Specialized:
         loop = self.loop
         hoist_operands(loop)
         maps = {bulk: map_of(bulk) for group in self.groups for bulk in group.loads}
-        b = Builder.before(loop)
+        whole = loop if self.tiles is None else self.tiles
+        b = Builder.before(whole)
         self.rings = [self.ring(b, group) for group in self.groups]
-        producer = self.producer(maps)
+        producer = Producer([*([] if whole is loop else [whole]), loop], self.rings, maps, self.count)
         self.prepare()
         consumer = Block()
-        wanted = [i for i, r in enumerate(loop.results) if r.first_use is not None]
+        wanted = [i for i, r in enumerate(whole.results) if r.first_use is not None]
         with b.inside(consumer):
-            results = self.rotated(b) if self.halves is not None else self.plain(b)
+            results = self.over_tiles(b, whole) if whole is not loop else self.alone(b)
             b.create(ttg.WarpYieldOp, [results[i] for i in wanted])
-        block, captures = producer
         holder = Block()
+        registers = PRODUCER_REGISTERS if whole is loop else REGISTERS_WITH_TILES
         properties = {
             "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
-            "requestedRegisters": DenseArrayBase.from_list(i32, [PRODUCER_REGISTERS]),
+            "requestedRegisters": DenseArrayBase.from_list(i32, [registers]),
         }
-        types = [loop.results[i].type for i in wanted]
+        types = [whole.results[i].type for i in wanted]
         regions = [Region(consumer), Region(holder)]
-        new = b.create(ttg.WarpSpecializeOp, captures, types, properties, regions=regions)
-        Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(block)])
-        for old, other in zip([loop.results[i] for i in wanted], new.results, strict=True):
+        new = b.create(ttg.WarpSpecializeOp, producer.captures, types, properties, regions=regions)
+        Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(producer.block)])
+        for old, other in zip([whole.results[i] for i in wanted], new.results, strict=True):
             other.name_hint = old.name_hint
             old.replace_all_uses_with(other)
-        remove(loop)
+        remove(whole)
         _sink(new)
 
     # -- buffers ------------------------------------------------------------------------------------------------------
@@ -149,72 +146,12 @@ class _Specialized:
     def ring(self, b: Builder, group: Group) -> Ring:
         """Buffers and mbarriers of a group, made before the loop."""
         buffers = tuple(b.create(ttg.LocalAllocOp, (), (x.memory(self.count),)).result for x in group.loads)
-        full, empty = (b.create(ttg.LocalAllocOp, (), (_words(self.count),)).result for _ in range(2))
+        full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count),)).result for _ in range(2))
         for barriers, arrivals in ((full, 1), (empty, self.warps)):
             for i in range(self.count):
-                one = _word(b, barriers, b.constant(i, i32))
+                one = word(b, barriers, b.constant(i, i32))
                 b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
         return Ring(group, buffers, full, empty)
-
-    def next(self, b: Builder, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """The buffer of the next iteration, and which phase of its mbarriers that is."""
-        is_last = b.cmpi("eq", slot, b.constant(self.count - 1, i32))
-        one = b.constant(1, i32)
-        following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
-        return following, b.select(is_last, b.binary(arith.SubiOp, one, phase), phase)
-
-    # -- the warp that has tiles copied -------------------------------------------------------------------------------
-
-    def producer(self, maps: Mapping[BulkLoad, SSAValue]) -> tuple[Block, list[SSAValue]]:
-        """The partition, and what it captures: what it needs is given to it."""
-        captured: Values = {}
-        block = Block()
-        body = self.loop.body.block
-
-        def given(value: SSAValue) -> SSAValue:
-            if value not in captured:
-                captured[value] = block.insert_arg(value.type, len(block.args))
-                captured[value].name_hint = value.name_hint
-            return captured[value]
-
-        lower, upper, step = (given(x) for x in self.loop.operands[:3])
-        b = Builder.at_end(block, self.loop.location)
-        inner = Block(arg_types=[lower.type, i32, i32])
-        index, slot, phase = inner.args
-        index.name_hint = body.args[0].name_hint
-        made: Values = {body.args[0]: index}
-
-        def computed(value: SSAValue) -> SSAValue:
-            """A scalar of the loop, which this warp computes for itself, or one that it is given."""
-            if value in made:
-                return made[value]
-            if is_outside(value, self.loop):
-                return given(value)
-            op = value.owner
-            assert isinstance(op, Operation)
-            made.update({x: computed(x) for x in op.operands})
-            self.copy(b, op, made)
-            return made[value]
-
-        with b.inside(inner):
-            for ring in self.rings:
-                wait = _word(b, given(ring.empty), slot)
-                _await(b, wait, phase)
-                full, true = _word(b, given(ring.full), slot), b.constant(1, i1)
-                size = {"size": i32_attr(sum(x.bytes for x in ring.group.loads))}
-                b.create(ttng.BarrierExpectOp, (full, true), (), size)
-                for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
-                    to = b.create(ttg.MemDescIndexOp, (given(buffers), slot), (bulk.memory(),)).result
-                    at = [total.renamed(computed).made(b, i32) for total in bulk.at]
-                    kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
-                    operands = (given(maps[bulk]), *at, full, to, true)
-                    copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
-                    copy.location = bulk.load.location
-            b.yield_(self.next(b, slot, phase))
-        begin = (b.constant(0, i32), b.constant(1, i32))
-        b.create(scf.ForOp, (lower, upper, step, *begin), (i32, i32), regions=[Region(inner)])
-        b.create(ttg.WarpReturnOp)
-        return block, list(captured)
 
     # -- the warps that multiply --------------------------------------------------------------------------------------
 
@@ -241,7 +178,7 @@ class _Specialized:
         """Wait until the operands are there that a product is the first to read."""
         for ring in self.rings:
             if ring.group.first == number:
-                _await(b, _word(b, ring.full, slot), phase)
+                wait(b, word(b, ring.full, slot), phase)
 
     def begin(self, b: Builder, number: int, values: Values, slot: SSAValue) -> SSAValue:
         """A product, which only begins; its result."""
@@ -275,9 +212,9 @@ class _Specialized:
         """Give buffers back that product `number` was the last to read, if `where` holds."""
         for ring in self.rings:
             if ring.group.last == number:
-                word = _word(b, ring.empty, slot)
+                one = word(b, ring.empty, slot)
                 condition = where if where is not None else b.constant(1, i1)
-                arrive = b.create(ttng.ArriveBarrierOp, (word, condition), (), {"count": i32_attr(1)})
+                arrive = b.create(ttng.ArriveBarrierOp, (one, condition), (), {"count": i32_attr(1)})
                 arrive.attributes[EACH_WARP] = unit_attr()
 
     def others(self) -> list[Operation]:
@@ -286,15 +223,44 @@ class _Specialized:
         apart = (SharedProductOp, scf.YieldOp, OperandFenceOp)
         return [op for op in self.loop.body.block.ops if not isinstance(op, apart) and op not in views]
 
-    def plain(self, b: Builder) -> Sequence[SSAValue]:
-        """Products one after the other; a single one that adds to what the loop carries goes on into the next
-        iteration."""
+    def alone(self, b: Builder) -> Sequence[SSAValue]:
+        """The loop, where it is in no other."""
+        if self.halves is not None:
+            return self.rotated(b)
+        return self.plain(b, b.constant(0, i32), b.constant(0, i32))[:-2]
+
+    def over_tiles(self, b: Builder, tiles: scf.ForOp) -> Sequence[SSAValue]:
+        """The loop over tiles that the loop is in: it hands on which buffer is next. Gives its results."""
+        body = tiles.body.block
+        end = body.last_op
+        assert end is not None
+        slot, phase = (body.insert_arg(i32, len(body.args)) for _ in range(2))
+        near = Builder.before(self.loop)
+        *results, next_one, its_phase = self.plain(near, slot, phase)
+        for old, other in zip(self.loop.results, results, strict=True):
+            other.name_hint = old.name_hint
+            old.replace_all_uses_with(other)
+        remove(self.loop)
+        Builder.before(end).yield_([*end.operands, next_one, its_phase])
+        remove(end)
+        begin = (b.constant(0, i32), b.constant(0, i32))
+        types = [*(r.type for r in tiles.results), i32, i32]
+        region = tiles.body
+        tiles.detach_region(region)
+        tiles.add_region(Region(Block()))
+        new = b.create(scf.ForOp, (*tiles.operands, *begin), types, tiles.properties, tiles.attributes, [region])
+        return new.results[:-2]
+
+    def plain(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """Products one after the other, from a slot on; a single one that adds to what the loop carries goes on into
+        the next iteration. Gives what the loop carries, and the next slot and its phase."""
         loop, body = self.loop, self.loop.body.block
         end = body.last_op
         assert end is not None
         goes_on = self.goes_on()
         carried = [*loop.operands[3:]]
         inner = Block(arg_types=[body.args[0].type, *(x.type for x in carried), i32, i32])
+        begin = slot, phase
         slot, phase = inner.args[-2:]
         values: Values = dict(zip(body.args, inner.args, strict=False))
         values[self.slot] = slot
@@ -308,24 +274,22 @@ class _Specialized:
                     (over,) = op.wait(b, [result], int(goes_on)).results
                     values[op.d] = over
                     if goes_on:
-                        before = b.select(
-                            b.cmpi("eq", slot, b.constant(0, i32)),
-                            b.constant(self.count - 1, i32),
-                            b.binary(arith.SubiOp, slot, b.constant(1, i32)),
-                        )
+                        before = slot_before(b, self.count, slot)
                         self.released(b, number, before, b.cmpi("ne", inner.args[0], loop.operands[0]))
                     else:
                         self.released(b, number, slot)
                 elif op in others:
                     self.copy(b, op, values)
-            b.yield_([*(values.get(x, x) for x in end.operands), *self.next(b, slot, phase)])
-        begin = (b.constant(0, i32), b.constant(0, i32))
+            b.yield_([*(values.get(x, x) for x in end.operands), *next_slot(b, self.count, slot, phase)])
         new = self.again(b, loop.operands[0], [*carried, *begin], inner)
-        results = list(new.results[: len(carried)])
+        results: list[SSAValue] = list(new.results)
         if goes_on:
             (product,) = self.products
             which = next(iter(product.d.uses)).index
             results[which] = product.wait(b, [results[which]], 0).results[0]
+            if self.tiles is not None:  # whose next tile wants the last buffer too
+                last = slot_before(b, self.count, results[-2])
+                self.released(b, 0, last, b.cmpi("slt", *loop.operands[:2]))
         return results
 
     def goes_on(self) -> bool:
@@ -373,7 +337,7 @@ class _Specialized:
         inner = Block(arg_types=[lower.type, *(x.type for x in values)])
         now, (given, before, phase_before) = inner.args[1:-3], inner.args[-3:]
         with b.inside(inner):
-            slot, phase = self.next(b, before, phase_before)
+            slot, phase = next_slot(b, self.count, before, phase_before)
             old = (now[k], given, before, phase_before)
             after, ready = self.first_half(b, inner.args[0], now, slot, phase, old)
             b.yield_([*after, ready, slot, phase])
@@ -523,18 +487,3 @@ def _comes_before(op: Operation, other: Operation) -> bool:
 def _through_first(ops: Sequence[Operation], kind: type[Operation]) -> int:
     """How many operations there are up to the first of a kind, with it; 0 if there is none."""
     return next((i + 1 for i, op in enumerate(ops) if isinstance(op, kind)), 0)
-
-
-def _words(count: int) -> MemDescType:
-    return memdesc((count, 1), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
-
-
-def _word(b: Builder, barriers: SSAValue, slot: SSAValue) -> SSAValue:
-    """One mbarrier of several."""
-    type = memdesc((1,), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
-    return b.create(ttg.MemDescIndexOp, (barriers, slot), (type,)).result
-
-
-def _await(b: Builder, barrier: SSAValue, phase: SSAValue) -> None:
-    sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
-    b.create(ttng.WaitBarrierOp, (barrier, phase, b.constant(1, i1)), (), sizes)

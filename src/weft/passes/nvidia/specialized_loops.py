@@ -84,14 +84,18 @@ class Plan:
     warps: int
     """That multiply."""
     halves: Halves | None
+    tiles: scf.ForOp | None = None
+    """The loop over tiles that the loop is in, which is divided with it."""
 
 
 def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     """How a loop is divided; why it is not, in words."""
-    function = loop.parent_op()
+    around = loop.parent_op()
+    tiles = around if isinstance(around, scf.ForOp) else None
+    function = around if tiles is None else tiles.parent_op()
     module = function.parent_op() if isinstance(function, tt.FuncOp) else None
     if module is None:
-        return "it stands in a branch or in another loop"
+        return "it stands in a branch, or in another loop than one over tiles"
     warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
@@ -106,14 +110,18 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         return "it counts unsigned numbers"
     if any(has_effects(op) or op.name in STORES for op in walk(loop.body.block)):
         return "warps wait for others, or for memory, in it"
+    if tiles is not None and (why := _not_over_tiles(tiles, loop)):
+        return why
     loads = bulk_loads(loop, machine)
     if isinstance(loads, str):
         return loads
-    stored = _stored_before(loop)
+    stored = _stored_before(loop if tiles is None else tiles)
+    if tiles is not None:
+        stored |= {root_of(op.operands[0]) for op in walk(tiles.body.block) if op.name in WRITES}
     if None in stored or any(x.base in stored for x in loads):
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
-    halves = halves_of(loop, products)
-    if ASKED not in loop.attributes:
+    halves = halves_of(loop, products) if tiles is None else None
+    if not is_asked(loop):
         if halves is None:
             return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
         if warps < max(WARPS):
@@ -121,13 +129,34 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         if _held(products, 32 * warps) <= HALF_OF_THE_REGISTERS:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
-    used = SPARE_BYTES + other_bytes(loop, loads, False) + moved_bytes(loop, loads, machine)
+    whole = loop if tiles is None else tiles
+    used = SPARE_BYTES + other_bytes(whole, loads, False) + moved_bytes(whole, loads, machine)
     count = min(stages, (machine.shared_bytes - used) // sum(x.bytes for x in loads))
     return (
-        Plan(tuple(groups), count, warps, halves)
+        Plan(tuple(groups), count, warps, halves, tiles)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
+
+
+def is_asked(loop: scf.ForOp) -> bool:
+    """Whether the author asks for it, of the loop or of the loop over tiles that it is in."""
+    around = loop.parent_op()
+    return ASKED in loop.attributes or (isinstance(around, scf.ForOp) and ASKED in around.attributes)
+
+
+def _not_over_tiles(tiles: scf.ForOp, loop: scf.ForOp) -> str | None:
+    """Why a loop around a loop of products cannot be divided with it, in words; None where it can."""
+    if "unsignedCmp" in tiles.properties:
+        return "the loop over tiles counts unsigned numbers"
+    ops = list(walk(tiles.body.block))
+    if any(isinstance(op, scf.ForOp | scf.WhileOp) and op is not loop for op in ops):
+        return "the loop over tiles has another loop in it"
+    if len(shared_products(tiles.body.block)) > len(shared_products(loop.body.block)):
+        return "the loop over tiles has another product in it"
+    if any(has_effects(op) for op in ops):
+        return "warps wait for others in the loop over tiles"
+    return None
 
 
 def _stored_before(loop: scf.ForOp) -> set[SSAValue | None]:

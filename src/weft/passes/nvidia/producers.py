@@ -1,0 +1,111 @@
+"""The warp that has the copy engine fill the buffers of a loop: a partition of a specialised kernel.
+
+    partition0 num_warps(1) {
+      scf.for %i ... iter_args(%slot = 0, %phase = 1) {
+        ttng.wait_barrier %empty[%slot], %phase
+        ttng.barrier_expect %full[%slot], bytes
+        ttng.async_tma_copy_global_to_local %map[...] %buffers[%slot], %full[%slot]
+    }
+
+Where the loop stands in another one (of tiles, in a persistent kernel), both are there, and the buffers go on from one
+tile to the next: the copies of a tile's first operands are begun while the other warps store the tile before. What
+coordinates and bounds are made of in the loops, the warp computes for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from weft.ir import Builder, i1, i32, i32_attr
+from weft.ir.gpu import ttg
+from weft.ir.nvidia import ttng
+
+from ..affine import is_outside
+from .bulk_loads import BulkLoad
+from .rings import Ring, next_slot, wait, word
+
+Values: TypeAlias = dict[SSAValue, SSAValue]
+
+
+class Producer:
+    """Writes the partition for a loop, which may be in another one; `captures` is then what it needs to be given."""
+
+    def __init__(
+        self,
+        loops: Sequence[scf.ForOp],
+        rings: Sequence[Ring],
+        maps: Mapping[BulkLoad, SSAValue],
+        count: int,
+    ) -> None:
+        self.loops, self.rings, self.maps, self.count = loops, rings, maps, count
+        self.block = Block()
+        self._given: Values = {}
+        self._made: Values = {}
+        b = Builder.at_end(self.block, loops[-1].location)
+        self._loop(b, list(loops), b.constant(0, i32), b.constant(1, i32))
+        b.create(ttg.WarpReturnOp)
+
+    @property
+    def captures(self) -> list[SSAValue]:
+        """What the partition's arguments stand for."""
+        return list(self._given)
+
+    def _loop(self, b: Builder, loops: list[scf.ForOp], slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """A loop and those in it, from a slot and its phase on; gives those after it."""
+        loop, *rest = loops
+        bounds = [self._computed(b, x) for x in loop.operands[:3]]
+        inner = Block(arg_types=[bounds[0].type, i32, i32])
+        index, now, its_phase = inner.args
+        index.name_hint = loop.body.block.args[0].name_hint
+        self._made[loop.body.block.args[0]] = index
+        with b.inside(inner):
+            if rest:
+                for bulk in self.maps:  # what does not change in the inner loop
+                    for v in (v for total in bulk.at for v in total.scalars if is_outside(v, rest[-1])):
+                        self._computed(b, v)
+                after = self._loop(b, rest, now, its_phase)
+            else:
+                for ring in self.rings:
+                    self._copies(b, ring, now, its_phase)
+                after = next_slot(b, self.count, now, its_phase)
+            b.yield_(after)
+        return b.create(scf.ForOp, (*bounds, slot, phase), (i32, i32), regions=[Region(inner)]).results
+
+    def _copies(self, b: Builder, ring: Ring, slot: SSAValue, phase: SSAValue) -> None:
+        """Wait until a group's buffer is empty, and have it filled."""
+        wait(b, word(b, self._gets(ring.empty), slot), phase)
+        full, true = word(b, self._gets(ring.full), slot), b.constant(1, i1)
+        size = {"size": i32_attr(sum(x.bytes for x in ring.group.loads))}
+        b.create(ttng.BarrierExpectOp, (full, true), (), size)
+        for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
+            to = b.create(ttg.MemDescIndexOp, (self._gets(buffers), slot), (bulk.memory(),)).result
+            at = [total.renamed(lambda v: self._computed(b, v)).made(b, i32) for total in bulk.at]
+            kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
+            operands = (self._gets(self.maps[bulk]), *at, full, to, true)
+            copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
+            copy.location = bulk.load.location
+
+    def _gets(self, value: SSAValue) -> SSAValue:
+        """A value from before the loops, which the partition is given."""
+        if value not in self._given:
+            self._given[value] = self.block.insert_arg(value.type, len(self.block.args))
+            self._given[value].name_hint = value.name_hint
+        return self._given[value]
+
+    def _computed(self, b: Builder, value: SSAValue) -> SSAValue:
+        """A scalar of the loops, which this warp computes for itself, or one that it is given."""
+        if value in self._made:
+            return self._made[value]
+        if is_outside(value, self.loops[0]):
+            return self._gets(value)
+        op = value.owner
+        assert isinstance(op, Operation)
+        clone = op.clone({x: self._computed(b, x) for x in op.operands})
+        clone.location = op.location
+        b.insert(clone)
+        self._made[value] = clone.results[0]
+        return self._made[value]

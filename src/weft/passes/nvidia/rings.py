@@ -1,0 +1,58 @@
+"""Rings of buffers in shared memory, which one warp has filled and others empty, with two mbarriers for each buffer.
+
+    slot   0 1 2 0 1 2 0 ...        the buffer of an iteration
+    phase  0 0 0 1 1 1 0 ...        which phase of its mbarriers ends then: it goes round with the buffers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from weft.ir import Builder, i1, i32, i64, segments
+from weft.ir.gpu import MemDescType, memdesc, ttg
+from weft.ir.nvidia import ttng
+from weft.layouts import SwizzledSharedLayout
+
+from .specialized_loops import Group
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The buffers of a group and their mbarriers."""
+
+    group: Group
+    buffers: tuple[SSAValue, ...]
+    full: SSAValue
+    empty: SSAValue
+
+
+def next_slot(b: Builder, count: int, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The buffer of the next iteration, of so many, and which phase of its mbarriers that is."""
+    is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
+    one = b.constant(1, i32)
+    following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
+    return following, b.select(is_last, b.binary(arith.SubiOp, one, phase), phase)
+
+
+def slot_before(b: Builder, count: int, slot: SSAValue) -> SSAValue:
+    """The buffer of the iteration before, of so many."""
+    is_first = b.cmpi("eq", slot, b.constant(0, i32))
+    return b.select(is_first, b.constant(count - 1, i32), b.binary(arith.SubiOp, slot, b.constant(1, i32)))
+
+
+def words(count: int) -> MemDescType:
+    return memdesc((count, 1), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
+
+
+def word(b: Builder, barriers: SSAValue, slot: SSAValue) -> SSAValue:
+    """One mbarrier of several."""
+    type = memdesc((1,), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
+    return b.create(ttg.MemDescIndexOp, (barriers, slot), (type,)).result
+
+
+def wait(b: Builder, barrier: SSAValue, phase: SSAValue) -> None:
+    sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
+    b.create(ttng.WaitBarrierOp, (barrier, phase, b.constant(1, i1)), (), sizes)

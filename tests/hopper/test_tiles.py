@@ -1,0 +1,117 @@
+"""Loops over tiles that are divided with the loop of products in them: buffers go on from tile to tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+from .running import aligned
+from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
+from .tiles import Tiles, by_descriptors
+
+slow = pytest.mark.slow
+
+
+def check(case: Tiles, options: Any = None) -> None:
+    """Specialised, right, and bit by bit what the loops give that are not."""
+    found, made = case.run(options=options)
+    assert is_specialized(made), why_not(made)
+    plain, other = case.run(stages=1)
+    assert not is_specialized(other)
+    np.testing.assert_array_equal(found, plain)
+    np.testing.assert_allclose(found.astype(np.float64), case.exact(), atol=0.05 if case.kind == "f16" else 0.3)
+
+
+def test_tiles() -> None:
+    case = Tiles(sizes=(72, 136, 136))
+    found, made = case.run(options=SCHEDULES[3])
+    assert is_specialized(made), why_not(made)
+    np.testing.assert_allclose(found.astype(np.float64), case.exact(), atol=0.05)
+
+
+CASES = {
+    "more stages than steps": Tiles(sizes=(136, 136, 64), stages=4),
+    "3 stages": Tiles(stages=3),
+    "one program": Tiles(programs=1),
+    "more programs than tiles": Tiles(sizes=(64, 64, 136), programs=3),
+    "bf16, 8 warps": Tiles(sizes=(264, 136, 136), block=(128, 64, 64), kind="bf16", warps=8, stages=3),
+}
+
+
+@slow
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_cases(case: Tiles) -> None:
+    check(case)
+
+
+@slow
+@pytest.mark.parametrize("options", SCHEDULES, ids=lambda o: f"{o.copies}-{o.order}{o.seed}")
+@pytest.mark.parametrize("stages", [2, 3])
+def test_schedules(stages: int, options: Any) -> None:
+    check(Tiles(stages=stages), options)
+
+
+@slow
+def test_tiles_without_a_step() -> None:
+    """A tile whose loop has no iteration takes no buffer, and gives none back."""
+    a, b, c = aligned((136, 64), np.float16), aligned((64, 72), np.float16), aligned((136, 72), np.float16)
+    a[...], b[...] = 1, 1
+    bias = np.arange(72, dtype=np.float32)
+    sides = (described(a, (64, 64)), described(b, (64, 64)), described(c, (64, 64)))
+    more = {"BM": 64, "BN": 64, "BK": 64, "PROGRAMS": 2, "WS": True}
+    made = simulated(by_descriptors, (2,), *sides, bias, 136, 72, 0, **more, num_stages=2)
+    assert is_specialized(made)
+    np.testing.assert_array_equal(c, np.broadcast_to(bias, c.shape))
+
+
+@weft.jit
+def odd_tiles(a, b, c, counter, k, KIND: tl.constexpr, PROGRAMS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Products of 64 rows each, in ways that keep warps from going over tiles apart from each other."""
+    total = tl.zeros((64, 64), tl.float32)
+    start = 0
+    for tile in tl.range(tl.program_id(0), 3, PROGRAMS, warp_specialize=True):
+        row = tile * 64
+        if KIND == "a tile that is taken":
+            row = tl.atomic_add(counter, 1) * 64
+        elif KIND == "stores to what it loads":
+            a.store([row, 0], tl.full((64, 64), 1.0, tl.float16))
+        elif KIND == "length that is loaded":
+            k = tl.load(counter + 1 + tile)
+        acc = tl.zeros((64, 64), tl.float32)
+        for at in range(0, k, 64):
+            acc = tl.dot(a.load([row, at]), b.load([at, start]), acc)
+        if KIND == "another loop":
+            for at in range(0, k, 64):
+                acc = tl.dot(a.load([row, at]), b.load([at, 0]), acc)
+        total += acc
+        c.store([row, 0], acc)
+
+
+KINDS = {
+    "plain": "",
+    "a tile that is taken": "warps wait for others in the loop over tiles",
+    "stores to what it loads": "stores to what it loads",
+    "length that is loaded": "depend on what the loop loads or carries",
+    "another loop": "another loop in it",
+}
+
+
+@slow
+@pytest.mark.parametrize(("kind", "why"), KINDS.items(), ids=KINDS)
+def test_what_stays(kind: str, why: str) -> None:
+    a, b, c = aligned((192, 128), np.float16), aligned((128, 64), np.float16), aligned((192, 64), np.float32)
+    rng = np.random.default_rng(1)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    sides = [described(x, (64, 64)) for x in (a, b, c)]
+    left = a.astype(np.float64)
+    if kind == "stores to what it loads":
+        left[:, :64] = 1
+    exact = left @ b.astype(np.float64) * (2 if kind == "another loop" else 1)
+    made = simulated(odd_tiles, (1,), *sides, np.array([0, 128, 128, 128], np.int32), 128, KIND=kind, PROGRAMS=1)
+    assert is_specialized(made) == (not why) and all(why in found for found in why_not(made))
+    np.testing.assert_allclose(c, exact, atol=1e-2)

@@ -100,4 +100,4 @@ def test_doctor_finds_what_is_wrong(
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
     assert "99.0 is needed" in shown and "pip install 'no-such-package>=1.0'" in shown
-    assert "!!  kernel cache" in shown and "3 to be put right (!!)" in shown
+    assert "!!  kernel cache" in shown and "3 to fix (!!)" in shown

@@ -180,7 +180,7 @@ def _text(found: Sequence[Row]) -> str:
         if row.do:
             lines.append(f"{'':21}{row.do}")
     wrong = sum(row.status == "wrong" for row in found)
-    last = f"{wrong} to be put right (!!)" if wrong else "Weft works here. What is missing (--) is optional."
+    last = f"{wrong} to fix (!!)" if wrong else "Weft works here. What is missing (--) is optional."
     return "\n".join([*lines, "", last])
 
 

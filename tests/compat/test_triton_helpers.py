@@ -137,6 +137,7 @@ def test_products_by_the_library_that_tutorials_compare_with(tmp_path: Path) -> 
         """
         import torch
         from triton._C.libtriton import native_specialize_impl, nvidia
+        from triton.backends.amd.compiler import HIPBackend
         from triton.backends.nvidia.compiler import CUDABackend
         from triton.tools import LinearLayout
         blas = nvidia.cublas.CublasLt(torch.empty(16))
@@ -147,6 +148,10 @@ def test_products_by_the_library_that_tutorials_compare_with(tmp_path: Path) -> 
         blas.gemm(a, b, c, d, 2.0, 0.5)
         assert torch.allclose(d, 2 * a @ b.T + c / 2, atol=1e-5)
         assert native_specialize_impl(CUDABackend, 32, False, True, True) == ("i32", "D")
+        small = torch.empty(16)
+        for backend, key in ((CUDABackend, "D"), (HIPBackend, "DS")):
+            assert native_specialize_impl(backend, small, True, True, True) == ("*kfp32", key)
+        assert native_specialize_impl(HIPBackend, small, True, False, True) == ("*kfp32", None)
         described = triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(torch.empty(8, 16), [8, 16])
         seen = native_specialize_impl(CUDABackend, described, False, True, True)
         assert seen == ("tensordesc<fp32[8, 16]>", None), seen

@@ -135,9 +135,17 @@ def specialize(
     raise refuse_kind(arg)
 
 
+NATIVE = "supports_native_tensor_specialization"
+
+
 def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:
-    """`specialize` in the calling convention of Triton's own, to which a descriptor is its type and no more."""
+    """`specialize` in the calling convention of Triton's own, to which a descriptor is its type and no more.
+
+    A back end whose kernels depend on more of an array says so itself, as AMD's does of its size.
+    """
     kind, specialized = specialize(arg, is_const, specialize_value, align)
+    if specialize_value and hasattr(arg, "data_ptr") and not getattr(backend, NATIVE, True):
+        specialized = backend.get_tensor_specialization(arg, align=align)
     return kind, None if str(kind).startswith("tensordesc") else specialized
 
 

@@ -8,7 +8,8 @@ Both sides choose the fastest of one list: the row as one tile with 4 to 32 warp
 element read once and written once (cross entropy: read once), so that 1.00 of copy means that no byte moves twice.
 `asked` is Weft with the best `num_ctas=`: what clusters bring where one asks for them.
 
-Required of Weft: 0.88 of copy and 1.0 of Triton. A line that falls short says so, and the program ends with status 1.
+Required of Weft: 0.88 of copy and, within 0.02, 1.0 of Triton. A line that falls short says so, and the program ends
+with status 1.
 
 All kernels are compiled first, by as many processes as there are processors. After `--seconds` no further line is
 begun, and compilation is given at most half of that.
@@ -46,15 +47,16 @@ TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 COLUMNS = (1000, 1024, 4096, 8192, 16384, 32768, 50257, 65536, 131072, 262144)
 BYTES = 1 << 28
 EPS = 1e-6
-OF_COPY, OF_TRITON = 0.88, 1.0
+OF_COPY, OF_TRITON, NOISE = 0.88, 1.0, 0.02
+"""What is required; of two equal speeds one is the greater by so much."""
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def configurations(columns: int, blocks: int = 1):
-    """(form, block, warps): tiles that give each thread 2 to 128 elements, and loops."""
+    """(form, block, warps): tiles that give each thread 2 to 512 elements, and loops."""
     tile = 1 << (columns - 1).bit_length()
     for warps in (4, 8, 16, 32):
-        if 2 <= tile // (32 * warps * blocks) <= 128 or (warps == 32 and blocks == 1):
+        if 2 <= tile // (32 * warps) <= 512 and tile // (32 * warps * blocks) <= 128 * (4 if blocks == 1 else 1):
             yield "tile", tile, warps
     if blocks == 1 and columns > 8192:
         yield from (("loop", 4096, 8), ("loop", 8192, 16), ("loop", 8192, 8))
@@ -205,7 +207,7 @@ def main() -> int:
         figures, winners, times = measure(*line, sizes)
         ours, theirs, copied = (figures[side] for side in ("Weft", "Triton", "copy"))
         missed = [f"{OF_COPY} of copy"] if ours < OF_COPY * copied else []
-        missed += [f"{OF_TRITON} of Triton"] if ours < OF_TRITON * theirs else []
+        missed += [f"{OF_TRITON} of Triton"] if ours < (OF_TRITON - NOISE) * theirs else []
         short += bool(missed)
         print(
             f"{name:28} {ours:5.2f} {theirs:6.2f} {figures.get('asked', 0.0):5.2f} {copied:5.2f}  {ours / theirs:9.2f}"

@@ -293,3 +293,13 @@ def test_a_row_that_begins_anywhere_is_divided_too(n: int, blocks: int, dtype: A
     expected = apart / np.sqrt(apart.var(1, keepdims=True) + 1e-6) * w
     np.testing.assert_allclose(out[: 3 * n].reshape(3, n), expected, rtol=1e-3, atol=1e-3)
     assert (out[3 * n :] == 7).all()
+
+
+def test_a_block_of_a_cluster_parks_what_it_has_no_registers_for() -> None:
+    """Two blocks of 512 threads have 64 registers a thread: of 64 words that each holds, a half waits in memory."""
+    x = np.random.default_rng(0).standard_normal((1, 65000)).astype(np.float32)
+    out = np.zeros_like(x)
+    run(softmax_kernel, (1,), x, out, 65000, 65000, BLOCK=65536, num_warps=16, num_ctas=2)
+    assert weft.sim.last_run().kinds["store.shared.128"] >= 2 * 16 * 8
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=2e-5)

@@ -17,6 +17,8 @@ helps:
 - words are parked in shared memory: each thread in places of its own, 16 bytes at a time, so that nobody waits for
   anybody and no two lanes of an access meet in a bank. What is computed from parked words takes over their places.
 
+So it is in a cluster too, where each block holds its part of the row and sends the others its results of reductions.
+
 This file decides; in_parts.py writes the program anew, some registers of each value after the other, so that no more
 than that is held within a part of the program either.
 """
@@ -27,6 +29,7 @@ from dataclasses import dataclass, field
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value, is_elementwise
 from weft.ops.table import ROWS
+from weft.targets.table import effects_of
 
 from .granules import LAZY, WIDE, granules_of
 
@@ -85,7 +88,7 @@ class Plan:
 def plan(program: LaneProgram) -> Plan | None:
     """What to do about a program; None for one that has registers enough, or is not of the kind."""
     threads = program.warps * program.lanes
-    if threads < LARGE or program.blocks > 1 or program.registers or not _is_plain(program):
+    if threads < LARGE or program.registers or not _is_plain(program):
         return None
     machine = program.machine
     blocks = max(1, min(THREADS // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
@@ -115,13 +118,21 @@ def is_cheap(op: LaneOp) -> bool:
 def _is_plain(program: LaneProgram) -> bool:
     """Whether all operations are known, nothing is volatile, and barriers are in no branch."""
     for op in program.body.walk():
-        if op.name not in KNOWN and not is_elementwise(op.name):
+        if op.name not in KNOWN and not is_elementwise(op.name) and not _exchanges(op):
             return False
         if op.attrs.get("volatile") or (op.name in ("load", "store") and op.attrs["space"] == "cluster"):
             return False
         if any(inner.name == "barrier" for region in op.regions for inner in region.walk()):
             return False
     return True
+
+
+def _exchanges(op: LaneOp) -> bool:
+    """Whether an operation is part of how blocks of a cluster exchange single results."""
+    if op.name == "instruction":
+        effects = effects_of(op.attrs["isa"])
+        return not op.results and bool(effects.meets or effects.reaches) and all(x.count == 1 for x in op.operands)
+    return op.name == "remote" and op.result.count == 1
 
 
 def _on_the_way(program: LaneProgram, plan: Plan) -> int:

@@ -12,7 +12,7 @@ import weft.language as tl
 
 from .running import aligned
 from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
-from .tiles import Tiles, by_descriptors
+from .tiles import Tiles, by_descriptors, by_pointers
 
 slow = pytest.mark.slow
 
@@ -40,6 +40,9 @@ CASES = {
     "one program": Tiles(programs=1),
     "more programs than tiles": Tiles(sizes=(64, 64, 136), programs=3),
     "bf16, 8 warps": Tiles(sizes=(264, 136, 136), block=(128, 64, 64), kind="bf16", warps=8, stages=3),
+    "by pointers": Tiles(by_pointers),
+    "by pointers, 3 stages": Tiles(by_pointers, (328, 136, 72), stages=3, programs=3),
+    "by pointers, 8 warps": Tiles(by_pointers, (264, 136, 136), (128, 128, 64), warps=8, stages=3),
 }
 
 

@@ -281,7 +281,9 @@ class Forms:
         begin = loop.operands[2 + value.index]
         initial = self.of(begin) if is_pointer(element_of(value.type)) else self._number(begin)
         step = int_of(loop.operands[2])
-        turns = Sum.scalar(loop.body.block.args[0]) - self.scalar(loop.operands[0])
+        if step is None and moved == replace(moved, offset=self.scalar(loop.operands[2])) and moved.is_uniform:
+            return _plus(initial, replace(moved, offset=self._counted(loop)))  # by the loop's own step
+        turns = self._counted(loop)
         if step is None or any(n % step for s in (moved.offset, *moved.steps) for n in s.terms.values()):
             raise NotAffine("are moved by a loop of another step")
 
@@ -289,6 +291,10 @@ class Forms:
             return Sum({m: n // step for m, n in s.terms.items()}) * turns
 
         return _plus(initial, Form(over(moved.offset), tuple(map(over, moved.steps))))
+
+    def _counted(self, loop: scf.ForOp) -> Sum:
+        """How far a loop's counter has come."""
+        return Sum.scalar(loop.body.block.args[0]) - self.scalar(loop.operands[0])
 
     def _moved(self, value: SSAValue, argument: BlockArgument) -> Form:
         """What is added to an argument to give a value."""

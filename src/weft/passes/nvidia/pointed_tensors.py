@@ -15,7 +15,8 @@ of matrices, `stride_z` apart. What must hold:
   no mask bounds it, elements are there, and the size is more than any index.
 * The block does not begin before the tensor: coordinates are not negative, which the bounds of integers say
   (`analysis/bounds.py`). They may rest on sizes being more than 0, and that is looked at when the kernel is launched.
-* A row that is taken modulo a size is the row itself, wherever the product's result is stored (stored_elements.py).
+* A row that is taken modulo a size, or for which another is taken from that size on, is the row itself, wherever the
+  product's result is stored (stored_elements.py).
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ from weft.ir.types import TensorDescType
 from weft.ops.bounds import Bounds, any_of
 
 from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum
+from ..fold import int_of
 from ..pipeline_loads import is_zero
 from .stored_elements import limits_of_result
 from .tile_limits import Limit, limits_of
 
+SUMS = ("arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi")
+"""What a form is a sum by."""
 BYTES = 16
 """What strides and addresses are multiples of."""
 UNBOUNDED = 1 << 31
@@ -62,13 +66,35 @@ class PointedTensor:
 
 
 class WrappingForms(Forms):
-    """Forms in which an index that is taken modulo a number is the index: where that may be wrong, `wraps` says."""
+    """Forms in which an index that is taken modulo a number, or is another where it is too large, is the index: where
+    that may be wrong, `wrap_of` says. Numbers that are computed alike are one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._alike: dict[tuple[object, ...], SSAValue] = {}
 
     def _found(self, value: SSAValue) -> Form:
         op = value.owner
-        if isinstance(op, arith.RemSIOp) and is_tensor(value.type) and self._number(op.rhs).is_uniform:
-            return self.of(op.lhs)
+        if is_tensor(value.type) and (wrap := self.wrap_of(value)) is not None:
+            return self.of(wrap[0])
+        is_computed = isinstance(op, Operation) and op.name.startswith("arith.") and op.name not in SUMS
+        if is_computed and not is_tensor(value.type) and is_int(value.type) and int_of(value) is None:
+            assert isinstance(op, Operation)
+            made_of = (op.name, value.type, *op.properties.items(), *map(self.scalar, op.operands))
+            return Form(Sum.scalar(self._alike.setdefault(made_of, value)), ())
         return super()._found(value)
+
+    def wrap_of(self, value: SSAValue) -> tuple[SSAValue, Sum] | None:
+        """The index and the number from which on something else is taken; None where an index is taken as it is."""
+        op = value.owner
+        if isinstance(op, arith.RemSIOp) and self._number(op.rhs).is_uniform:
+            return op.lhs, self._number(op.rhs).offset
+        if isinstance(op, arith.SelectOp) and is_tensor(op.cond.type):
+            limits = limits_of(op.cond, self, all_of_it=True)
+            begin = self.of(op.lhs).offset
+            if len(limits) == 1 and not limits[0].below:
+                return op.lhs, begin - limits[0].offset
+        return None
 
 
 class Assuming(IntegerBounds):
@@ -86,6 +112,9 @@ class Assuming(IntegerBounds):
 
     def _result(self, value: SSAValue, depth: int) -> Bounds:
         bounds = super()._result(value, depth)
+        if bounds.low < 0 and isinstance(value.owner, arith.AddiOp | arith.SubiOp):
+            if self.forms.scalar(value).is_positive(self):  # as what a loop carries, by the loop's counter
+                bounds = Bounds(0, any_of(ir.bit_width(value.type)).high)
         if bounds.low > 0 or value in self._asked or not isinstance(value.owner, arith.SubiOp):
             return bounds
         self._asked.add(value)
@@ -302,7 +331,7 @@ def _divided(offset: Sum, pitch: Sum) -> tuple[Sum, Sum]:
 # -- what is taken modulo a size --------------------------------------------------------------------------------------
 
 
-def _wraps(pointers: SSAValue, forms: Forms) -> list[tuple[int, Sum, Sum]]:
+def _wraps(pointers: SSAValue, forms: WrappingForms) -> list[tuple[int, Sum, Sum]]:
     """What a tile of pointers takes modulo a number: the tile's dimension, what the index begins with, the number."""
     found: list[tuple[int, Sum, Sum]] = []
     rank = len(ir.shape_of(pointers.type))
@@ -318,12 +347,14 @@ def _wraps(pointers: SSAValue, forms: Forms) -> list[tuple[int, Sum, Sum]]:
             todo += [(loop.body.block.last_op.operands[value.index - 1], dims)]
             continue
         assert isinstance(op, Operation)
-        if isinstance(op, arith.RemSIOp):
-            index, number = forms.of(op.lhs), forms.of(op.rhs)
+        if (wrap := forms.wrap_of(value)) is not None:
+            index, number = forms.of(wrap[0]), wrap[1]
             moving = [d for d, step in zip(dims, index.steps, strict=True) if step != NOTHING]
             if len(moving) != 1 or [s for s in index.steps if s != NOTHING] != [ONE]:
                 raise NotAffine("are taken modulo something (%), so that rows may not follow each other")
-            found.append((moving[0], index.offset, number.offset))
+            found.append((moving[0], index.offset, number))
+            todo.append((wrap[0], dims))
+            continue
         if isinstance(op, tt.ExpandDimsOp):
             axis = ir.int_value(op.properties["axis"])
             dims = tuple(d for i, d in enumerate(dims) if i != axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -198,3 +199,43 @@ def test_a_kernel_says_of_which_arguments_it_wants_maps() -> None:
     values = [4096, 8192, 0, 72, 80, 256, 512, 256, 72]  # without the strides that are 1
     assert MadeTensor.of_plain(left[4]).parts(values) == (4096, 0, 72, 256, 512, 1)
     assert MadeTensor.of_plain(right[4]).parts(values) == (8192, 0, 256, 80, 256, 1)
+
+
+# -- what the driver is given -----------------------------------------------------------------------------------------
+
+
+def test_the_driver_is_given_a_map_as_it_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuTensorMapEncodeTiled, by a function in its place with the same arguments."""
+    seen: list[Any] = []
+    status = [0]
+    pointers = [ctypes.c_void_p] * 5
+
+    @ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *pointers, *[ctypes.c_int] * 4
+    )  # fmt: skip
+    def encode(to: int, kind: int, rank: int, address: int, *rest: Any) -> int:
+        sizes = (ctypes.c_uint64 * rank).from_address(rest[0])[:]
+        strides = (ctypes.c_uint64 * (rank - 1)).from_address(rest[1])[:]
+        box, steps = ((ctypes.c_uint32 * rank).from_address(x)[:] for x in rest[2:4])
+        seen.append((to % 64, kind, rank, address, sizes, strides, box, steps, rest[4:]))
+        ctypes.memset(to, 7, 128)
+        return status[0]
+
+    driver = SimpleNamespace(
+        cuGetProcAddress=lambda name, version, flags: (0, ctypes.cast(encode, ctypes.c_void_p).value, 0),
+        CUresult=int,
+        cuGetErrorName=lambda status: (0, b"CUDA_ERROR_INVALID_VALUE"),
+        cuGetErrorString=lambda status: (0, b"invalid argument"),
+    )
+    monkeypatch.setattr(tensormaps, "api", lambda: driver)
+    monkeypatch.setattr("weft.backends.nvidia.faults.bindings", lambda: driver)
+    tensormaps._encode_tiled.cache_clear()
+    try:
+        made = tensormaps.encoded(map_of_parts((1 << 46, 0, 7, 100, 72, 6400, 80, 1), "bf16", (64, 32, 1), 128))
+        assert made == b"\7" * 128
+        assert seen == [(0, 9, 3, 1 << 46, [72, 100, 7], [160, 12800], [64, 32, 1], [1, 1, 1], (0, 3, 2, 0))]
+        status[0] = 1
+        with pytest.raises(LaunchError, match="a tensor map failed: CUDA_ERROR_INVALID_VALUE"):
+            tensormaps.encoded(map_of_parts((1 << 46, 0, 7, 72, 80, 1), "f16", (64, 4), 128))
+    finally:
+        tensormaps._encode_tiled.cache_clear()

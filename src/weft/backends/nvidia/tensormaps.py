@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,38 +13,65 @@ from weft.targets.nvidia import ELEMENT_TYPES, SWIZZLES, TensorMap, map_of, map_
 from .driver import api
 from .faults import check
 
-KINDS = (
-    *("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"),
-    *("FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"),
-)
-"""What the driver calls `ELEMENT_TYPES`."""
+FLOATS = ("FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ")
+KINDS = ("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", *FLOATS)
+"""What the driver calls `ELEMENT_TYPES`, in the order of its numbers."""
+L2_128_BYTES = 2
+"""CU_TENSOR_MAP_L2_PROMOTION_L2_128B"""
+BYTES, ALIGNMENT = 128, 64
+"""Of a map."""
 
 
 @lru_cache(maxsize=1024)
 def encoded(tmap: TensorMap) -> bytes:
     """The map as the driver packs it."""
+    kind = ELEMENT_TYPES.index(tmap.dtype or f"u{8 * tmap.element_bytes}")
+    return _of_images(tmap, KINDS[kind]) if tmap.corners else _tiled(tmap, kind)
+
+
+@lru_cache(maxsize=1)
+def _encode_tiled() -> Any:
+    """cuTensorMapEncodeTiled, called through ctypes: the bindings make an object of each number, which takes 85 us."""
+    address, _ = check(api().cuGetProcAddress(b"cuTensorMapEncodeTiled", 12000, 0))
+    pointers, options = [ctypes.c_void_p] * 5, [ctypes.c_int] * 4
+    return ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *pointers, *options
+    )(int(address))  # fmt: skip
+
+
+def _tiled(tmap: TensorMap, kind: int) -> bytes:
+    rank = len(tmap.shape)
+    memory = ctypes.create_string_buffer(BYTES + ALIGNMENT)
+    at = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
+    wide, narrow = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    sizes, strides = wide(*tmap.shape), wide(*(tmap.strides or (16,)))  # of one dimension none is read
+    options = (0, SWIZZLES.index(tmap.swizzle), L2_128_BYTES, int(tmap.nan))
+    status = _encode_tiled()(
+        at, kind, rank, tmap.address, sizes, strides, narrow(*tmap.box), narrow(*tmap.steps), *options
+    )
+    if status:
+        check((api().CUresult(status),), "a tensor map")
+    return ctypes.string_at(at, BYTES)
+
+
+def _of_images(tmap: TensorMap, kind: str) -> bytes:
     cuda = api()
-    kind = KINDS[ELEMENT_TYPES.index(tmap.dtype or f"u{8 * tmap.element_bytes}")]
-    swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(tmap.swizzle)]
     fill = cuda.CUtensorMapFloatOOBfill
     element = getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}")
+    swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(tmap.swizzle)]
     shape = [cuda.cuuint64_t(n) for n in tmap.shape]
-    strides = [cuda.cuuint64_t(n) for n in tmap.strides or (16,)]  # of one dimension none is read
+    strides = [cuda.cuuint64_t(n) for n in tmap.strides]
     box, steps = ([cuda.cuuint32_t(n) for n in numbers] for numbers in (tmap.box, tmap.steps))
-    tensor = (element, len(tmap.shape), tmap.address, shape, strides)
+    lower, upper = ([pair[i] for pair in tmap.corners] for i in range(2))
     options = (
-        steps,
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA if tmap.nan else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    if tmap.corners:
-        lower, upper = ([pair[i] for pair in tmap.corners] for i in range(2))
-        encoding = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *options), "a tensor map for images")
-    else:
-        encoding = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *options), "a tensor map")
-    return b"".join(int(word).to_bytes(8, "little") for word in encoding.opaque)
+    tensor = (element, len(tmap.shape), tmap.address, shape, strides)
+    made = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, steps, *options), "a tensor map for images")
+    return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
 
 
 def map_maker(name: str, maps: Sequence[Sequence[Any]]) -> Callable[[Any], tuple[Any, ...]]:

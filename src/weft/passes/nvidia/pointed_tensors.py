@@ -112,9 +112,9 @@ class Assuming(IntegerBounds):
 
     def _result(self, value: SSAValue, depth: int) -> Bounds:
         bounds = super()._result(value, depth)
-        if bounds.low < 0 and isinstance(value.owner, arith.AddiOp | arith.SubiOp):
-            if self.forms.scalar(value).is_positive(self):  # as what a loop carries, by the loop's counter
-                bounds = Bounds(0, any_of(ir.bit_width(value.type)).high)
+        is_sum = isinstance(value.owner, arith.AddiOp | arith.SubiOp)
+        if bounds.low < 0 and is_sum and self.forms.scalar(value).is_positive(self):  # of what a loop carries
+            bounds = Bounds(0, any_of(ir.bit_width(value.type)).high)
         if bounds.low > 0 or value in self._asked or not isinstance(value.owner, arith.SubiOp):
             return bounds
         self._asked.add(value)

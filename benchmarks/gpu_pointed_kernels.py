@@ -45,3 +45,37 @@ def unmasked(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
         x = tl.load(a + rows[:, None] * K + inner[None, :])
         acc = tl.dot(x, tl.load(b + inner[:, None] * N + columns[None, :]), acc)
     tl.store(c + rows[:, None] * N + columns[None, :], acc.to(c.dtype.element_ty))
+
+
+@jit
+def place(tile, in_group, blocks_m, GROUP: tl.constexpr):
+    """Row and column of a tile, in groups of rows."""
+    first = tile // in_group * GROUP
+    size = min(blocks_m - first, GROUP)
+    return first + tile % in_group % size, tile % in_group // size
+
+
+@jit
+def one_tile(a, b, c, M, N, K,
+             BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+             ASKED: tl.constexpr):  # fmt: skip
+    """c = a @ b by descriptors, a program a tile."""
+    i, j = place(tl.program_id(0), GROUP * tl.cdiv(N, BN), tl.cdiv(M, BM), GROUP)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in tl.range(0, K, BK, warp_specialize=ASKED):
+        acc = tl.dot(a.load([i * BM, at]), b.load([at, j * BN]), acc)
+    c.store([i * BM, j * BN], acc.to(c.dtype))
+
+
+@jit
+def over_tiles(a, b, c, M, N, K,
+               BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+               ASKED: tl.constexpr):  # fmt: skip
+    """The same, a program for each multiprocessor."""
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        i, j = place(tile, GROUP * blocks_n, blocks_m, GROUP)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for at in range(0, K, BK):
+            acc = tl.dot(a.load([i * BM, at]), b.load([at, j * BN]), acc)
+        c.store([i * BM, j * BN], acc.to(c.dtype))

@@ -18,7 +18,7 @@ import weft.language as tl
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-from reference_pages import names_on  # noqa: E402
+from reference_pages import names_on, settings  # noqa: E402
 
 MODULES = ("weft", "weft.language", "weft.gluon.language", "weft.layouts", "weft.sim", "weft.testing")
 
@@ -61,3 +61,10 @@ def test_every_public_name_is_on_a_page(module: str) -> None:
 def test_every_public_name_has_an_example(module: str) -> None:
     without = [f"{module}.{name}" for name in public(module) if not shows(module, name)]
     assert without == [], "these names have no example that shows a value"
+
+
+def test_the_page_of_settings_says_what_each_does() -> None:
+    rows = {line.split(" | ")[0]: line.split(" | ")[2] for line in settings().splitlines()[2:]}
+    assert rows["| `knobs.weft.target`"].startswith("The target of launches")
+    assert rows["| `knobs.compilation.enable_asan`"].startswith("No effect: ")
+    assert all(meaning.strip(" |") for meaning in rows.values())

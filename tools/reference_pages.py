@@ -13,12 +13,14 @@ of all settings.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import inspect
 import io
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +54,32 @@ def help_of(words: list[str]) -> str:
 
 
 def settings() -> str:
-    """The table of all settings: the name, and the environment variables that give its default."""
-    rows = importlib.import_module("weft.knobs").table()
-    lines = ["| setting | environment |", "|---|---|"]
-    lines += [f"| `knobs.{name}` | {', '.join(f'`{key}`' for key in keys.split())} |" for name, keys, _ in rows]
+    """The table of all settings: the name, the environment variables that give its default, and what it does."""
+    knobs = importlib.import_module("weft.knobs")
+    unused = importlib.import_module("weft.runtime.unused").INSTEAD
+    meanings = {f"{group}.{name}": f"No effect: {instead}." for group, name, instead in unused}
+    meanings |= _meanings(inspect.getsource(knobs))
+    lines = ["| setting | environment | meaning |", "|---|---|---|"]
+    for name, keys, _ in knobs.table():
+        meaning = meanings.get(name, "Accepted without effect, so that scripts run.").replace("|", "\\|")
+        lines.append(f"| `knobs.{name}` | {', '.join(f'`{key}`' for key in keys.split())} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _meanings(source: str) -> dict[str, str]:
+    """What the text below a setting says, by `group.setting`; groups are classes called `group_knobs`.
+
+    >>> _meanings("class a_knobs:\\n    b = 1\\n    \'What b is.\'\\n    c = 2")
+    {'a.b': 'What b is.'}
+    """
+    found = {}
+    for group in ast.parse(source).body:
+        if isinstance(group, ast.ClassDef) and group.name.endswith("_knobs"):
+            for line, text in pairwise(group.body):
+                if isinstance(line, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    name = f"{group.name.removesuffix('_knobs')}.{ast.unparse(line.targets[0])}"
+                    found[name] = " ".join(str(text.value.value).split())
+    return found
 
 
 def _entries(module: str, shown: str, names: list[str]) -> str:
@@ -70,8 +93,22 @@ def entry(module: str, name: str, value: Any) -> str:
     signature = signature_of(value)
     if signature is not None:
         lines += ["```python", f"{name}{signature}", "```", ""]
-    lines += [markdown(inspect.getdoc(value) or ""), ""]
+    lines += [markdown(_docstring(value)), ""]
     return "\n".join(lines)
+
+
+def _docstring(value: Any) -> str:
+    """What is said of a name; of a constant, its value, and of an element type, which one it is.
+
+    >>> _docstring(1 << 20)
+    'The constant 1048576.'
+    """
+    if isinstance(value, (int, float, str)):
+        return f"The constant {value!r}."
+    text = inspect.getdoc(value) or ""
+    if type(value).__name__ == "dtype":
+        return f"The element type `{value}`.{text.partition(chr(10))[1]}{text.partition(chr(10))[2]}"
+    return text
 
 
 def signature_of(value: Any) -> str | None:

@@ -122,7 +122,7 @@ def test_settings_left_alone_say_nothing() -> None:
 
 
 def test_every_setting_that_warns_is_a_setting() -> None:
-    for group, name, _ in unused._INSTEAD:
+    for group, name, _ in unused.INSTEAD:
         assert hasattr(getattr(knobs, group), name)
 
 

@@ -135,7 +135,7 @@ def _rebuild(cls: type[WeftError], state: dict[str, Any]) -> WeftError:
 
 
 class WeftError(Exception):
-    """Root of everything that Weft raises on purpose.
+    """The base class of all errors that Weft raises deliberately.
 
     >>> issubclass(weft.CompilationError, weft.WeftError)
     True
@@ -171,10 +171,10 @@ class WeftError(Exception):
 
 
 class CompilationError(WeftError):
-    """The kernel cannot be compiled, and it is the kernel's fault.
+    """The kernel cannot be compiled, because it is wrong.
 
     `span` is the user's place; errors raised below the frontend without one get it as they pass through
-    (`with_span`).  `notes` tell other places, above all "called from" for functions that were inlined.
+    (`with_span`).  `notes` have other places, above all "called from" for inlined functions.
 
     >>> try:
     ...     evaluate("tl.sqroot(x)", x=[1.0, 4.0])
@@ -267,7 +267,7 @@ class CompileTimeAssertionFailure(CompilationError):
 
 
 class Unsupported(CompilationError):
-    """A correct kernel uses `feature`, which `target` does not have (`works_on` names targets that do).
+    """The kernel is correct but uses `feature`, which `target` does not support (`works_on` lists targets that do).
 
     >>> issubclass(weft.Unsupported, weft.CompilationError)
     True
@@ -311,7 +311,7 @@ class LayoutError(CompilationError, ValueError):
 
 
 class OutOfResources(WeftError):
-    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0: nobody says how much.
+    """The kernel needs `required` of the resource `name`; the machine has `limit`. Both are 0 if that is unknown.
 
     >>> issubclass(weft.OutOfResources, weft.WeftError)
     True
@@ -334,7 +334,7 @@ class OutOfResources(WeftError):
 
 
 class LaunchError(WeftError, ValueError):
-    """A call of a kernel with a wrong argument, grid or option; `argument` names the parameter.
+    """A launch has a wrong argument, grid or option; `argument` is the name of the parameter.
 
     >>> @weft.jit
     ... def double(x):
@@ -447,8 +447,8 @@ class OutsideKernelError(LaunchError, RuntimeError):
 class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
     """A `tl.device_assert`, or a check that `debug=True` adds, failed while the kernel ran.
 
-    `program` is the program id (x, y, z) that saw it first, `position` the element of the tile, of `shape`, where it
-    failed (None for a scalar), `told` what the values there are.
+    `program` is the id (x, y, z) of the first program in which it failed, `position` the position in the tile, which
+    has the shape `shape` (None for a scalar), and `told` a text with the values there.
 
     >>> @weft.jit
     ... def positive(n):
@@ -500,9 +500,10 @@ class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
 
 
 class OutOfBoundsError(DeviceAssertionError, IndexError):
-    """With `debug=True`, a load, store or atomic of element `index` of the array `argument`, which has none there.
+    """A load, store or atomic of element `index` of the array `argument`, which has no such element.
 
-    The access was left out: nothing outside of the array was read or written.
+    Launches with `debug=True` check this on the CPU, launches in the simulator always. The access was not executed:
+    nothing outside of the array was read or written.
 
     >>> @weft.jit
     ... def double(x):
@@ -535,9 +536,9 @@ class OutOfBoundsError(DeviceAssertionError, IndexError):
 
 
 class CompilerCrash(WeftError):
-    """A fault of Weft itself: `stage` is what it was doing, `ir` what it was doing it to.
+    """A bug in Weft: `stage` is the stage of the compiler that failed, `ir` the IR that it worked on.
 
-    With a `hint` it need not be one: that is what to do about it.
+    If there is a `hint`, the cause may lie elsewhere, and the hint says what to do.
 
     >>> issubclass(weft.CompilerCrash, weft.WeftError)
     True

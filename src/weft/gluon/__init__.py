@@ -1,4 +1,4 @@
-"""Gluon: kernels whose author says where every element lies.
+"""Gluon: kernels in which you choose where every element is.
 
     from weft import gluon
     from weft.gluon import language as gl

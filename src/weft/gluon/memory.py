@@ -24,7 +24,7 @@ def _atomic_scatter(name: str, meaning: str) -> Any:
     def function(self: Any, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
         return _semantic.shared_atomic_scatter(self, name, values, indices, unwrap(axis), unwrap(mask))
 
-    text = f"""memory[indices[i, j], j] becomes {meaning} for axis 0, where the mask holds; gives what was there before.
+    text = f"""memory[indices[i, j], j] becomes {meaning} for axis 0, where the mask is true; returns the old value.
 
     Each step is indivisible, and orders nothing else. Values, indices and mask are broadcast to one shape.
     """

@@ -76,7 +76,7 @@ class RoundingMode(IntEnum):
 
 
 class PropagateNan(IntEnum):
-    """What `tt.clampf` does with a NaN.
+    """Whether `minimum`, `maximum` and `clamp` return NaN if an operand is NaN.
 
     >>> nan = float("nan")
     >>> evaluate("tl.maximum(x, 1.0, propagate_nan=tl.PropagateNan.ALL)", x=[nan, 2.0])

@@ -137,7 +137,7 @@ class AtomicPollOp(ReadWriteOp):
 
     %found = tt.atomic_poll acquire, gpu, %p, %expected timeout %ns : !tt.ptr<i32>, i32 -> i1
 
-    Memory is read once at least.  Without a time-out it waits as long as it takes.
+    Memory is read at least once.  Without a time-out it waits as long as it takes.
     """
 
     name = "tt.atomic_poll"

@@ -104,9 +104,9 @@ if TYPE_CHECKING:
 else:
 
     class pointer:
-        """The annotation of a parameter that takes an array: in the kernel it is a pointer to the first element.
+        """Annotates a parameter that takes an array: in the kernel it is a pointer to the first element.
 
-        It is for type checkers, which then refuse a launch that passes a list, and changes nothing else.
+        It is for type checkers, which then report a launch that passes a list. It has no other effect.
 
         >>> @weft.jit
         ... def double(x: tl.pointer):
@@ -119,7 +119,7 @@ else:
         """
 
     class Scalar:
-        """The annotation of a parameter that takes a number, whose type in the kernel is that of the argument.
+        """Annotates a parameter that takes a number, whose type in the kernel is that of the argument.
 
         It is for type checkers, which then refuse a launch that passes an array or a string, and changes nothing else;
         `n: tl.int64` would fix the type.

@@ -199,7 +199,7 @@ def _draw(seed: Any, offset: Any, n_rounds: Any, semantic: Any, wanted: int) -> 
 
 @standard_function
 def randint4x(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Four random uint32 for each offset: the cheapest way to many.
+    """Four random uint32 for each offset: the cheapest way to many random numbers.
 
     >>> evaluate("tl.randint4x(seed, tl.arange(0, 2))", seed=7)[1]
     array([3221879260, 3415718931], dtype=uint32)

@@ -212,7 +212,7 @@ def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: 
 def bitonic_merge(
     x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Sort along the last axis what goes up and then down (or down and then up) there.
+    """Sort along the last axis a sequence that rises and then falls, or falls and then rises.
 
     >>> evaluate("tl.bitonic_merge(x)", x=[1, 4, 3, 2])
     array([1, 2, 3, 4], dtype=int32)

@@ -159,9 +159,9 @@ def unsqueeze(x: tensor, dim: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
 
 @standard_function
 def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: TritonSemantic = GIVEN) -> _tuple:
-    """Indices of a row-major walk as those of a walk down the columns of groups of `size_g` rows.
+    """Map indices in row-major order to an order that goes down the columns of groups of `size_g` rows.
 
-    The last group may be smaller. Used so that programs that run together share what they load.
+    The last group may be smaller. Programs that run at the same time then share more of the data that they load.
 
     >>> evaluate("tl.swizzle2d(tl.arange(0, 8) // 4, tl.arange(0, 8) % 4, 2, 4, 2)")
     (array([0, 1, 0, 1, 0, 1, 0, 1], dtype=int32), array([0, 0, 1, 1, 2, 2, 3, 3], dtype=int32))
@@ -365,7 +365,7 @@ def max(
 ) -> Value:  # fmt: skip
     """The largest element along an axis, or of all; with `return_indices` also where it is.
 
-    bfloat16 and, without indices, all types under 32 bits are widened (integers to int32). NaN is passed over.
+    bfloat16 and, without indices, all types under 32 bits are widened (integers to int32). NaN is ignored.
 
     >>> evaluate("tl.max(x, axis=0, return_indices=True)", x=[3.0, 9.0, 1.0, 2.0])
     (9.0, 1)
@@ -432,7 +432,7 @@ def sum(
     input: tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = None,
     _semantic: TritonSemantic = GIVEN,
 ) -> tensor:  # fmt: skip
-    """The sum along an axis, or of all. Integers under 32 bits are widened, floats keep their type; or `dtype`.
+    """The sum along an axis, or of all. Unless `dtype` is given, small integers are widened and floats keep their type.
 
     >>> evaluate("tl.sum(x, axis=1)", x=[[1, 2], [3, 4]])
     array([3, 7], dtype=int32)
@@ -474,7 +474,7 @@ def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: Trito
 def cumsum(
     input: tensor, axis: Any = 0, reverse: Any = False, dtype: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Partial sums along an axis. bfloat16 is done in float32, integers under 32 bits are widened; or `dtype`.
+    """Partial sums along an axis. bfloat16 is computed in float32, small integers are widened; `dtype` overrides that.
 
     >>> evaluate("tl.cumsum(x)", x=[1, 2, 3, 4])
     array([ 1,  3,  6, 10], dtype=int32)
@@ -490,7 +490,7 @@ def cumsum(
 @member
 @standard_function
 def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """Partial products along an axis. bfloat16 is done in float32; integers keep their type.
+    """Partial products along an axis. bfloat16 is computed in float32; integers keep their type.
 
     >>> evaluate("tl.cumprod(x)", x=[1, 2, 3, 4])
     array([ 1,  2,  6, 24], dtype=int32)

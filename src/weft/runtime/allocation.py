@@ -29,7 +29,7 @@ _profile_allocator: ContextVar[Allocator | None] = ContextVar("weft_profile_allo
 
 
 def set_allocator(allocator: Allocator) -> None:
-    """Use a function `(size, alignment, stream)` for memory that kernels need while they run.
+    """Set the function `(size, alignment, stream)` that allocates memory for kernels that need some while they run.
 
     It holds in the current context (`contextvars`):
 

@@ -631,7 +631,7 @@ def autotune(
     A trial really runs the kernel: name arrays that it adds to in `reset_to_zero`, arrays that it changes in place in
     `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and
     `perf_model(**args)` with `top_k`.  `cache_results` keeps the timings on disk. `tuned` names a file that
-    `weft tune` wrote: what it has for a launch is taken, and nothing is measured.
+    `weft tune` wrote: if it has a configuration for a launch, that one is used and nothing is measured.
 
     >>> @weft.autotune([weft.Config({"BLOCK": 4}), weft.Config({"BLOCK": 8})], key=["n"])
     ... @weft.jit

@@ -105,7 +105,7 @@ def choose_by_arrays() -> bool:
 def target(name: str, device: str = "") -> Iterator[None]:
     """Launch for a target inside a `with`, in this thread; `knobs.weft.target` is for all of them.
 
-    `device` says whose time explanations predict, where several run the target's code: "H200" of cuda:90.
+    If several GPUs run the target's code, `device` says for which one explanations predict a time: "H200" for cuda:90.
 
     >>> with target("cpu"):
     ...     current_target()
@@ -320,12 +320,12 @@ def compile(
     *,
     executor: Executor | None = None,
 ) -> Kernel:
-    """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, by way of the cache; a CompiledKernel.
+    """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, using the cache; returns a CompiledKernel.
 
-    Without a target it is for the target of launches; layout IR and kernels in Gluon are for the GPU, if there is one,
-    and so is everything where Weft goes by the name triton and PyTorch has a GPU. For a simulated target
-    (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator. With an `executor` of
-    concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
+    Without a target it compiles for the target of launches. Layout IR and Gluon kernels are compiled for the GPU, if
+    there is one, and so is everything if Weft runs under the name triton and PyTorch has a GPU. For a simulated
+    target (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator. With an `executor` of
+    concurrent.futures, or if `knobs.compilation.isolate` is set, another process generates the code.
 
     >>> @weft.jit
     ... def double(x):

@@ -59,9 +59,9 @@ def _array_facts(base: Any) -> ArrayFacts:
 
 @dataclass
 class TensorDescriptor:
-    """A view of `base` that kernels load and store block by block; what lies outside reads as `padding`.
+    """A view of `base` that kernels load and store block by block; elements outside of it read as `padding`.
 
-    The rules are those of the hardware that has descriptors, so that what runs here runs there: 1 to 5 dimensions,
+    The rules are those of the hardware that has descriptors, so that a kernel runs on every target: 1 to 5 dimensions,
     the last one contiguous, address and other strides multiples of 16 bytes.
 
     >>> x = np.zeros((4, 8), np.float32)

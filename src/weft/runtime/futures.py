@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FutureKernel:
-    """A kernel that is being compiled; `result()` waits for it.
+    """A kernel that is still being compiled; `result()` waits for it.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> @weft.jit
@@ -68,7 +68,7 @@ active_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compil
 
 
 class AsyncCompileMode:
-    """While it is on, kernels are compiled by `executor`; the same kernel asked for twice is compiled once.
+    """Inside a `with`, kernels are compiled by `executor`; a kernel that is needed twice is compiled once.
 
     `executor` has threads of this process; with `workers`, another executor, they have code made by its processes:
     that is `compile_many`, which may be called inside of itself. Without `wait` the end of the block does not wait for

@@ -36,7 +36,7 @@ class KernelInterface(Generic[T]):
 
     @shortened
     def warmup(self, *args: Any, grid: Any = MISSING, **kwargs: Any) -> Any:
-        """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
+        """Compile for arguments of these types without launching; element types may stand for arrays."""
         if grid is MISSING:
             near = difflib.get_close_matches("grid", kwargs, 1)
             told = f", and was given `{near[0]}`" if near else ""
@@ -47,7 +47,7 @@ class KernelInterface(Generic[T]):
 
     @shortened
     def explain(self, *args: Any, grid: Any, **kwargs: Any) -> Explanation:
-        """What is known of a launch with these arguments, without launching: see `weft.explain`.
+        """Explain a launch with these arguments without launching: its time, layouts, accesses and findings.
 
         Arrays may be `weft.like(shape, dtype)`, or element types alone; `target` is a GPU, present or not, or the CPU.
         """
@@ -56,10 +56,10 @@ class KernelInterface(Generic[T]):
 
     @shortened
     def to_gluon(self, *args: Any, **kwargs: Any) -> HandedOver:
-        """What a launch with these arguments would run, as Gluon source with its layouts, buffers and copies.
+        """Write what a launch with these arguments would run as Gluon source, with its layouts, buffers and copies.
 
         Arguments are those of `explain`, without a grid. `str(source)` is the file, `source.save(path)` writes it,
-        `source.kernel` is its kernel. `package="triton.experimental"` says where it imports Gluon from.
+        `source.kernel` is its kernel. With `package="triton.experimental"` it imports Gluon from Triton.
         """
         source: HandedOver = load("weft.runtime.handing_over").to_gluon(self, args, kwargs)
         return source

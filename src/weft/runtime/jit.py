@@ -281,7 +281,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
 
     @shortened
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[[], None]:
-        """A function without arguments that launches with these each time: the quickest way to launch again.
+        """Return a function without arguments that repeats this launch: the quickest way to launch again.
 
         The arrays must live as long as it does; their addresses, the numbers and the grid are those of now.
         """
@@ -427,12 +427,12 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         return bool(hook(**told_of_compilation(self, key, src, options, warmup, target)))
 
     def explain_recompiles(self) -> Recompiles:
-        """Why this kernel was compiled more than once: which arguments were of another class, and at which launch."""
+        """Say why this kernel was compiled more than once: which argument differed, and at which launch."""
         recompiles: Recompiles = load("weft.runtime.recompiles").recompiles_of(self.arg_names, self.compiled_for)
         return recompiles
 
     def preload(self, specialization_data: str) -> Any:
-        """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""
+        """Compile for a specialisation that a hook received (`specialization_data`), before the first launch."""
         key, src, options, target = read_specialization(self, specialization_data)
         kernel = compile(src, target, options)
         self._kernels[key] = kernel
@@ -600,9 +600,9 @@ def jit(
 ) -> Any:
     """Make a Python function a kernel, or a function that kernels call.
 
-    `do_not_specialize` names parameters (or gives their positions) whose values 1 and multiples of 16 get no code of
-    their own; `do_not_specialize_on_alignment` keeps the 1 and drops the multiples.  `debug` switches device_assert
-    on, and checks accesses, integer overflow and hints.
+    Weft compiles special code for integer arguments that are 1 or multiples of 16. `do_not_specialize` lists parameters
+    (names or positions) for which it should not; `do_not_specialize_on_alignment` keeps only the special code for 1.
+    `debug` enables `tl.device_assert`, and checks accesses, integer overflow and hints.
 
     >>> x = np.ones(4, np.float32)
     >>> @weft.jit

@@ -119,8 +119,11 @@ class redis_knobs(base_knobs):
     """Where Redis is, for `triton.runtime.cache.RedisRemoteCacheBackend`."""
 
     key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+    """How entries are named."""
     host = env_str("TRITON_REDIS_HOST", "localhost")
+    """The server."""
     port = env_int("TRITON_REDIS_PORT", 6379)
+    """The server's port."""
 
 
 class cache_knobs(base_knobs):
@@ -130,10 +133,11 @@ class cache_knobs(base_knobs):
     """Whether Weft goes by the name triton (see `go_by_triton`): then directories are in `~/.triton`."""
 
     home_dir = env_str_callable_default("WEFT_HOME TRITON_HOME", lambda: os.path.expanduser("~/"))
-    """Where `.weft/cache` is, if `dir` is not given; `.triton/cache` where Weft goes by the name triton."""
+    """The directory of `.weft/cache` if `dir` is not set (of `.triton/cache` if Weft runs under the name triton)."""
     dir = env_str_callable_default("WEFT_CACHE_DIR", lambda: _cache_directory() or "")
-    """The directory; the user's cache directory if neither it nor `home_dir` is given, "" for a user without a home."""
+    """The directory of the cache; by default in the user's cache directory, or below `home_dir` if that is set."""
     dump_dir = env_str_callable_default("WEFT_DUMP_DIR TRITON_DUMP_DIR", lambda: _triton_directory("dump"))
+    """The directory for the files of `compilation.dump` and `compilation.dump_ir`."""
     override_dir = env_str_callable_default("TRITON_OVERRIDE_DIR", lambda: _triton_directory("override"))
     """Where `compilation.override` looks for `<kernel>.ttir`, as `compilation.dump_ir` wrote it to `dump_dir`."""
     manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
@@ -144,40 +148,43 @@ class cache_knobs(base_knobs):
         return os.path.join(self.home_dir, ".triton", dirname)
 
     size = env_read("WEFT_CACHE_SIZE", parse_size, 1 << 30)
-    """Bytes that the cache may take; the least recently used entries go first."""
+    """How many bytes the cache may take, "512M" say; the least recently used entries are removed first."""
     disabled = env_bool("WEFT_NO_CACHE")
+    """Neither read nor write the cache."""
 
 
 class compilation_knobs(base_knobs):
     """How kernels are compiled."""
 
     always_compile = env_bool("WEFT_ALWAYS_COMPILE TRITON_ALWAYS_COMPILE")
-    """Compile, and put into the cache, what may be in it already."""
+    """Compile even what is in the cache, and store the result there."""
     dump_ir = env_bool("TRITON_KERNEL_DUMP")
+    """Write all stages of each kernel to files of `cache.dump_dir` when it is compiled."""
     dump = env_str("WEFT_DUMP", "")
-    """Stages to show while compiling: "ttir,llir,asm" or "all"; to stderr, or into files of `cache.dump_dir`."""
+    """Stages of each compiled kernel to print, "ttir,llir,asm" or "all": on stderr, or to files of `cache.dump_dir`."""
     override = env_bool("TRITON_KERNEL_OVERRIDE")
-    """Compile the tile IR found in `cache.override_dir` in the place of a kernel of that name."""
+    """Compile the tile IR found in `cache.override_dir` in place of the kernel with that name."""
     disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
-    """Line information is not written into the code, whatever this says."""
+    """No effect: the CPU's code never has line information."""
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
-    """Show where in Weft a compilation error was found: the whole traceback, and what caused it."""
+    """Show Weft's own frames in the tracebacks of errors, and the cause of a compilation error."""
     dump_ir_extract_di_local_variables = env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
     store_binary_only = env_bool("TRITON_STORE_BINARY_ONLY")
     use_ir_loc = env_opt_str("USE_IR_LOC")
     enable_asan = env_bool("TRITON_ENABLE_ASAN")
     allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
+    """Let kernels read globals that are not constexprs, as constants."""
     instrumentation_mode = kept("TRITON_INSTRUMENTATION_MODE", str, "")
     timing = env_bool("WEFT_TIMING")
-    """Print the seconds of every stage."""
+    """Print the seconds that each stage of a compilation takes."""
     isolate = env_bool("WEFT_ISOLATE")
-    """Compile in a process of its own, which may die: that is an error then, and not the end of the program."""
+    """Compile in another process: if LLVM crashes, you get an error, and your process goes on."""
     workers = env_int("WEFT_WORKERS", 0)
-    """How many processes compile at a time; 0 is one for each processor."""
+    """How many processes compile at a time; 0: one for each processor."""
     worker_seconds = env_read("WEFT_WORKER_SECONDS", float, 600.0)
-    """How long a process may take for a kernel."""
+    """How many seconds a compile worker may take for a kernel."""
     worker_memory = env_read("WEFT_WORKER_MEMORY", parse_size, 0)
-    """How many bytes a process that compiles may have, "4G" say; 0 is as many as there are."""
+    """How many bytes a compile worker may use, "4G" say; 0: no limit."""
     listener: Callable[..., None] | None = None
     """Called after every compilation with src=, metadata=, metadata_group=, times=, cache_hit=."""
 
@@ -213,10 +220,12 @@ class autotuning_knobs(base_knobs):
     """The autotuner."""
 
     cache = env_bool("TRITON_CACHE_AUTOTUNING")
+    """Keep the timings of tuned kernels on disk."""
     print = env_bool("TRITON_PRINT_AUTOTUNING")
+    """Print which configuration was chosen, and how long tuning took."""
     tuned = env_opt_str("WEFT_TUNED")
-    """A file that `weft tune` wrote: configurations that are launched without being measured. If it is empty, none is
-    read, not those beside kernels either."""
+    """A file that `weft tune` wrote, whose configurations are launched without measuring. If it is empty, no such file
+    is read, not even those next to the kernels' sources."""
     listener: Callable[..., Any] | None = None
     """Called after each choice among several configurations, with `fn`, `key`, `best_config`, `configs_timings`,
     `duration` in seconds (None if the timings were on disk) and `cache_hit`."""
@@ -226,8 +235,10 @@ class runtime_knobs(base_knobs):
     """Launching, and hooks into it."""
 
     debug = kept("WEFT_DEBUG TRITON_DEBUG", flag, False)
+    """Launch every kernel with `debug=True`: check accesses, integer overflow, hints and assertions."""
     interpret = env_bool("TRITON_INTERPRET")
     override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
+    """The architecture to compile for in place of the GPU's own, "sm80" say."""
     jit_cache_hook: Callable[..., Any] | None = None
     jit_post_compile_hook: Callable[..., Any] | None = None
     add_stages_inspection_hook: Callable[..., Any] | None = None
@@ -250,15 +261,20 @@ class language_knobs(base_knobs):
     """The meaning of kernels."""
 
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
+    """The `input_precision` of products of float32 that name none: "ieee", "tf32", "tf32x3"."""
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
+    """Whether a product and a sum may be rounded once, for launches without `enable_fp_fusion`."""
 
 
 class nvidia_knobs(base_knobs):
     """Where NVIDIA's tools are; the rest changes nothing and is kept so that scripts that set it run."""
 
     cuobjdump = env_nvidia_tool("cuobjdump")
+    """The path of cuobjdump, which `triton.tools.disasm` needs."""
     nvdisasm = env_nvidia_tool("nvdisasm")
+    """The path of nvdisasm, which `asm["sass"]` needs."""
     ptxas = env_nvidia_tool("ptxas")
+    """The path of ptxas, which compiles PTX to machine code."""
     libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_blackwell = env_nvidia_tool("ptxas-blackwell")
@@ -280,6 +296,7 @@ class amd_knobs(base_knobs):
     """Those of AMD's GPUs: `use_buffer_ops` and `libhip_path` are heeded, the others kept so that scripts run."""
 
     use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", True)
+    """Access arrays of less than 2 GiB through buffer descriptors."""
     use_buffer_atomics = env_bool("AMDGCN_USE_BUFFER_ATOMICS", True)
     use_block_pingpong = env_opt_bool("TRITON_HIP_USE_BLOCK_PINGPONG")
     use_in_thread_transpose = env_opt_bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
@@ -287,6 +304,7 @@ class amd_knobs(base_knobs):
     buffer_ops_analyze_small_tensor_range = env_bool("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE")
     scalarize_packed_fops = env_bool("AMDGCN_SCALARIZE_PACKED_FOPS")
     libhip_path = env_opt_str("TRITON_LIBHIP_PATH")
+    """The path of AMD's HIP library."""
     dump_amdgcn = env_bool("AMDGCN_ENABLE_DUMP")
 
 
@@ -302,13 +320,13 @@ class weft_knobs(base_knobs):
     """Weft's own."""
 
     target = kept[str | None]("WEFT_TARGET", str, None)
-    """The target of launches; "cpu" if not given."""
+    """The target of launches that name none: "cuda:90", "sim:cuda:90"; "cpu" if it is not set."""
     num_threads = kept("WEFT_NUM_THREADS", int, 0)
-    """Threads a launch may use; 0 for all usable cores."""
+    """How many threads a launch may use; 0: all usable cores."""
     full_traceback = env_bool("WEFT_FULL_TRACEBACK")
     """Show Weft's own frames in the tracebacks of errors, which otherwise lead from your call to your line."""
     scratch_limit = kept("WEFT_SCRATCH_LIMIT", parse_size, 0)
-    """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
+    """How many bytes of scratch memory all threads of a launch may use; 0: half of the machine's memory."""
 
     target_was_set: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     """Called when a program sets the target: kernels that were launched before have to ask for it."""

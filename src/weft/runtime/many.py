@@ -40,14 +40,14 @@ def compile_many(
     return_exceptions: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Compile many kernels, by compile workers; what each became, in order.
+    """Compile many kernels in compile workers; returns the results in order.
 
     An item is a function without arguments that warms kernels up and returns what `warmup` gave, or what
     `weft.compile` takes: a source, the path of a `.ttir` or `.ttgir` file, or a tuple of it with target and options.
-    Without an `executor` the pool of this process is used; any other (of Dask, Ray or MPI) is given functions of
-    Weft to call, so that its workers need Weft. With `return_exceptions` what fails is returned in the place of its
-    kernel; without it the first one that fails is raised, after all have ended, with a note that says which failed.
-    Ctrl-C stops them at once. `progress` is called with how many are done, and of how many.
+    Without an `executor` the pool of this process is used. The workers of any other (Dask, Ray or MPI) call functions
+    of Weft, so they need Weft. With `return_exceptions`, an exception is returned in place of the kernel that failed;
+    otherwise the first exception is raised after all have ended, with a note that lists the failures. Ctrl-C stops
+    all at once. `progress(done, total)` is called after each.
 
     >>> from weft.compiler import IRSource
     >>> source = IRSource("module { tt.func public @nothing() { tt.return } }")

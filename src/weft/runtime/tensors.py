@@ -21,7 +21,7 @@ def looks_like_dtype(value: Any) -> bool:
 
 
 class MockTensor:
-    """An array of which only the type is known; its address counts as divisible by 16.
+    """A stand-in for an array of which only the type is known; its address counts as divisible by 16.
 
     >>> weft.MockTensor(tl.float32).dtype
     weft.language.float32
@@ -56,7 +56,7 @@ class MockTensor:
 
 
 def like(shape: Any, dtype: Any) -> MockTensor:
-    """What stands for an array of which only shape and type matter: for `kernel.explain` and `kernel.warmup`.
+    """A stand-in for an array, with a shape and a type but no data, for `kernel.explain` and `kernel.warmup`.
 
     >>> x = like((4096, 1000), "fp16")
     >>> x.shape, x.stride(0)
@@ -66,7 +66,7 @@ def like(shape: Any, dtype: Any) -> MockTensor:
 
 
 class TensorWrapper:
-    """The memory of `base` with elements of another type, made by `reinterpret`.
+    """The memory of `base` viewed with another element type, made by `reinterpret`.
 
     >>> halves = weft.reinterpret(np.zeros(4, np.int16), tl.float16)
     >>> type(halves).__name__, halves.dtype, halves.shape, halves.element_size()
@@ -146,7 +146,7 @@ class TensorWrapper:
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """The same memory with elements of another type of the same size (`dtype` may be one of the language).
+    """View an array's memory with another element type of the same size (`dtype` may be a type of `tl`).
 
     >>> x = np.zeros(4, np.uint8)
     >>> weft.reinterpret(x, tl.int8).dtype

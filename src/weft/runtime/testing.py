@@ -50,11 +50,11 @@ __all__ = [
 
 
 def expect(explanation: Explanation, **limits: Any) -> None:
-    """AssertionError where an explanation does not keep to limits: a test of performance that needs no GPU.
+    """Raise AssertionError if an explanation exceeds limits: a test of performance that needs no GPU.
 
-    `access_bytes` is the least that an access of global memory may have at a time; the others are the most that there
-    may be: `conversions` that move something, `bank_conflicts` (wavefronts over the whole grid), `spills` (words of a
-    thread), `registers`, `shared_bytes`, `findings`, `time_us`. `blocks` is the least on a multiprocessor at a time.
+    `access_bytes` (of an access to global memory) and `blocks` (on a multiprocessor at a time) are lower limits. The
+    others are upper limits: `conversions` that move data, `bank_conflicts` (wavefronts over the whole grid), `spills`
+    (words of a thread), `registers`, `shared_bytes`, `findings`, `time_us`.
 
     >>> @weft.jit
     ... def copy(x, out, BLOCK: tl.constexpr):
@@ -70,13 +70,13 @@ def expect(explanation: Explanation, **limits: Any) -> None:
 
 
 def evaluate(line: str, /, *, target: str = "sim:cuda:80", num_warps: int = 1, **arguments: Any) -> Any:
-    """What one line of the language gives, as NumPy arrays and Python numbers.
+    """Run one line of the language and return its value, as a NumPy array or a Python number.
 
-    The line runs as a kernel of one program, in the simulator and with its checks, so it needs no GPU and does what the
-    instructions of one do. A list is a tile, of int32, float32 or bool; an array is a pointer to its first element, and
-    the line may change it; numbers and functions of `weft.jit` are themselves. A line that names `gl` is one of Gluon.
-    Other lines, or statements with a semicolon behind them, may come before the one that counts. LaunchError and
-    CompilationError say what is wrong with a line.
+    The line runs as a kernel of one program in the simulator, with its checks, so it needs no GPU. A list becomes a
+    tile of int32, float32 or bool; an array becomes a pointer to its first element, and the line may change it;
+    numbers and functions of `weft.jit` stay what they are. A line that uses `gl` is Gluon. Other lines, or statements
+    that end in a semicolon, may come before the last expression. LaunchError and CompilationError say what is wrong
+    with a line.
 
     >>> from weft.testing import evaluate
     >>> evaluate("tl.cumsum(x)", x=[1, 2, 3, 4])
@@ -181,11 +181,11 @@ def do_bench(
     *,
     cold: bool = True,
 ) -> Any:
-    """Milliseconds that `fn` takes: about `warmup` ms unmeasured, then about `rep` ms measured.
+    """Measure the milliseconds that `fn` takes: about `warmup` ms unmeasured, then about `rep` ms measured.
 
-    With `quantiles` the answer is those of the times, otherwise what `return_mode` says: mean, median, min, max, all.
-    Once this thread has used a GPU, time is that between two events in the current stream, what the CPU does included;
-    then it is the GPU's cache that is cold.
+    Returns the `quantiles` of the times, if given, otherwise what `return_mode` says: mean, median, min, max or all.
+    Once this thread has used a GPU, the times are those between two events in the current stream, including work of
+    the CPU, and the GPU's cache is cold.
 
     >>> weft.testing.do_bench(lambda: sum(range(100)), warmup=1, rep=1) > 0
     True
@@ -208,9 +208,10 @@ def do_bench_cudagraph(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """As do_bench, with warm caches; on a GPU without the cost of launches: many runs are captured in one graph.
+    """Like do_bench, with warm caches, and on a GPU without the cost of launches: many runs are captured in one graph.
 
-    The graph is PyTorch's, so that `fn` must be what PyTorch can capture. Without PyTorch, or on a CPU, there is none.
+    PyTorch captures the graph, so `fn` must be something that it can capture. Without PyTorch, or on a CPU, there is no
+    graph.
 
     >>> do_bench_cudagraph(lambda: sum(range(1000)), rep=1) > 0
     True
@@ -281,7 +282,7 @@ def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None =
 
 @dataclass(eq=False)
 class Benchmark:
-    """What `perf_report` varies, and how the result is drawn.
+    """What `perf_report` varies, and how it plots the result.
 
     >>> benchmark = weft.testing.Benchmark(["n"], [1, 2], "way", ["a", "b"], ["A", "B"], "sums", {})
     >>> benchmark.x_vals
@@ -453,7 +454,7 @@ def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callab
 
 
 def nvsmi(attrs: Sequence[str]) -> list[int]:
-    """Attributes of the first NVIDIA GPU, as nvidia-smi tells them.
+    """Attributes of the first NVIDIA GPU, as nvidia-smi reports them.
 
     >>> try:
     ...     clock = nvsmi(["clocks.max.sm"])[0]
@@ -542,7 +543,7 @@ def get_max_simd_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = 
 
 @contextlib.contextmanager
 def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterator[tuple[float, float]]:
-    """The peaks of the GPU with its clocks as they are, TFLOP/s and GB/s: clocks are never set. Zeros without a GPU.
+    """The GPU's peak TFLOP/s and GB/s at its present clocks; zeros without a GPU. Weft never sets clocks.
 
     >>> with set_gpu_clock() as (tflops, gbps):
     ...     print(tflops >= 0, gbps >= 0)

@@ -12,7 +12,7 @@ from .warned import warn
 
 # Group, setting, and what to do instead.  Settings of groups for other targets (nvidia, amd) are not listed: they say
 # where the tools of a target are, and are often set for a whole machine.
-_INSTEAD = (
+INSTEAD = (
     (
         "runtime",
         "interpret",
@@ -59,7 +59,7 @@ _warned: set[tuple[str, str]] = set()
 
 def warn_of_unused(on_cpu: bool = True) -> None:
     """Warn of each setting that is set and changes nothing, once in a process."""
-    for group, name, instead in _INSTEAD:
+    for group, name, instead in INSTEAD:
         if not on_cpu and (group, name) in _OF_GPUS:
             continue
         if (group, name) in _warned or not _is_set(getattr(knobs, group), name):

@@ -27,7 +27,7 @@ Running: TypeAlias = Generator[Wait, None, Values]
 
 
 class Uncountable(WeftError):
-    """What a program does depends on data, so that it cannot be counted without running it.
+    """What a program does depends on data, so it cannot be counted without running it.
 
     >>> @weft.jit
     ... def total(x, n, out):

@@ -40,7 +40,7 @@ def count(
     suppose: bool | None = None,
     turns: int | None = None,
 ) -> Report:
-    """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
+    """Count what `run` would count, without memory: arrays are assumed to be apart, and aligned to their vectors.
 
     With `programs` only those of the grid with these numbers are counted, the first axis running fastest. With
     `steady` a few iterations of a loop stand for others that count alike (steady.py), and sectors that an access of a

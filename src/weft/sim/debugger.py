@@ -151,11 +151,11 @@ def debug(
     program: Program | None = (0, 0, 0),
     call: Callable[[Stop], Any] | None = None,
 ) -> Iterator[Stops]:
-    """Stop launches inside of a `with` whenever they come to a line, and look at all variables.
+    """Stop launches inside a `with` each time they reach a line, and look at all variables.
 
-    `line` is a number in the kernel's file, "file.py:12", or text of the line; None is every line. `program` is the one
-    to look at, None all of them. `call` is called with each Stop as it comes (it may print, or start a debugger; it
-    changes nothing); all of them are in the list that the `with` gives.
+    `line` is a number in the kernel's file, "file.py:12", or text of the line; None is every line. `program` is the
+    one to stop, None is all of them. `call` is called with each Stop (it may print, or start a debugger; it cannot
+    change values); the `with` returns the list of all stops.
 
     >>> x = np.ones(32, np.float32)
     >>> @weft.jit

@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """Who did it: the program's index in the grid, the warp in its block, the lane.
+    """The thread that did it: the program's index in the grid, the warp in its block, the lane.
 
     >>> try:
     ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
@@ -64,7 +64,7 @@ class Thread:
 
 
 class SimulationError(WeftError):
-    """Something is wrong with how a program uses the machine; `others` are further places that have to do with it.
+    """A program uses the machine wrongly; `others` are further places that are involved.
 
     >>> try:
     ...     evaluate("tl.load(memory + tl.arange(0, 8))", memory=np.zeros(4, np.float32))
@@ -162,9 +162,9 @@ class UninitializedError(SimulationError):
 
 
 class MisalignedError(SimulationError):
-    """A vector at an address that is no multiple of its size.
+    """A vector access at an address that is not a multiple of its size.
 
-    A kernel can promise what is not so:
+    A kernel can make a false promise:
 
     >>> try:
     ...     evaluate("tl.load(tl.multiple_of(x + 1, 16) + tl.arange(0, 128))", x=np.zeros(256, np.float32))
@@ -243,7 +243,7 @@ class DeadlockError(SimulationError):
 
 
 class BarrierMisuseError(SimulationError):
-    """An mbarrier is used in a way that has no meaning.
+    """An mbarrier is used wrongly: before its init, after its invalidate, or with too many arrivals.
 
     >>> @gluon.jit
     ... def arrive():
@@ -324,7 +324,7 @@ class InFlightError(SimulationError):
 
 
 class ScheduleError(SimulationError):
-    """Results depend on what the machine leaves open: when copies land, in which order warps and lanes act.
+    """Results depend on the order of warps and lanes, or on when copies land, which the machine leaves open.
 
     >>> @weft.jit
     ... def last(out):

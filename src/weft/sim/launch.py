@@ -125,7 +125,7 @@ _last: Report | None = None
 
 
 def last_run() -> Report:
-    """The report of the last launch, an unfinished one included. LookupError where there was none.
+    """The report of the last launch, even if it failed. LookupError if there was none.
 
     >>> x = np.ones(32, np.float32)
     >>> @weft.jit

@@ -17,7 +17,7 @@ ORDERS = ("forward", "backward", "random")
 
 @dataclass(frozen=True)
 class Options:
-    """What is checked, and what is done where the machine leaves it open.
+    """Which checks are on, and what the simulator chooses where the machine leaves it open.
 
     races, bounds, uninitialized    which checkers are on
     raise_first    whether the first error is raised; otherwise all are in the report's `errors`
@@ -111,7 +111,7 @@ def current_options() -> Options:
 
 @contextmanager
 def options(base: Options | None = None, **changes: Any) -> Iterator[Options]:
-    """Simulate this thread's launches inside of a `with` with other options: given ones, or the present ones changed.
+    """Simulate this thread's launches inside a `with` with other options: those given, or the present ones changed.
 
     >>> with options(order="random", seed=3) as now:
     ...     now.describe()

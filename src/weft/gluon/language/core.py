@@ -278,7 +278,7 @@ def warp_specialize(
     functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None, _semantic: GluonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Any:  # fmt: skip
-    """Run functions side by side, each on its own warps; gives what the first one returns.
+    """Run functions concurrently, each on its own warps; returns the result of the first one.
 
     `functions_and_args` is a list of (function, arguments). The first goes on in the warps of the kernel. The others
     run on `worker_num_warps` more warps, with `worker_num_regs` registers a thread (as many as the kernel's, if not

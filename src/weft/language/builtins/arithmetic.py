@@ -69,9 +69,9 @@ def _operand(x: Any, semantic: TritonSemantic) -> Any:
 
 @builtin
 def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The smaller of two values, element by element; bfloat16 is done in float32.
+    """The smaller of two values, element by element; bfloat16 is computed in float32.
 
-    Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+    If one is NaN, the result is the other, unless `propagate_nan` is `PropagateNan.ALL`.
 
     >>> evaluate("tl.minimum(x, 2)", x=[1, 3])
     array([1, 2], dtype=int32)
@@ -81,9 +81,9 @@ def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
 
 @builtin
 def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """The larger of two values, element by element; bfloat16 is done in float32.
+    """The larger of two values, element by element; bfloat16 is computed in float32.
 
-    Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+    If one is NaN, the result is the other, unless `propagate_nan` is `PropagateNan.ALL`.
 
     >>> evaluate("tl.maximum(x, 2)", x=[1, 3])
     array([2, 3], dtype=int32)
@@ -95,7 +95,7 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: T
 def clamp(
     x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """A float held between two bounds; bfloat16 is done in float32. Bounds that cross or are NaN mean nothing.
+    """Limit a float to a range, whose bounds must be in order and not NaN; bfloat16 is computed in float32.
 
     >>> evaluate("tl.clamp(x, -1.0, 1.0)", x=[-3.0, 0.5, 2.0, 1.0])
     array([-1. ,  0.5,  1. ,  1. ], dtype=float32)

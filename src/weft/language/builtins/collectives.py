@@ -78,10 +78,10 @@ def reduce(
     _semantic: TritonSemantic = GIVEN,
     _generator: Any = None,
 ) -> Value:
-    """Combine all elements along an axis with a function of pairs; without an axis all there are.
+    """Combine the elements along an axis, or all elements, with a function of two values.
 
-    `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. No order of
-    combination is promised: it must be associative and commute. `keep_dims` keeps the axis with size 1.
+    `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. The order is
+    unspecified: the function must be associative and commutative. `keep_dims` keeps the axis with size 1.
 
     >>> @weft.jit
     ... def larger(a, b):
@@ -181,8 +181,8 @@ def map_elementwise(
 ) -> Value:
     """Apply a function on scalars, which may branch, to every element.
 
-    With `pack` greater than 1 the function gets and returns that many elements of each tensor at once: all of the first
-    tensor's, then all of the second's.
+    With `pack` greater than 1, the function takes and returns that many elements of each tensor at a time: first all
+    elements of the first tensor, then those of the second.
 
     >>> @weft.jit
     ... def step(value):

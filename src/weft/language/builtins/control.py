@@ -156,7 +156,7 @@ def static_print(
     flush: bool = False,
     _semantic: TritonSemantic = GIVEN,
 ) -> Any:
-    """Print while compiling; constexprs are printed as their values.
+    """Print at compile time; constexprs are printed as their values.
 
     >>> evaluate("tl.static_print('sizes:', 4); x", x=[1, 2])
     sizes: 4
@@ -172,7 +172,7 @@ def static_print(
 
 @builtin
 def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = GIVEN) -> None:
-    """Fail to compile, with `msg`, where a condition known while compiling is false.
+    """Stop the compilation with `msg` if a condition that is known at compile time is false.
 
     >>> evaluate("tl.static_assert(x.shape[0] == 2); x", x=[1, 2])
     array([1, 2], dtype=int32)
@@ -190,7 +190,7 @@ def static_assert(cond: Any, msg: Any = "", _semantic: TritonSemantic = GIVEN) -
 
 @builtin
 def assume(cond: Any, _semantic: TritonSemantic = GIVEN) -> None:
-    """Promise the compiler that `cond` holds, where this is reached.
+    """Promise the compiler that `cond` is true at this point.
 
     >>> evaluate("tl.assume(n > 0); n * 2", n=3)
     6

@@ -34,7 +34,7 @@ def inline_asm_elementwise(
     """Assembly of the target, applied to `pack` elements at once.
 
     `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.
-    On the CPU it is Unsupported, also where nobody uses it, unless all it does is to read a register like %globaltimer.
+    On the CPU it is Unsupported, even if the result is unused, unless it only reads a register such as %globaltimer.
 
     >>> evaluate("tl.inline_asm_elementwise('add.s32 $0, $1, 5;', '=r,r', [x], tl.int32, True, 1)", x=[1, 2])
     array([6, 7], dtype=int32)

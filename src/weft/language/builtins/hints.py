@@ -114,7 +114,7 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
 
 @builtin
 def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic = GIVEN) -> Value:
-    """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion.
+    """Return `x`, and promise that it is zero where `mask` is true; with the option `debug` that is an assertion.
 
     >>> evaluate("tl.expect_zero(x, x > 1)", x=[0, 1])
     array([0, 1], dtype=int32)

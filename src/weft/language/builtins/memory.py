@@ -91,7 +91,7 @@ def store(
 def atomic_cas(
     pointer: tensor, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic = GIVEN
 ) -> tensor:
-    """Where memory holds `cmp`, put `val`, in one step; gives what was there before.
+    """If memory holds `cmp`, store `val`, in one atomic step; returns the old value.
 
     >>> memory = np.array([10, 20], np.int32)
     >>> evaluate("tl.atomic_cas(memory + tl.arange(0, 2), 10, 99)", memory=memory)
@@ -140,7 +140,7 @@ def atomic_poll(
 ) -> tensor:  # fmt: skip
     """Wait until a scalar in memory is `expected_value`: true, or false after `timeout_ns` nanoseconds.
 
-    `sem` is "acquire" or "relaxed". Memory is read once at least.
+    `sem` is "acquire" or "relaxed". Memory is read at least once.
 
     >>> memory = np.array([1, 0], np.int32)
     >>> evaluate("tl.atomic_poll(memory, 1)", memory=memory)
@@ -176,13 +176,13 @@ array({after}, dtype=int32)"""
         change = getattr(_semantic, name)
         return change(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[no-any-return]
 
-    return member(builtin_named(name, f"{meaning}, in one step; gives what was there before.\n\n{example}", function))
+    return member(builtin_named(name, f"{meaning} in one atomic step; returns the old value.\n\n{example}", function))
 
 
-atomic_xchg = _read_modify_write("atomic_xchg", "Put `val` into memory", "[10, 20]", 1, "[1, 1]")
+atomic_xchg = _read_modify_write("atomic_xchg", "Store `val` to memory", "[10, 20]", 1, "[1, 1]")
 atomic_add = _read_modify_write("atomic_add", "Add `val` to memory", "[10, 20]", 5, "[15, 25]")
-atomic_max = _read_modify_write("atomic_max", "Raise memory to the maximum with `val`", "[10, 20]", 15, "[15, 20]")
-atomic_min = _read_modify_write("atomic_min", "Lower memory to the minimum with `val`", "[10, 20]", 15, "[10, 15]")
-atomic_and = _read_modify_write("atomic_and", "Bitwise and of memory with `val`", "[6, 3]", 5, "[4, 1]")
-atomic_or = _read_modify_write("atomic_or", "Bitwise or of memory with `val`", "[6, 3]", 8, "[14, 11]")
-atomic_xor = _read_modify_write("atomic_xor", "Bitwise exclusive or of memory with `val`", "[6, 3]", 2, "[4, 1]")
+atomic_max = _read_modify_write("atomic_max", "Store the maximum of memory and `val`", "[10, 20]", 15, "[15, 20]")
+atomic_min = _read_modify_write("atomic_min", "Store the minimum of memory and `val`", "[10, 20]", 15, "[10, 15]")
+atomic_and = _read_modify_write("atomic_and", "Store the bitwise and of memory and `val`", "[6, 3]", 5, "[4, 1]")
+atomic_or = _read_modify_write("atomic_or", "Store the bitwise or of memory and `val`", "[6, 3]", 8, "[14, 11]")
+atomic_xor = _read_modify_write("atomic_xor", "Store the exclusive or of memory and `val`", "[6, 3]", 2, "[4, 1]")

@@ -38,7 +38,7 @@ def to_tensor(x: Any, _semantic: TritonSemantic = GIVEN) -> Any:
 
 @builtin
 def broadcast(input: Any, other: Any, _semantic: TritonSemantic = GIVEN) -> Value:
-    """Two tiles in their common shape, as numpy does it.
+    """Broadcast two tiles to their common shape, as NumPy does.
 
     >>> [tile.shape for tile in evaluate("tl.broadcast(x, y)", x=[[1, 2]], y=[[3], [4]])]
     [(2, 2), (2, 2)]
@@ -114,7 +114,7 @@ def reshape(
 @member
 @builtin
 def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """New axes of size 1; `axis` (one or several) counts in the result, from the end where negative.
+    """Insert axes of size 1; `axis` (one or several) is a position in the result, counted from the end if negative.
 
     >>> evaluate("tl.expand_dims(x, 1)", x=[1, 2]).shape
     (2, 1)

@@ -63,7 +63,7 @@ def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic = GIVEN
 @member
 @builtin
 def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated.
+    """Broadcast a tile to a shape of the same rank; dimensions of size 1 are repeated.
 
     >>> evaluate("tl.broadcast_to(x, (2, 4))", x=[[1, 2, 3, 4]]).shape
     (2, 4)
@@ -120,7 +120,7 @@ def view(input: tensor, *shape: Any, _semantic: TritonSemantic = GIVEN) -> tenso
 def histogram(
     input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic = GIVEN, _generator: Any = None
 ) -> tensor:
-    """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count.
+    """Count how often each of 0 .. num_bins - 1 occurs, as int32; other values and masked-off elements do not count.
 
     >>> evaluate("tl.histogram(x, 4)", x=[0, 3, 3, 1])
     array([1, 1, 0, 2], dtype=int32)
@@ -142,9 +142,9 @@ def dot(
 ) -> tensor:
     """The product of two matrices (or of stacks of them: leading dimensions are batches), plus `acc`.
 
-    int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`, which is float32 unless it
-    is said or `acc` is float16. `input_precision` says how float32 operands may be taken; on the CPU "ieee", "tf32" and
-    "tf32x3" are all exact float32.
+    The result is int32 for int8, float32 for float32 and bfloat16, and `out_dtype` for float16 and fp8 (float32 by
+    default, or float16 if `acc` is float16). `input_precision` says how float32 operands may be rounded; on the CPU
+    "ieee", "tf32" and "tf32x3" are all exact float32.
 
     >>> ones = [[1.0] * 16] * 16
     >>> evaluate("tl.dot(x, y)", x=ones, y=ones)[0, :3]
@@ -181,7 +181,7 @@ def dot_scaled(
     """The product of two microscaled matrices: every 32 elements along K share a power of two.
 
     Formats are e2m1 (two in a byte, low nibble first), e4m3, e5m2, bf16 and fp16. Scales are bytes (e8m0), [M, K / 32]
-    on the left and [N, K / 32] on the right, or None. `fast_math` leaves NaN scales out of account.
+    on the left and [N, K / 32] on the right, or None. `fast_math` assumes that no scale is NaN.
 
     >>> tiles = "x = tl.full((16, 32), 1.0, tl.float8e5); two = tl.full((16, 1), 128, tl.uint8); "
     >>> evaluate(tiles + "tl.dot_scaled(x, two, 'e5m2', tl.trans(x), two, 'e5m2')")[0, :2]
@@ -243,7 +243,7 @@ def make_block_ptr(
 @member
 @builtin
 def advance(base: tensor, offsets: Any, _semantic: TritonSemantic = GIVEN) -> tensor:
-    """A block pointer moved by offsets; the argument itself does not move.
+    """Return a block pointer moved by offsets; the argument itself stays as it is.
 
     >>> x = np.arange(12, dtype=np.int32).reshape(3, 4)
     >>> block = "block = tl.make_block_ptr(x, (3, 4), (4, 1), (0, 0), (2, 2), (1, 0))"

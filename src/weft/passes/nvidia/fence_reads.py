@@ -6,7 +6,8 @@
 
 Both read through the asynchronous proxy, which need not see the stores of threads without a fence in between (PTX ISA,
 async proxy). Where the kernel has one nothing is added: what is written and not fenced yet is followed through
-loops, branches and partitions, buffer by buffer. Later versions of Triton than 3.6 do so for Gluon kernels too, and
+loops, branches and partitions, buffer by buffer. What is copied asynchronously (cp.async) is there after a wait, and a
+fence before that one is none for it. Later versions of Triton than 3.6 do so for Gluon kernels too, and
 those that are written for them have no fences.
 
 Done for Gluon kernels from source. Not for layout IR as text, which is to run as it stands (but see `fence_copies`);
@@ -15,11 +16,14 @@ and not for what `pipeline_loads` copies, which knows its fences.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Fence, RemarkCollector
-from weft.ir import Builder, bool_attr, span_of
+from weft.ir import Builder, bool_attr, int_value, span_of
 from weft.ir.gpu import ttg
 from weft.ir.nvidia import ttng
 
@@ -33,8 +37,33 @@ VIEWS = (
     ttg.MemDescReinterpretOp,
 )
 
-Unfenced = dict[SSAValue | None, Operation]
-"""Allocations that threads have written since the last fence, and by what; None is some that is not known."""
+Written = dict[SSAValue | None, Operation]
+"""Allocations that threads have written, and by what; None is some that is not known."""
+
+
+@dataclass
+class State:
+    """What has been written at a place in the program."""
+
+    unfenced: Written = field(default_factory=dict)
+    """Since the last fence."""
+    copied: Written = field(default_factory=dict)
+    """By copies that may be under way; it is unfenced when they were waited for."""
+
+    def copy(self) -> State:
+        """The same, to go on from here in another way."""
+        return State(dict(self.unfenced), dict(self.copied))
+
+    def add(self, other: State) -> None:
+        """What has been written here or there."""
+        self.unfenced |= other.unfenced
+        self.copied |= other.copied
+
+    def become(self, ends: Iterable[State]) -> None:
+        """What has been written by one of several ways."""
+        self.unfenced, self.copied = {}, {}
+        for end in ends:
+            self.add(end)
 
 
 def fence_reads(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
@@ -42,7 +71,7 @@ def fence_reads(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None
     for op in module.body.block.ops:
         for region in op.regions:
             for block in region.blocks:
-                _Walk(remarks).block(block, {})
+                _Walk(remarks).block(block, State())
 
 
 class _Walk:
@@ -52,7 +81,7 @@ class _Walk:
         self.remarks = remarks
         self.parameters: dict[SSAValue, SSAValue] = {}
         """What the arguments of partitions are outside of them."""
-        self.told: Unfenced = {}
+        self.told = State()
         """What was unfenced where this partition told others, by an mbarrier, that it has come so far."""
 
     def root(self, memory: SSAValue) -> SSAValue | None:
@@ -68,64 +97,69 @@ class _Walk:
             else:
                 return None
 
-    def block(self, block: Block, unfenced: Unfenced) -> None:
-        """Go through a block; `unfenced` becomes what is so at its end."""
+    def block(self, block: Block, state: State) -> None:
+        """Go through a block; the state becomes that at its end."""
         for op in list(block.ops):
-            self.operation(op, unfenced)
+            self.operation(op, state)
 
-    def operation(self, op: Operation, unfenced: Unfenced) -> None:
+    def operation(self, op: Operation, state: State) -> None:
         if isinstance(op, ttng.FenceAsyncSharedOp):
-            unfenced.clear()
+            state.unfenced.clear()
         elif isinstance(op, ttng.ArriveBarrierOp | ttng.AsyncCopyMbarrierArriveOp):
-            self.told |= unfenced
-        elif written := next((by for memory in _read(op) if (by := _meet(self.root(memory), unfenced))), None):
+            self.told.add(state)
+        elif isinstance(op, ttg.AsyncWaitOp | ttng.WaitBarrierOp):
+            state.unfenced |= state.copied
+            if isinstance(op, ttg.AsyncWaitOp) and not int_value(op.num):
+                state.copied.clear()
+        elif written := next((by for memory in _read(op) if (by := _meet(self.root(memory), state.unfenced))), None):
             if self.remarks:
                 self.remarks.add(Fence(span_of(op), plainly(written), plainly(op)))
             Builder.before(op).create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
-            unfenced.clear()
+            state.unfenced.clear()
         elif isinstance(op, ttg.WarpSpecializeOp):
-            self.partitions(op, unfenced)
+            self.partitions(op, state)
         elif op.name == "tt.call":
-            unfenced[None] = op
+            state.unfenced[None] = op
         elif op.regions:
-            self.regions(op, unfenced)
+            self.regions(op, state)
+        elif isinstance(op, ttg.AsyncCopyGlobalToLocalOp):
+            state.copied[self.root(op.result)] = op
         else:
-            unfenced |= {self.root(memory): op for memory in _written(op)}
+            state.unfenced |= {self.root(memory): op for memory in _written(op)}
 
-    def regions(self, op: Operation, unfenced: Unfenced) -> None:
+    def regions(self, op: Operation, state: State) -> None:
         """A loop goes round, so what its end leaves unfenced is so at its beginning too; of branches one is taken."""
         loops = op.name in ("scf.for", "scf.while")
-        before = dict(unfenced)
+        before = state.copy()
         for _ in range(2 if loops else 1):
-            ends = [dict(before) for _ in op.regions]
+            ends = [before.copy() for _ in op.regions]
             for region, end in zip(op.regions, ends, strict=True):
                 for block in region.blocks:
                     self.block(block, end)
             for end in ends if loops else ():
-                before |= end
-        unfenced.clear()
-        for end in [before] if loops else ends:
-            unfenced |= end
+                before.add(end)
+        state.become([before] if loops else ends)
 
-    def partitions(self, op: ttg.WarpSpecializeOp, unfenced: Unfenced) -> None:
+    def partitions(self, op: ttg.WarpSpecializeOp, state: State) -> None:
         """All partitions run side by side: each may read what another has told it of."""
         holder = op.partitionOpHolder.block.first_op
         bodies = [op.defaultRegion.block, *(region.block for region in (holder.regions if holder else ()))]
         for body in bodies[1:]:
             self.parameters.update(zip(body.args, op.explicitCaptures, strict=True))
-        told, self.told = self.told, {}
-        ends: Unfenced = {}
+        told, self.told = self.told, State()
+        ends = State()
         for _ in range(2):
-            before = unfenced | self.told
+            before = state.copy()
+            before.add(self.told)
             for body in bodies:
-                end = dict(before)
+                end = before.copy()
                 self.block(body, end)
-                ends |= end
-        self.told |= told
-        unfenced |= ends
+                ends.add(end)
+        self.told.add(told)
+        state.add(ends)
 
 
-def _meet(root: SSAValue | None, unfenced: Unfenced) -> Operation | None:
+def _meet(root: SSAValue | None, unfenced: Written) -> Operation | None:
     """What has written memory that is not fenced."""
     return next(iter(unfenced.values()), None) if root is None else unfenced.get(root, unfenced.get(None))
 
@@ -143,11 +177,9 @@ _WRITERS = (ttg.LocalStoreOp, ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp, t
 
 
 def _written(op: Operation) -> list[SSAValue]:
-    """The shared memory that an operation of threads writes, `cp.async` included."""
+    """The shared memory that an operation of threads writes at once."""
     if isinstance(op, _WRITERS):
         return [op.dst]
     if isinstance(op, ttg.LocalAllocOp):
         return [op.result] if op.src is not None else []
-    if isinstance(op, ttg.AsyncCopyGlobalToLocalOp):
-        return [op.result]
     return []

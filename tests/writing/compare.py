@@ -10,18 +10,20 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import weft
-from digests.compiled import CASES, GLUON, benchmarks
+from digests.compiled import CASES, CLUSTERS, GLUON, benchmarks
 from gluon.sources import arguments_of
+from hopper.test_specialized import ATTENTIONS, PRODUCTS
 from weft.base import WeftError
-from weft.compiler import lane_program
+from weft.compiler import as_target, lane_program
 from weft.ir.lane import text_of
+from weft.runtime.watching import Watched
 from weft.writing import GluonSource, NoWord, written
 
 TARGETS = ("cuda:80", "cuda:90")
@@ -33,6 +35,44 @@ class NotCompiled(Exception):
 
 Made = tuple[Callable[[], Any], dict[str, Any]]
 """(what makes the source that is compiled, the options)."""
+
+
+class Launched(Watched):
+    """A `with` in which the last launch is kept and not done."""
+
+    def note(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.last = kernel, args, kwargs
+
+
+def launches() -> dict[str, Callable[[], Any]]:
+    """Kernels that are launched, by their names: with `num_ctas`, and those of which loops are divided among warps."""
+    found: dict[str, Callable[[], Any]] = {}
+    for name, check in CLUSTERS.items():
+        found[f"clusters/{name.replace(' ', '_')}"] = lambda check=check: check(_launch)
+    for name, case in (*PRODUCTS.items(), *ATTENTIONS.items()):
+        if name == "no step":  # an empty matrix has no descriptor
+            continue
+        found[f"specialized/{name.replace(' ', '_').replace(',', '')}"] = case.run
+    return found
+
+
+def _launch(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
+    kernel[grid](*args, **more)
+
+
+def programs_of_launch(launch: Callable[[], Any], target: str) -> tuple[str, str]:
+    """As `programs`, of what is launched last."""
+    with Launched(target) as watched, suppress(AssertionError, AttributeError):  # nothing is computed
+        launch()
+    kernel, args, more = watched.last
+    source = kernel.to_gluon(*args, **more, target=target)
+    options = {k: v for k, v in more.items() if k not in kernel.arg_names}
+    with redirect_stdout(io.StringIO()):
+        wanted = kernel.warmup(*args, **more, grid=(1,), target=f"sim:{target}")
+        found = source.kernel.warmup(
+            *source.arguments, **{**options, **source.options}, grid=(1,), target=f"sim:{target}"
+        )
+    return without_names(wanted.asm["lane"]), without_names(found.asm["lane"])
 
 
 def kernels() -> dict[str, Made]:
@@ -128,29 +168,44 @@ def without_names(text: str) -> str:
     return "\n".join(re.sub(r"%\d+", named, line) for line in lines)
 
 
+def compared(name: str, target: str, made: Made | Callable[[], Any]) -> str:
+    """"the same" where a kernel and its source have the same program, else what is the case; "" for another target."""
+    with TemporaryDirectory() as folder:
+        try:
+            if callable(made):
+                wanted, found = programs_of_launch(made, target)
+            else:
+                wanted, found, _ = programs(made, target, Path(folder))
+            return "the same" if wanted == found else "different"
+        except NoWord as error:
+            return f"no word: {error.feature}"
+        except NotCompiled:
+            return ""
+        except WeftError as error:
+            return f"an error: {str(error).splitlines()[0]}"
+
+
+def every() -> Iterator[tuple[str, str, Made | Callable[[], Any]]]:
+    """Every kernel with each of its targets."""
+    for name, made in kernels().items():
+        yield from ((name, target, made) for target in TARGETS if applies(name, target))
+    for name, launch in launches().items():
+        yield from ((name, target, launch) for target in TARGETS if as_target(target).machine.async_proxy)
+
+
 def main() -> None:
     """Print what differs, what has no word, and how many there are."""
     part = sys.argv[1] if len(sys.argv) > 1 else ""
-    counts: Counter[str] = Counter()
-    for name, made in kernels().items():
-        for target in TARGETS if part in name else ():
-            if not applies(name, target):
-                continue
-            with TemporaryDirectory() as folder:
-                try:
-                    wanted, found, _ = programs(made, target, Path(folder))
-                    result = "the same" if wanted == found else "different"
-                except NoWord as error:
-                    result = f"no word: {error.feature}"
-                except NotCompiled:
-                    continue
-                except WeftError as error:
-                    result = f"an error: {str(error).splitlines()[0]}"
-            counts[result.partition(":")[0]] += 1
-            if result != "the same":
-                print(f"{name} {target}: {result}", flush=True)
-    total = sum(counts.values())
-    print(f"{total} kernels: " + ", ".join(f"{count} {what}" for what, count in counts.most_common()))
+    counts: dict[str, Counter[str]] = {target: Counter() for target in TARGETS}
+    for name, target, made in every():
+        result = compared(name, target, made) if part in name else ""
+        if result:
+            counts[target][result.partition(":")[0]] += 1
+        if result not in ("", "the same"):
+            print(f"{name} {target}: {result}", flush=True)
+    for target, found in counts.items():
+        told = ", ".join(f"{count} {what}" for what, count in found.most_common())
+        print(f"{target}: {sum(found.values())} kernels: {told}")
 
 
 if __name__ == "__main__":

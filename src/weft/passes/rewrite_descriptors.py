@@ -22,11 +22,11 @@ descriptor ends, has `tt.described`: whether its padding is known to be zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, Signedness, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from weft import ir
 from weft.base import Span, Unsupported
@@ -120,13 +120,34 @@ def tell_declined(op: Operation, remarks: RemarkCollector) -> None:
 
 
 def _arguments(function: ir.tt.FuncOp, expander: Expander, marked: bool) -> None:
-    """Give the function an argument for each part of each descriptor that it takes."""
+    """Give the function an argument for each part of each descriptor that it takes, in the place of the descriptor."""
+
+    def is_nan(b: ir.Builder, given: SSAValue, is_zero: bool) -> SSAValue:
+        return b.constant(0, ir.i1) if is_zero else b.cmpi("ne", given, b.constant(0, ir.i64))
+
+    expander.parts.update(in_parts(function, marked, is_nan))
+
+
+def _as_given(b: ir.Builder, given: SSAValue, is_zero: bool) -> SSAValue:
+    return given
+
+
+def in_parts(
+    function: ir.tt.FuncOp, marked: bool, padding: Callable[[ir.Builder, SSAValue, bool], SSAValue] = _as_given
+) -> list[tuple[BlockArgument, list[SSAValue]]]:
+    """Give a function, behind each descriptor that it takes, an argument for each part of it; those that were its shape
+    and strides are gone.
+
+    Gives the descriptors and their parts, of which the second is what `padding` makes of the argument, which may be
+    known to be zero, and the last stride is a 1.
+    """
     entry = function.entry
     b = ir.Builder.at_start(entry, function.location)
     old_attrs = function.properties.get("arg_attrs")
     attrs: list[Attribute] = []
+    found: list[tuple[BlockArgument, list[SSAValue]]] = []
     arguments = list(entry.args)
-    index = count = 0
+    index = 0
     while index < len(arguments):
         argument = arguments[index]
         attributes = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else ir.empty_dict()
@@ -136,28 +157,25 @@ def _arguments(function: ir.tt.FuncOp, expander: Expander, marked: bool) -> None
             index += 1
             continue
         extra = ir.flattened_descriptor(function, argument.index)
-        parts = [
+        parts: list[SSAValue] = [
             _new_argument(entry, argument.index + 1 + i, t if i != 1 else ir.i64, argument) for i, t in enumerate(types)
         ]
         facts = _facts(types[0], (len(parts) - 2) // 2, attributes)
         if marked:
-            facts[0] = DictionaryAttr({**facts[0].data, DESCRIPTOR: ir.i32_attr(count)})
-            count += 1
+            facts[0] = DictionaryAttr({**facts[0].data, DESCRIPTOR: ir.i32_attr(len(found))})
         attrs += facts
-        wide: list[SSAValue] = [*parts[2:-1], b.constant(1, ir.i64)]
-        nan = (
-            b.constant(0, ir.i1)
-            if "tt.zero_padding" in attributes.data
-            else b.cmpi("ne", parts[1], b.constant(0, ir.i64))
-        )
-        expander.parts[argument] = [parts[0], nan, *wide]
-        for value, part in zip(arguments[index + 1 : index + 1 + extra], wide, strict=False):
-            narrow = part if value.type == ir.i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
-            value.replace_all_uses_with(narrow)
+        parts[-1] = b.constant(1, ir.i64)
+        parts[1] = padding(b, parts[1], "tt.zero_padding" in attributes.data)
+        for value, part in zip(arguments[index + 1 : index + 1 + extra], parts[2:], strict=False):
+            if value.first_use is not None:
+                narrow = part if value.type == ir.i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
+                value.replace_all_uses_with(narrow)
             entry.erase_arg(value)
+        found.append((argument, parts))
         index += 1 + extra
     if isinstance(old_attrs, ArrayAttr):
         function.properties["arg_attrs"] = ArrayAttr(attrs)
+    return found
 
 
 def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[DictionaryAttr]:
@@ -168,7 +186,7 @@ def _facts(pointer: Attribute, rank: int, attributes: DictionaryAttr) -> list[Di
     return [DictionaryAttr({"tt.divisibility": ir.i32_attr(n)}) if n > 1 else ir.empty_dict() for n in multiples]
 
 
-def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> SSAValue:
+def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> BlockArgument:
     argument = entry.insert_arg(type, index)
     argument.name_hint = like.name_hint
     argument.location = like.location  # type: ignore[attr-defined]

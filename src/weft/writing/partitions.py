@@ -25,7 +25,7 @@ from weft.ir import ints_of, walk
 from .expressions import Text
 from .variables import is_number
 from .words import COPIES, UNDER_WAY, writes
-from .writer import Names, Writer
+from .writer import Names, Writer, in_lines
 
 
 @writes("ttg.warp_specialize")
@@ -43,7 +43,8 @@ def _warp_specialize(w: Writer, op: Any) -> None:
     w.statement(f"{assigned}gl.warp_specialize(")
     w.statement("    [")
     for call in calls:
-        w.statement(f"        {call},")
+        for line in call:
+            w.statement(f"        {line}")
     w.statement("    ],")
     w.statement(f"    worker_num_warps={_numbers(op, 'partitionNumWarps')},")
     if "requestedRegisters" in op.properties:
@@ -82,11 +83,11 @@ def _from_outside(w: Writer, block: Block) -> list[SSAValue]:
 
 def _function(
     w: Writer, block: Block, values: Mapping[SSAValue, SSAValue], role: str
-) -> tuple[str, Sequence[Text]]:  # fmt: skip
+) -> tuple[list[str], Sequence[Text]]:  # fmt: skip
     """Write a function for a block, before the kernel; `values` are what it is given: what it calls them, and what they
     are outside.
 
-    Gives what calls it, the pair of the function and its arguments, and the texts of what it returns.
+    Gives what calls it, the lines of the pair of the function and its arguments, and the texts of what it returns.
     """
     given = [v for v in values if not is_number(values[v])]
     inner = Writer(block, w.shared, Names(w.shared.reserved, w.shared.names), given=given)
@@ -101,8 +102,9 @@ def _function(
         inner.statement(f"return {', '.join(t.text for t in returned)}{',' * (len(returned) == 1)}")
     name = w.shared.names.unused(f"{w.shared.kernel}_{_role(block, role)}")
     body = "\n".join(inner.lines or ["    pass"])
-    w.shared.functions.append(f"def {name}({', '.join(arguments)}):\n{body}")
-    return f"({name}, ({', '.join(arguments.values())}{',' * (len(arguments) == 1)}))", returned
+    w.shared.functions.append("\n".join([*in_lines(f"def {name}(", list(arguments), "):"), body]))
+    comma = "," * (len(arguments) == 1)
+    return in_lines(f"({name}, (", list(arguments.values()), f"{comma})),", 8 + 4 * w.indent), returned
 
 
 def _give(w: Writer, inner: Writer, value: SSAValue, outside: SSAValue, arguments: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ the order of the IR.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -393,6 +394,16 @@ STEMS = {
     "arith.remsi": "rest",
 }
 """What a value without a name in the user's source is called, by the operation that makes it."""
+
+
+def in_lines(head: str, items: Sequence[str], tail: str, indent: int = 0) -> list[str]:
+    """A list between parentheses: in one line, or filling several where that is too long."""
+    room = WIDTH + 20 - indent
+    line = f"{head}{', '.join(items)}{tail}"
+    if len(line) <= room:
+        return [line]
+    filled = textwrap.wrap(", ".join(items), room - 5, break_long_words=False, break_on_hyphens=False)
+    return [head, *(f"    {text}" for text in filled[:-1]), f"    {filled[-1]},", tail.lstrip(",")]
 
 
 def literal(number: Any) -> str:

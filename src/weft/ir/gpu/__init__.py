@@ -8,6 +8,7 @@ encoding    a layout in a tile's type           memory     descriptors of memory
 names       named layouts as text               reading    types and attributes, read
 ttg         the operations                      forms, regions   their text
 products    what passes see of products in shared memory; `ttng` and `amdg` are of `ir/nvidia/` and `ir/amd/`
+described   descriptors of the Triton language, in a kernel that has layouts
 rows        rows that begin at any address, read and written by aligned vectors
 respell     names of layouts as Triton asks for them
 naming      the named layout of what an operation on shapes gives
@@ -21,6 +22,7 @@ from weft.machines.vendors import after_joining, part_of, vendors_with
 from . import (
     check as check,
     check_memory as check_memory,
+    described as described,
     forms as forms,
     naming as naming,
     reading as reading,

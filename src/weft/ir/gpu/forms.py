@@ -13,7 +13,7 @@ from ..text.elements import PROPERTIES, Form, Parts, Property, Rule, Writing
 from ..text.forms import each_is, is_type, same_as
 from ..text.values import ValueReader
 from ..types import PtrType, element_of, i1, i32, like
-from . import rows, ttg
+from . import described, rows, ttg
 from .memory import async_token
 
 # -- pieces that only these operations have ------------------------------------------------------------------------
@@ -108,6 +108,8 @@ _FORMS: dict[type[Operation], Form | None] = {
         "%asyncToken...{}",
         asyncToken=each_is(async_token, "asyncToken"), retToken=is_type(async_token),
     ),
+    described.DescriptorPartsOp: Form("%descriptor{} : <descriptor> -> (<parts...>)"),
+    described.DescriptorBlocksOp: Form("%descriptor{} : <descriptor> -> <result>"),
     rows.LoadRowOp: Form(
         "%row, %shift, %end, %other@hints{} : <row> -> <result>",
         shift=is_type(i32), end=is_type(i32), other=_pointee,

@@ -168,11 +168,16 @@ class WaitBarrierOp(ReadWriteOp):
     irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
+EACH_WARP = "tt.each_warp"
+
+
 @irdl.irdl_op_definition
 class ArriveBarrierOp(ReadWriteOp):
     """Arrive `count` times (`fromCTA` as in barrier_expect):
 
     ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>
+
+    With the attribute `tt.each_warp`, every warp arrives for itself, when it has come so far.
     """
 
     name = "ttng.arrive_barrier"

@@ -104,6 +104,7 @@ class SliceLayout(DistributedLayout):
     parent: DistributedLayout
 
     def __post_init__(self) -> None:
+        self._set(parent=checks.unwrapped(self.parent))
         if not isinstance(self.parent, DistributedLayout):
             raise LayoutError(f"SliceLayout: parent must be a distributed layout, got {self.parent!r}")
         if self.parent.rank < 2:

@@ -44,6 +44,11 @@ def _nearest(value: Any) -> str | None:
     return f"the nearest are {below} and {2 * below}" if below else "the smallest is 1"
 
 
+def unwrapped(value: Any) -> Any:
+    """The value of a `tl.constexpr`, such as a layout that is a constant of a module; anything else as it is."""
+    return value.value if type(value).__name__ == "constexpr" else value
+
+
 def sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
     """A list, as a tuple."""
     if isinstance(value, np.ndarray):

@@ -34,6 +34,7 @@ class DotOperandLayout(DistributedLayout):
 
     def __post_init__(self) -> None:
         name = self._name
+        self._set(parent=checks.unwrapped(self.parent))
         index = checks.integer(name, "operand_index", self.operand_index, 0, 1)
         if not isinstance(self.parent, DistributedLayout):
             raise LayoutError(f"{name}: parent must be the distributed layout of the result, got {self.parent!r}")

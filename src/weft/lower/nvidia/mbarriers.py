@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import CompilationError, Unsupported
 from weft.ir import int_value, walk
 from weft.ir.lane import Block, LaneOp, Value
+from weft.ir.nvidia import ttng
 from weft.layouts import f2
 from weft.targets.table import has
 
@@ -124,7 +125,7 @@ def _has_routed_arrivals(op: Operation) -> bool:
 def _arrive(c: Context, op: Operation) -> None:
     predicate = op.operands[1] if len(op.operands) > 1 else None
     count = int_value(op.properties["count"])
-    if "tt.each_warp" in op.attributes:
+    if ttng.EACH_WARP in op.attributes:
         active = elected(c, predicate, c.program.warps)
         c.build.instruction("mbarrier.arrive.each", [c[op.operands[0]], active])
         return

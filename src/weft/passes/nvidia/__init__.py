@@ -19,6 +19,7 @@ from .bulk_loads import MADE_TENSORS, NOT_MADE
 from .create_tensormaps import create_tensormaps
 from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
+from .given_descriptors import take_apart
 from .join_products import join_products
 from .share_stored import share_stored
 from .specialize_warps import specialize_warps
@@ -66,6 +67,7 @@ class _Passes(VendorPasses):
             tell_fences(walk(module), remarks)
 
     def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
+        take_apart(module)
         create_tensormaps(module)
         fence_reads(module, remarks)
 

@@ -218,26 +218,32 @@ def _number_of(base: BlockArgument) -> int | None:
 
 def map_of(bulk: BulkLoad) -> SSAValue:
     """The argument that is the tensor map for a load's blocks; made, where the kernel has none for them yet."""
-    entry, element = bulk.base.block, ir.element_of(bulk.load.result.type)
+    shape, layout = bulk.described
+    type = ir.TensorDescType(laid_tensor(shape, ir.element_of(bulk.load.result.type), layout))
+    return map_for(bulk.base, type, bulk.tensor)
+
+
+def map_for(base: BlockArgument, type: ir.TensorDescType, tensor: MadeTensor | None = None) -> SSAValue:
+    """The argument that is a tensor map of this type, of the descriptor whose first part is `base`, or of a tensor that
+    begins there; made, where the kernel has none yet."""
+    entry = base.block
     function = entry.parent_op()
     assert isinstance(function, tt.FuncOp)
-    shape, layout = bulk.described
-    type = ir.TensorDescType(laid_tensor(shape, element, layout))
     attrs = function.properties.get("arg_attrs")
     known = list(attrs.data) if isinstance(attrs, ArrayAttr) else [ir.empty_dict() for _ in entry.args]
-    if bulk.tensor is not None:
-        of = DictionaryAttr({MADE: attribute_of(bulk.tensor)})
+    if tensor is not None:
+        of = DictionaryAttr({MADE: attribute_of(tensor)})
         place = next((i for i, x in enumerate(known) if x == of and entry.args[i].type == type), len(known))
     else:
-        of = DictionaryAttr({DESCRIPTOR: known[bulk.base.index].data[DESCRIPTOR]})
-        place = bulk.base.index + 6
+        of = DictionaryAttr({DESCRIPTOR: known[base.index].data[DESCRIPTOR]})
+        place = base.index + 2 + 2 * len(ir.shape_of(type.block_type))
         while place < len(known) and known[place] == of and entry.args[place].type != type:
             place += 1
     if place < len(known) and known[place] == of and entry.args[place].type == type:
         return entry.args[place]
     argument = entry.insert_arg(type, place)
-    argument.name_hint = bulk.base.name_hint
-    argument.location = bulk.base.location
+    argument.name_hint = base.name_hint
+    argument.location = base.location
     function.properties["arg_attrs"] = ArrayAttr([*known[:place], of, *known[place:]])
     outputs = tuple(function.function_type.outputs.data)
     function.properties["function_type"] = ir.function_type(tuple(a.type for a in entry.args), outputs)

@@ -60,6 +60,7 @@ class Producer:
         bounds = [self._computed(b, x) for x in loop.operands[:3]]
         inner = Block(arg_types=[bounds[0].type, i32, i32])
         index, now, its_phase = inner.args
+        now.name_hint, its_phase.name_hint = "slot", "phase"
         index.name_hint = loop.body.block.args[0].name_hint
         self._made[loop.body.block.args[0]] = index
         with b.inside(inner):

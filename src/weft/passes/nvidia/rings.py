@@ -34,7 +34,9 @@ def next_slot(b: Builder, count: int, slot: SSAValue, phase: SSAValue) -> tuple[
     is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
     one = b.constant(1, i32)
     following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
-    return following, b.select(is_last, b.binary(arith.SubiOp, one, phase), phase)
+    other = b.select(is_last, b.binary(arith.SubiOp, one, phase), phase)
+    following.name_hint, other.name_hint = "slot", "phase"
+    return following, other
 
 
 def slot_before(b: Builder, count: int, slot: SSAValue) -> SSAValue:

@@ -69,8 +69,6 @@ from .producers import Producer
 from .rings import Ring, next_slot, slot_before, wait, word, words
 from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned
 
-EACH_WARP = "tt.each_warp"
-"""Of an arrival: every warp arrives for itself, when it has come so far."""
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
 REGISTERS_WITH_TILES = 40
@@ -146,7 +144,11 @@ class _Specialized:
     def ring(self, b: Builder, group: Group) -> Ring:
         """Buffers and mbarriers of a group, made before the loop."""
         buffers = tuple(b.create(ttg.LocalAllocOp, (), (x.memory(self.count),)).result for x in group.loads)
+        for x, memory in zip(group.loads, buffers, strict=True):
+            memory.name_hint = f"{x.base.name_hint or 'tile'}_buffers"
         full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count),)).result for _ in range(2))
+        of = f"{group.loads[0].base.name_hint}_" if len(self.groups) > 1 else ""
+        full.name_hint, empty.name_hint = f"{of}full", f"{of}empty"
         for barriers, arrivals in ((full, 1), (empty, self.warps)):
             for i in range(self.count):
                 one = word(b, barriers, b.constant(i, i32))
@@ -215,7 +217,7 @@ class _Specialized:
                 one = word(b, ring.empty, slot)
                 condition = where if where is not None else b.constant(1, i1)
                 arrive = b.create(ttng.ArriveBarrierOp, (one, condition), (), {"count": i32_attr(1)})
-                arrive.attributes[EACH_WARP] = unit_attr()
+                arrive.attributes[ttng.EACH_WARP] = unit_attr()
 
     def others(self) -> list[Operation]:
         """The operations of the loop's body but products, views of buffers, and its end."""
@@ -262,6 +264,8 @@ class _Specialized:
         inner = Block(arg_types=[body.args[0].type, *(x.type for x in carried), i32, i32])
         begin = slot, phase
         slot, phase = inner.args[-2:]
+        _name_like(inner, body)
+        slot.name_hint, phase.name_hint = "slot", "phase"
         values: Values = dict(zip(body.args, inner.args, strict=False))
         values[self.slot] = slot
         others = set(self.others())
@@ -336,6 +340,8 @@ class _Specialized:
         values: list[SSAValue] = [*carried, handed, zero, zero]
         inner = Block(arg_types=[lower.type, *(x.type for x in values)])
         now, (given, before, phase_before) = inner.args[1:-3], inner.args[-3:]
+        _name_like(inner, loop.body.block)
+        before.name_hint, phase_before.name_hint = "slot", "phase"
         with b.inside(inner):
             slot, phase = next_slot(b, self.count, before, phase_before)
             old = (now[k], given, before, phase_before)
@@ -432,6 +438,12 @@ def _stop_idle(loop: scf.ForOp) -> None:
         only_there = all(u.index == i for v in values for u in v.uses if u.operation is end)
         if result.first_use is None and only_there and all(map(shareable, made)):
             end.operands[i] = argument
+
+
+def _name_like(block: Block, other: Block) -> None:
+    """Give a loop's counter, and what it carries, the names that they have in another body of it."""
+    for new, old in zip(block.args, other.args, strict=False):
+        new.name_hint = old.name_hint
 
 
 def _sink(special: ttg.WarpSpecializeOp) -> None:

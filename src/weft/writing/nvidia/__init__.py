@@ -9,7 +9,7 @@ AMPERE = "gluon.language.nvidia.ampere"
 HOPPER = "gluon.language.nvidia.hopper"
 
 OF_HOPPER = (
-    *("async_store", "cluster", "fence_async_shared", "mbarrier", "tma"),
+    *("async_store", "cluster", "fence_async_shared", "mbarrier", "tma", "turns"),
     *("warpgroup_mma", "warpgroup_mma_init", "warpgroup_mma_wait"),
 )
 words.HOMES.update(dict.fromkeys(("async_copy", "mma_v2"), AMPERE))

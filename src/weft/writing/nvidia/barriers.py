@@ -1,10 +1,11 @@
-"""Barriers in shared memory that count arrivals and bytes, and those of a cluster's blocks."""
+"""Barriers in shared memory that count arrivals and bytes, those of a cluster's blocks, turns of warp groups."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.ir import int_value
+from weft.ir.nvidia.ttng import EACH_WARP
 
 from ..words import HOMES, writes
 from ..writer import Writer
@@ -54,11 +55,11 @@ def _wait(w: Writer, op: Any) -> None:
 
 @writes("ttng.arrive_barrier")
 def _arrive(w: Writer, op: Any) -> None:
-    """With `tt.each_warp` every warp arrives for itself, for which Triton's Gluon has no word."""
+    """Where every warp arrives for itself, it is by an argument that Triton's Gluon does not have."""
     barrier, *preds = w.take(*op.operands)
     where = f", pred={preds[0].text}" if preds and preds[0].number is not True else ""
-    if "tt.each_warp" in op.attributes:
-        w.effect(op, f"gl.extra.warps.arrive({barrier.text}{where})")
+    if EACH_WARP in op.attributes:
+        w.effect(op, f"{_mbarrier(w)}.arrive({barrier.text}{where}, each_warp=True)")
         return
     count = int_value(op.properties["count"])
     shown = f", count={count}" if count != 1 else ""
@@ -70,6 +71,12 @@ def _arrive_after_copies(w: Writer, op: Any) -> None:
     (barrier,) = w.take(*op.operands)
     more = ", increment_count=False" if "noIncrement" in op.properties else ""
     w.effect(op, f"{w.module('async_copy', HOMES['async_copy'])}.mbarrier_arrive({barrier.text}{more})")
+
+
+@writes("ttng.warp_group_turn")
+def _turn(w: Writer, op: Any) -> None:
+    step = str(op.properties["step"].data)
+    w.effect(op, f"{w.module('turns', HOMES['turns'])}.{'pass_on' if step == 'pass' else step}()")
 
 
 @writes("ttng.cluster_arrive")

@@ -19,10 +19,12 @@ def _word(w: Writer, name: str) -> str:
 
 @writes("ttng.warp_group_dot")
 def _warp_group_dot(w: Writer, op: Any) -> None:
-    a, b, acc, *use = w.take(*op.operands)
+    # arguments with a name are computed before the others
+    texts = w.take(*op.operands[3:], *op.operands[:3])
+    use, (a, b, acc) = texts[:-3], texts[-3:]
     a = w.whole(a) if a.shape else a
     acc = w.whole(acc)
-    used = f", {use[0].text}" if use and use[0].number is not True else ""
+    used = f", use_acc={use[0].text}" if use and use[0].number is not True else ""
     precision = precision_of(op, a.kind).replace("input_precision", "precision")
     begun = ", is_async=True" if "isAsync" in op.properties and int_value(op.properties["isAsync"]) else ""
     limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0

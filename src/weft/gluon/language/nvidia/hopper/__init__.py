@@ -3,7 +3,7 @@
 from weft.base import publish as _publish
 
 from ..ampere import async_copy as async_copy, mma_v2 as mma_v2
-from . import cluster as cluster, mbarrier as mbarrier, tma as tma
+from . import cluster as cluster, mbarrier as mbarrier, tma as tma, turns as turns
 from .sent import async_store as async_store
 from .wgmma import (
     fence_async_shared as fence_async_shared,
@@ -14,4 +14,4 @@ from .wgmma import (
     warpgroup_mma_wait as warpgroup_mma_wait,
 )
 
-_publish(globals(), modules="async_copy cluster mbarrier tma")
+_publish(globals(), modules="async_copy cluster mbarrier tma turns")

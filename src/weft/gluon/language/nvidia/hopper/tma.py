@@ -65,7 +65,7 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:
         raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")
     if not isinstance(memory, shared_memory_descriptor):
         raise TypeError(f"{name} needs shared memory, got {memory}")
-    rank = len(desc.shape.values)
+    rank = len(desc.shape.values) if images else len(desc.block_shape)
     if len(coord) != rank:
         raise ValueError(f"{name}: expected {rank} coordinates, one for each dimension, got {len(coord)}")
     if list(memory.shape) != list(desc.block_shape) or memory.dtype != desc.dtype:

@@ -47,7 +47,15 @@ def _text(rates: Rates) -> str:
     lines.append(f"{'bytes':>12}  {'read, GB/s':>10}  {'written':>8}")
     for size, read, written in zip(rates.sizes, rates.read, rates.written, strict=True):
         lines.append(f"{size:>12,}  {read / 1000:>10.2f}  {written / 1000:>8.2f}")
-    lines.append(f"from caches {rates.again / 1000:.1f} GB/s")
-    rest = f"{rates.simple / 1000:.1f} simple operations and {rates.special / 1000:.2f} exponentials a nanosecond"
-    lines.append(rest)
+    lines.append(f"from the nearest cache {rates.again / 1000:.1f} GB/s, from the next {rates.far / 1000:.1f}")
+    rows = zip(rates.lengths, rates.slow_read, rates.slow_written, strict=True)
+    lines += [f"rows of {n:,} bytes on different pages: {a:.2f} times as long, stored {b:.2f}" for n, a, b in rows]
+    ways = f"four arrays at a time {rates.of_four:.2f}, in loops that carry a tile {rates.looped:.2f} times as long"
+    lines.append(ways)
+    lines.append(f"rows reduced and stored {rates.by_rows:.2f}, transposed {rates.turned:.2f} times as long as a copy")
+    lines.append(f"memory and arithmetic together: a mean of power {rates.together:.1f}")
+    rest = f"{rates.simple / 1000:.1f} simple operations, {rates.divided / 1000:.2f} divisions"
+    lines.append(f"{rest} and {rates.special / 1000:.2f} exponentials a nanosecond")
+    product, product_16 = rates.product / 1000, rates.product_16 / 1000
+    lines.append(f"products of {product:.0f} GFLOP/s in float32 and {product_16:.0f} in float16")
     return "\n".join(lines)

@@ -13,13 +13,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, prod
 from typing import TYPE_CHECKING
 
 from weft.base import Span
 
 from .arrays import arrays_of
+from .passes import carries_tiles, kept_bytes, product_operations, reduces_rows, reductions, runs_of
 from .record import Time, line_key
 
 if TYPE_CHECKING:
@@ -30,11 +31,19 @@ __all__ = ["Rates", "float_kinds", "moved_bytes", "time_on_cpu", "touched_bytes"
 SECTOR, GPU_LINE = 32, 128
 SPREAD = 1.5
 """Sectors by the least that there could be, from which on each element is taken to have a cache line of its own."""
-TOGETHER = 1.5
-"""The power of the mean in which they are combined: two that take the same time take 1.59 of it."""
+STREAM_BYTES = 24 << 20
+"""Bytes that a launch writes from which on its stores go around the caches (`backends/cpu/streaming.py`)."""
+NEAR = 1 << 15
+"""Bytes of a program that the nearest cache holds."""
+PAGE, PAGES = 4096, 1 << 14
+"""Bytes from which on rows are on different pages, and of rows that are as good as one long run."""
 WORK = ("memory", "caches", "arithmetic")
 VERBS = ("load", "store")
 WAYS = (*VERBS, "in place")
+TURNED = 256
+"""Bytes of the rows of tiles with which transposing is measured."""
+MINOR = 0.1
+"""The part of the bytes that are read below which an array does not count as one that is read beside others."""
 OFF = (0.75, 1.3)
 """How far the time may be below and above what is predicted, as factors: of nine in ten of explain_cpu.py it is not."""
 UNKNOWN = (0.5, 2.0)
@@ -45,8 +54,8 @@ FLOATS = frozenset(f"arith.{name}" for name in (
     "addf", "subf", "mulf", "divf", "remf", "maxnumf", "minnumf", "maximumf", "minimumf", "negf", "cmpf", "extf",
     "truncf", "sitofp", "uitofp", "fptosi",
 ))  # fmt: skip
-LONG = {"arith.divf": 4, "math.sqrt": 4, "math.rsqrt": 4, "arith.remf": 8}
-"""Simple operations that others take as long as."""
+DIVISIONS = frozenset(("arith.divf", "arith.remf", "math.sqrt", "math.rsqrt"))
+"""Operations that take about as long as a division."""
 
 
 @dataclass(frozen=True)
@@ -68,33 +77,72 @@ class Rates:
     """What a copy of so many bytes takes, by what reading and writing them takes apart."""
     in_place: tuple[float, ...]
     """Bytes of a microsecond that are written where they were read, beside reading them."""
+    lengths: tuple[int, ...]
+    """Bytes of rows on different pages, the fewest first."""
+    slow_read: tuple[float, ...]
+    """How many times as long such rows take, for each of the lengths, as when one goes on in the next."""
+    slow_written: tuple[float, ...]
+    of_four: float
+    """The part of the time of reading one array that as many bytes of four arrays at a time take."""
+    looped: float
+    """The same of reading in loops that carry a tile."""
+    by_rows: float
+    """The part of the time of a copy that it takes to read a tile, reduce it, and store it scaled."""
+    turned: float
+    """The same of transposing a matrix by tiles whose rows have 256 bytes."""
     again: float
-    """Bytes of a microsecond that come from caches."""
+    """Bytes of a microsecond that the nearest cache moves."""
+    far: float
+    """The same of the next one."""
     simple: float
     """Operations of arithmetic on elements of 32 bits in a microsecond."""
     special: float
     """Exponentials in a microsecond."""
+    divided: float
+    """Divisions in a microsecond."""
+    reduction: float
+    """Microseconds of the reduction of a small tile to a number."""
+    together: float
+    """The power of the mean in which memory, caches and arithmetic are combined: 1 where one waits for the other."""
+    product: float
+    """Multiplications and additions of a product of float32 in a microsecond."""
+    product_16: float
+    """The same of float16."""
 
-    def microseconds(self, read: float, written: float, in_place: float = 0.0) -> float:
+    def microseconds(
+        self, read: float, written: float, in_place: float = 0.0, slow: tuple[float, float] = (1.0, 1.0)
+    ) -> float:
         """Of so many bytes that come from memory, so many that go there, and so many that go back to where they were
-        read."""
+        read; reading and writing are so many times as `slow` as of one long run."""
         size = read + written
         if in_place:
-            return self.microseconds(read, written) + in_place / self._at(self.in_place, in_place)
+            return self.microseconds(read, written, slow=slow) + in_place / self._at(self.in_place, in_place)
         if not size:
             return 0.0
-        apart = read / self._at(self.read, size) + written / self._at(self.written, size)
+        around = written >= STREAM_BYTES  # stores go around the caches, as they do of the largest size alone
+        at = max(size, self.sizes[-1]) if around else min(size, self.sizes[-2])
+        apart = slow[0] * read / self._at(self.read, size) + slow[1] * written / self._at(self.written, at)
         mixed = 4 * read * written / size**2  # 1 for a copy
-        return apart * (1 - mixed * (1 - self._at(self.both, size)))
+        return apart * (1 - mixed * (1 - self._at(self.both, at)))
+
+    def slow(self, verb: str, length: float) -> float:
+        """How many times as long rows of a length take, on different pages."""
+        factors = self.slow_read if verb == "load" else self.slow_written
+        return _between((*self.lengths, PAGES), (*factors, 1.0), length)
 
     def _at(self, rates: Sequence[float], size: float) -> float:
         """The rate at a size, between those that were measured."""
-        at = bisect_left(self.sizes, size)
-        if at == 0 or at == len(self.sizes):
-            return rates[min(at, len(rates) - 1)]
-        below, above = self.sizes[at - 1], self.sizes[at]
-        part = log(size / below) / log(above / below)
-        return float(rates[at - 1] ** (1 - part) * rates[at] ** part)
+        return _between(self.sizes, rates, size)
+
+
+def _between(places: Sequence[float], values: Sequence[float], place: float) -> float:
+    """The value at a place between those that are known; the first or last one beyond them."""
+    at = bisect_left(places, place)
+    if at == 0 or at == len(places):
+        return values[min(at, len(values) - 1)]
+    below, above = places[at - 1], places[at]
+    part = log(place / below) / log(above / below)
+    return float(values[at - 1] ** (1 - part) * values[at] ** part)
 
 
 def moved_bytes(counts: Mapping[str, int], verb: str) -> int:
@@ -109,17 +157,20 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
     if program is None or not e.counts.counted:
         return None
     first, again = _bytes_by_way(facts, sizes)
-    memory = rates.microseconds(first["load"], first["store"], first["in place"])
+    slow = slowness_of(replace(facts, sizes=sizes), rates)
+    memory = rates.microseconds(first["load"], first["store"], first["in place"], slow)
     programs = prod(e.grid)
+    kept, held = kept_bytes(facts)
+    own = held + sum(touched_bytes(facts).values()) / max(1, programs)
     idle = rates.threads / max(1, min(rates.threads, programs))  # rates are those of all threads together
     resources = {
         "memory": idle * memory,
-        "caches": idle * sum(again.values()) / rates.again,
+        "caches": idle * (sum(again.values()) + kept) / (rates.again if own <= NEAR else rates.far),
         "arithmetic": idle * _arithmetic(facts, rates),
         "programs": programs * rates.program,
         "launch": rates.launch,
     }
-    work = float(sum(resources[name] ** TOGETHER for name in WORK) ** (1 / TOGETHER))
+    work = float(sum(resources[name] ** rates.together for name in WORK) ** (1 / rates.together))
     time = rates.launch + resources["programs"] + work
     bound = max(resources, key=lambda name: resources[name])
     low, high = OFF if e.counts.exact else UNKNOWN
@@ -155,6 +206,31 @@ def touched_bytes(facts: Facts) -> dict[tuple[Span | None, str, str], float]:
     return dict(touched)
 
 
+def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
+    """How many times as long loads and stores take as one array that is read, or written, from one end to the other."""
+    runs = runs_of(facts, PAGE)
+    slow: dict[str, float] = {}
+    touched = touched_bytes(facts)
+    for verb in VERBS:
+        parts = [(n, runs.get((span, verb))) for (span, _, v), n in touched.items() if v == verb and n]
+        total = sum(n for n, _ in parts)
+        took = sum(n * (1.0 if length is None else rates.slow(verb, length)) for n, length in parts)
+        slow[verb] = took / total if total else 1.0
+    loaded: Counter[str] = Counter()
+    for (_, name, verb), n in touched.items():
+        loaded[name] += int(n) if verb == "load" else 0
+    once = {name: min(n, facts.sizes.get(name, n)) for name, n in loaded.items()}
+    arrays = sum(n >= MINOR * sum(once.values()) for n in once.values() if n)
+    factor = rates.of_four ** min(1.0, log(max(1, arrays), 4))
+    if carries_tiles(facts):
+        factor *= rates.looped
+    if min(slow.values()) > 1.0:  # both go from page to page
+        tiles = (slow[verb] / rates.slow(verb, TURNED) for verb in VERBS)
+        slow = {verb: rates.turned * max(1.0, part) for verb, part in zip(VERBS, tiles, strict=True)}
+    rows = rates.by_rows if reduces_rows(facts) else 1.0
+    return factor * rows * slow["load"], rows * slow["store"]
+
+
 def _bytes_by_way(facts: Facts, sizes: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
     """Bytes that go between memory and caches, and those that are touched again: of loads, of stores, and of stores in
     arrays that are loaded as well."""
@@ -175,13 +251,17 @@ def _arithmetic(facts: Facts, rates: Rates) -> float:
     """Microseconds of operations on floating-point elements, 32 of which are an instruction of the lane program;
     integers are mostly of addresses, which vectors do not have for each element."""
     assert facts.program is not None
-    simple = special = 0.0
+    simple = special = divided = 0.0
     for name, n in float_kinds(facts.explanation.counts.total):
         if _is_special(name):
             special += n
+        elif name in DIVISIONS:
+            divided += n
         else:
-            simple += n * LONG.get(name, 1)
-    return facts.program.lanes * (special / rates.special + simple / rates.simple)
+            simple += n
+    each = special / rates.special + divided / rates.divided + simple / rates.simple
+    products = sum(n / (rates.product_16 if is_16 else rates.product) for is_16, n in product_operations(facts).items())
+    return facts.program.lanes * each + products + rates.reduction * reductions(facts)
 
 
 def float_kinds(total: Mapping[str, int]) -> Iterator[tuple[str, int]]:

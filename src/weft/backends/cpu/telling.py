@@ -10,7 +10,9 @@ from weft.backends.cpu.evaluate import SHAPE_OPS
 from weft.backends.cpu.loops import all_ops
 from weft.backends.cpu.nest import Nest, Root, access_form
 from weft.backends.cpu.program import FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.questions import Steps
 from weft.backends.cpu.roots import AtomicRoot, WriteRoot
+from weft.backends.cpu.strides import between_runs, per_turn
 from weft.backends.cpu.versions import mask_conditions
 from weft.base import each_once
 from weft.base.remarks import LoopNest, RemarkCollector, ScratchBuffer, Site, VectorAccess
@@ -116,7 +118,16 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
             distance = "neighbours" if at == 0 else f"runs of {1 << at} elements"
             fact = f"{distance} along dimension {axis} are {_apart(step, name, pointer)}"
         mask = _mask_for_each(op, bounds, nest)
-        remarks.add(VectorAccess(op.span, op.name[3:], tile_text(tile), form, lanes, fact, name, mask))
+        runs = between_runs(steps, _row_factor(pointer, steps, axes, program))
+        where = mask, runs.length, runs.apart, per_turn(op, program)
+        remarks.add(VectorAccess(op.span, op.name[3:], tile_text(tile), form, lanes, fact, name, *where))
+
+
+def _row_factor(pointer: Value, steps: Steps, axes: Sequence[int], program: FunctionProgram) -> str:
+    """The argument by which the runs of an access are apart; empty if that is a number, or not known."""
+    unknown = {axes[bit] for bit, step in steps.items() if step is None and bit < len(axes)}
+    names = {_factor(pointer, axis, program) for axis in unknown}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _mask_for_each(op: Op, bounds: Set[Value], nest: Nest) -> str:

@@ -71,6 +71,12 @@ class VectorAccess(Remark):
     """The argument that decides it, if there is one."""
     mask: str = ""
     """Why its mask is computed for each vector, whatever tiles lie within; empty where there is no such mask."""
+    run: int = 0
+    """Elements of the tile that are neighbours in memory; 0 where that is not said."""
+    apart: tuple[int, str] = (0, "")
+    """Elements from one such run to the next: a number, times an argument if one is named; (-1, "") if not known."""
+    turn: tuple[int, str] = (0, "")
+    """The same from one iteration of the loop around it to the next."""
 
     @property
     def message(self) -> str:

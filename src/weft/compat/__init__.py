@@ -1,4 +1,4 @@
-"""Weft under the name `triton`: scripts and libraries written for Triton run as they stand.
+"""Weft under the name `triton`: scripts and libraries written for Triton run unchanged.
 
     import weft
     weft.compat.install()

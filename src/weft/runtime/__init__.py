@@ -1,6 +1,6 @@
 """Kernels that can be launched: decorating, specialising, launching, caching, tuning, measuring.
 
-What a launch needs is loaded with the room; the rest when it is first used.
+Importing it loads what a launch needs; everything else is loaded when it is first used.
 
 >>> weft.runtime.cdiv(10, 4), weft.runtime.next_power_of_2(10)
 (3, 16)

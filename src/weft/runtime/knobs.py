@@ -5,10 +5,10 @@
     with knobs.runtime.scope():                      # for a while
         knobs.runtime.debug = True
 
-Groups and names are those of `triton.knobs`; settings of Weft's own stand in the group `weft`.  The environment is read
-at each access and written at each assignment (not where `knobs.propagate_env` is false), but for what every launch asks
-for: `runtime.debug` and the group `weft` are read when they are first asked for; `refresh_knobs()` reads them again.
-Assigning `knobs.env` goes back to the environment.
+Groups and names are those of `triton.knobs`; settings that only Weft has are in the group `weft`.  A setting reads its
+environment variable at each access, and an assignment writes it (unless `knobs.propagate_env` is false). The settings
+that every launch needs, `runtime.debug` and the group `weft`, read it once; `refresh_knobs()` reads it again. Assign
+`knobs.env` to return to the environment's value.
 
 >>> from weft import knobs
 >>> with knobs.runtime.scope():

@@ -3,8 +3,8 @@
     ms = do_bench(lambda: kernel[grid](x, y, n))
     assert_close(out, expected, rtol=1e-5)
 
-Times are in milliseconds and of cold caches: before each run more memory is written than the last level of cache holds.
-Where this thread has used a GPU they are taken by events in its current stream, else by the wall clock.
+Times are in milliseconds, with cold caches: before each run, more memory is written than the last-level cache holds. If
+this thread has used a GPU, they are measured with events in its current stream, otherwise with the wall clock.
 """
 
 from __future__ import annotations

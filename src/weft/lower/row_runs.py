@@ -51,10 +51,10 @@ class Runs:
         """And how many from its first one on."""
         self.is_shifted = not is_aligned
         if self.is_shifted:
-            start = self.less(
-                c.build.op("arith.trunci", [self.row], "i32"),
-                c.build.op("arith.muli", [self.shift, c.number(self.size)], "i32"),
-            )
+            begins = c.build.op("arith.trunci", [self.row], "i32")
+            if min(c.facts.of(op.operands[0]).divisibility) % self.chunk == 0:
+                begins = c.number(0)  # rows of several arrays have one distance then, and one set of predicates
+            start = self.less(begins, c.build.op("arith.muli", [self.shift, c.number(self.size)], "i32"))
             self.distance = c.build.op("arith.andi", [start, c.number(self.chunk - 1)], "i32")
             self.before = c.build.op("arith.shrui", [self.distance, c.number(self.size.bit_length() - 1)], "i32")
             self.needed = self.less(c.number(self.run + self.chunk // self.size), self.before)

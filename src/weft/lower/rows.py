@@ -214,9 +214,11 @@ def _apart(c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any
 
     def moved() -> Value:
         mine = _Words(c, loaded, count * width)
-        sent = c.build.select(is_first, behind, mine.some(0, width))
+        reached = width - 1 if runs.size == WORD_BYTES else width  # whole words lie at most that far away
+        first = _Words(c, behind, width).some(0, reached)
+        sent = c.build.select(is_first, first, mine.some(0, reached))
         next_lane = c.build.op("arith.andi", [c.plus(lane, c.number(1)), c.number(lanes - 1)], "i32")
-        words = mine.followed_by(_Words(c, c.build.shuffle(sent, next_lane), width))
+        words = mine.followed_by(_Words(c, c.build.shuffle(sent, next_lane), reached))
         step = chunk // WORD_BYTES // 2
         while step:
             bit = c.build.op("arith.andi", [distance, c.number(step * WORD_BYTES)], "i32")

@@ -191,6 +191,26 @@ def test_a_loop_that_waits_within_a_loop_goes_round_once() -> None:
     assert e.time.microseconds > 0
 
 
+@weft.jit
+def specialized(a, b, out, n):
+    total = tl.zeros((128, 128), tl.float32)
+    for k in tl.range(0, n, 64, warp_specialize=True):
+        total = tl.dot(a.load([0, k]), b.load([k, 0]), total)
+    out.store([0, 0], total.to(tl.float16))
+
+
+@needs_ptxas
+def test_warps_with_parts_of_their_own_are_followed_each_by_itself() -> None:
+    """Two groups of warps multiply, one warp has operands copied: it is one of the groups whose chain is followed."""
+    a, b, out = (
+        weft.TensorDescriptor.from_tensor(like(shape, "fp16"), block)
+        for shape, block in (((128, 4096), [128, 64]), ((4096, 128), [64, 128]), ((128, 128), [128, 128]))
+    )
+    e = specialized.explain(a, b, out, 4096, num_warps=8, grid=(132,), target="cuda:90")
+    assert e.time is not None and e.time.resident == 2
+    assert e.time.resources["matrix units"] / 2 < e.time.resources["latency"] < 2 * e.time.resources["matrix units"]
+
+
 @needs_ptxas
 def test_lines_of_a_source_without_a_folder_have_their_share() -> None:
     """As of a doctest, `python -c` or a prompt."""

@@ -50,8 +50,9 @@ class Walk:
     pipes: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     lines: defaultdict[Span | None, float] = field(default_factory=lambda: defaultdict(float))
     """Cycles by place."""
-    has_others: bool = False
-    """Whether the time has what the other warps of the block ask of units meanwhile, as it does by machine code."""
+    groups: float | None = None
+    """How many groups of warps of a block go their own ways, if the time is that of one group with what all of its
+    warps ask of units, as it is by machine code."""
     spilled: float | None = None
     """Words that a lane stores and loads for want of registers, where machine code says so."""
     iterations: list[Iteration] = field(default_factory=list)

@@ -137,12 +137,12 @@ def _predicted(
 
 
 def _resident(facts: Facts, program: LaneProgram, walk: Walk) -> float:
-    """The blocks of a multiprocessor at a time, if the walk has what their own warps ask of units in it."""
+    """The blocks of a multiprocessor at a time, or groups of their warps, if the walk has what one asks of units."""
     o = facts.explanation.occupancy
-    if not walk.has_others or o is None:
+    if walk.groups is None or o is None:
         return inf
     blocks = prod(facts.explanation.grid) * program.blocks
-    return float(max(1, min(o.blocks, ceil(blocks / program.machine.multiprocessors))))
+    return max(1, min(o.blocks, ceil(blocks / program.machine.multiprocessors))) * walk.groups
 
 
 def with_code(facts: Facts, image: bytes) -> Facts:

@@ -44,11 +44,11 @@ def assembled(
 ) -> Callable[[Walk, Costs, Latencies, float], Walk] | None:
     """What a cubin makes of a walk through the lane program, with the costs and latencies of memory.
 
-    None where that cannot be said: without line numbers, where loops are not those of the lane program, and where warps
-    do different things. `turns` says how often loops turn; `places` has counters of so many warps.
+    None where that cannot be said: without line numbers, and where loops are not those of the lane program. `turns`
+    says how often loops turn; `places` has counters of so many warps.
     """
     code = read(image)
-    if code is None or any(op.name == "partitions" for op in program.body.walk()):
+    if code is None:
         return None
     found = executed(code, program.body, turns, places, warps)
     if found is None:
@@ -95,5 +95,6 @@ def _as_assembled(
         if (file, line) in counted:  # what comes before the first operation is left out
             lines[Span(file, line, 0)] += cycles
     all_pipes = defaultdict(float, {**walk.pipes, **units})
-    time = schedule.time
-    return replace(walk, time=time, has_others=True, slots=slots, pipes=all_pipes, lines=lines, spilled=spilled)
+    return replace(
+        walk, time=schedule.time, groups=schedule.groups, slots=slots, pipes=all_pipes, lines=lines, spilled=spilled
+    )

@@ -9,13 +9,17 @@ do several iterations at a time, or some in front of the loop or behind it: how 
 loop of the PTX is seen at instructions of which there is one for each instruction of the PTX. Where a block is not in
 every turn, what was counted of accesses on its line says how often it is executed; what calls a function is a way that
 is hardly taken, as a quotient of denormal numbers.
+
+Where warps have parts of their own (`partitions`), each has its own loops: what only one of them reaches, or is reached
+from, is executed by the warps of that part.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import floor
 from statistics import median_low
 
@@ -26,7 +30,7 @@ from .cubin import Code
 from .flow import Flow, Loop, of_instructions, of_ptx
 from .sass import Instruction, decoded
 
-__all__ = ["Executed", "executed"]
+__all__ = ["Executed", "Part", "executed"]
 
 ACCESSES = (
     *("LDG", "STG", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL", "ATOMS", "ATOMG", "REDG", "BAR", "UTMALDG"),
@@ -45,6 +49,17 @@ KINDS = {
 
 
 @dataclass(frozen=True)
+class Part:
+    """What some warps of a block do."""
+
+    warps: int
+    share: float
+    """Of the warps of the block."""
+    blocks: frozenset[int]
+    """Those of the code that they execute, as far as any warp does."""
+
+
+@dataclass(frozen=True)
 class Executed:
     """Machine code, its flow, and how often a warp executes each block."""
 
@@ -55,6 +70,8 @@ class Executed:
     turns: Mapping[int, float]
     """By the first block of a loop, how often it turns each time that it is entered."""
     code: Code
+    parts: tuple[Part, ...] = ()
+    """Where warps do different things: what each does that has loops."""
 
     def each(self) -> Iterator[tuple[Instruction, float]]:
         """The instructions with how often a warp executes each."""
@@ -74,9 +91,39 @@ def executed(
     if not instructions:
         return None
     counting = _Counting(code, instructions)
-    if not counting.pair(counting.ptx.loops, _loops_of(body), turns):
-        return None
-    return counting.all(places, warps)
+    lanes = _loops_of(body)
+    if not counting.pair(counting.ptx.loops, lanes, turns):
+        lanes = counting.alike(lanes, turns)
+        if not lanes:
+            return None
+    top = next((op for op in body.ops if op.name == "partitions"), None)
+    if top is None:
+        return counting.all(places, warps)
+    owners = {id(loop): i for i, region in enumerate(top.regions) for loop in _loops_of(region)}
+    if any(_works(region) and i not in owners.values() for i, region in enumerate(top.regions)):
+        return None  # which part of the code is whose is known by loops
+    heads = {loop.head: owners.get(id(lane)) for loop, lane in zip(counting.ptx.loops, lanes, strict=True)}
+    return counting.all(places, warps, heads, top.attrs["warps"])
+
+
+TELLING = ("wgmma.mma_async", "mma.sync", "cp.async.bulk.tensor")
+"""Instructions that tell loops apart."""
+
+
+def _does(loop: LaneOp) -> frozenset[str]:
+    """What a loop of the lane program has of them."""
+    isa = [op.attrs["isa"] for region in loop.regions for op in region.walk() if op.name == "instruction"]
+    starts = dict(zip(TELLING, ("wgmma.m64", "mma.sync", "cp.async.bulk.tensor"), strict=True))
+    return frozenset(name for name, start in starts.items() if any(each.startswith(start) for each in isa))
+
+
+def _works(region: Block) -> bool:
+    """Whether warps do anything in a part that takes time."""
+    return any(
+        op.name in ("load", "store", "copy_async", "atomic")
+        or (op.name == "instruction" and not op.attrs["isa"].startswith("setmaxnreg"))
+        for op in region.walk()
+    )
 
 
 def _loops_of(body: Block) -> list[LaneOp]:
@@ -119,6 +166,34 @@ class _Counting:
             if not self.pair(loop.loops, [each for region in lane.regions for each in _loops_of(region)], turns):
                 return False
         return True
+
+    def alike(self, lanes: list[LaneOp], turns: Callable[[LaneOp], float]) -> list[LaneOp]:
+        """The same where LLVM has left out loops that do not turn, of several at one place: what is left of them has
+        all their turns. By loop of the PTX one of the lane program; nothing where they cannot be told apart."""
+        groups = [list(group) for _, group in groupby(lanes, key=lambda lane: (lane.span, _does(lane)))]
+        of: list[LaneOp] = []
+        rest = iter(groups)
+        group = next(rest, [])
+        left = Counter[int]()
+        for loop in self.ptx.loops:
+            does = self.does(loop)
+            while group and _does(group[0]) != does:
+                group = next(rest, [])
+            if not group or loop.loops or any(_loops_of(region) for lane in group for region in lane.regions):
+                return []
+            of.append(group[0])
+            left[id(group[0])] += 1
+        if any(not left[id(each[0])] or left[id(each[0])] > len(each) for each in groups):
+            return []
+        for loop, lane in zip(self.ptx.loops, of, strict=True):
+            mine = next(each for each in groups if each[0] is lane)
+            self.turns[loop.head] = sum(turns(each) for each in mine) / left[id(lane)]
+        return of
+
+    def does(self, loop: Loop) -> frozenset[str]:
+        """What a loop of the PTX has of what tells loops apart."""
+        lines = [self.code.ptx[i] for block in loop.blocks for i in self.ptx.blocks[block]]
+        return frozenset(name for name in TELLING if any(name in line for line in lines))
 
     # -- copies ----------------------------------------------------------------------------------------------------
 
@@ -164,15 +239,43 @@ class _Counting:
 
     # -- times -----------------------------------------------------------------------------------------------------
 
-    def all(self, places: Mapping[Span | None, Counter[str]], warps: float) -> Executed:
-        """How often each block is executed."""
+    def all(
+        self,
+        places: Mapping[Span | None, Counter[str]],
+        warps: float,
+        owners: Mapping[int, int | None] | None = None,
+        of_parts: Sequence[int] = (),
+    ) -> Executed:
+        """How often each block is executed. `owners` says by the head of an outer loop of the PTX which part it is of,
+        of parts that have so many warps."""
         self.times = [0.0] * len(self.flow.blocks)
         self.loop_turns: dict[int, float] = {}
         self.settled: set[int] = set()
         """Blocks that are copies of iterations, of which it is known how often they are executed."""
         self.level(None, self.flow.loops, 1.0)
+        self.parts = self.divided(owners, of_parts) if owners else ()
         self.branches(places, warps)
-        return Executed(self.instructions, self.flow, self.times, self.loop_turns, self.code)
+        return Executed(self.instructions, self.flow, self.times, self.loop_turns, self.code, self.parts)
+
+    def divided(self, owners: Mapping[int, int | None], warps: Sequence[int]) -> tuple[Part, ...]:
+        """The parts that have loops; what is executed by one of them alone is so by its share of the warps."""
+        loops: defaultdict[int, set[int]] = defaultdict(set)
+        for loop in self.flow.loops:
+            of = self.of.get(loop.head)
+            owner = owners.get(of.head) if of is not None else None
+            if owner is not None:
+                loops[owner].add(loop.head)
+        near = {owner: self.flow.around(heads) for owner, heads in loops.items()}
+        parts = []
+        for owner, blocks in sorted(near.items()):
+            share = warps[owner] / sum(warps)
+            others = frozenset[int]().union(*(b for other, b in near.items() if other != owner))
+            for block in blocks - others:
+                self.times[block] *= share
+            parts.append(Part(warps[owner], share, blocks))
+        for block in set(range(len(self.times))).difference(*near.values()):
+            self.times[block] = 0.0  # of warps that have nothing to do
+        return tuple(parts)
 
     def level(self, loop: Loop | None, loops: list[Loop], times: float) -> None:
         """The blocks of a loop, or of none, that are in no loop within it; and those loops."""
@@ -237,7 +340,7 @@ class _Counting:
                     counted[span.file, span.line, ".".join(name.removeprefix("kind:").split(".")[:2])] += found
         sure: defaultdict[tuple[str, int, str], float] = defaultdict(float)
         maybe: defaultdict[tuple[str, int, str], float] = defaultdict(float)
-        open_blocks = [i for i in range(len(self.flow.blocks)) if i not in self.settled and not self.flow.always(i)]
+        open_blocks = [i for i in range(len(self.flow.blocks)) if i not in self.settled and not self.always(i)]
         is_open = set(open_blocks)
         for i in range(len(self.flow.blocks)):
             for op in self.ops([i]):
@@ -257,6 +360,11 @@ class _Counting:
             if not likely:
                 likely = [part for op in ops for part in lines.get(self.code.source_at[op.place], ())]
             self.times[i] *= sum(likely) / len(likely) if likely else 1.0
+
+    def always(self, block: int) -> bool:
+        """Whether all warps whose part a block is of execute it, each time that they are where it is."""
+        mine = [part.blocks for part in self.parts if block in part.blocks]
+        return self.flow.always(block, mine[0] if len(mine) == 1 else None)
 
     def kind(self, op: Instruction) -> tuple[str, int, str]:
         """The key of what was counted of an access."""

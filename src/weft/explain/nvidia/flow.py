@@ -44,14 +44,23 @@ class Flow:
     within: list[Loop | None]
     """The innermost loop of each block."""
 
-    def always(self, block: int) -> bool:
-        """Whether a block is executed in each turn of its loop, or each time: it is on every way to where that ends."""
+    def around(self, blocks: Iterable[int]) -> frozenset[int]:
+        """The blocks that are reached from some, and those that reach them."""
+        before: list[list[int]] = [[] for _ in self.goes]
+        for i, targets in enumerate(self.goes):
+            for target in targets:
+                before[target].append(i)
+        return frozenset(_reached(self.goes, blocks, set()) | _reached(before, blocks, set()))
+
+    def always(self, block: int, among: frozenset[int] | None = None) -> bool:
+        """Whether a block is executed in each turn of its loop, or each time: it is on every way to where that ends, of
+        those among some blocks."""
         loop = self.within[block]
-        inside = loop.blocks if loop is not None else frozenset(range(len(self.blocks)))
+        inside = loop.blocks if loop is not None else among or frozenset(range(len(self.blocks)))
         head = loop.head if loop is not None else 0
         if block == head:
             return True
-        ends = loop.latches if loop is not None else [i for i in inside if not self.goes[i]]
+        ends = loop.latches if loop is not None else [i for i in inside if not inside.intersection(self.goes[i])]
         seen, open_blocks = {block, head}, [head]  # what is reached without the block
         while open_blocks:
             now = open_blocks.pop()

@@ -8,6 +8,10 @@ barriers. One warp is followed, and the others of its block are taken to do the 
 all of its warps before the next instruction, and a unit does so much work. Unknown are only the times of what takes no
 fixed time, which are constants of the machine, and which way branches go, which `executed.py` counts. Of a loop three
 turns are followed: the difference of the last two is the time of one.
+
+Where warps have parts of their own, each part is followed by itself, as if the others were always ahead of it: the one
+that takes the longest is what the block takes. Its groups of four warps go their own ways: while one multiplies, the
+other has time for the rest. So it is one group that is followed.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from math import ceil
 
 from weft.explain.costs import Costs
 
-from .executed import Executed
+from .executed import Executed, Part
 from .flow import Loop
 from .sass import NONE, Instruction
 
@@ -47,6 +51,8 @@ class Schedule:
 
     time: float = 0.0
     """Cycles."""
+    groups: float = 1.0
+    """How many groups of warps go through it, each by itself."""
     lines: defaultdict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
     """Cycles by line of the source."""
 
@@ -56,7 +62,18 @@ def scheduled(
 ) -> Schedule:
     """The schedule of one warp of a block of so many; `latencies` are those of memory by file and line, `matrix` what a
     product of one warp takes of a scheduler's matrix unit, `passes` what a word of an access takes of the L1 cache."""
-    return _Scheduler(found, costs, latencies, warps, matrix, passes).all()
+    if not found.parts:
+        return _Scheduler(found, costs, latencies, warps, matrix, passes).all()
+    parts = [
+        _Scheduler(found, costs, latencies, min(GROUP, part.warps), matrix, passes, part).all() for part in found.parts
+    ]
+    longest = max(range(len(parts)), key=lambda i: parts[i].time)
+    whole = Schedule(costs.bulk_latency + parts[longest].time)  # the first copies have to be waited for
+    whole.groups = max(1.0, found.parts[longest].warps / GROUP)
+    for part, schedule in zip(found.parts, parts, strict=True):
+        for line, cycles in schedule.lines.items():
+            whole.lines[line] += cycles * part.share
+    return whole
 
 
 class _Scheduler:
@@ -68,7 +85,9 @@ class _Scheduler:
         warps: int,
         matrix: float,
         passes: float,
+        part: Part | None = None,
     ) -> None:
+        self.part = part
         self.found, self.costs, self.of_memory, self.warps, self.matrix = found, costs, of_memory, warps, matrix
         self.passes = passes * warps
         self.share = max(1.0, warps / costs.schedulers)
@@ -102,8 +121,10 @@ class _Scheduler:
         """Once through the blocks of a loop, or of the program, and the loops among them."""
         flow, times = self.found.flow, self.found.times
         heads = {each.head: each for each in loops}
-        around = times[loop.head] if loop is not None else 1.0
+        around = times[loop.head] if loop is not None else self.part.share if self.part is not None else 1.0
         for block in sorted(loop.blocks) if loop is not None else range(len(flow.blocks)):
+            if self.part is not None and block not in self.part.blocks:
+                continue
             if block in heads:
                 self.turn(heads[block])
             elif flow.within[block] is loop and times[block] >= around / 2:
@@ -182,7 +203,7 @@ class _Scheduler:
             ended = self.products[: len(self.products) - op.pending]
             self.now = max([self.now, *ended])
             del self.products[: len(ended)]
-        elif op.name == "UTMALDG":
+        elif op.name == "UTMALDG" and self.part is None:  # else another part waits for it
             self.bulk.append(self.now + self.costs.bulk_latency)
         elif op.name == "SYNCS" and op.sets != NONE and self.bulk:
             self.now = max(self.now, self.bulk.pop(0))

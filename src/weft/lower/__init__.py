@@ -42,6 +42,7 @@ from . import (
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .depth_first import depth_first
+from .end_by_warp import end_by_warp
 from .few_blocks import few_blocks, few_copies
 from .in_parts import hold_less
 from .mask_loads import mask_loads
@@ -144,6 +145,7 @@ def finish(program: LaneProgram) -> None:
     order_globals(program)
     hold_less(program)
     depth_first(program)
+    end_by_warp(program)
     lowering_of(program.machine).finished(program)
     verify(program)
     tell_buffers(program)

@@ -82,7 +82,7 @@ def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: Rem
     warps = ir.int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     adds = passes_of(machine)
     for op in ir.find(module, scf.ForOp):
-        if ir.find(op, scf.ForOp, scf.WhileOp) == [op]:
+        if op.parent is not None and ir.find(op, scf.ForOp, scf.WhileOp) == [op]:  # one divided with another is gone
             wanted = ir.int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             if adds.load_ahead(op, wanted, machine, remarks):
                 continue

@@ -15,6 +15,7 @@ coordinates and bounds are made of in the loops, the warp computes for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import scf
@@ -31,22 +32,28 @@ from .rings import Ring, next_slot, wait, word
 Values: TypeAlias = dict[SSAValue, SSAValue]
 
 
-class Producer:
-    """Writes the partition for a loop, which may be in another one; `captures` is then what it needs to be given."""
+@dataclass(frozen=True)
+class Feed:
+    """What one loop of products is given: the loop and the one over tiles that it may be in, outermost first; its
+    buffers, and the tensor maps of its loads."""
 
-    def __init__(
-        self,
-        loops: Sequence[scf.ForOp],
-        rings: Sequence[Ring],
-        maps: Mapping[BulkLoad, SSAValue],
-        count: int,
-    ) -> None:
-        self.loops, self.rings, self.maps, self.count = loops, rings, maps, count
+    loops: Sequence[scf.ForOp]
+    rings: Sequence[Ring]
+    maps: Mapping[BulkLoad, SSAValue]
+
+
+class Producer:
+    """Writes the partition for loops one behind the other; `captures` is then what it needs to be given."""
+
+    def __init__(self, feeds: Sequence[Feed], count: int) -> None:
+        self.count = count
         self.block = Block()
         self._given: Values = {}
         self._made: Values = {}
-        b = Builder.at_end(self.block, loops[-1].location)
-        self._loop(b, list(loops), b.constant(0, i32), b.constant(1, i32))
+        b = Builder.at_end(self.block, feeds[0].loops[-1].location)
+        at: Sequence[SSAValue] = (b.constant(0, i32), b.constant(1, i32))
+        for self.feed in feeds:
+            at = self._loop(b, list(self.feed.loops), *at)
         b.create(ttg.WarpReturnOp)
 
     @property
@@ -65,12 +72,12 @@ class Producer:
         self._made[loop.body.block.args[0]] = index
         with b.inside(inner):
             if rest:
-                for bulk in self.maps:  # what does not change in the inner loop
+                for bulk in self.feed.maps:  # what does not change in the inner loop
                     for v in (v for total in bulk.at for v in total.scalars if is_outside(v, rest[-1])):
                         self._computed(b, v)
                 after = self._loop(b, rest, now, its_phase)
             else:
-                for ring in self.rings:
+                for ring in self.feed.rings:
                     self._copies(b, ring, now, its_phase)
                 after = next_slot(b, self.count, now, its_phase)
             b.yield_(after)
@@ -86,7 +93,7 @@ class Producer:
             to = b.create(ttg.MemDescIndexOp, (self._gets(buffers), slot), (bulk.memory(),)).result
             at = [total.renamed(lambda v: self._computed(b, v)).made(b, i32) for total in bulk.at]
             kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
-            operands = (self._gets(self.maps[bulk]), *at, full, to, true)
+            operands = (self._gets(self.feed.maps[bulk]), *at, full, to, true)
             copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
             copy.location = bulk.load.location
 
@@ -101,7 +108,7 @@ class Producer:
         """A scalar of the loops, which this warp computes for itself, or one that it is given."""
         if value in self._made:
             return self._made[value]
-        if is_outside(value, self.loops[0]):
+        if is_outside(value, self.feed.loops[0]):
             return self._gets(value)
         op = value.owner
         assert isinstance(op, Operation)

@@ -46,7 +46,8 @@ The warp that copies is in producers.py, the buffers in rings.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -65,7 +66,8 @@ from ..effects import shareable
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
-from .producers import Producer
+from .loop_sequences import move_before, scalars_of, sequence
+from .producers import Feed, Producer
 from .rings import Ring, next_slot, slot_before, wait, word, words
 from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned
 
@@ -90,12 +92,75 @@ def specialize_warps(
         if remarks and (is_asked(loop) or halves_of(loop, products) is not None):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
-    if remarks:
+    plans = sequence(loop, plan, stages, machine)
+    for each, plan in plans if remarks else ():
         loads = [x for g in plan.groups for x in g.loads]
         copies = tuple(Copy(tile_text(x.load.result.type), span_of(x.load), plan.count, x.bytes) for x in loads)
-        remarks.add(WarpsSpecialized(span_of(loop), plan.count, copies, plan.halves is not None))
-    _Specialized(loop, plan, machine).rewrite()
+        remarks.add(WarpsSpecialized(span_of(each), plan.count, copies, plan.halves is not None))
+    for each, plan in plans[1:]:
+        move_before(scalars_of(each, plan), loop)
+    _divide([_Specialized(each, plan, machine) for each, plan in plans])
     return None
+
+
+def _divide(parts: Sequence[_Specialized]) -> None:
+    """Replace loops, one behind the other, and all between them by what two kinds of warps do."""
+    for part in parts:
+        hoist_operands(part.loop)
+    first = parts[0]
+    b = Builder.before(first.whole)
+    rings = [first.ring(b, group) for group in first.groups]
+    feeds: list[Feed] = []
+    for part in parts:
+        part.rings = [replace(ring, group=group) for ring, group in zip(rings, part.groups, strict=True)]
+        maps = {bulk: map_of(bulk) for group in part.groups for bulk in group.loads}
+        loops = [part.loop] if part.tiles is None else [part.tiles, part.loop]
+        feeds.append(Feed(loops, part.rings, maps))
+    producer = Producer(feeds, first.count)
+    consumer = Block()
+    with b.inside(consumer):
+        slot, phase = b.constant(0, i32), b.constant(0, i32)
+        for part, after in zip(parts, [*parts[1:], None], strict=True):
+            part.goes_further = after is not None or part.tiles is not None
+            part.prepare()
+            *results, slot, phase = part.consumer(b, slot, phase)
+            between = list(_between(part.whole, after.whole)) if after is not None else []
+            for old, other in zip(part.whole.results, results, strict=True):
+                other.name_hint = old.name_hint
+                old.replace_all_uses_with(other)
+            for op in between:
+                op.detach()
+                b.insert(op)
+    behind = parts[-1].whole.next_op
+    assert behind is not None
+    for part in parts:
+        remove(part.whole)
+    b = Builder.before(behind)
+    used = [r for op in consumer.ops for r in op.results if any(in_body(consumer, u.operation) is None for u in r.uses)]
+    Builder.at_end(consumer).create(ttg.WarpYieldOp, used)
+    holder = Block()
+    properties = {
+        "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
+        "requestedRegisters": DenseArrayBase.from_list(
+            i32, [PRODUCER_REGISTERS if first.tiles is None else REGISTERS_WITH_TILES]
+        ),
+    }
+    regions = [Region(consumer), Region(holder)]
+    new = b.create(ttg.WarpSpecializeOp, producer.captures, [r.type for r in used], properties, regions=regions)
+    Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(producer.block)])
+    for inner, outer in zip(used, new.results, strict=True):
+        outer.name_hint = inner.name_hint
+        for use in [u for u in inner.uses if in_body(consumer, u.operation) is None]:
+            use.operation.operands[use.index] = outer
+    _sink(new)
+
+
+def _between(op: Operation, end: Operation) -> Iterator[Operation]:
+    """The operations behind one and before another."""
+    at = op.next_op
+    while at is not None and at is not end:
+        yield at
+        at = at.next_op
 
 
 class _Specialized:
@@ -107,37 +172,19 @@ class _Specialized:
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
+        self.goes_further = False
+        """Whether the buffers are used again behind the loop."""
 
-    def rewrite(self) -> None:
-        """Replace the loop."""
-        loop = self.loop
-        hoist_operands(loop)
-        maps = {bulk: map_of(bulk) for group in self.groups for bulk in group.loads}
-        whole = loop if self.tiles is None else self.tiles
-        b = Builder.before(whole)
-        self.rings = [self.ring(b, group) for group in self.groups]
-        producer = Producer([*([] if whole is loop else [whole]), loop], self.rings, maps, self.count)
-        self.prepare()
-        consumer = Block()
-        wanted = [i for i, r in enumerate(whole.results) if r.first_use is not None]
-        with b.inside(consumer):
-            results = self.over_tiles(b, whole) if whole is not loop else self.alone(b)
-            b.create(ttg.WarpYieldOp, [results[i] for i in wanted])
-        holder = Block()
-        registers = PRODUCER_REGISTERS if whole is loop else REGISTERS_WITH_TILES
-        properties = {
-            "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
-            "requestedRegisters": DenseArrayBase.from_list(i32, [registers]),
-        }
-        types = [whole.results[i].type for i in wanted]
-        regions = [Region(consumer), Region(holder)]
-        new = b.create(ttg.WarpSpecializeOp, producer.captures, types, properties, regions=regions)
-        Builder.at_end(holder).create(ttg.WarpSpecializePartitionsOp, regions=[Region(producer.block)])
-        for old, other in zip([whole.results[i] for i in wanted], new.results, strict=True):
-            other.name_hint = old.name_hint
-            old.replace_all_uses_with(other)
-        remove(whole)
-        _sink(new)
+    @property
+    def whole(self) -> scf.ForOp:
+        """What is replaced: the loop, or the one over tiles that it is in."""
+        return self.loop if self.tiles is None else self.tiles
+
+    def consumer(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """What the warps that multiply do, from a slot on: its results, and the next slot and its phase."""
+        if self.tiles is not None:
+            return self.over_tiles(b, self.tiles, slot, phase)
+        return self.alone(b, slot, phase)
 
     # -- buffers ------------------------------------------------------------------------------------------------------
 
@@ -225,33 +272,31 @@ class _Specialized:
         apart = (SharedProductOp, scf.YieldOp, OperandFenceOp)
         return [op for op in self.loop.body.block.ops if not isinstance(op, apart) and op not in views]
 
-    def alone(self, b: Builder) -> Sequence[SSAValue]:
-        """The loop, where it is in no other."""
-        if self.halves is not None:
-            return self.rotated(b)
-        return self.plain(b, b.constant(0, i32), b.constant(0, i32))[:-2]
+    def alone(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """The loop itself."""
+        return self.rotated(b, slot, phase) if self.halves is not None else self.plain(b, slot, phase)
 
-    def over_tiles(self, b: Builder, tiles: scf.ForOp) -> Sequence[SSAValue]:
-        """The loop over tiles that the loop is in: it hands on which buffer is next. Gives its results."""
+    def over_tiles(self, b: Builder, tiles: scf.ForOp, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """The loop over tiles that the loop is in: it hands on which buffer is next."""
+        first = slot, phase
         body = tiles.body.block
         end = body.last_op
         assert end is not None
         slot, phase = (body.insert_arg(i32, len(body.args)) for _ in range(2))
         near = Builder.before(self.loop)
-        *results, next_one, its_phase = self.plain(near, slot, phase)
+        *results, next_one, its_phase = self.alone(near, slot, phase)
         for old, other in zip(self.loop.results, results, strict=True):
             other.name_hint = old.name_hint
             old.replace_all_uses_with(other)
         remove(self.loop)
         Builder.before(end).yield_([*end.operands, next_one, its_phase])
         remove(end)
-        begin = (b.constant(0, i32), b.constant(0, i32))
         types = [*(r.type for r in tiles.results), i32, i32]
         region = tiles.body
         tiles.detach_region(region)
         tiles.add_region(Region(Block()))
-        new = b.create(scf.ForOp, (*tiles.operands, *begin), types, tiles.properties, tiles.attributes, [region])
-        return new.results[:-2]
+        operands = (*tiles.operands, *first)
+        return b.create(scf.ForOp, operands, types, tiles.properties, tiles.attributes, [region]).results
 
     def plain(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """Products one after the other, from a slot on; a single one that adds to what the loop carries goes on into
@@ -291,7 +336,7 @@ class _Specialized:
             (product,) = self.products
             which = next(iter(product.d.uses)).index
             results[which] = product.wait(b, [results[which]], 0).results[0]
-            if self.tiles is not None:  # whose next tile wants the last buffer too
+            if self.goes_further:  # the last buffer is wanted too
                 last = slot_before(b, self.count, results[-2])
                 self.released(b, 0, last, b.cmpi("slt", *loop.operands[:2]))
         return results
@@ -315,29 +360,29 @@ class _Specialized:
             scf.ForOp, operands, [x.type for x in carried], loop.properties, loop.attributes, [Region(body)]
         )
 
-    def rotated(self, b: Builder) -> Sequence[SSAValue]:
-        """The loop with its last product begun in the next iteration, if there is an iteration at all."""
+    def rotated(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """The loop with its last product begun in the next iteration, if there is an iteration at all, from a slot on;
+        what it carries, and the next slot and its phase."""
         loop = self.loop
-        inits = list(loop.operands[3:])
+        inits = [*loop.operands[3:], slot, phase]
         lower, upper, _ = loop.operands[:3]
-        types = [x.type for x in inits]
-        there = b.if_(b.cmpi("slt", lower, upper), types)
+        there = b.if_(b.cmpi("slt", lower, upper), [x.type for x in inits])
         with b.inside(there.false_region.block):
             b.yield_(inits)
         with b.inside(there.true_region.block):
-            b.yield_(self.iterations(b, inits))
+            b.yield_(self.iterations(b, *inits))
         return there.results
 
-    def iterations(self, b: Builder, inits: Sequence[SSAValue]) -> list[SSAValue]:
-        """The first iteration but for its last product, the loop, and the last product; what the loop carries."""
+    def iterations(self, b: Builder, *inits: SSAValue) -> list[SSAValue]:
+        """The first iteration but for its last product, the loop, and the last product; as `rotated`."""
         assert self.halves is not None
         loop, last = self.loop, self.products[1]
         k = self.halves.carried
-        zero = b.constant(0, i32)
         lower, upper, step = loop.operands[:3]
-        carried, handed = self.first_half(b, lower, inits, zero, zero, None)
+        *inits_carried, first, its_phase = inits
+        carried, handed = self.first_half(b, lower, inits_carried, first, its_phase, None)
         self.turn(b, "begin")
-        values: list[SSAValue] = [*carried, handed, zero, zero]
+        values: list[SSAValue] = [*carried, handed, first, its_phase]
         inner = Block(arg_types=[lower.type, *(x.type for x in values)])
         now, (given, before, phase_before) = inner.args[1:-3], inner.args[-3:]
         _name_like(inner, loop.body.block)
@@ -352,9 +397,12 @@ class _Specialized:
         new = self.again(b, second, values, inner)
         results: list[SSAValue] = list(new.results[:-3])
         self.turn(b, "end")
+        *_, slot, phase = new.results
         ended = self.last_half(b, results[k], *new.results[-3:])
         results[k] = last.wait(b, [ended], 0).results[0]
-        return results
+        if self.goes_further:
+            self.released(b, 1, slot)
+        return [*results, *next_slot(b, self.count, slot, phase)]
 
     def first_half(
         self,

@@ -120,7 +120,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         stored |= {root_of(op.operands[0]) for op in walk(tiles.body.block) if op.name in WRITES}
     if None in stored or any(x.base in stored for x in loads):
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
-    halves = halves_of(loop, products) if tiles is None else None
+    halves = halves_of(loop, products)
     if not is_asked(loop):
         if halves is None:
             return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"

@@ -19,6 +19,7 @@ from typing import Any
 import weft
 from digests.compiled import CASES, CLUSTERS, GLUON, benchmarks
 from gluon.sources import arguments_of
+from hopper.test_pointed import CASES as POINTED
 from hopper.test_specialized import ATTENTIONS, PRODUCTS
 from weft.base import WeftError
 from weft.compiler import as_target, lane_program
@@ -49,7 +50,7 @@ def launches() -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {}
     for name, check in CLUSTERS.items():
         found[f"clusters/{name.replace(' ', '_')}"] = lambda check=check: check(_launch)
-    for name, case in (*PRODUCTS.items(), *ATTENTIONS.items()):
+    for name, case in (*PRODUCTS.items(), *ATTENTIONS.items(), *POINTED.items()):
         if name == "no step":  # an empty matrix has no descriptor
             continue
         found[f"specialized/{name.replace(' ', '_').replace(',', '')}"] = case.run

@@ -27,8 +27,13 @@ SAMPLE = (
 )
 """Reductions, copies under way in a loop, matrix products, branches, a sort, atomics, a loop with a condition;
 partitions, mbarriers, bulk copies, descriptors of the host and of the kernel."""
-LAUNCHED = ("specialized/two_steps", "specialized/causal_head_64", "clusters/gluon_bulk-copies-True")
-"""Loops that are divided among warps, and bulk copies in a cluster."""
+LAUNCHED = (
+    "specialized/two_steps",
+    "specialized/causal_head_64",
+    "specialized/grouped",
+    "clusters/gluon_bulk-copies-True",
+)
+"""Loops that are divided among warps, by descriptors and by pointers, and bulk copies in a cluster."""
 LEAST = 0.95
 """Of all kernels on a GPU, how many have the same program."""
 

@@ -10,6 +10,10 @@ has no word for a descriptor that is both, so it stays one parameter, which word
 
     x_base, x_pads_nan, x_shape_0, ... = gl.extra.descriptors.parts(x)
     x_blocks = gl.extra.descriptors.bulk(x, [64, 128], shared)
+
+Where it moves blocks of what pointers point to, launches make the map of several parameters:
+
+    a_blocks = gl.extra.descriptors.made(a, [m, k], [stride, 1], [64, 128], shared)
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation
 
+from weft.base.made_tensors import Polynomial
 from weft.ir import TensorDescType, int_value, shape_of
 from weft.ir.gpu import encoding_of
+from weft.ir.made_tensors import tensor_of
 
 from . import kinds
 from .expressions import Text
@@ -61,9 +67,34 @@ def give(w: Writer, function: Operation, asked: Sequence[str], types: Mapping[st
             _descriptor(w, given, name, str(kind), values, function, is_mapped)
         else:
             _plain(w, given, name, str(kind), values.pop(0))
+    while values and "tt.made" in _facts(values[0], function):
+        _made(w, values.pop(0), function)
     if values:
         raise no_word(function, "with such parameters")
     return given
+
+
+def _made(w: Writer, value: BlockArgument, function: Operation) -> None:
+    """A tensor map that the launch makes of several parameters."""
+    given = [w.texts[v].text for v in value.block.args if not isinstance(v.type, TensorDescType)]
+    tensor = tensor_of(_facts(value, function)["tt.made"])
+
+    def written(total: Polynomial) -> str:
+        terms = [
+            " * ".join([*[str(factor)] * (factor != 1 or not ns), *(given[n] for n in ns)]) for factor, ns in total
+        ]
+        return " + ".join(terms) or "0"
+
+    extents, strides = (", ".join(map(written, part)) for part in (tensor.shape, tensor.strides))
+    block = value.type.block_type  # type: ignore[attr-defined]
+    layout = encoding_of(block).named  # type: ignore[union-attr]
+    named = f"{list(shape_of(block))}, {w.shared.layouts.text(layout)}"
+    more = f", further={written(tensor.further)}" if tensor.further else ""
+    if tensor.least:
+        more += f", least=[{', '.join(f'({given[n]}, {least})' for n, least in tensor.least)}]"
+    name = w.names.unused(f"{given[tensor.base]}_blocks")
+    _named(w, value, name, DESCRIPTOR)
+    w.statement(f"{name} = {EXTRA}.made({given[tensor.base]}, [{extents}], [{strides}], {named}{more})")
 
 
 def _is_part(value: BlockArgument, function: Operation) -> bool:

@@ -9,7 +9,15 @@ A launch hands over such a descriptor in its parts, and for each kind of blocks 
 map besides. See `passes/nvidia/given_descriptors.py`.
 """
 
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, var_result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
 
 from ..effects import PureOp
 
@@ -30,3 +38,20 @@ class DescriptorBlocksOp(PureOp):
     name = "weft.descriptor_blocks"
     descriptor = operand_def()
     result = result_def()
+
+
+@irdl_op_definition
+class DescriptorMadeOp(PureOp):
+    """A tensor that several parameters describe together (`weft.base.made_tensors`), of which bulk copies move blocks.
+
+    `sums` are how many bytes behind `base` it begins, its shape and its strides; `limited` are parameters that are
+    taken to be at least the numbers `least`.
+    """
+
+    name = "weft.descriptor_made"
+    base = operand_def()
+    sums = var_operand_def()
+    limited = var_operand_def()
+    least = prop_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)

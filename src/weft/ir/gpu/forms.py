@@ -110,6 +110,7 @@ _FORMS: dict[type[Operation], Form | None] = {
     ),
     described.DescriptorPartsOp: Form("%descriptor{} : <descriptor> -> (<parts...>)"),
     described.DescriptorBlocksOp: Form("%descriptor{} : <descriptor> -> <result>"),
+    described.DescriptorMadeOp: None,
     rows.LoadRowOp: Form(
         "%row, %shift, %end, %other@hints{} : <row> -> <result>",
         shift=is_type(i32), end=is_type(i32), other=_pointee,

@@ -3,15 +3,18 @@
     base, pads_nan, rows, columns, stride, _ = descriptors.parts(x)        # x: weft.TensorDescriptor of the host
     blocks = descriptors.bulk(x, [64, 128], shared)                         # as the functions of hopper.tma take one
 
-So a Gluon kernel can be launched with the arguments of one in the Triton language. The functions are for descriptors
-that are parameters of the kernel.
+    blocks = descriptors.made(a, [m, k], [stride, 1], [64, 128], shared)    # a: an array; m, k, stride: numbers
+
+So a Gluon kernel can be launched with the arguments of one in the Triton language, and has tensor maps that the launch
+makes. The functions are for parameters of the kernel, and sums and products of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.gpu.described import DescriptorBlocksOp, DescriptorPartsOp
+from weft import ir
+from weft.ir.gpu.described import DescriptorBlocksOp, DescriptorMadeOp, DescriptorPartsOp
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap, unwrap_shape
 from weft.language.descriptors import tensor_descriptor as plain_descriptor
@@ -26,12 +29,17 @@ from ...descriptors import tensor_descriptor
 from ...semantic import GluonSemantic
 from ...types import described
 
-__all__ = ["bulk", "parts"]
+__all__ = ["bulk", "made", "parts"]
 
 
 def _check(name: str, descriptor: Any) -> None:
     if not isinstance(descriptor, plain_descriptor):
         raise TypeError(f"{name}: expected a parameter that a weft.TensorDescriptor is given for, got {descriptor}")
+
+
+def _listed(values: Any) -> list[Any]:
+    values = unwrap(values)
+    return list(getattr(values, "values", values))
 
 
 @builtin
@@ -55,9 +63,42 @@ def bulk(descriptor: Any, block_shape: Any, layout: Any, _semantic: GluonSemanti
     if len(block) != len(descriptor.block_shape):
         rank = len(descriptor.block_shape)
         raise ValueError(f"bulk: the tensor has {rank} dimensions, the block is {shape_text(block)}")
-    if not isinstance(laid, NVMMASharedLayout):
-        raise TypeError(f"bulk: expected an NVMMASharedLayout, got {described(laid)}")
-    blocks = tensor_descriptor(None, (), (), block_type(descriptor.dtype, block), laid)
-    type = blocks.type.to_ir()
-    blocks.handle = _semantic.builder.create(DescriptorBlocksOp, (descriptor.handle,), (type,)).result
+    blocks = _blocks("bulk", descriptor.dtype, block, laid)
+    blocks.handle = _semantic.builder.create(
+        DescriptorBlocksOp, (descriptor.handle,), (blocks.type.to_ir(),)
+    ).result  # fmt: skip
+    return blocks
+
+
+def _blocks(name: str, element: Any, block: Any, layout: Any) -> tensor_descriptor:
+    if not isinstance(layout, NVMMASharedLayout):
+        raise TypeError(f"{name}: expected an NVMMASharedLayout, got {described(layout)}")
+    return tensor_descriptor(None, (), (), block_type(element, block), layout)
+
+
+@builtin
+def made(
+    base: Any, shape: Any, strides: Any, block_shape: Any, layout: Any, further: Any = 0, least: Any = (),
+    _semantic: GluonSemantic = GIVEN,
+) -> tensor_descriptor:  # fmt: skip
+    """A tensor that begins `further` bytes behind `base`, for copies of blocks; the launch makes its tensor map.
+
+    Extents and strides, in elements, are of parameters and constants; `least` are pairs of a parameter and what it is
+    at least. As for `bulk`, the result has no shape.
+    """
+    if not isinstance(base, tensor) or not isinstance(base.type, pointer_type):
+        raise TypeError(f"made: expected a pointer, got {base}")
+    sizes, steps, pairs = _listed(shape), _listed(strides), [_listed(pair) for pair in _listed(least)]
+    block = unwrap_shape(block_shape)
+    if not len(sizes) == len(steps) == len(block):
+        raise ValueError(f"made: {len(sizes)} extents, {len(steps)} strides and a block of {shape_text(block)}")
+    blocks = _blocks("made", base.type.element_ty, block, unwrap(layout))
+    sums = [_semantic.cast(_semantic.to_tensor(x), dt.int64).handle for x in (further, *sizes, *steps)]
+    limited = [_semantic.to_tensor(parameter).handle for parameter, _ in pairs]
+    properties = {
+        "least": ir.i32_array([int(unwrap(number)) for _, number in pairs]),
+        "operandSegmentSizes": ir.segments(1, len(sums), len(limited)),
+    }
+    operands, type = (base.handle, *sums, *limited), blocks.type.to_ir()
+    blocks.handle = _semantic.builder.create(DescriptorMadeOp, operands, (type,), properties).result
     return blocks

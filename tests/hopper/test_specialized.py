@@ -167,6 +167,17 @@ def test_attentions_under_schedules(causal: bool, options: Any) -> None:
     check_attention(Attention(n=264, causal=causal, stages=3), options)
 
 
+@slow
+def test_what_is_stored_behind_a_loop_shares_its_buffers() -> None:
+    """Was too much shared memory: the buffers were taken to be in use until the kernel ends."""
+    a, b = (described(aligned((256, 256), np.float16), block) for block in ((128, 64), (256, 64)))
+    given = (a, b, aligned((256, 256), np.float32), 256, 256)
+    more = {"BM": 128, "BN": 256, "BK": 64, "TRANS": True, "WS": True, "num_warps": 8, "num_stages": 4}
+    made = product.warmup(*given, **more, grid=(2, 1), target="sim:cuda:90")
+    buffers = 4 * (128 + 256) * 64 * 2
+    assert is_specialized(made) and buffers <= made.shared_bytes < buffers + 1024
+
+
 # -- what the producer computes for itself ----------------------------------------------------------------------------
 
 

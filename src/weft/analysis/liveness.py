@@ -145,7 +145,7 @@ def _used(op: LaneOp, numbered: Numbered) -> set[int]:
 def _extend(program: LaneProgram, numbered: Numbered, lives: list[Lifetime | None]) -> None:
     """To the wait for everything that happens later."""
     used = list(lives)
-    for op, awaited in _with_waits(program.body, numbered):
+    for op, awaited, over in _with_waits(program.body, numbered):
         for touch in touches_of(op):
             if op.name == "instruction" and effects_of(op.attrs["isa"]).lasting:
                 for buffer in numbered.of(touch.address) or range(len(program.shared)):
@@ -156,23 +156,28 @@ def _extend(program: LaneProgram, numbered: Numbered, lives: list[Lifetime | Non
             for buffer in numbered.of(touch.address) or range(len(program.shared)):
                 life = lives[buffer]
                 if life is not None:
-                    lifetime = used[buffer] or life  # however long other kinds of accesses make it
-                    later = (n for n in numbered.waits[touch.later] if n >= lifetime.last)
+                    last = min(over, (used[buffer] or life).last)  # however long other kinds of accesses make it
+                    later = (n for n in numbered.waits[touch.later] if n >= last)
                     end = awaited[touch.later] if touch.later in awaited else next(later, numbered.number)
                     lives[buffer] = Lifetime(life.first, max(life.last, end))
 
 
-def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict[str, int]]]:
-    """Each operation, and where the kinds of accesses that are waited for after it in its own block are, by kind."""
+def _with_waits(
+    block: Block, numbered: Numbered, over: int | None = None
+) -> Iterator[tuple[LaneOp, dict[str, int], int]]:
+    """Each operation, where the kinds of accesses that are waited for after it in its own block are, by kind, and when
+    it has come for the last time: where the outermost operation ends that repeats it or leaves it out (partitions do
+    neither)."""
     awaited: dict[str, int] = {}
     for op in reversed(block.ops):
-        at = numbered.extent[op][0]
+        at, end = numbered.extent[op]
         kind = _awaits_all(op)
         if kind in WAITS:
             awaited = {**awaited, kind: at}
-        yield op, awaited
+        yield op, awaited, end if over is None else over
         for region in op.regions:
-            yield from _with_waits(region, numbered)
+            its = over if over is not None or op.name == "partitions" else end
+            yield from _with_waits(region, numbered, its)
 
 
 def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[int]]]:

@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "gluon.md"
 
 def test_examples(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     file = tmp_path / "shown.py"
     file.write_text("\n\n".join(blocks), encoding="utf-8")
     module = sys.modules["shown"] = ModuleType("shown")

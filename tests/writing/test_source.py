@@ -122,14 +122,22 @@ def doubled(out, x, ROWS: tl.constexpr):
     out.store([i, 0], x.load([i, 0]) * 2)
 
 
-def test_a_descriptor_is_given_in_parts() -> None:
+def test_a_descriptor_is_given_as_it_is() -> None:
     x, out = np.arange(256, dtype=np.float32).reshape(16, 16), np.zeros((16, 16), np.float32)
-    source_of, result = (weft.TensorDescriptor.from_tensor(array, [8, 16]) for array in (x, out))
-    source = doubled.to_gluon(result, source_of, ROWS=8, target="cuda:90")
-    assert source.parts["x"] == ("x", "x_pads_nan", "x_shape_0", "x_shape_1", "x_stride_0", "x_stride_1")
+    given = [weft.TensorDescriptor.from_tensor(array, [8, 16]) for array in (out, x)]
+    source = doubled.to_gluon(*given, ROWS=8, target="cuda:90")
+    assert list(source.arguments) == [*given, 8] and not source.parts
     with weft.target("sim:cuda:90"):
-        source.kernel[(2,)](*source.arguments, **source.options)
+        source.kernel[(2,)](*given, ROWS=8, **source.options)
     np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_for_triton_a_descriptor_is_given_in_parts() -> None:
+    """Whose Gluon does not take one of the Triton language."""
+    x = weft.TensorDescriptor.from_tensor(np.zeros((16, 16), np.float32), [8, 16])
+    source = doubled.to_gluon(x, x, ROWS=8, target="cuda:90", package="triton.experimental")
+    assert source.parts["x"] == ("x", "x_pads_nan", "x_shape_0", "x_shape_1", "x_stride_0", "x_stride_1")
+    assert "gl.extra" not in str(source)
 
 
 def test_calls_stand_in_the_order_of_the_ir() -> None:

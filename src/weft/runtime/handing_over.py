@@ -45,7 +45,8 @@ def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Han
         if place == WEFT:
             break
     source = texts[0]
-    arguments = [part for name, value in zip(names, bound, strict=True) for part in _parts(value, name in source.parts)]
+    parts = texts[-1].parts
+    arguments = [part for name, value in zip(names, bound, strict=True) for part in _parts(value, name in parts)]
     facts = source.text, source.name, source.options, source.parts, source.types
     return HandedOver(*facts, own=texts[-1].text, arguments=arguments)
 

@@ -16,7 +16,7 @@ from weft.machines.vendors import part_of, vendors_with
 from . import arithmetic, combining, control, copies, memory, outside, partitions, products, shapes
 from .layouts import Layouts
 from .parameters import Given, give
-from .words import HOMES, TL
+from .words import HOMES, TL, WHOLE
 from .writer import WIDTH, Names, Shared, Writer
 
 __all__ = ["TRITON", "WEFT", "Asked", "GluonSource", "source_of"]
@@ -44,6 +44,13 @@ class Asked:
     line: int = 0
     package: str = WEFT
     """Where Gluon is imported from."""
+    vendor: str = ""
+    """Whose GPU the target is."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether descriptors of the Triton language stay one parameter, by words of Weft's own."""
+        return self.package == WEFT and self.vendor in WHOLE
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def source_of(module: ModuleOp, asked: Asked) -> GluonSource:
     names = Names((*reserved, *asked.parameters), file_names)
     shared = Shared(asked.file, Layouts(file_names.unused), file_names, reserved, {}, {}, name)
     writer = Writer(body, shared, names)
-    given = give(writer, function, asked.parameters, asked.kinds, asked.constants)
+    given = give(writer, function, asked.parameters, asked.kinds, asked.constants, asked.whole)
     writer.block(body)
     writer.flush()
     options = {"num_warps": int_value(module.attributes["ttg.num-warps"])}

@@ -34,4 +34,4 @@ def asked(src: ASTSource, target: str, package: str = WEFT) -> Asked:
     constants = {name: values.get(name) for name, kind in src.signature.items() if kind == "constexpr"}
     kinds = dict(src.signature)
     file, line = src.fn.file_name, src.fn.starting_line_number
-    return Asked(names, constants, kinds, target, file, line, package)
+    return Asked(names, constants, kinds, target, file, line, package, as_target(target).machine.vendor)

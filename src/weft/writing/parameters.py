@@ -5,8 +5,8 @@
     a descriptor of Gluon's     a tensor map, shape and strides: x, x.shape[0], x.strides[0]
     one of the Triton language  base, padding, shape, strides, each a parameter: x, x_pads_nan, x_shape_0, ...
 
-Where the copy engine moves blocks of a descriptor of the Triton language, there are tensor maps besides. Triton's Gluon
-has no word for a descriptor that is both, so it stays one parameter, which words of Weft's own take apart:
+Triton's Gluon does not take the last ones; Weft's does, where the vendor's passes can take them apart, so that they
+stay one parameter. Where the copy engine moves blocks of one, there are tensor maps besides:
 
     x_base, x_pads_nan, x_shape_0, ... = gl.extra.descriptors.parts(x)
     x_blocks = gl.extra.descriptors.bulk(x, [64, 128], shared)
@@ -51,10 +51,15 @@ class Given:
     """Types of the source's parameters that are one value each, and what divides them."""
 
 
-def give(w: Writer, function: Operation, asked: Sequence[str], types: Mapping[str, Any], constants: Any) -> Given:
-    """Let the arguments of a kernel have texts. NoWord for what the source cannot take."""
+def give(
+    w: Writer, function: Operation, asked: Sequence[str], types: Mapping[str, Any], constants: Any, whole: bool
+) -> Given:  # fmt: skip
+    """Let the arguments of a kernel have texts; with `whole`, descriptors of the Triton language are one parameter.
+
+    NoWord for what the source cannot take.
+    """
     given, values = Given(), list(function.regions[0].blocks[0].args)
-    is_mapped = any(isinstance(v.type, TensorDescType) and _is_part(v, function) for v in values)
+    whole |= any(isinstance(v.type, TensorDescType) and _is_part(v, function) for v in values)
     for name in asked:
         if name in constants:
             given.parameters.append(name)
@@ -64,7 +69,7 @@ def give(w: Writer, function: Operation, asked: Sequence[str], types: Mapping[st
             given.parameters.append(name)
             _items(w, name, kind, values)
         elif str(kind).startswith("tensordesc"):
-            _descriptor(w, given, name, str(kind), values, function, is_mapped)
+            _descriptor(w, given, name, str(kind), values, function, whole)
         else:
             _plain(w, given, name, str(kind), values.pop(0))
     while values and "tt.made" in _facts(values[0], function):
@@ -151,7 +156,7 @@ def _items(w: Writer, text: str, kind: Sequence[Any], values: list[BlockArgument
 
 
 def _descriptor(
-    w: Writer, given: Given, name: str, kind: str, values: list[BlockArgument], function: Operation, is_mapped: bool
+    w: Writer, given: Given, name: str, kind: str, values: list[BlockArgument], function: Operation, whole: bool
 ) -> None:
     if isinstance(values[0].type, TensorDescType):
         rank = _rank(kind)
@@ -164,7 +169,7 @@ def _descriptor(
         return
     stems = _stems(_rank(kind))
     parts = [values.pop(0) for _ in range(len(stems) + 1)]
-    if not is_mapped:
+    if not whole:
         named = (name, *(w.names.unused(f"{name}_{stem}") for stem in stems))
         for part, value in zip(named, parts, strict=True):
             _named(w, value, part, kinds.kind_of(value.type))

@@ -20,6 +20,8 @@ HOMES: dict[str, str] = {}
 """The modules of Gluon in which functions and modules of one vendor are, by their names; vendors fill it."""
 PRODUCTS: dict[type, str] = {}
 """The function that multiplies into a result of this class of layouts; vendors fill it."""
+WHOLE: set[str] = set()
+"""Vendors whose kernels can take a descriptor of the Triton language as one parameter; they enter themselves."""
 COPIES: set[str] = {"ttg.async_copy_global_to_local"}
 """Operations that begin to fill shared memory; vendors add theirs."""
 UNDER_WAY: dict[str, str] = {}

@@ -48,6 +48,8 @@ def take_apart(module: ModuleOp) -> None:
         for _, descriptor, parts in taken:
             descriptor.replace_all_uses_with(parts[0])
             function.entry.erase_arg(descriptor)
+        types, outputs = tuple(a.type for a in function.entry.args), tuple(function.function_type.outputs.data)
+        function.properties["function_type"] = ir.function_type(types, outputs)
         for uses, _, parts in taken:
             for use in uses:
                 _replace(use.operation, parts)

@@ -14,6 +14,7 @@ OF_HOPPER = (
 )
 words.HOMES.update(dict.fromkeys(("async_copy", "mma_v2"), AMPERE))
 words.HOMES.update(dict.fromkeys(OF_HOPPER, HOPPER))
+words.WHOLE.add("nvidia")
 words.PRODUCTS[NVMMADistributedLayout] = "mma_v2"
 words.UNDER_WAY["ttng.warp_group_dot"] = "warpgroup_mma_init"
 words.SPECIAL["i64", SwizzledSharedLayout(1, 1, 1, [0])] = words.Special("mbarrier", "MBarrierLayout()", "barrier")

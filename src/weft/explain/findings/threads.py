@@ -29,9 +29,9 @@ def few_programs(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "few-programs",
         e.span,
-        f"{programs} of {facts.threads} threads have a program",
-        "a program is run by one thread",
-        "split the work into more programs: smaller blocks, or parts of a reduction that are added afterwards",
+        f"only {programs} of {facts.threads} threads have a program",
+        "each program runs on one thread",
+        "split the work into more programs: smaller blocks, or partial reductions that are added up afterwards",
         round(gain, 2),
     )
 
@@ -46,8 +46,8 @@ def small_programs(facts: Facts) -> Iterator[Finding]:
             "small-programs",
             e.span,
             f"{e.counts.programs:,} programs take {took:.1f} us to start",
-            f"each of them does little: {took / e.time.microseconds:.0%} of the time goes to starting them",
-            "larger blocks, or several rows in each program",
+            f"that is {took / e.time.microseconds:.0%} of the time, because each program does little work",
+            "take larger blocks, or let each program do several rows",
             round(took * (1 - 1 / LARGER), 2),
         )
 
@@ -64,7 +64,7 @@ def large_scratch(facts: Facts) -> Iterator[Finding]:
             largest.span,
             f"a program keeps {bytes:,} bytes of tiles in memory",
             f"the largest has {largest.bytes:,}, and the caches of a core hold about {SCRATCH:,}",
-            "smaller blocks",
+            "take smaller blocks",
         )
 
 
@@ -76,6 +76,6 @@ def overlapping_arrays(facts: Facts) -> Iterator[Finding]:
             "overlapping-arrays",
             facts.explanation.span,
             f"`{first}` and `{second}` overlap in this launch",
-            "the kernel is compiled again, without the promise that they do not, and loads each tile before it stores",
-            "give arrays that are apart, or one and the same",
+            "so the kernel is compiled again for arrays that overlap, and loads each tile before it stores",
+            "pass arrays that do not overlap, or the same array twice",
         )

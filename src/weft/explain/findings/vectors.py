@@ -55,7 +55,7 @@ def gathered_access(facts: Facts) -> Iterator[Finding]:
     """Lanes each of which has an address of its own from memory."""
     for _, r in _accesses(facts):
         if r.access in ("load", "store") and r.form.startswith(APART) and LOADED in r.fact:
-            fix = "let an index be that of a whole row, and lanes run along it: ids[:, None] * columns + j[None, :]"
+            fix = "look up whole rows, and let the lanes run along the row: ids[:, None] * columns + j[None, :]"
             yield Finding("gathered-access", r.span, f"a {r.access} of {r.tile} {_by(r.form)}", r.fact, fix)
 
 
@@ -95,8 +95,8 @@ def data_mask(facts: Facts) -> Iterator[Finding]:
     """A store whose mask depends on data, so that no tile is stored without a mask."""
     for _, r in _accesses(facts):
         if r.access == "store" and r.mask:
-            fix = "store every element within bounds: tl.where with what is to stand there otherwise"
-            yield Finding("data-mask", r.span, f"a store of {r.tile} under a mask for each vector", r.mask, fix)
+            fix = "store every element within the bounds, and choose the value with tl.where"
+            yield Finding("data-mask", r.span, f"a store of {r.tile} computes a mask for each vector", r.mask, fix)
 
 
 @rule("reloaded-store", on=CPU)
@@ -105,8 +105,8 @@ def reloaded_store(facts: Facts) -> Iterator[Finding]:
     for r in facts.explanation.remarks.of(NotFused):
         if r.reason == NotFused.LOADED_AGAIN:
             line = f" on line {r.into.span.line}" if r.into.span is not None else ""
-            fix = "use the value that was stored: it is a variable of the kernel"
-            yield Finding("reloaded-store", r.span, f"a loop of its own, apart from that{line}", r.reason, fix)
+            fix = "use the variable that was stored instead of loading it again"
+            yield Finding("reloaded-store", r.span, f"a loop of its own, instead of one with that{line}", r.reason, fix)
 
 
 @rule("narrow-conversion", on=CPU)
@@ -122,6 +122,6 @@ def narrow_conversion(facts: Facts) -> Iterator[Finding]:
                 "narrow-conversion",
                 span,
                 f"each element of `{name}` is converted {int(bytes // size):,} times",
-                f"no instruction of the processor converts {narrow[name]}: integer operations do",
-                "convert it once before, to float16 or bfloat16, or let a program do more rows with what it has loaded",
+                f"the processor has no instruction that converts {narrow[name]}, so integer operations do it",
+                "convert the array to float16 or bfloat16 before, or let a program do several rows with what it loads",
             )

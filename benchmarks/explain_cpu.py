@@ -23,6 +23,7 @@ import numpy as np
 
 import weft
 import weft.language as tl
+from explain_cpu_others import others
 from weft.runtime.calibrating import REST, calibrate, calibrated
 from weft.runtime.testing import clear_cache
 
@@ -293,18 +294,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-k", default="", help="only kernels whose name contains this")
     parser.add_argument("--times", type=int, default=12, help="measurements of which the least counts")
+    parser.add_argument("--others", action="store_true", help="kernels by which nothing was chosen, alone")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args()
     rates = calibrated() or calibrate()
-    rows = []
+    found = {"processor": rates.processor, "threads": rates.threads}
+    tables = {} if options.others else {"kernels": cases()}
+    tables["others"] = others(_array, Case)
     print(f"{rates.processor}, {rates.threads} threads")
+    rows = {name: _table(table, options.k, options.times) for name, table in tables.items()}
+    if options.save:
+        RESULTS.write_text(json.dumps({**found, **rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def _table(table: Sequence[Case], part: str, times: int) -> list[dict[str, Any]]:
+    """Print the times of kernels, and give them."""
+    rows: list[dict[str, Any]] = []
     print(f"{'kernel':44}{'predicted':>11}{'measured':>11}{'ratio':>7}  bound by")
-    for case in cases():
-        if options.k not in case.name:
+    for case in table:
+        if part not in case.name:
             continue
         args = case.args(np.random.default_rng(0))
         e = case.kernel.explain(*args, **case.constants, grid=case.grid, target="cpu")
-        took = measured(case, args, options.times)
+        took = measured(case, args, times)
         if e.time is None:
             print(f"{case.name:44}{'none':>11}{took:11.1f}         {e.counts.note}")
             continue
@@ -313,11 +325,10 @@ def main() -> None:
         inside = "" if e.time.low <= took <= e.time.high else " (outside of the interval)"
         print(f"{case.name:44}{e.time.microseconds:11.1f}{took:11.1f}{ratio:7.2f}  {e.time.bound}{inside}", flush=True)
     errors = sorted(abs(row["predicted"] / row["measured"] - 1) for row in rows)
-    near = sum(error <= NEAR for error in errors)
-    print(f"{len(rows)} kernels: median error {statistics.median(errors):.1%}, {near} within {NEAR:.0%}")
-    if options.save:
-        found = {"processor": rates.processor, "threads": rates.threads, "kernels": rows}
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if rows:
+        near = sum(error <= NEAR for error in errors)
+        print(f"{len(rows)} kernels: median error {statistics.median(errors):.1%}, {near} within {NEAR:.0%}")
+    return rows
 
 
 if __name__ == "__main__":

@@ -52,9 +52,12 @@ def _text(rates: Rates) -> str:
     lines += [f"rows of {n:,} bytes on different pages: {a:.2f} times as long, stored {b:.2f}" for n, a, b in rows]
     ways = f"four arrays at a time {rates.of_four:.2f}, in loops that carry a tile {rates.looped:.2f} times as long"
     lines.append(ways)
-    lines.append(f"rows reduced and stored {rates.by_rows:.2f}, transposed {rates.turned:.2f} times as long as a copy")
+    short, long = rates.by_rows
+    lines.append(f"rows of 4 KiB reduced and stored {short:.2f}, of 16 KiB {long:.2f} times as long as a copy")
+    lines.append(f"tiles transposed {rates.turned:.2f} times as long as a copy")
     lines.append(f"memory and arithmetic together: a mean of power {rates.together:.1f}")
     rest = f"{rates.simple / 1000:.1f} simple operations, {rates.divided / 1000:.2f} divisions"
+    rest += f", {rates.rounded / 1000:.2f} roundings to bfloat16"
     lines.append(f"{rest} and {rates.special / 1000:.2f} exponentials a nanosecond")
     product, product_16 = rates.product / 1000, rates.product_16 / 1000
     lines.append(f"products of {product:.0f} GFLOP/s in float32 and {product_16:.0f} in float16")

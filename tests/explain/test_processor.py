@@ -24,8 +24,8 @@ from .kernels import transpose
 RATES = Rates(
     "a processor", 2, launch=5.0, program=0.01, sizes=(1 << 16, 1 << 26), read=(1e4, 1e4), written=(5e3, 5e3),
     both=(1.0, 0.5), in_place=(1e4, 1e4), lengths=(128, 4096), slow_read=(4.0, 2.0), slow_written=(3.0, 1.5),
-    of_four=0.5, looped=1.25, by_rows=1.5, turned=1.0, again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5,
-    reduction=0.01, together=1.5, product=1e6, product_16=2e6,
+    of_four=0.5, looped=1.25, by_rows=(1.2, 1.5), turned=1.0, again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5,
+    rounded=1e6, reduction=0.01, together=1.5, product=1e6, product_16=2e6,
 )  # fmt: skip
 
 
@@ -211,3 +211,19 @@ def pointers_moved(x, out, stride, BLOCK: tl.constexpr):
         total += tl.exp(tl.load(at))
         at += BLOCK
     tl.store(out + i[:, None] * BLOCK + i[None, :], total)
+
+
+@weft.jit
+def blended(x, y, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * tl.load(y + i) + 1.0)
+
+
+def test_operations_on_bfloat16_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 1 << 20
+    narrow, wide = (
+        time_of(blended, *[like(n, dtype)] * 3, BLOCK=1024, grid=(n // 1024,), monkeypatch=monkeypatch)
+        for dtype in ("bf16", "fp32")
+    )
+    more = narrow.resources["arithmetic"] - wide.resources["arithmetic"]
+    assert 1.9 * n / RATES.rounded < more < 4 * n / RATES.rounded

@@ -15,7 +15,7 @@ from weft.targets.table import instruction
 if TYPE_CHECKING:
     from .findings import Facts
 
-__all__ = ["carries_tiles", "kept_bytes", "product_operations", "reduces_rows", "reductions", "runs_of"]
+__all__ = ["carries_tiles", "kept_bytes", "product_operations", "reduced_rows", "reductions", "roundings", "runs_of"]
 
 
 def _turns(facts: Facts, span: Span | None) -> float:
@@ -35,8 +35,7 @@ def kept_bytes(facts: Facts) -> tuple[float, float]:
     """Bytes that are written and read of tiles that are kept in memory, in a launch; and their bytes, of a program."""
     total = once = 0.0
     for r in facts.explanation.remarks.of(InMemory):
-        *sizes, element = r.tile.split("x")
-        bytes = prod(map(int, sizes)) * ELEMENT_BITS.get(element, 32) / 8
+        bytes = _tile_bytes(r)
         total += 2 * bytes * _turns(facts, r.span)
         once += bytes
     return total, once
@@ -48,11 +47,29 @@ def carries_tiles(facts: Facts) -> bool:
     return any(r.span in loops for r in facts.explanation.remarks.of(InMemory))
 
 
-def reduces_rows(facts: Facts) -> bool:
-    """Whether tiles are kept, outside of loops, for what comes after their reduction."""
+def reduced_rows(facts: Facts) -> float:
+    """Bytes of the largest tile that is kept, outside of loops, for what comes after its reduction; 0 if none is."""
     if facts.loops or not reductions(facts):
-        return False
-    return bool(facts.explanation.remarks.of(InMemory))
+        return 0.0
+    return max(map(_tile_bytes, facts.explanation.remarks.of(InMemory)), default=0.0)
+
+
+def _tile_bytes(r: InMemory) -> float:
+    *sizes, element = r.tile.split("x")
+    return prod(map(int, sizes)) * ELEMENT_BITS.get(element, 32) / 8
+
+
+def roundings(facts: Facts) -> float:
+    """Elements that are rounded to bfloat16 in the whole launch: by a conversion, or as the result of an operation."""
+    if facts.program is None:
+        return 0.0
+    total, told = 0.0, set()
+    for op in facts.ops:
+        rounds = op.name.startswith(("arith.", "math.")) and any(v.elem == "bf16" for v in op.results)
+        if rounds and op.name not in ("arith.select", "arith.constant") and (op.span, op.name) not in told:
+            told.add((op.span, op.name))
+            total += facts.places.get(op.span, Counter())[f"kind:{op.name}"]
+    return total * facts.program.lanes
 
 
 def reductions(facts: Facts) -> float:
@@ -86,7 +103,7 @@ def runs_of(facts: Facts, page: int) -> Mapping[tuple[Span | None, str], float |
             continue
         size = ELEMENT_BITS.get(r.tile.rpartition("x")[2], 32) / 8
         apart, turn = (_elements(facts, each) for each in (r.apart, r.turn))
-        if apart is None or turn is None or turn == r.run:
+        if apart is None or turn is None or r.run in (turn, apart):  # one goes on where the other ends
             length = None
         elif apart:
             length = r.run * size if apart * size >= page else None

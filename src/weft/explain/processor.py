@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 from weft.base import Span
 
 from .arrays import arrays_of
-from .passes import carries_tiles, kept_bytes, product_operations, reduces_rows, reductions, runs_of
+from .passes import (
+    carries_tiles,
+    kept_bytes,
+    product_operations,
+    reduced_rows,
+    reductions,
+    roundings,
+    runs_of,
+)
 from .record import Time, line_key
 
 if TYPE_CHECKING:
@@ -86,8 +94,8 @@ class Rates:
     """The part of the time of reading one array that as many bytes of four arrays at a time take."""
     looped: float
     """The same of reading in loops that carry a tile."""
-    by_rows: float
-    """The part of the time of a copy that it takes to read a tile, reduce it, and store it scaled."""
+    by_rows: tuple[float, float]
+    """How many times as long as a copy it takes to read tiles of 4 KiB and of 16 KiB, reduce them, and store them."""
     turned: float
     """The same of transposing a matrix by tiles whose rows have 256 bytes."""
     again: float
@@ -100,6 +108,8 @@ class Rates:
     """Exponentials in a microsecond."""
     divided: float
     """Divisions in a microsecond."""
+    rounded: float
+    """Elements that are rounded to bfloat16 in a microsecond."""
     reduction: float
     """Microseconds of the reduction of a small tile to a number."""
     together: float
@@ -227,7 +237,8 @@ def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
     if min(slow.values()) > 1.0:  # both go from page to page
         tiles = (slow[verb] / rates.slow(verb, TURNED) for verb in VERBS)
         slow = {verb: rates.turned * max(1.0, part) for verb, part in zip(VERBS, tiles, strict=True)}
-    rows = rates.by_rows if reduces_rows(facts) else 1.0
+    row = reduced_rows(facts)
+    rows = _between((PAGE, PAGES), rates.by_rows, row) if row else 1.0
     return factor * rows * slow["load"], rows * slow["store"]
 
 
@@ -261,7 +272,8 @@ def _arithmetic(facts: Facts, rates: Rates) -> float:
             simple += n
     each = special / rates.special + divided / rates.divided + simple / rates.simple
     products = sum(n / (rates.product_16 if is_16 else rates.product) for is_16, n in product_operations(facts).items())
-    return facts.program.lanes * each + products + rates.reduction * reductions(facts)
+    rounded = roundings(facts) / rates.rounded
+    return facts.program.lanes * each + products + rates.reduction * reductions(facts) + rounded
 
 
 def float_kinds(total: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -32,7 +32,7 @@ from .testing import clear_cache
 
 __all__ = ["calibrate", "calibrated", "path_of"]
 
-VERSION = 2
+VERSION = 3
 SIZES = tuple(1 << log for log in range(16, 28, 2))
 """Bytes that are moved: 64 KiB to 64 MiB."""
 TIMES = 16
@@ -147,6 +147,16 @@ def _divided(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-u
     b = a + 2.0
     for k in tl.static_range(n):
         a += 1.5 / (b + k)
+    tl.store(out + i, a)
+
+
+@jit
+def _rounded_to(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    b = a
+    for k in tl.static_range(n):
+        a += (b + k).to(tl.bfloat16).to(tl.float32)
     tl.store(out + i, a)
 
 
@@ -268,9 +278,9 @@ def _measured(threads: int) -> Rates:
         KEPT * 4096 * grid[0] * MANY / (_least(partial(_again[grid], x, out, MANY, k, BLOCK=1024), False) - launch)
         for k in (4, 64)
     )
-    simple, special, divided = (
+    simple, special, divided, rounded = (
         grid[0] * BLOCK * TURNS / (_least(partial(each[grid], x, out, TURNS, BLOCK=BLOCK), cold=False) - launch)
-        for each in (_simple, _special, _divided)
+        for each in (_simple, _special, _divided, _rounded_to)
     )
     sums = _least(partial(_summed[grid], x, out, MANY, BLOCK=LITTLE), cold=False) - launch
     multiplied = []
@@ -282,7 +292,7 @@ def _measured(threads: int) -> Rates:
         processor(), threads, round(launch, 3), round(program, 5), SIZES, _rounded(read), _rounded(written),
         tuple(round(ratio, 3) for ratio in both), _rounded(in_place), LENGTHS, slow[0], slow[1],
         *_by_ways(x, out), round(near, 1), round(far, 1), round(8 * simple, 1), round(special, 1), round(divided, 1),
-        round(sums / grid[0] / MANY, 5), _together(x, out, special), round(multiplied[0], 1), round(multiplied[1], 1),
+        round(rounded, 1), round(sums / grid[0] / MANY, 5), _together(x, out, special), *_rounded(multiplied),
     )  # fmt: skip
 
 
@@ -290,22 +300,24 @@ KEPT = 3
 """Bytes that caches move for each that `_again` loads: the tile that its loop carries is read and written."""
 
 
-def _by_ways(x: Any, out: Any) -> tuple[float, float, float, float]:
+def _by_ways(x: Any, out: Any) -> tuple[float, float, tuple[float, float], float]:
     """How many times as long as reading one array, tile by tile, it takes to read four arrays at a time, and to read in
-    loops that carry a tile; and how many times as long as a copy, to read a tile, add it up, and store it, and to
-    transpose a matrix."""
+    loops that carry a tile; and how many times as long as a copy, to read tiles of 4 KiB and of 16 KiB, add
+    them up, and store them, and to transpose a matrix."""
     count = LARGE // 4 // BLOCK
     side, size = SIDE // 2, SIDE_OF_PRODUCT  # a square of as many bytes
-    one, four, looped, whole, turned, copied, scaled = _alternating(
+    one, four, looped, whole, turned, copied, short, scaled = _alternating(
         partial(_read[(count,)], x, out, BLOCK=BLOCK),
         partial(_read_of_four[(count // 4,)], x, out, LARGE // 16, BLOCK=BLOCK),
         partial(_read_in_a_loop[(count // 4,)], x, out, 4 * BLOCK, BLOCK=BLOCK // 4),
         partial(_copied[(count,)], x, out, BLOCK=BLOCK),
         partial(_turned[(side // size, side // size)], x, out, SIDE=side, SIZE=size),
         partial(_copied[(count // 2,)], x, out, BLOCK=BLOCK),
+        partial(_scaled[(2 * count,)], x, out, BLOCK=BLOCK // 4),
         partial(_scaled[(count // 2,)], x, out, BLOCK=BLOCK),
     )
-    return round(four / one, 3), round(looped / one, 3), round(scaled / copied, 3), round(turned / whole, 3)
+    by_rows = round(short / copied, 3), round(scaled / copied, 3)
+    return round(four / one, 3), round(looped / one, 3), by_rows, round(turned / whole, 3)
 
 
 def _alternating(*runs: Callable[[], Any]) -> list[float]:

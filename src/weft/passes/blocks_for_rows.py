@@ -38,8 +38,10 @@ MOST_REGISTERS = 255
 """Of a thread."""
 OTHERS = 32
 """Registers of a thread for addresses, masks and what is computed at the moment."""
-PARKING = 512
-"""Threads of a block from which on words may wait in shared memory."""
+PARKING, RUNNING = 512, 1024
+"""Threads of a block from which on words may wait in shared memory; and of a multiprocessor, so that of two blocks of
+512 one loads while the other computes. One such block alone does rows of 65,536 at 0.68 to 0.95 of copy speed, and a
+cluster of four at 0.83 to 0.99."""
 PLAIN = (
     *("tt.make_range", "tt.splat", "tt.get_program_id", "tt.get_num_programs", "tt.addptr", "tt.broadcast"),
     *("tt.expand_dims", "tt.load", "tt.store", "tt.reduce", "tt.return", "arith.constant"),
@@ -71,10 +73,12 @@ def room_of(machine: Machine, threads: int) -> int:
 
     >>> from weft.machines import machine_of
     >>> [room_of(machine_of("cuda:90"), threads) for threads in (128, 256, 512, 1024)]
-    [223, 223, 209, 88]
+    [223, 223, 88, 88]
     """
-    room = min(MOST_REGISTERS, machine.registers // threads) - OTHERS
-    return room + (machine.shared_bytes // (4 * threads) if threads >= PARKING else 0)
+    if threads < PARKING:
+        return min(MOST_REGISTERS, machine.registers // threads) - OTHERS
+    running = max(threads, RUNNING)
+    return machine.registers // running - OTHERS + machine.shared_bytes // (4 * running)
 
 
 def _is_plain(op: Operation) -> bool:

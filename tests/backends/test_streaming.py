@@ -297,7 +297,7 @@ def test_short_rows_are_not_streamed(columns: int, alignment: int) -> None:
 
 
 def test_what_is_streamed() -> None:
-    """Runs that go on in the next iteration need sixteen bytes; other pieces are not."""
+    """Runs that go on in the next iteration need sixteen bytes; other pieces are not, but for whole lines."""
     x, out = np.zeros(4096, np.float32), np.zeros(4096, np.float32)
     text = streamed(copy, (16,), out, x, 4096, BLOCK=256, processor="host")
     assert "align 16, !nontemporal" in text

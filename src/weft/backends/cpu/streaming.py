@@ -18,6 +18,10 @@ Milliseconds of a copy of 64 MiB of float32 by tiles of rows, 16 KiB apart, on o
     around the cache, rows aligned to lines   66    46    20   2.6    2.3    2.3
     around the cache, rows that are not       77    56    16    12    7.7    4.3
     through the cache                         33    17     7   6.5    6.5    6.1
+
+There a vector is half of a line. With AVX-512 it is a whole one: on a Sapphire Rapids, rows that begin at lines are
+stored at 9 to 19 GB/s around the cache and at 3 to 10 through it, whatever their length; others at 0.7 GB/s where they
+have 64 bytes, and faster than through it from 2 KiB on (benchmarks/cpu_runs.py).
 """
 
 from __future__ import annotations
@@ -56,8 +60,8 @@ class Streaming:
         A cache line has to be written at once, in pieces of 16 bytes at least, which is how NumPy aligns large arrays.
         So the next iteration of the innermost loop must go on where one ends. Where all of the tile is such a run, the
         next tile goes on. Rows apart from each other are runs with ends: a line that is begun or ended there is half
-        written, unless rows begin at lines; and short rows, apart by more than a page, are written in an order that
-        memory is slow at, and in a better one by the caches.
+        written, unless rows begin at lines; and short rows of lines that take several vectors are slow even so, where
+        the kernel reads other memory in between.
         """
         stores: dict[int, int] = {}
         if nest.rows is not None or not self.possible:  # where a vector of a row lies is not known
@@ -122,7 +126,7 @@ def _alignment(nest: Nest, op: Op, order: Sequence[int]) -> int:
     going_on = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(run[count:], order, strict=False))))
     alignment = PIECE
     if going_on < len(order):  # rows with gaps between them
-        if size << going_on < SHORT_RUN:
+        if size << going_on < SHORT_RUN and size < LINE:
             return 0
         alignment = PIECE if size << going_on >= LONG_RUN else LINE
     known = nest.analysis.pointer_align(op.args[0], coords, run[: count + going_on]) * (bits // 8)

@@ -161,3 +161,21 @@ def masked_by_place(out, x, n, BLOCK: tl.constexpr):
 def _loaded(kernel):
     x = weft.like((4096,), "fp32")
     return kernel.to_gluon(x, x, 1 << 40, BLOCK=128, target="cuda:90")
+
+
+@weft.jit
+def product(out, a, b, SIZE: tl.constexpr):
+    i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    at = i * SIZE + j
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
+
+
+@pytest.mark.parametrize(("target", "word"), [("hip:gfx942", "cdna3.mfma("), ("hip:gfx1100", "rdna3.wmma(")])
+def test_products_of_amd(target: str, word: str) -> None:
+    a, b = (np.random.default_rng(seed).integers(-3, 4, (32, 32)).astype(np.float16) for seed in (0, 1))
+    out = np.zeros((32, 32), np.float32)
+    source = product.to_gluon(out, a, b, SIZE=32, target=target)
+    assert word in str(source)
+    with weft.target(f"sim:{target}"):
+        source.kernel[(1,)](*source.arguments, **source.options)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

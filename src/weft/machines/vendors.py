@@ -31,7 +31,7 @@ VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
     for vendor, rooms in {
         "nvidia": "machines ir targets passes lower sim compiler writing explain",
-        "amd": "machines ir targets passes lower sim compiler",
+        "amd": "machines ir targets passes lower sim compiler writing",
         "intel": "machines ir targets passes lower sim compiler",
     }.items()
 }

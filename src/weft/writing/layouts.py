@@ -29,6 +29,8 @@ STEMS: dict[type, str] = {
     SharedLinearLayout: "shared_linear",
 }
 """What a layout of a class is called; vendors add theirs."""
+PLACES: dict[type, str] = {}
+"""Where a class of layouts is in `gl`, if not in `gl` itself; vendors fill it."""
 OPERANDS = ("lhs", "rhs")
 
 
@@ -61,7 +63,7 @@ class Layouts:
         if isinstance(layout, DotOperandLayout):
             parts = f"operand_index={layout.operand_index}, parent={self.text(layout.parent)}, k_width={layout.k_width}"
             return f"gl.DotOperandLayout({parts})"
-        return f"gl.{type(layout).__name__}({arguments(layout)})"
+        return f"gl.{PLACES.get(type(layout), '')}{type(layout).__name__}({arguments(layout)})"
 
 
 def arguments(layout: Layout) -> str:

@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from weft.ir import int_value
 
 from .expressions import Text
-from .words import HOMES, PRODUCTS, UNDER_WAY, writes
+from .words import HOMES, OF_LAYOUTS, PRODUCTS, UNDER_WAY, writes
 from .writer import Writer, shape_of_value
 
 
@@ -20,7 +20,10 @@ def _dot(w: Writer, op: Any) -> None:
     a, b, acc = (w.whole(t) for t in w.take(*op.operands))
     value = op.results[0]
     function = PRODUCTS.get(type(acc.layout))
-    if function is not None:
+    several = OF_LAYOUTS.get(type(acc.layout))
+    if several is not None:
+        text = f"{several(acc.layout)}({a.text}, {b.text}, {acc.text})"
+    elif function is not None:
         text = f"{w.module(function, HOMES[function])}({a.text}, {b.text}, {acc.text}{precision_of(op, a.kind)})"
     else:
         text = f"gl.dot_fma({a.text}, {b.text}, {acc.text})"

@@ -22,6 +22,8 @@ PRODUCTS: dict[type, str] = {}
 """The function that multiplies into a result of this class of layouts; vendors fill it."""
 WHOLE: set[str] = set()
 """Vendors whose kernels can take a descriptor of the Triton language as one parameter; they enter themselves."""
+OF_LAYOUTS: dict[type, Callable[[Any], str]] = {}
+"""Such functions of which there are several: what is written, by the layout of the result; vendors fill it."""
 COPIES: set[str] = {"ttg.async_copy_global_to_local"}
 """Operations that begin to fill shared memory; vendors add theirs."""
 UNDER_WAY: dict[str, str] = {}

@@ -355,11 +355,13 @@ class Writer:
         if text.number is not None or (text.spread and not text.inner):
             return replace(text, layout=layout)
         shape = text.inner if text.inner is not None else text.shape
-        if text.spread and layout.to_linear(shape) != text.layout.to_linear(shape):
+        is_name = layout.to_linear(shape) == text.layout.to_linear(shape)
+        if text.spread and not is_name:
             text = self.whole(text)
         name = self.shared.layouts.text(layout)
-        return replace(text, text=f"gl.convert_layout({text.text}, {name}, assert_trivial=True)", binds=ATOM,
-                       layout=layout)  # fmt: skip
+        trivial = ", assert_trivial=True" if is_name else ""  # it has copies that the other has not in their place
+        made = f"gl.convert_layout({text.text}, {name}{trivial})"
+        return replace(text, text=made, binds=ATOM, layout=layout)
 
     def in_kind(self, text: Text, kind: str) -> Text:
         """An integer with or without a sign, as an operation wants it: the same bits."""

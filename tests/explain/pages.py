@@ -35,7 +35,8 @@ RATES = Rates(
     turned=1.8, again=578800, far=5e5, simple=4e5, special=1.6e4, divided=3e4,
     rounded=8e4, reduction=0.002, together=3.0, product=7e5, product_16=7e5,
 )  # fmt: skip
-"""What `weft calibrate` measured on a CPU, for pages of it."""
+"""For pages of the CPU: launch, programs, reading, writing and caches as `weft calibrate` once measured them on such a
+machine; the others are of their order."""
 
 
 def text_of(code: str) -> str:

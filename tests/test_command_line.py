@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from weft import cli_completions, cli_doctor
-from weft.cli import COMMANDS, main
+from weft.cli import COMMANDS, main, module_of
 from weft.runtime.cache import Store
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
@@ -101,3 +102,16 @@ def test_doctor_finds_what_is_wrong(
     shown = capsys.readouterr().out
     assert "99.0 is needed" in shown and "pip install 'no-such-package>=1.0'" in shown
     assert "!!  kernel cache" in shown and "3 to fix (!!)" in shown
+
+
+@pytest.mark.parametrize("name", ["explain", "tune"])
+def test_a_reader_that_has_seen_enough_is_no_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = module_of(name)
+
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(module, "parsed", lambda *_: SimpleNamespace(run=closed))
+    monkeypatch.setattr(module, "_tune", closed, raising=False)
+    with pytest.raises(BrokenPipeError):  # which `weft` takes for the end of the output
+        module.main([])

@@ -255,6 +255,8 @@ def main(arguments: Sequence[str]) -> int:
     options: Any = parsed(_both(), arguments)
     try:
         code: int = options.run(options)
+    except BrokenPipeError:  # the reader has seen enough
+        raise
     except (WeftError, OSError, ValueError) as error:
         text = str(error)
         print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)

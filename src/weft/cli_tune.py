@@ -103,6 +103,8 @@ def main(arguments: Sequence[str]) -> int:
     options: Any = parsed(parser(), arguments)
     try:
         return _tune(options)
+    except BrokenPipeError:  # the reader has seen enough
+        raise
     except (WeftError, OSError, ValueError) as error:
         text = str(error)
         print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)

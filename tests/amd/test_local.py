@@ -104,7 +104,7 @@ def test_copies_are_there_before_they_are_read(processor: str, size: int) -> Non
 
 
 @pytest.mark.parametrize("processor", ["gfx942", "gfx1201"])
-@pytest.mark.parametrize("name", ["product f16, b by rows", "row sums", "transposition"])
+@pytest.mark.parametrize("name", ["product f16, b by rows", "column maxima", "transposition"])
 def test_waves_of_ours_meet_before_they_read(name: str, processor: str) -> None:
     """And a barrier that is left out is missed."""
     assert faults_of(name, processor) == []

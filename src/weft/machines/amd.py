@@ -129,6 +129,7 @@ def _row(
         shuffle=_cycles(["ds_bpermute"], lanes),
         exchanges=tuple(_cycles(exchange(generation, mask), lanes) for mask in range(lanes)),
         wavefront=1.0,
+        sector_bytes=64,
         access=issue,
         wait=issue / 2,
         address=issue,

@@ -107,6 +107,10 @@ class Machine:
     """What a shuffle costs by which each lane reads the lane whose number differs by a constant, for each such mask;
     empty where all shuffles cost the same."""
     wavefront: float = 2.0
+    line: float = 2.0
+    """A line of 128 bytes of global memory that an access touches, in the cache."""
+    sector_bytes: int = 32
+    """The part of a line that is moved where less is wanted."""
     access: float = 1.0
     """Issuing one load or store, beside its wavefronts."""
     wait: float = 0.25

@@ -15,7 +15,7 @@ moves; everything else is converted where an operation wants another layout.
     products                  operands and accumulator as the matrix instruction has them, or for multiply-and-add
     operations on shapes      the layout that makes them move nothing (weft.layouts.infer)
 
-Not done here: choosing among layouts by what conversions cost, and moving conversions.
+Not done here: choosing among layouts (layout_choices.py), and moving conversions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from weft.analysis import DEEP, operands_first
 from weft.base import LayoutError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
-from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
+from weft.ir import bit_width, element_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
-from weft.layouts import LinearLayout, SliceLayout, infer
+from weft.layouts import LinearLayout, infer
 from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import Choices
-from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result
+from .natural_layouts import SHAPES, AnyLayout, linear_of, natural_result, source_layout
 from .removal import remade
 from .tile_groups import MOVED_VIEWS, VIEWS, carried
 
@@ -103,7 +103,7 @@ class _Assigner:
         """The operation that computes a tile, once more in this layout."""
         op = value.owner
         assert isinstance(op, Operation)
-        operands = [self.get(x, self.source(op, x, layout)) for x in op.operands]
+        operands = [self.get(x, source_layout(op, x, layout)) for x in op.operands]
         copy = remade(op, operands, [self.type_of(old, layout) for old in op.results])
         number = copy.properties.get("value")
         if isinstance(number, DenseIntOrFPElementsAttr):  # it has the type too
@@ -112,25 +112,6 @@ class _Assigner:
             result.name_hint = old.name_hint
         self.after(op, copy)
         return copy.results[0]
-
-    @staticmethod
-    def source(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
-        """The layout that an operand has to have for a result in a layout."""
-        if op.name not in (*VIEWS, *MOVED_VIEWS) or not is_tensor(operand.type):
-            return layout
-        shape = list(shape_of(operand.type))
-        if op.name in MOVED_VIEWS:
-            linear = linear_of(layout, list(shape_of(op.results[0].type)))
-            if op.name == "tt.reshape":
-                return infer.reshape_result(linear, shape)
-            order = list(ints_of(op.properties["order"]))
-            return infer.trans_result(linear, [order.index(d) for d in range(len(order))])
-        if op.name == "tt.expand_dims":
-            axis = int_value(op.properties["axis"])
-            if not isinstance(layout, LinearLayout):
-                return SliceLayout(axis, layout)
-            return infer.expand_dims_source(layout, axis)
-        return infer.broadcast_source(layout, shape) if isinstance(layout, LinearLayout) else layout
 
     def own(self, value: SSAValue) -> AnyLayout:
         """The layout a tile has, or one for a tile that may have any."""

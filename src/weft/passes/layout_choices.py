@@ -1,34 +1,35 @@
-"""Which layout each tile is to have: tiles that should agree are a group, and operations vote.
+"""Which layout each tile is to have: those that cost the least together, found over the whole function.
 
 Idea
 ----
-Moving a tile between layouts is what costs, so tiles that are combined element by element should lie alike. They are
-put into one group: operands and results of an element-wise operation, what a loop carries, what both sides of a branch
-hand on. Then each operation that is fast in one particular layout votes for it, and each group gets the layout with
-the most weight. Where an operation wants another one than its group has, `assign_layouts` inserts a conversion.
+Operands and results of an operation on elements lie alike, and so does what a loop carries and what both sides of a
+branch hand on: such tiles are a group (tile_groups.py). Groups get layouts that operations wish for. Each layout has a
+price in each operation (layout_prices.py), and where neighbours lie differently there is a conversion, at the price of
+its plan, as often as loops go round. The sum over the function is made as small as it can be (cheapest.py), and where
+two ways cost the same, the first of this list is taken:
 
-    weight  who votes         for what
-    6       products          the accumulator's layout of the matrix instruction
-    5       reductions        the operand's layout without the axis
-    4       small loads       (of no more elements than threads) the rows or columns of the tile they are spread over:
-                              every warp loads its own, and nothing is moved
-    3       loads, atomics    vectors along consecutive addresses; of several, the longest vectors, unless another
-                              access cannot take them: rows at any address are accessed lane by lane
-    2       stores            the same
-    1       views             the operand's layout seen through the view; for a row or column, the layout of the tile
-                              that it is spread over
+    products          the accumulator's layout of the matrix instruction
+    reductions        the operand's layout without the axis
+    rows, columns     the layout of the tile that they are spread over
+    loads, atomics    vectors along consecutive addresses
+    stores            the same
+    views, shapes     the operand's layout seen through the view
+
+An access has a layout of its own. It is that which its addresses wish for, with a conversion to what its group has, or
+the one of its group: with shorter vectors, or lanes in more sectors, or elements that every warp loads for itself, as
+long as that costs less than moving the tile.
 
 A tile that can be computed anywhere (a range, a constant, what is made of them) is *free*: it has no layout of its own
 and is in no group. Whoever wants it gets one made, in any layout, and nothing moves. The same holds of views
-(`broadcast`, `expand_dims`, `splat`). Groups are kept by tile_groups.py; row_loads.py knows the small loads.
+(`broadcast`, `expand_dims`, `splat`).
 
 Example
 -------
 A transposing copy of a 64x64 tile of f16 by 4 warps:
 
-    %x = tt.load %p                   addresses run along axis 1: a vote of 3 for [1, 8] elements of a thread
+    %x = tt.load %p                   addresses run along axis 1: [1, 8] elements of a thread
     %y = arith.addf %x, %x
-    tt.store %q, %y                   addresses run along axis 0: a vote of 2 for [8, 1]
+    tt.store %q, %y                   addresses run along axis 0: [8, 1]
 
     >>> loaded = blocked_for((64, 64), [1, 0], 8, lanes=32, warps=4)
     >>> stored = blocked_for((64, 64), [0, 1], 8, lanes=32, warps=4)
@@ -37,39 +38,29 @@ A transposing copy of a 64x64 tile of f16 by 4 warps:
     >>> print(stored)
     BlockedLayout([8, 1], [8, 4], [1, 4], [0, 1])
 
-%x and %y are one group, and so is what the store takes: three tiles, one vote of each kind. The load wins, %y is
-computed as it was loaded, and the store's operand is converted, once, to [8, 1]: both accesses move 16 bytes of each
-thread, and 8 KiB go through shared memory once. %p and %q are free: their ranges are computed in both layouts. Had the
-store won, the conversion would stand before the addition; it would cost the same here, and twice as much if %x and
-another load were added.
+%x and %y are one group with two ways to lie, and each access has the same two. If all lie as [1, 8] the store touches
+a sector for every element; if the store lies as [8, 1] there is a conversion in front of it, which costs less. The
+group may lie as either: the conversion costs the same before the addition. So it is the first of the list, the load's.
 
 Invariants
 ----------
-* Votes are counted by weight, of one weight in the order of the program. A vote may ask for the layout of another
-  group; a group that is being counted has none yet (`_open`), so that circles end.
-* A group keeps its layout once it is chosen. Tiles that a rewrite puts in the place of others join their groups
-  (`stands_for`).
-* Every group gets a layout: one that nobody votes for gets the default, four elements of a thread along the last axis.
-  A default never decides for others: where a row without a vote is spread over a tile, the tile decides.
+* Ways are found before any is chosen: wishes of operations, and what these are through views and operations on shapes,
+  in either direction for rows and columns. There are at most `MOST_WAYS` for a group. Groups with one way are given.
+* A group for which nobody wishes anything gets the default, four elements of a thread along the last axis; a row that
+  is spread over such a tile lies as the tile does.
+* Prices are computed only where they differ between ways: most functions have one or two groups with more than one.
+* Tiles that a rewrite puts in the place of others join their groups (`stands_for`).
 
-Why votes, and not costs
-------------------------
-The obvious alternative is to price whole assignments: every operation in every layout, every conversion by its plan.
-Layouts are many (each access, each view of it, each operand of each product), conversions depend on pairs of them, and
-the choice for one tile is a price for all of its neighbours. Votes decide in one walk over the function. What remains
-to be moved is moved in the cheapest way that its plan finds (layouts/plan/), and tiles whose layout nothing sees are
-laid out anew for memory (recoalesce.py). Triton's way, a blocked layout for everything, then coalescing, then removal
-of conversions (its passes `coalesce` and `remove-layout-conversions`), finds the same layouts for simple kernels by
-inserting conversions first and searching for those that can go; here they are not made.
+What is moved after all is moved in the cheapest way that its plan finds (layouts/plan/); tiles of one dimension whose
+layout nothing sees are laid out anew for memory (recoalesce.py). Decision 46 has the alternatives.
 
 That every operation on shapes has a layout in which it moves nothing, so that groups can reach through it, is theorem
-9.3 of Zhou et al., Linear Layouts (arXiv 2505.23819); the votes are our own.
+9.3 of Zhou et al., Linear Layouts (arXiv 2505.23819).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import prod
@@ -86,29 +77,17 @@ from weft.machines import Machine
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
-from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
+from .blocks_of_threads import access_layout, blocked_for, multiplying_layout
+from .layout_prices import Prices
+from .layout_problem import Chosen, LayoutProblem
+from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, Wanted, Wishes
 from .matrix_layouts import matrix_layouts
-from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result
-from .row_loads import RowLoads
+from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result, source_layout
+from .row_loads import copied_row
 from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried
 from .vendor import passes_of
 
-PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
 DOTS = ("tt.dot", "tt.dot_scaled")
-
-
-@dataclass(frozen=True, eq=False)
-class _Vote:
-    weight: int
-    by: Operation
-    wish: AnyLayout | Callable[[], AnyLayout | None]
-    """The layout, or what finds it when votes are counted."""
-    narrow: bool = False
-    """Whether it is of an access whose addresses are consecutive, but not aligned to longer vectors than these."""
-
-    def layout(self) -> AnyLayout | None:
-        """The layout that is wished; None if there is none after all."""
-        return self.wish if isinstance(self.wish, DistributedLayout | LinearLayout) else self.wish()
 
 
 class Choices(TileGroups):
@@ -123,37 +102,37 @@ class Choices(TileGroups):
         self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
-        self.rows = RowLoads(self.facts, self.clusters, (self.lanes, warps), ahead, self.known)
+        """The layouts that addresses wish for."""
         self.products: dict[Operation, AnyLayout] = {}
         """The layouts of their results."""
         self.declined: dict[Operation, str] = {}
         """Why they are not products of several warps together."""
         self.operands: dict[Operation, list[AnyLayout]] = {}
         """The layouts of the two operands of each product whose operands lie in registers; of a scaled one, of all."""
-        self.narrow: set[AnyLayout] = set()
-        """Layouts with short vectors that were chosen for what cannot take longer ones."""
         self.tiles: list[SSAValue] = []
         """The tiles that have a layout of their own."""
-        self._spreads: dict[SSAValue, list[SSAValue]] = {}
-        self._votes: dict[SSAValue, list[_Vote]] = {}
-        self._chosen: dict[SSAValue, AnyLayout] = {}
-        self._counted: dict[_Vote, AnyLayout | None] = {}
-        """What was wished when votes were counted."""
-        self._won: dict[SSAValue, Operation] = {}
-        """Who asked for the layout of a group; nobody for the default."""
-        self._open: set[SSAValue] = set()
-        self._undecided: set[SSAValue] = set()
-        """Groups for which nothing speaks as long as those that are open are not chosen."""
+        self.shapes: list[Operation] = []
+        """Operations whose results follow from where operands lie."""
+        self.together: list[Operation] = []
+        """Operations whose operands and results lie alike."""
+        self._wants: list[tuple[SSAValue, Wanted]] = []
+        self._wishes = Wishes(self.find)
+        self._chosen = Chosen()
 
     def decide(self, block: Block) -> None:
         """Look at a function, and choose the layout of every tile, while operations are as they were."""
         self.clusters.study(block, self.alike(block))
         self.study(block)
-        for op in list(self.accesses):
-            self._unite_gather(op)
         self.tiles = list(self._tiles(block))
-        for value in self.tiles:
-            self.of(value)
+        for value, wanted in self._wants:
+            self._wishes.want(value, wanted)
+        self._link()
+        self._wishes.follow()
+        for op in self.accesses:
+            self._copied(op)
+        ways = self._ways()
+        problem = LayoutProblem(self, ways, Prices(self.machine, self.facts))
+        self._chosen = problem.solved()
 
     def _tiles(self, block: Block) -> Iterator[SSAValue]:
         """The tiles that have a layout of their own."""
@@ -162,6 +141,16 @@ class Choices(TileGroups):
             for value in (*op.results, *arguments):
                 if self.has_layout(value):
                     yield value
+
+    def _ways(self) -> dict[SSAValue, list[AnyLayout]]:
+        """The ways of each group: the default, larger tiles first, for those for which nobody wishes anything."""
+        leaders = list(dict.fromkeys(self.find(x) for x in self.tiles))
+        for leader in sorted(leaders, key=lambda x: -prod(ir.shape_of(x.type))):
+            if not self._wishes.ways(leader):
+                layout = self.default(ir.shape_of(leader.type), self.clusters.of(leader))
+                self._wishes.give(leader, layout)
+                self._wishes.follow()
+        return {leader: self._wishes.ways(leader) for leader in leaders}
 
     def tell(self, remarks: RemarkCollector) -> None:
         """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
@@ -177,38 +166,22 @@ class Choices(TileGroups):
 
         told: set[tuple[int, str]] = set()
         for leader, (first, names) in groups.items():
-            layout, won, others = text(self._chosen[leader]), self._won.get(leader), dict[Wish, None]()
+            layout, others = text(self._chosen.groups[leader]), dict[Wish, None]()
+            wanted = sorted(self._wishes.of.get(leader, ()), key=lambda x: -x.rank)
+            asked = [x.by for x in wanted if text(x.layout) == layout]
+            won = asked[0] if asked else None
             place = id(won.location) if won is not None else 0, layout
             if not names and place in told:  # one of many that a function makes which was inlined here
                 continue
             told.add(place)
-            for vote in self._votes.get(leader, ()):
-                wish = self._counted.get(vote, vote.wish)
-                if isinstance(wish, DistributedLayout | LinearLayout) and text(wish) != layout:
-                    others[Wish(ir.site_of(vote.by), text(wish))] = None
+            for other in wanted:
+                if text(other.layout) != layout:
+                    others[Wish(ir.site_of(other.by), text(other.layout))] = None
             by = ir.site_of(won) if won is not None else None
             tile = ir.span_of_value(first), ir.tile_text(first.type), tuple(names), layout
             remarks.add(LayoutChosen(*tile, by, tuple(others)))
         for op, reason in self.declined.items():
             remarks.add(InstructionDeclined(ir.site_of(op).span, self.adds.of_memory, reason))
-
-    # -- groups -----------------------------------------------------------------------------------------------------
-
-    def _unite(self, values: Sequence[SSAValue]) -> None:
-        """Put tiles into one group, and their votes together."""
-        for kept, gone in self.unite(values):
-            self._votes.setdefault(kept, []).extend(self._votes.pop(gone, []))
-
-    def _vote(
-        self,
-        by: Operation,
-        value: SSAValue,
-        weight: int,
-        layout: AnyLayout | Callable[[], AnyLayout | None],
-        narrow: bool = False,
-    ) -> None:
-        if self.has_layout(value):
-            self._votes.setdefault(self.find(value), []).append(_Vote(weight, by, layout, narrow))
 
     def default(self, shape: Sequence[int], division: Bases | None = None) -> BlockedLayout:
         """The layout of tiles for which nothing speaks."""
@@ -216,90 +189,55 @@ class Choices(TileGroups):
         order = list(reversed(range(len(shape))))
         return divided(blocked_for(own_shape(shape, cga), order, 4, self.lanes, self.warps), cga)
 
+    # -- what was chosen ----------------------------------------------------------------------------------------------
+
     def of(self, value: SSAValue) -> AnyLayout:
         """The layout of a tile that is not free."""
-        leader = self.find(value)
-        layout = self._elected(leader)
-        if layout is None:
-            layout = self._chosen[leader] = self.default(ir.shape_of(leader.type), self.clusters.of(leader))
-        return layout
+        return self._chosen.groups[self.find(value)]
 
-    def _elected(self, leader: SSAValue) -> AnyLayout | None:
-        """The layout of a group, if something speaks for one."""
-        layout = self._chosen.get(leader)
-        if layout is not None:
-            return layout
-        self._open.add(leader)
-        layout = self._count(leader)
-        self._open.discard(leader)
-        if not self._open:
-            self._undecided.clear()
-        if layout is not None:
-            self._chosen[leader] = layout
-        return layout
-
-    def _count(self, leader: SSAValue) -> AnyLayout | None:
-        """What has the most weight; an access lengthens the vectors of others along the same order.
-
-        Unless one of them is narrow: a thread would take its longer piece of consecutive elements in several accesses,
-        and in each of them the lanes would leave gaps between them. Elements of 2 bytes in pieces of 16: eight accesses
-        of 32 sectors each for what eight accesses of 2 or 3 sectors do, and a wide access done in narrow pieces costs
-        only that it is several.
-        """
-        best: AnyLayout | None = None
-        weight, by = 0, None
-        narrow: dict[AnyLayout, Operation] = {}
-        for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
-            if best is not None and vote.weight < weight and not (weight == LOAD and vote.weight == STORE):
-                break
-            layout = self._counted[vote] = vote.layout()
-            if layout is None:
-                continue
-            if best is None:
-                best, weight, by = layout, vote.weight, vote.by
-            elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
-                best, by = layout, vote.by
-            if vote.narrow:
-                narrow.setdefault(layout, vote.by)
-        for layout, narrow_access in narrow.items() if weight in (LOAD, STORE) else ():
-            if best is not None and _has_order_of(layout, best) and _has_longer_vectors(best, layout):
-                best, by = layout, narrow_access
-        self.narrow |= {best} & narrow.keys() if best is not None else set()
-        if by is not None:
-            self._won[leader] = by
-        return best
+    def access(self, op: Operation) -> AnyLayout:
+        """The layout by which memory is accessed."""
+        return self._chosen.accesses[op]
 
     def known(self, value: SSAValue) -> AnyLayout | None:
-        """The layout of a tile, as far as it is known while others are chosen; None for one that is free.
-
-        None as well if no operation asked for a layout: the default layout of a row must not decide the layout of the
-        tile that it is broadcast to; the tile decides.
-        """
+        """The layout of a tile; None for one that is free, or a view whose operand's layout says nothing of it."""
         if self.is_free(value) or not ir.is_tensor(value.type):
             return None
-        if self.is_view(value):
-            return self._of_view(value)
-        leader = self.find(value)
-        if leader in self._open or leader in self._undecided:
-            return None
-        if not self._open:
-            return self.of(value)
-        layout = self._elected(leader)
-        if layout is None:
-            self._undecided.add(leader)
+        inner, views = self.through(value)
+        return self.seen(views, self.of(inner))
+
+    # -- views --------------------------------------------------------------------------------------------------------
+
+    def through(self, value: SSAValue) -> tuple[SSAValue, list[Operation]]:
+        """What a tile is a view of, and the operations from there to it; itself if it is none."""
+        views: list[Operation] = []
+        while self.is_view(value):
+            op = value.owner
+            assert isinstance(op, Operation)
+            views.append(op)
+            value = op.operands[0]
+        return value, views[::-1]
+
+    def seen(self, views: Sequence[Operation], layout: AnyLayout) -> AnyLayout | None:
+        """The layout that a tile of some layout has when it is looked at through views; None where that is none."""
+        for op in views:
+            if isinstance(layout, LinearLayout) or op.name in MOVED_VIEWS:
+                return None
+            if op.name == "tt.broadcast":
+                if self._repeats(layout, ir.shape_of(op.results[0].type)):
+                    return None
+            elif isinstance(layout, SliceLayout) and layout.dim == ir.int_value(op.properties["axis"]):
+                layout = layout.parent
+            else:
+                return None
         return layout
 
-    def _of_view(self, value: SSAValue) -> AnyLayout | None:
-        op = value.owner
-        assert isinstance(op, Operation)
-        inner = self.known(op.operands[0])
-        if inner is None or isinstance(inner, LinearLayout) or op.name in MOVED_VIEWS:
-            return None
-        if op.name == "tt.broadcast":
-            return None if self._repeats(inner, ir.shape_of(value.type)) else inner
-        if isinstance(inner, SliceLayout) and inner.dim == ir.int_value(op.properties["axis"]):
-            return inner.parent
-        return None
+    @staticmethod
+    def wanted(views: Sequence[Operation], layout: AnyLayout) -> AnyLayout:
+        """The layout that a tile has to have if what is seen of it through views is to have some layout."""
+        for op in reversed(views):
+            layout = source_layout(op, op.operands[0], layout)
+        return layout
 
     def _repeats(self, layout: DistributedLayout, shape: Sequence[int]) -> bool:
         """Whether threads hold more copies of a tile than they have to.
@@ -313,11 +251,19 @@ class Choices(TileGroups):
 
     # -- looking at operations ----------------------------------------------------------------------------------------
 
+    def _want(self, by: Operation, value: SSAValue, rank: int, layout: AnyLayout) -> None:
+        if self.has_layout(value):
+            self._wants.append((value, Wanted(by, rank, layout)))
+
     def study(self, block: Block) -> None:
-        """Groups and votes of a block and those in it."""
+        """Groups and wishes of a block and those in it."""
         for op in block.ops:
             if op.name.startswith("scf."):
-                self._control(op)
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.study(inner)
+                for group in carried(op):
+                    self.unite(group)
             elif op.name in ACCESSES and ir.is_tensor(op.operands[0].type):
                 self._access(op)
             elif op.name == "tt.dot":
@@ -325,34 +271,10 @@ class Choices(TileGroups):
             elif isinstance(op, ir.tt.DotScaledOp):
                 self._scaled_product(op)
             elif op.name in TOGETHER:
-                self._together(op)
+                self.unite([*op.operands, *op.results])
+                self.together.append(op)
             elif op.results and any(ir.is_tensor(r.type) for r in op.results):
                 self._other(op)
-
-    def _together(self, op: Operation) -> None:
-        values = [*op.operands, *op.results]
-        self._unite(values)
-        for value in values:
-            if self.is_view(value) and not self.is_free(value):
-                for other in values:
-                    self._vote(op, other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
-            for spread in self._spread_from(value):
-                self._vote(op, value, VIEW, partial(self.rows.first_around, spread))
-
-    def _spread_from(self, value: SSAValue) -> list[SSAValue]:
-        """The tiles that a row or column is spread over; kept, as one value may have thousands of uses."""
-        spreads = self._spreads.get(value)
-        if spreads is None:
-            users = [use.operation for use in value.uses]
-            spreads = self._spreads[value] = [op.results[0] for op in users if op.name == "tt.broadcast"]
-        return spreads
-
-    def _control(self, op: Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                self.study(block)
-        for group in carried(op):
-            self._unite(group)
 
     def _access(self, op: Operation) -> None:
         pointer = op.operands[0]
@@ -364,54 +286,10 @@ class Choices(TileGroups):
         layout = access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps)
         layout = divided(self.adds.access_layout(op, layout, bits, self.machine, self.warps), cga)
         self.accesses[op] = layout
-        narrow = self._is_narrow(pointer, layout, bits)
         for result in op.results:
-            self._vote(op, result, LOAD, layout, narrow)
-            self._vote(op, result, LOAD, lambda: self._of_addresses(pointer, layout))
-        if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
-            self._vote(op, op.results[0], SPREAD, lambda: self.rows.layout_of(op, layout))
+            self._want(op, result, LOAD, layout)
         for i, value in enumerate(op.operands):
-            self._vote(op, value, LOAD if i == 0 else STORE, layout, narrow)
-
-    def _is_narrow(self, pointer: SSAValue, layout: BlockedLayout, bits: int) -> bool:
-        """Whether consecutive addresses are not aligned to vectors as long as they might be."""
-        along = layout.order[0]
-        most = min(VECTOR_BITS // bits, ir.shape_of(pointer.type)[along])
-        return layout.size_per_thread[along] < most <= self.facts.of(pointer).contiguity[along]
-
-    def _unite_gather(self, op: Operation) -> None:
-        """What is loaded element by element lies as the addresses that are computed from what was loaded.
-
-        So one is not moved to the other, and what the addresses are computed of is not computed in two layouts. What
-        products and reductions lay out, or rows and columns as they are spread, stays apart.
-        """
-        pointer = op.operands[0]
-        if op.name != "tt.load" or max(self.accesses[op].size_per_thread) > 1 or self.is_free(pointer):
-            return
-        groups = [self.find(x) for x in (pointer, op.results[0])]
-        if not any(v.weight > LOAD for g in groups for v in self._votes.get(g, ())):
-            self._unite([pointer, op.results[0]])
-
-    def _of_addresses(self, pointer: SSAValue, wish: AnyLayout) -> AnyLayout | None:
-        """The layout of addresses that are computed from what was loaded, where a thread has as many in a row."""
-        layout = None if self.is_free(pointer) or self.is_view(pointer) else self.known(pointer)
-        alike = isinstance(layout, BlockedLayout) and isinstance(wish, BlockedLayout) and layout.order == wish.order
-        return layout if alike and _covers(layout, wish) else None  # type: ignore[arg-type]
-
-    def access(self, op: Operation) -> AnyLayout:
-        """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long, or others
-        that are loaded with it have none.
-        """
-        wish = self.accesses[op]
-        row = self.rows.layouts.get(op)
-        if row is not None and self.known(op.results[0]) == row:
-            return row
-        for value in (*op.results, *op.operands[:2]):
-            layout = None if self.is_free(value) or self.is_view(value) else self.of(value)
-            alike = isinstance(layout, BlockedLayout) and layout.order == wish.order
-            if isinstance(layout, BlockedLayout) and alike and (_covers(layout, wish) or layout in self.narrow):
-                return layout
-        return wish
+            self._want(op, value, LOAD if i == 0 else STORE, layout)
 
     def _product(self, op: Operation) -> None:
         result = op.results[0]
@@ -436,35 +314,57 @@ class Choices(TileGroups):
         if isinstance(group, str) and group:
             self.declined[op] = group
         self.products[op] = layout
-        self._unite([op.operands[2], result])
-        self._vote(op, result, PRODUCT, layout)
+        self.unite([op.operands[2], result])
+        self._want(op, result, PRODUCT, layout)
 
     def _scaled_product(self, op: ir.tt.DotScaledOp) -> None:
         layouts = self.adds.scaled_layouts(op, self.machine, self.warps, _is_chained(op))
         assert layouts is not None, "scaled products that no instruction does were taken apart"
         self.operands[op], self.products[op] = list(layouts), layouts[2]
-        self._unite([op.c, op.d])
-        self._vote(op, op.d, PRODUCT, layouts[2])
+        self.unite([op.c, op.d])
+        self._want(op, op.d, PRODUCT, layouts[2])
 
     def _other(self, op: Operation) -> None:
-        if op.name == "tt.reduce":
-            self._unite(list(op.operands))
-            self._unite(list(op.results))
-            weight = REDUCTION
-        elif op.name == "tt.gather":
-            self._unite([op.operands[1], op.results[0]])
+        if op.name == "tt.gather":
+            self.unite([op.operands[1], op.results[0]])
             return
-        else:
-            weight = VIEW
-        for result in op.results:
-            if result is op.results[0] or op.name != "tt.reduce":
-                self._vote(op, result, weight, lambda: self.natural(op))
+        if op.name == "tt.reduce":
+            self.unite(list(op.operands))
+            self.unite(list(op.results))
+        if op.name in SHAPES:
+            self.shapes.append(op)
 
-    def natural(self, op: Operation) -> AnyLayout | None:
-        """The layout in which an operation on shapes gives its result without moving anything, if that is known."""
-        layout = self.known(op.operands[0]) if op.name in SHAPES else None
-        if layout is None:
-            return None
+    def _link(self) -> None:
+        """What ways of some groups are for others."""
+        for op in self.shapes:
+            if not self.is_free(op.operands[0]):
+                inner, views = self.through(op.operands[0])
+                rank = REDUCTION if op.name == "tt.reduce" else VIEW
+                for result in op.results[:1] if op.name == "tt.reduce" else op.results:
+                    if self.has_layout(result):
+                        self._wishes.link(inner, Link(op, rank, result, partial(self._natural, op, views)))
+        for op in self.together:
+            results = [x for x in op.results if self.has_layout(x)]
+            for value in op.operands if results else ():
+                if self.is_view(value) and not self.is_free(value):
+                    result = results[0]
+                    inner, views = self.through(value)
+                    self._wishes.link(inner, Link(op, VIEW, result, partial(self.seen, views)))
+                    self._wishes.link(result, Link(op, SPREAD, inner, partial(self.wanted, views)))
+        for op in self.accesses:
+            pointer = op.operands[0]
+            if op.results and not self.is_free(pointer) and not self.is_view(pointer):
+                self._wishes.link(pointer, Link(op, LOAD, op.results[0], lambda layout: layout))
+                self._wishes.link(op.results[0], Link(op, STORE, pointer, lambda layout: layout))
+
+    def _natural(self, op: Operation, views: Sequence[Operation], layout: AnyLayout) -> AnyLayout | None:
+        seen = self.seen(views, layout)
+        return self.natural(op, seen) if seen is not None else None
+
+    @staticmethod
+    def natural(op: Operation, layout: AnyLayout) -> AnyLayout | None:
+        """The layout in which an operation on shapes gives its result without moving anything; None where there is
+        none."""
         try:
             if op.name == "tt.join":
                 return joined_layout(linear_of(layout, list(ir.shape_of(op.operands[0].type))))
@@ -472,21 +372,17 @@ class Choices(TileGroups):
         except LayoutError:
             return None
 
-
-def _has_longer_vectors(a: AnyLayout, b: AnyLayout) -> bool:
-    return (
-        isinstance(a, BlockedLayout)
-        and isinstance(b, BlockedLayout)
-        and max(a.size_per_thread) > max(b.size_per_thread)
-    )
-
-
-def _has_order_of(a: AnyLayout, b: AnyLayout) -> bool:
-    return isinstance(a, BlockedLayout) and isinstance(b, BlockedLayout) and a.order == b.order
-
-
-def _covers(layout: BlockedLayout, needed: BlockedLayout) -> bool:
-    return all(a >= b for a, b in zip(layout.size_per_thread, needed.size_per_thread, strict=True))
+    def _copied(self, op: Operation) -> None:
+        """A row or column that is copied iterations ahead lies as its copies do."""
+        if not self.ahead or op.name != "tt.load" or self.clusters.of(op.operands[0]):
+            return
+        shape = ir.shape_of(op.operands[0].type)
+        if prod(shape) == max(shape) <= self.lanes * self.warps:
+            leader = self.find(op.results[0])
+            layout = copied_row(op, self._wishes.ways(leader)[0], self.facts, self.lanes, self.warps)
+            if layout is not None:
+                self.accesses[op] = layout
+                self._wishes.only(leader, Wanted(op, SPREAD, layout))
 
 
 def _is_chained(op: Operation) -> bool:

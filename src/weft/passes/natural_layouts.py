@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from weft.ir import int_value, ints_of, shape_of
+from weft.ir import int_value, ints_of, is_tensor, shape_of
 from weft.layouts import DistributedLayout, LinearLayout, SliceLayout, infer
+
+from .tile_groups import MOVED_VIEWS, VIEWS
 
 AnyLayout = DistributedLayout | LinearLayout
 
@@ -56,3 +58,22 @@ def joined_layout(source: LinearLayout) -> LinearLayout:
                 sizes = {f"dim{d}": s for d, s in enumerate((*source.out_dims.values(), 2))}
                 return LinearLayout.from_bases(bases, sizes, require_surjective=False)
     return infer.join_result(source)
+
+
+def source_layout(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
+    """The layout that an operand has to have for a result in a layout: its own, but for views."""
+    if op.name not in (*VIEWS, *MOVED_VIEWS) or not is_tensor(operand.type):
+        return layout
+    shape = list(shape_of(operand.type))
+    if op.name in MOVED_VIEWS:
+        linear = linear_of(layout, list(shape_of(op.results[0].type)))
+        if op.name == "tt.reshape":
+            return infer.reshape_result(linear, shape)
+        order = list(ints_of(op.properties["order"]))
+        return infer.trans_result(linear, [order.index(d) for d in range(len(order))])
+    if op.name == "tt.expand_dims":
+        axis = int_value(op.properties["axis"])
+        if not isinstance(layout, LinearLayout):
+            return SliceLayout(axis, layout)
+        return infer.expand_dims_source(layout, axis)
+    return infer.broadcast_source(layout, shape) if isinstance(layout, LinearLayout) else layout

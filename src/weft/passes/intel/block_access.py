@@ -48,8 +48,9 @@ from weft.ir import (
     unit_attr,
     walk,
 )  # fmt: skip
-from weft.ir.gpu import layout_of
+from weft.ir.gpu import layout_of, name_of
 from weft.ir.intel.blocks import BlockLoadOp, BlockPrefetchOp, BlockStoreOp, is_right
+from weft.layouts import BlockedLayout
 from weft.machines import Machine
 from weft.machines.intel import WITHOUT_BLOCKS, blocks_of
 from weft.targets.intel.covers import cover_of
@@ -183,8 +184,9 @@ class _Function:
         then, other = (region.block for region in branch.regions)
         group = [op, *_before(takers, op)] if isinstance(op, tt.LoadOp) else [op]
         if isinstance(op, tt.StoreOp) and [use.operation for use in op.value.uses] == [op]:
-            assert isinstance(op.value.owner, Operation)
-            group.insert(0, op.value.owner)  # the conversion, which blocks do without
+            maker = op.value.owner
+            if isinstance(maker, Operation) and maker.name == "ttg.convert_layout":
+                group.insert(0, maker)  # which blocks do without
         copies = Builder.at_end(other)
         for x in group:
             copies.insert(x.clone(values))
@@ -282,9 +284,11 @@ def is_covered(taker: Operation, bits: int, machine: Machine, transposed: bool) 
 
 
 def moved_result(op: tt.StoreOp) -> SSAValue | None:
-    """What is stored, before it is converted to the layout of the addresses."""
+    """What is stored, as a product left it or before it is converted to the layout of the addresses; None of others."""
     maker = op.value.owner
-    return maker.operands[0] if isinstance(maker, Operation) and maker.name == "ttg.convert_layout" else None
+    if isinstance(maker, Operation) and maker.name == "ttg.convert_layout":
+        return maker.operands[0]
+    return None if isinstance(name_of(op.value.type), BlockedLayout) else op.value
 
 
 def _before(takers: Sequence[Operation], load: Operation) -> list[Operation]:

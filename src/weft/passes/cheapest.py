@@ -1,0 +1,195 @@
+"""The cheapest of all ways to choose, where prices depend on single choices and on pairs of them.
+
+    x: 0 costs 3, 1 costs 0        y: 0 costs 0, 1 costs 5        z: 0 costs 1, 1 costs 0
+    x and y cost 4 if they differ, y and z cost 2 if they differ
+
+    >>> problem = Problem()
+    >>> x, y, z = (problem.add(prices) for prices in ([3, 0], [0, 5], [1, 0]))
+    >>> problem.pay(x, y, [[0, 4], [4, 0]])
+    >>> problem.pay(y, z, [[0, 2], [2, 0]])
+    >>> problem.cheapest()
+    Solution(choices=(0, 0, 0), price=4, is_exact=True)
+
+A choice on which at most two others depend is eliminated: for each way in which those can be made its own is known, and
+so is its price, which becomes theirs. What is left when there are only choices with three neighbours or more is tried,
+one choice in each of its ways, as long as that is at most `most` ways in all; then the result is exact. Beyond that a
+choice is made as if each neighbour were free to follow it, and at the end each is made again, given the others, until
+nothing is gained. Of ways at the same price the first is taken.
+
+The reductions are those of Scholz and Eckstein for register allocation (partitioned boolean quadratic programming,
+LCTES 2002). Loops of programs give graphs that they eliminate, as those have narrow tree decompositions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import add
+
+Row = list[float]
+Matrix = list[Row]
+
+MOST = 4096
+"""Ways of trying choices that cannot be eliminated, at most."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What is chosen for each, what it costs, and whether nothing can be cheaper."""
+
+    choices: tuple[int, ...]
+    price: float
+    is_exact: bool
+
+
+class Problem:
+    """Choices, each with the price of each way to make it, and prices of pairs."""
+
+    def __init__(self) -> None:
+        self.own: list[Row] = []
+        self.pairs: dict[tuple[int, int], Matrix] = {}
+
+    def add(self, prices: Sequence[float]) -> int:
+        """A choice; its number."""
+        self.own.append([*prices])
+        return len(self.own) - 1
+
+    def pay(self, a: int, b: int, prices: Matrix) -> None:
+        """Two choices cost `prices[way of a][way of b]`, besides what they cost already."""
+        if a == b:
+            for way, row in enumerate(prices):
+                self.own[a][way] += row[way]
+            return
+        if a > b:
+            a, b, prices = b, a, _turned(prices)
+        before = self.pairs.get((a, b))
+        self.pairs[a, b] = [[*row] for row in prices] if before is None else _sum(before, prices)
+
+    def price(self, choices: Sequence[int]) -> float:
+        """What some choices cost."""
+        alone = sum(row[way] for row, way in zip(self.own, choices, strict=True))
+        return alone + sum(prices[choices[a]][choices[b]] for (a, b), prices in self.pairs.items())
+
+    def cheapest(self, most: int = MOST) -> Solution:
+        """The cheapest choices, or what is near them where trying `most` ways does not suffice."""
+        around: list[dict[int, Matrix]] = [{} for _ in self.own]
+        for (a, b), prices in self.pairs.items():
+            around[a][b], around[b][a] = prices, _turned(prices)
+        rest = _Rest({i: [*row] for i, row in enumerate(self.own)}, [{**pairs} for pairs in around])
+        made = rest.solve(most)
+        choices = [made[i] for i in range(len(self.own))]
+        if not rest.is_exact:
+            self._improve(choices, around)
+        return Solution(tuple(choices), self.price(choices), rest.is_exact)
+
+    def _improve(self, choices: list[int], around: list[dict[int, Matrix]]) -> None:
+        """Make each choice again, given all others, until none is cheaper otherwise."""
+        is_better = True
+        while is_better:
+            is_better = False
+            for i, row in enumerate(self.own):
+                prices = [
+                    own + sum(m[way][choices[j]] for j, m in around[i].items()) for way, own in enumerate(row)
+                ]
+                best = _first_of(prices)
+                if prices[best] < prices[choices[i]]:
+                    choices[i], is_better = best, True
+
+
+class _Rest:
+    """What is left of a problem while choices are eliminated."""
+
+    def __init__(self, own: dict[int, Row], around: list[dict[int, Matrix]]) -> None:
+        self.own, self.around = own, around
+        self.is_exact = True
+
+    def solve(self, most: int) -> dict[int, int]:
+        """Choices for all that is left."""
+        followers: list[tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]] = []
+        made: dict[int, int] = {}
+        while self.own:
+            i = min(self.own, key=lambda k: len(self.around[k]))
+            if len(self.around[i]) > 2:
+                made = self._tried(most)
+                break
+            followers.append(self._eliminated(i))
+        for i, neighbours, best in reversed(followers):
+            made[i] = best[tuple([made[j] for j in neighbours])]
+        return made
+
+    def _eliminated(self, i: int) -> tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]:
+        """Take out a choice on which at most two depend: what it is for each way of these."""
+        own, around = self.own.pop(i), self._taken(i)
+        best: dict[tuple[int, ...], int] = {}
+        if not around:
+            best[()] = _first_of(own)
+        elif len(around) == 1:
+            ((j, prices),) = around.items()
+            for y, row in enumerate(_turned(prices)):
+                ways = [a + b for a, b in zip(own, row, strict=True)]
+                best[y,] = _first_of(ways)
+                self.own[j][y] += ways[best[y,]]
+        else:
+            (j, first), (k, second) = around.items()
+            left, right = _turned(first), _turned(second)
+            prices = [[0.0] * len(right) for _ in left]
+            for y, row in enumerate(left):
+                for z, other in enumerate(right):
+                    ways = [a + b + c for a, b, c in zip(own, row, other, strict=True)]
+                    best[y, z] = _first_of(ways)
+                    prices[y][z] = ways[best[y, z]]
+            before = self.around[j].get(k)
+            self.around[j][k] = prices if before is None else _sum(before, prices)
+            self.around[k][j] = _turned(self.around[j][k])
+        return i, tuple(around), best
+
+    def _taken(self, i: int) -> dict[int, Matrix]:
+        """The neighbours of a choice that is taken out."""
+        around, self.around[i] = self.around[i], {}
+        for j in around:
+            del self.around[j][i]
+        return around
+
+    def _tried(self, most: int) -> dict[int, int]:
+        """Choices for what is left: that with the most neighbours in each way, or in the one that seems best."""
+        i = max(self.own, key=lambda k: len(self.around[k]))
+        own = self.own[i]
+        if len(own) > most:
+            self.is_exact = False
+            followed = [
+                price + sum(min(map(add, prices[way], self.own[j])) for j, prices in self.around[i].items())
+                for way, price in enumerate(own)
+            ]
+            return self._with(i, _first_of(followed), most)[1]
+        tries: list[tuple[float, dict[int, int]]] = []
+        is_exact = True
+        for way in range(len(own)):
+            copy = _Rest({k: [*row] for k, row in self.own.items()}, [{**x} for x in self.around])
+            tries.append(copy._with(i, way, most // len(own)))
+            is_exact &= copy.is_exact
+        self.is_exact &= is_exact
+        return min(tries, key=lambda found: found[0])[1]
+
+    def _with(self, i: int, way: int, most: int) -> tuple[float, dict[int, int]]:
+        """What all that is left costs with one choice made, and the choices."""
+        own, around = self.own.pop(i), self._taken(i)
+        for j, prices in around.items():
+            self.own[j] = [a + b for a, b in zip(self.own[j], prices[way], strict=True)]
+        rows = {k: [*row] for k, row in self.own.items()}
+        pairs = [(a, b, m) for a in rows for b, m in self.around[a].items() if a < b]
+        made = self.solve(most)
+        price = own[way] + sum(rows[k][made[k]] for k in rows) + sum(m[made[a]][made[b]] for a, b, m in pairs)
+        return price, {**made, i: way}
+
+
+def _turned(prices: Matrix) -> Matrix:
+    return [list(column) for column in zip(*prices, strict=True)]
+
+
+def _sum(a: Matrix, b: Matrix) -> Matrix:
+    return [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(a, b, strict=True)]
+
+
+def _first_of(prices: Row) -> int:
+    """The first of the cheapest."""
+    return prices.index(min(prices))

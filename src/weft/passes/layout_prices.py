@@ -1,0 +1,227 @@
+"""What layouts cost: cycles of a multiprocessor for each warp, so that access, movement and work can be added up.
+
+    access        an instruction for each vector, its address, and the lines of 128 bytes that its lanes touch
+    conversion    what its plan costs (layouts/plan)
+    reduction     the same
+    work          an instruction for each register of a tile, copies of elements left out
+    trips         how often: iterations of the loops around, where they are known, else `SOME_TRIPS` of each
+
+A line that lanes touch takes the cache as long however little of it they want (on NVIDIA's as long as a pass over the
+banks of shared memory); twice as long for a store if they want little of it. What loads have to fetch takes half as
+long for each sector, and hides that several of them look up the same lines. Rows of a tile lie in different lines, as
+far as is known.
+A transposing copy of 64x64 halves by 4 warps stores rows of 128 bytes. From [8, 1] elements of a thread, whose rows are
+columns of what was loaded, an instruction takes 16 bytes of each lane and touches four lines, and there are four; from
+[1, 8], an instruction takes 2 bytes of each lane, 8 bytes of each of eight lines, and there are 32. Where rows begin at
+multiples of 16 bytes, that is 47 and 1,219 cycles; a conversion before the store takes 137.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from weft.analysis import AxisFacts
+from weft.ir import bit_width, element_of, int_value, is_pointer, shape_of
+from weft.layouts import LinearLayout, f2, plan_conversion, plan_reduction
+from weft.machines import Machine
+
+from .natural_layouts import AnyLayout, linear_of
+
+LINE_BYTES = 128
+FETCHED = 0.5
+"""What a sector takes that is fetched from the L2 cache, 64 bytes in a cycle, by what a line takes that is looked up.
+"""
+APART = 1.5
+"""Bytes of sectors by bytes that are moved, from which on the lanes of an access lie apart."""
+WAITED = 200.0
+"""What an instruction costs more that a product waits for, as its threads have too little in a row to have it copied
+ahead."""
+PIECE = 3
+"""Instructions that it takes to put a piece of a thread's number in its place in an address."""
+REPEATED = 12.0
+"""What an instruction costs more that several lanes or warps do for the same elements: each has their addresses to
+compute, and waits for memory. So up to five of them are cheaper than a trip of a small tile through shared memory. By
+prediction, attention backward takes 6 % longer where eight small loads are done so, and sums of columns a third less
+where one store is."""
+SOME_TRIPS = 8
+"""Iterations of a loop of which it is not known how many it has."""
+MOST_TRIPS = 1 << 12
+"""Iterations of all loops around an operation, at most: more make no other choice."""
+
+
+class Prices:
+    """Prices for one function on one machine."""
+
+    def __init__(self, machine: Machine, facts: AxisFacts) -> None:
+        self.machine, self.facts = machine, facts
+        self._trips: dict[Operation | None, float] = {}
+
+    def conversion(self, source: AnyLayout, result: AnyLayout, shape: Sequence[int], bits: int) -> float:
+        """A tile with elements of so many bits, from one layout to another."""
+        if source == result:
+            return 0.0
+        a, b = linear_of(source, shape), linear_of(result, shape)
+        return 0.0 if a == b else plan_conversion(a, b, shape, bits, self.machine).cost.cycles
+
+    def reduction(self, op: Operation, layout: AnyLayout) -> float:
+        """A reduction, or a scan, of operands in a layout."""
+        shape, axis = shape_of(op.operands[0].type), int_value(op.properties["axis"])
+        linear = linear_of(layout, shape)
+        bits = [max(8, bit_width(element_of(x.type))) for x in op.operands]
+        return sum(plan_reduction(linear, shape, axis, b, self.machine).cost.cycles for b in bits)
+
+    def work(self, layout: AnyLayout, shape: Sequence[int], instructions: float) -> float:
+        """So many instructions for each element, in the registers that have one that no other has."""
+        linear = linear_of(layout, shape)
+        return instructions * self.machine.select * (1 << f2.rank(linear.in_columns("register")))
+
+    def trips(self, op: Operation | None) -> float:
+        """How often an operation is done in each program."""
+        loop = op.parent_op() if op is not None else None
+        if loop is None:
+            return 1.0
+        known = self._trips.get(loop)
+        if known is None:
+            times = self._iterations(loop) if loop.name in ("scf.for", "scf.while") else 1.0
+            known = self._trips[loop] = min(MOST_TRIPS, times * self.trips(loop))
+        return known
+
+    def _iterations(self, loop: Operation) -> float:
+        """How many iterations a loop has."""
+        if loop.name == "scf.for":
+            first, end, step = (self.facts.of(x).value for x in loop.operands[:3])
+            if first is not None and end is not None and step:
+                return max(1, -(-(end - first) // step))
+        return SOME_TRIPS
+
+    def access(self, op: Operation, layout: AnyLayout, is_copied: bool = False) -> float:
+        """An access of global memory in a layout; with `is_copied`, a load that is begun iterations ahead if it can be.
+        """
+        pointer, machine = op.operands[0], self.machine
+        shape, element, known = shape_of(pointer.type), element_of(pointer.type), self.facts.of(pointer)
+        bytes = max(8, bit_width(element.pointee)) // 8 if is_pointer(element) else 8  # type: ignore[attr-defined]
+        runs = [min(run, size) for run, size in zip(known.contiguity, shape, strict=True)]
+        along = max(range(len(shape)), key=lambda d: (runs[d], d))
+        most = min(runs[along], known.divisibility[along] // bytes, machine.vector_bytes // bytes)
+        for mask in op.operands[2:3] if op.name == "tt.store" else op.operands[1:2] if op.name == "tt.load" else ():
+            most = min(most, self.facts.of(mask).constancy[along])
+        linear = linear_of(layout, shape)
+        vector = self._vector(linear, along, most)
+        count = max(1, self._different(linear, known.constancy) // vector)
+        divisibility, sector = known.divisibility[along], machine.sector_bytes
+        touched = _touched(linear, along, vector * bytes, bytes, runs, known.constancy, divisibility, sector)
+        lines = count * touched.lines
+        if op.name == "tt.load":
+            fetched = self._fetched(linear, along, bytes, runs[along], count * vector, divisibility, sector)
+            lines = max(lines, FETCHED * fetched)
+        elif touched.sectors * sector > APART * touched.bytes:
+            lines *= 2
+        copies = linear.free_variable_masks()
+        repeated = REPEATED if copies["lane"] or copies["warp"] else 0.0
+        if is_copied and not any(vector * bytes >= least for least in machine.async_copies[:1]):
+            repeated += WAITED
+        each = machine.access + machine.address + repeated
+        return count * each + machine.line * lines + PIECE * machine.select * _pieces(linear)
+
+    @staticmethod
+    def _fetched(
+        linear: LinearLayout, along: int, bytes: int, run: int, registers: int, divisibility: int, sector_bytes: int
+    ) -> float:
+        """Sectors that all loads of a warp together fetch: of elements in a row, as far as a warp has them, and runs
+        go."""
+        own: set[tuple[int, ...]] = {*linear.bases["register"], *linear.bases["lane"]}
+        unit, row = [0] * len(linear.out_dims), 1
+        while row < run:
+            unit[along] = row
+            if tuple(unit) not in own:
+                break
+            row *= 2
+        lanes = 1 << f2.rank(linear.in_columns("lane"))
+        cut = _cut(divisibility, sector_bytes) if run > 1 else 0.0
+        return registers * lanes / row * (max(1.0, row * bytes / sector_bytes) + cut)
+
+    @staticmethod
+    def _different(linear: LinearLayout, constancy: Sequence[int]) -> int:
+        """How many registers of a thread hold elements of different addresses."""
+        if max(constancy) == 1:
+            return 1 << f2.rank(linear.in_columns("register"))
+        places = {(0,) * len(constancy)}
+        for basis in linear.bases["register"]:
+            apart = [x // c for x, c in zip(basis, constancy, strict=True)]
+            if any(apart):
+                places |= {tuple([x ^ y for x, y in zip(place, apart, strict=True)]) for place in places}
+        return len(places)
+
+    @staticmethod
+    def _vector(linear: LinearLayout, along: int, most: int) -> int:
+        """How many elements in a row along a dimension a thread has, of so many at most."""
+        own: set[tuple[int, ...]] = set(linear.bases["register"])
+        others = 0
+        for dim in ("lane", "warp", "block"):
+            for basis in linear.bases.get(dim, ()):
+                others |= basis[along]
+        vector = 1
+        unit = [0] * len(linear.out_dims)
+        while vector < most and not others & vector:
+            unit[along] = vector
+            if tuple(unit) not in own:
+                break
+            vector *= 2
+        return vector
+
+
+def _pieces(linear: LinearLayout) -> int:
+    """Of how many pieces of a thread's number its place in a tile is made: bits that follow each other in both."""
+    pieces, last = 0, [0]
+    for dim in ("lane", "warp"):
+        for basis in linear.bases[dim]:
+            pieces += any(basis) and list(basis) != [2 * x for x in last]
+            last = list(basis)
+    return pieces
+
+
+def _cut(divisibility: int, sector_bytes: int) -> float:
+    """How many sectors a run touches more, as it begins at a multiple of so many bytes, on average."""
+    return 1 - min(1.0, divisibility / sector_bytes)
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """What one instruction of a warp touches."""
+
+    lines: float
+    sectors: float
+    bytes: int
+    """Those that it moves, each once."""
+
+
+def _touched(
+    linear: LinearLayout,
+    along: int,
+    taken: int,
+    bytes: int,
+    runs: Sequence[int],
+    constancy: Sequence[int],
+    divisibility: int,
+    sector_bytes: int,
+) -> _Touched:
+    """What the lanes of a warp touch, of which each takes so many bytes; rows lie apart, and so do runs."""
+    run = max(runs[along], constancy[along])
+    places = [(0,) * len(runs)]
+    for basis in linear.bases["lane"]:
+        if any(basis):
+            places += [tuple([x ^ y for x, y in zip(place, basis, strict=True)]) for place in places]
+    begun: set[tuple[int, ...]] = set()
+    sectors: set[tuple[int, ...]] = set()
+    for place in places:
+        row = [x // c for x, c in zip(place, constancy, strict=True)]
+        row[along] = place[along] // run
+        begun.add(tuple(row))
+        first = place[along] % run // constancy[along] * bytes
+        sectors.update((*row, x) for x in range(first // sector_bytes, (first + taken - 1) // sector_bytes + 1))
+    lines = {(*sector[:-1], sector[-1] * sector_bytes // LINE_BYTES) for sector in sectors}
+    cut = _cut(divisibility, sector_bytes) * len(begun) if runs[along] > 1 else 0.0
+    return _Touched(len(lines) + cut * sector_bytes / LINE_BYTES, len(sectors) + cut, len(places) * taken)

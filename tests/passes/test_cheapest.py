@@ -1,0 +1,80 @@
+"""The cheapest choices are those of trying all ways, on graphs of all kinds that are small enough to try them."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from random import Random
+
+import pytest
+
+from weft.passes.cheapest import Problem
+
+
+def made(random: Random, count: int, density: float, ways: int = 3) -> Problem:
+    """A problem of so many choices, of which pairs have prices with some probability."""
+    problem = Problem()
+    for _ in range(count):
+        problem.add([random.randrange(20) for _ in range(random.randint(1, ways))])
+    for a, b in combinations(range(count), 2):
+        if random.random() < density:
+            ours, theirs = (len(problem.own[i]) for i in (a, b))
+            prices = [[float(random.randrange(20)) for _ in range(theirs)] for _ in range(ours)]
+            problem.pay(b, a, [list(column) for column in zip(*prices, strict=True)])
+    return problem
+
+
+def least(problem: Problem) -> float:
+    """What the cheapest of all ways costs."""
+    return min(problem.price(ways) for ways in product(*(range(len(row)) for row in problem.own)))
+
+
+@pytest.mark.parametrize("density", [0.2, 0.5, 1.0])
+def test_nothing_is_cheaper(density: float) -> None:
+    random = Random(7)
+    for count in (1, 2, 3, 4, 5, 6):
+        for _ in range(12):
+            problem = made(random, count, density)
+            found = problem.cheapest()
+            assert found.is_exact
+            assert found.price == problem.price(found.choices) == least(problem)
+
+
+def test_long_chains_with_loops_are_exact_without_trying() -> None:
+    """A ladder with crossbars between neighbours has only choices with two neighbours left, one after the other."""
+    random = Random(3)
+    problem = Problem()
+    for _ in range(300):
+        problem.add([random.randrange(9) for _ in range(3)])
+    for i in range(299):
+        for step in (1, 2):
+            if i + step < 300:
+                problem.pay(i, i + step, [[random.randrange(9) for _ in range(3)] for _ in range(3)])
+    assert problem.cheapest(most=1).is_exact
+
+
+def test_beyond_what_is_tried_the_price_is_near() -> None:
+    """Of complete graphs of eight choices, none of which can be eliminated; and no single choice can be bettered."""
+    random, ratios = Random(5), []
+    for _ in range(6):
+        problem = made(random, 8, 1.0)
+        found = problem.cheapest(most=1)
+        best = least(problem)
+        ratios.append(found.price / best)
+        assert found.price == problem.price(found.choices) >= best
+        for i, row in enumerate(problem.own):
+            others = [(*found.choices[:i], way, *found.choices[i + 1 :]) for way in range(len(row))]
+            assert all(problem.price(other) >= found.price for other in others)
+    assert max(ratios) < 1.15
+
+
+def test_of_the_same_price_the_first_is_taken() -> None:
+    problem = Problem()
+    a, b = problem.add([1, 1]), problem.add([2, 2])
+    problem.pay(a, b, [[0, 0], [0, 0]])
+    assert problem.cheapest().choices == (0, 0)
+
+
+def test_a_pair_of_one_choice_with_itself_is_its_own_price() -> None:
+    problem = Problem()
+    problem.pay(problem.add([0, 0]), 0, [[5, 9], [9, 1]])
+    assert problem.cheapest().choices == (1,)

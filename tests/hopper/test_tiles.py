@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,14 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_cases(case: Tiles) -> None:
     check(case)
+
+
+@slow
+def test_large_tiles_are_divided_unasked() -> None:
+    case = Tiles(sizes=(136, 136, 136), block=(128, 128, 64), warps=8, stages=3, asked=False)
+    check(case)
+    assert not is_specialized(replace(case, block=(128, 64, 64)).run()[1])
+    assert not is_specialized(replace(case, kernel=by_pointers).run()[1])
 
 
 @slow

@@ -31,7 +31,7 @@ def encoded(tmap: TensorMap) -> bytes:
 
 @lru_cache(maxsize=1)
 def _encode_tiled() -> Any:
-    """cuTensorMapEncodeTiled, called through ctypes: the bindings make an object of each number, which takes 85 us."""
+    """cuTensorMapEncodeTiled, called through ctypes: the bindings make an object of each number."""
     address, _ = check(api().cuGetProcAddress(b"cuTensorMapEncodeTiled", 12000, 0))
     pointers, options = [ctypes.c_void_p] * 5, [ctypes.c_int] * 4
     return ctypes.CFUNCTYPE(

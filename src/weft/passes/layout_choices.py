@@ -192,7 +192,9 @@ class Choices(TileGroups):
     # -- what was chosen ----------------------------------------------------------------------------------------------
 
     def of(self, value: SSAValue) -> AnyLayout:
-        """The layout of a tile that is not free."""
+        """The layout of a tile; the default for one that is free, which a view may be of."""
+        if self.is_free(value):
+            return self.default(ir.shape_of(value.type))
         return self._chosen.groups[self.find(value)]
 
     def access(self, op: Operation) -> AnyLayout:

@@ -142,7 +142,8 @@ class LayoutProblem:
         choices, wish = self.choices, self.choices.accesses[op]
         operands = [x for x in op.operands if is_tensor(x.type) and not choices.is_free(x)]
         results = [x for x in op.results if choices.has_layout(x)]
-        around = [(*choices.through(x), True) for x in operands] + [(x, [], False) for x in results]
+        seen = [(*choices.through(x), True) for x in operands]
+        around = [each for each in seen if not choices.is_free(each[0])] + [(x, [], False) for x in results]
         layouts: list[AnyLayout] = [wish]
         shape = shape_of(op.operands[0].type)
         for inner, views, _ in around:
@@ -180,6 +181,8 @@ class LayoutProblem:
         if choices.is_free(operand):
             return
         inner, views = choices.through(operand)
+        if choices.is_free(inner):
+            return
         leader, times = choices.find(inner), self.prices.trips(op)
         if op.name == "tt.reduce" and not views:
             self._pays(leader, lambda layout: times * self.prices.reduction(op, layout))
@@ -224,7 +227,7 @@ class LayoutProblem:
             for value in op.operands:
                 if choices.is_view(value) and not choices.is_free(value):
                     inner, views = choices.through(value)
-                    if not self._is_paid(inner, leader, *_named(views)):
+                    if not choices.is_free(inner) and not self._is_paid(inner, leader, *_named(views)):
                         self._pair(choices.find(inner), leader, partial(self._spread, inner, views))
         for leader, count in counted.items():
             self._pays(leader, partial(self._worked, shape_of(leader.type), count))

@@ -50,7 +50,7 @@ def test_threads_are_lanes_of_warps() -> None:
         (TILE.replace(",  T1:1| T5:1]\n", "]\n"), "the rows of the picture have 3, 4 elements, not the same"),
         ("[[T0:0, T0:1, T0:2]]", "the picture has 3 of register, which is no power of two"),
         ("[[T0:0, T0:1, T0:3, T0:2]]", ""),
-        ("[[T0:1, T0:0, T1:0, T1:1]]", "the picture is of no linear layout"),
+        ("[[T0:1, T0:0, T1:0, T1:1]]", "the picture does not show a linear layout"),
         ("[T0:0, T1:0, <T2:0>, T3:0]", "a picture of a layout has no '<T2:0>' in it"),
         ("Warp0:\n(0,0), (0,1)\n(1,0)", "the picture has no element at register 1, lane 1"),
         ("Warp0:\n(0,0), (0)", "different numbers of coordinates"),

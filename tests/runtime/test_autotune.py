@@ -222,7 +222,7 @@ def test_decorators_in_the_wrong_order(decorator: Any) -> None:
             wrong[(1,)](np.zeros(64, np.float32), 64)
     assert str(caught.value) == (
         f"error: {name} needs a kernel, got the function add_one\n"
-        f"hint: decorators apply from below: @{name} stands above @jit"
+        f"hint: decorators apply from the bottom up: put @{name} above @jit"
     )
     with pytest.raises(DefinitionError, match=f"{name} needs a kernel, got 3 of type int"):
         decorator(3)[(1,)]()

@@ -163,7 +163,7 @@ def test_a_decorator_above_a_tuned_kernel() -> None:
         weft.jit(tuned)[(1,)](a(), a(), a(), 16)  # type: ignore[type-var]
     assert str(caught.value) == (
         "error: jit needs a Python function, got an object of type Autotuner\n"
-        "hint: decorators apply from below: @jit stands right above the `def`"
+        "hint: decorators apply from the bottom up: put @jit right above the `def`"
     )
 
 

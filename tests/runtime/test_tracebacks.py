@@ -81,10 +81,17 @@ def test_no_frame_is_wefts(case: str) -> None:
 
 
 def test_functions_of_the_user_stay() -> None:
-    with pytest.raises(weft.WeftError, match="no grid") as caught:
-        store[_grid](_array(), 4)
-    frames = traceback.extract_tb(caught.value.__traceback__)
-    assert [frame.name for frame in frames] == ["test_functions_of_the_user_stay", "_grid"]
+    for _ in range(8):  # the first launches, and those in native code
+        with pytest.raises(weft.WeftError, match="no grid") as caught:
+            store[_grid](_array(), 4)
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert [frame.name for frame in frames] == ["test_functions_of_the_user_stay", "_grid"]
+        for grid in (lambda: (1,), lambda arguments: (1.5,)):
+            with pytest.raises(weft.LaunchError) as caught:
+                store[grid](_array(), 4)
+            assert _files(caught.value) == {__file__}
+        for _ in range(2):
+            store[lambda arguments: (1,)](_array(), 4)
 
 
 def _check_text(text: str) -> None:

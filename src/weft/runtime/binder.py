@@ -53,17 +53,21 @@ Handler = Callable[[Any, bool, bool], tuple[Any, Any]]
 def asked_grid(function: Callable[[dict[str, Any]], Any], arguments: dict[str, Any]) -> Any:
     """The grid that a function makes of the arguments of a launch."""
     try:
-        return function(arguments)
-    except TypeError as error:
-        tb = error.__traceback__
-        if tb is not None and tb.tb_next is None:  # it did not begin
-            raise LaunchTypeError(
-                f"the grid is a function that cannot be called with the arguments of the launch: {error}",
-                hint="it takes one, a dictionary: lambda meta: (weft.cdiv(meta['n'], meta['BLOCK']),)",
-            ) from None
-        raise
-    except KeyError as error:
-        error.add_note(f"hint: the grid is a function that asks for {error}; it can ask for {', '.join(arguments)}")
+        try:
+            return function(arguments)
+        except TypeError as error:
+            tb = error.__traceback__
+            if tb is not None and tb.tb_next is None:  # it did not begin
+                raise LaunchTypeError(
+                    f"the grid is a function that cannot be called with the arguments of the launch: {error}",
+                    hint="it takes one, a dictionary: lambda meta: (weft.cdiv(meta['n'], meta['BLOCK']),)",
+                ) from None
+            raise
+        except KeyError as error:
+            error.add_note(f"hint: the grid is a function that asks for {error}; it can ask for {', '.join(arguments)}")
+            raise
+    except WeftError as error:  # native code calls this, too, and has no frame of its own that could shorten it
+        shorten(error)
         raise
 
 
@@ -71,6 +75,15 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
     """The three sizes of a grid; a size of 0 is a launch that does nothing."""
     if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= MAX_GRID[0]:
         return grid[0], 1, 1
+    try:
+        return _sizes_of(grid)
+    except WeftError as error:  # see `asked_grid`
+        shorten(error)
+        raise
+
+
+def _sizes_of(grid: Any) -> tuple[int, int, int]:
+    """The same for all grids."""
     if grid.__class__ is not tuple and not isinstance(grid, (tuple, list)):
         try:
             grid = (operator.index(grid),)

@@ -47,7 +47,7 @@ def check_kernel(fn: Any, decorator: str) -> None:
         inner = getattr(inner, "fn", None)
     if not hasattr(fn, "arg_names") and not hasattr(fn, "run"):  # tools give what can be run
         shown = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
-        hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
+        hint = f"decorators apply from the bottom up: put @{decorator} above @jit" if inspect.isfunction(fn) else None
         raise DefinitionError(f"{decorator} needs a kernel, got {shown}", hint=hint)
 
 

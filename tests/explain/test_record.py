@@ -129,7 +129,7 @@ def test_decorators() -> None:
 
 def test_a_finding_as_text() -> None:
     found = Finding("narrow-access", None, "a load of 2 bytes", "`n` is odd", "pad rows", 3.0)
-    assert str(found) == "narrow-access: a load of 2 bytes, as `n` is odd (about 3.0 us); pad rows"
+    assert str(found) == "narrow-access: a load of 2 bytes: `n` is odd (about 3.0 us); fix: pad rows"
 
 
 class OnGPU:

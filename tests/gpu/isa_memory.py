@@ -95,6 +95,20 @@ def budgets(name: str, by_table: bool) -> Iterator[Case]:
     yield Case(replace(k.program(), registers=64), 2, {"x": words(512), "y": np.zeros(512, np.int32)})
 
 
+@family("turn.")
+def turns(name: str, by_table: bool) -> Iterator[Case]:
+    """Two warp groups take turns; what each holds is as it was."""
+    k = Kit("x:i32*", "y:i32*", warps=8)
+    index = k.thread((0, 256, 512, 768))
+    group = k.linear((0,), warp=(0, 0, 1))
+    held = k.load("global", k.place("x", index), "i32")
+    for step in ("begin", *("take", "pass") * 3, "end"):
+        k.instruction(f"turn.{step}", [group])
+        held = k.op("arith.addi", [held, k.int(1)], "i32")
+    k.store("global", k.place("y", index), held)
+    yield Case(k.program(), 2, {"x": words(1024), "y": np.zeros(1024, np.int32)})
+
+
 # -- copies, barriers, fences -----------------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
         kernel[grid](*args, **more)
 
 
-@pytest.mark.parametrize("name", one_in(2, CHECKS))
+@pytest.mark.parametrize("name", one_in(3, CHECKS))
 def test_cluster(name: str) -> None:
     order = ("forward", "backward", "random")[zlib.crc32(name.encode()) % 3]
     with options(order=order):

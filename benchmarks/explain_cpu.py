@@ -23,6 +23,7 @@ import numpy as np
 
 import weft
 import weft.language as tl
+from explain_cpu_more import more
 from explain_cpu_others import others
 from weft.runtime.calibrating import REST, calibrate, calibrated
 from weft.runtime.testing import clear_cache
@@ -300,7 +301,7 @@ def main() -> None:
     rates = calibrated() or calibrate()
     found = {"processor": rates.processor, "threads": rates.threads}
     tables = {} if options.others else {"kernels": cases()}
-    tables["others"] = others(_array, Case)
+    tables |= {"others": others(_array, Case), "more": more(_array, Case)}
     print(f"{rates.processor}, {rates.threads} threads")
     rows = {name: _table(table, options.k, options.times) for name, table in tables.items()}
     if options.save:

@@ -146,13 +146,13 @@ def kl_divergence_bf16() -> Work:
 
 @graph
 def huber_loss_f32() -> Work:
-    return lambda a, b: F.huber_loss(a, b), (rand(1 << 25), rand(1 << 25)), ()
+    return lambda a, b: F.huber_loss(a, b), (rand(1 << 25), rand(1 << 25)), ()  # noqa: PLW0108
 
 
 @graph
 def binary_cross_entropy_gradients_f32() -> Work:
     x = leaf(8192, 4096)
-    return lambda x, t: F.binary_cross_entropy_with_logits(x, t), (x, torch.rand(8192, 4096)), (x,)
+    return lambda x, t: F.binary_cross_entropy_with_logits(x, t), (x, torch.rand(8192, 4096)), (x,)  # noqa: PLW0108
 
 
 @graph
@@ -184,7 +184,7 @@ def sums_of_both_axes_bf16() -> Work:
 
 @graph
 def norm_of_everything_f32() -> Work:
-    return lambda x: torch.linalg.vector_norm(x), (rand(1 << 26),), ()
+    return lambda x: torch.linalg.vector_norm(x), (rand(1 << 26),), ()  # noqa: PLW0108
 
 
 @graph

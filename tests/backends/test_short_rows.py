@@ -199,3 +199,22 @@ def test_points_have_two_versions_where_every_program_has_such_as_are_not_whole(
         written = np.arange(3 * BLOCK) % BLOCK < 300 if kernel is twice_rows else np.arange(3 * BLOCK) < 300
         np.testing.assert_array_equal(out, np.where(written, 2 * x, 0))
     assert multiplied[0] < multiplied[1]
+
+
+@weft.jit
+def in_a_loop(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        total += 2 * tl.load(x + tl.program_id(0) * n + start + i, mask=start + i < n, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(total, 0))
+
+
+def test_points_have_two_versions_where_a_loop_goes_along_a_row() -> None:
+    """It may have one turn, which is not whole, and masks take twice as long."""
+    for n in (1, 7, 200, 256, 700):
+        x, out = np.random.default_rng(n).integers(-9, 9, (3, n)).astype(np.float32), np.zeros(3, np.float32)
+        in_a_loop[(3,)](x, out, n, BLOCK=256)
+        np.testing.assert_array_equal(out, 2 * x.sum(1))
+    text = in_a_loop.warmup(x, out, 300, BLOCK=256, grid=(3,)).asm["llir"]
+    assert len(re.findall(r"= fmul\b", text)) >= 3  # whole turns, whole points of others, and the rest

@@ -105,14 +105,19 @@ def _parts(mask: Value) -> Iterator[Value]:
 
 
 def _is_everywhere(value: Value, answers: dict[Value, bool]) -> bool:
-    """Whether an integer, or a mask, is the same in all programs of a launch and all iterations of loops.
+    """Whether an integer, or a mask, is the same in all programs of a launch, or counts the turns of a loop that is.
 
     What is not, as `program_id(0) * BLOCK + arange(0, BLOCK) < n`, cuts the last tile alone, and all others have a
-    version for them; a row that is shorter than its tile, as with `arange(0, BLOCK) < n_columns`, is so each time.
+    version for them; a row that is shorter than its tile, as with `arange(0, BLOCK) < n_columns`, is so each time, and
+    one that a loop goes along, as with `start + arange(0, BLOCK) < n_columns`, at the end of each loop, which may have
+    one turn only.
     """
     if value not in answers:
-        op = value.op
-        known = op is None and value.block is not None and value.block.parent is None and not value.block.predecessors
+        op, block = value.op, value.block
+        known = op is None and block is not None and block.parent is None and not block.predecessors
+        loop = block.parent if op is None and block is not None else None
+        if loop is not None and loop.name == "scf.for" and value is loop.regions[0][0].args[0]:
+            known = all(_is_everywhere(a, answers) for a in loop.args[:3])  # from where, to where, by what
         if op is not None and op.name not in ("tt.get_program_id", "tt.load") and not op.regions:
             known = all(_is_everywhere(a, answers) for a in op.args)
         answers[value] = known

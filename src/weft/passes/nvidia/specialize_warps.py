@@ -52,10 +52,10 @@ from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
-from weft.ir import Builder, i1, i32, i32_attr, is_tensor, span_of, tile_text, tt, unit_attr
+from weft.ir import Builder, i1, i32, i32_attr, span_of, tile_text, tt, unit_attr
 from weft.ir.gpu import ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
@@ -66,10 +66,13 @@ from ..effects import shareable
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
+from .load_by_warp import load_by_warp
 from .loop_sequences import move_before, scalars_of, sequence
 from .producers import Feed, Producer
+from .product_order import order_products
+from .product_waits import Wait, Waits
 from .rings import Ring, next_slot, slot_before, wait, word, words
-from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned
+from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned, products_of
 
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
@@ -208,6 +211,7 @@ class _Specialized:
         """Let the products of the loop, which is about to be copied, read buffers whose number is `slot`."""
         body = self.loop.body.block
         self.slot = body.insert_arg(i32, len(body.args))
+        readers = [{p for bulk in ring.group.loads for p in products_of(bulk.load.result)} for ring in self.rings]
         for ring in self.rings:
             for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                 b = Builder.before(bulk.load)
@@ -215,7 +219,13 @@ class _Specialized:
                 read_instead(bulk.load, bulk.tile(b, buffer), self.machine)
         drop_fences(self.loop)
         _stop_idle(self.loop)
+        load_by_warp(self.loop, self.machine)
+        if self.halves is None:
+            order_products(self.loop)
         self.products = shared_products(body)
+        numbers = [[self.products.index(p) for p in those] for those in readers]
+        groups = [replace(r.group, first=min(n), last=max(n)) for r, n in zip(self.rings, numbers, strict=True)]
+        self.rings = [replace(ring, group=group) for ring, group in zip(self.rings, groups, strict=True)]
 
     def copy(self, b: Builder, op: Operation, values: Values) -> None:
         """An operation of the loop once more, of other values."""
@@ -299,12 +309,13 @@ class _Specialized:
         return b.create(scf.ForOp, operands, types, tiles.properties, tiles.attributes, [region]).results
 
     def plain(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
-        """Products one after the other, from a slot on; a single one that adds to what the loop carries goes on into
-        the next iteration. Gives what the loop carries, and the next slot and its phase."""
+        """Products in their order, from a slot on, each awaited where its result is needed (product_waits.py): one that
+        adds to what nothing else of the loop uses goes on into the next iteration. Gives what the loop carries, and the
+        next slot and its phase."""
         loop, body = self.loop, self.loop.body.block
         end = body.last_op
         assert end is not None
-        goes_on = self.goes_on()
+        waits = Waits(body)
         carried = [*loop.operands[3:]]
         inner = Block(arg_types=[body.args[0].type, *(x.type for x in carried), i32, i32])
         begin = slot, phase
@@ -315,42 +326,41 @@ class _Specialized:
         values[self.slot] = slot
         others = set(self.others())
         with b.inside(inner):
-            for op in list(body.ops):
-                if isinstance(op, SharedProductOp):
-                    number = self.products.index(op)
+            for step in waits.steps:
+                if isinstance(step, Wait):
+                    self.awaited(b, step, values, slot, b.cmpi("ne", inner.args[0], loop.operands[0]))
+                elif isinstance(step, SharedProductOp):
+                    number = self.products.index(step)
                     self.filled(b, number, slot, phase)
-                    result = self.begin(b, number, values, slot)
-                    (over,) = op.wait(b, [result], int(goes_on)).results
-                    values[op.d] = over
-                    if goes_on:
-                        before = slot_before(b, self.count, slot)
-                        self.released(b, number, before, b.cmpi("ne", inner.args[0], loop.operands[0]))
-                    else:
-                        self.released(b, number, slot)
-                elif op in others:
-                    self.copy(b, op, values)
+                    self.begin(b, number, values, slot)
+                elif step in others:
+                    self.copy(b, step, values)
             b.yield_([*(values.get(x, x) for x in end.operands), *next_slot(b, self.count, slot, phase)])
         new = self.again(b, loop.operands[0], [*carried, *begin], inner)
         results: list[SSAValue] = list(new.results)
-        if goes_on:
-            (product,) = self.products
-            which = next(iter(product.d.uses)).index
-            results[which] = product.wait(b, [results[which]], 0).results[0]
-            if self.goes_further:  # the last buffer is wanted too
+        if waits.going:
+            places = [i for _, i in waits.going if i is not None]
+            over = self.products[0].wait(b, [results[i] for i in places], 0)
+            for i, value in zip(places, over.results, strict=True):
+                results[i] = value
+            if self.goes_further:  # the last buffers are wanted too
                 last = slot_before(b, self.count, results[-2])
-                self.released(b, 0, last, b.cmpi("slt", *loop.operands[:2]))
+                there = b.cmpi("slt", *loop.operands[:2])
+                for product, _ in waits.going:
+                    self.released(b, self.products.index(product), last, there)
         return results
 
-    def goes_on(self) -> bool:
-        """Whether the only product of the loop adds to what nothing else of the loop uses."""
-        if len(self.products) != 1:
-            return False
-        (product,), body = self.products, self.loop.body.block
-        uses, total = list(product.d.uses), product.c
-        if len(uses) != 1 or uses[0].operation is not body.last_op or not isinstance(total, BlockArgument):
-            return False
-        is_carried = total.block is body and total.index == uses[0].index + 1
-        return is_carried and [u.operation for u in total.uses] == [product] and not is_tensor(product.a.type)
+    def awaited(self, b: Builder, wait: Wait, values: Values, slot: SSAValue, is_later: SSAValue) -> None:
+        """Wait for products, and give back what they were the last to read, where this is not the first iteration
+        (`is_later`) also that of the one before."""
+        over = self.products[0].wait(b, [values[x] for x in wait.values], wait.pending)
+        values.update(zip(wait.values, over.results, strict=True))
+        for begun in wait.over:
+            number = self.products.index(begun.product)
+            if begun.before:
+                self.released(b, number, slot_before(b, self.count, slot), is_later)
+            else:
+                self.released(b, number, slot)
 
     def again(self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block) -> scf.ForOp:
         """The loop with another body and other values to carry."""

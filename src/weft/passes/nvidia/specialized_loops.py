@@ -29,6 +29,8 @@ from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads
 
 ASKED = "tt.warp_specialize"
+MANY_PRODUCTS = 3
+"""Of which some always run beside what is made of others (product_waits.py)."""
 WARPS = (4, 8)
 HALF_OF_THE_REGISTERS = 128 - 40
 """What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
@@ -124,7 +126,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
     halves = halves_of(loop, products)
     if not is_asked(loop) and not (tiles is not None and _gains_over_tiles(loads, products)):
-        if halves is None:
+        if halves is None and len(products) < MANY_PRODUCTS:
             return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
         if warps < max(WARPS):
             return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
@@ -191,16 +193,16 @@ def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> l
     """In the order in which products want them."""
     found: dict[tuple[int, int], list[BulkLoad]] = {}
     for bulk in loads:
-        users = [products.index(op) for op in _products_of(bulk.load.result)]
+        users = [products.index(op) for op in products_of(bulk.load.result)]
         found.setdefault((min(users), max(users)), []).append(bulk)
     return [Group(tuple(found[key]), *key) for key in sorted(found)]
 
 
-def _products_of(value: SSAValue) -> list[SharedProductOp]:
+def products_of(value: SSAValue) -> list[SharedProductOp]:
     """The products that multiply a tile, as it is or transposed."""
     found: list[SharedProductOp] = []
     for op in {use.operation for use in value.uses}:
-        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in _products_of(r)]
+        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in products_of(r)]
     return found
 
 

@@ -1,0 +1,260 @@
+"""Gradients of attention from plain source, beside Triton, cuDNN and PyTorch's own, on an NVIDIA GPU.
+
+    python benchmarks/gpu_attention_backward.py [--only WORD] [--forms WORD,...] [--seconds N] [--all] [--save]
+
+bf16, 16 heads of 128 or 32 of 64, 16 Ki tokens, random data, the sides take turns. What is timed is all of it: the sums
+of out * dout, and the gradients of queries, keys and values in bf16. The source is one of three, each with a list of
+configurations, the same for both sides, of which each side has its best:
+
+    pointers   one program makes dk and dv of a block, and then dq of one, as Triton's tutorial does it
+    apart      dk and dv in one kernel of descriptors, dq in another: the best of each
+    atomics    all in one loop of five products, dq summed by atomics in f32, which are zeroed before and narrowed after
+
+Figures are TFLOP/s of five products (2.5 times the forward's), of causal attention for the half that is computed.
+Required of Weft are 1.15 of Triton's best and 420; a line that falls short says so, and the program ends with status 1.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+import weft
+import weft.language
+from gpu import load_side, medians
+from gpu_facts import machine
+
+FILE = "gpu_attention_backward_kernels"
+SIDES = {
+    "Weft": (load_side("weft", FILE, jit=weft.jit, tl=weft.language), weft.TensorDescriptor),
+    "Triton": (load_side("triton", FILE, jit=triton.jit, tl=triton.language), TensorDescriptor),
+}
+LENGTH = 16384
+LOG2E = 1.4426950408889634
+OF_KEYS = [
+    *((64, 128, 8, 2, asked) for asked in (False, True)),
+    (64, 128, 8, 3, False), (128, 128, 8, 2, False), (32, 128, 4, 3, False), (32, 128, 4, 5, False),
+    (64, 64, 4, 3, False), (64, 128, 4, 2, False), (64, 64, 4, 3, True), (64, 128, 4, 3, True),
+]  # fmt: skip
+"""Rows of queries, of keys, warps, stages, whether warps are to be specialised: for dk and dv, and for all at once."""
+OF_QUERIES = [
+    (128, 64, 8, 2, False), (128, 64, 8, 3, False), (128, 128, 8, 2, False), (128, 64, 8, 2, True),
+    (128, 32, 4, 3, False), (128, 32, 4, 5, False), (64, 64, 4, 3, False), (128, 64, 4, 3, True), (64, 64, 4, 3, True),
+]  # fmt: skip
+"""The same for dq."""
+BOTH = [
+    (128, 32, 4, 5, False), (128, 32, 4, 3, False), (128, 64, 8, 2, False), (128, 64, 8, 3, False),
+    (128, 32, 8, 3, False), (64, 64, 4, 3, False), (128, 64, 8, 2, True), (128, 64, 4, 3, True),
+]  # fmt: skip
+"""The block of a program, that of a loop's step, and as above: for `pointers`."""
+ROWS = [(head, causal) for head in (128, 64) for causal in (False, True)]
+REQUIRED, PART = 420.0, 1.15
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+class Case:
+    """Tensors of one line, and what launches the kernels of a side."""
+
+    def __init__(self, head: int, causal: bool) -> None:
+        self.head, self.causal, self.heads = head, causal, 2048 // head
+        shape = (1, self.heads, LENGTH, head)
+        self.q, self.k, self.v, self.dout = (
+            torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=i < 3) for i in range(4)
+        )
+        self.scale = LOG2E / math.sqrt(head)
+        flat = self.heads * LENGTH, head
+        self.given = [x.detach().view(flat) for x in (self.q, self.k, self.v, self.dout)]
+        self.dq, self.dk, self.dv = (torch.empty(flat, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        self.wide = torch.empty(flat, device="cuda", dtype=torch.float32)
+        self.sums = torch.empty(flat[0], device="cuda", dtype=torch.float32)
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            self.out = F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=causal)
+        self.expected = torch.autograd.grad(self.out, (self.q, self.k, self.v), self.dout, retain_graph=True)
+        self.flat_out = self.out.detach().reshape(flat)
+        self.most = self._logarithms().flatten()
+
+    def _logarithms(self) -> torch.Tensor:
+        """log2 of the sums of exponentials of each row of scores."""
+        rows = torch.empty(self.heads, LENGTH, device="cuda")
+        q, k = self.q.detach()[0], self.k.detach()[0]
+        for head in range(self.heads):
+            for at in range(0, LENGTH, 2048):
+                scores = (q[head, at : at + 2048] @ k[head].T).float() * self.scale
+                if self.causal:
+                    hidden = torch.arange(LENGTH, device="cuda") > torch.arange(at, at + 2048, device="cuda")[:, None]
+                    scores.masked_fill_(hidden, float("-inf"))
+                rows[head, at : at + 2048] = torch.logsumexp(scores * 0.6931471805599453, 1) * LOG2E
+        return rows
+
+    @property
+    def work(self) -> float:
+        """Floating-point operations."""
+        return 10 * LENGTH * LENGTH * self.head * self.heads / (2 if self.causal else 1)
+
+    def check(self, *names: str) -> None:
+        """Stop where a gradient is wrong."""
+        for name in names or ("q", "k", "v"):
+            found, expected = getattr(self, f"d{name}"), self.expected["qkv".index(name)]
+            error = (found.float() - expected.reshape(found.shape).float()).norm() / expected.float().norm()
+            if not bool(error < 0.02):
+                raise SystemExit(f"wrong d{name}: relative error {float(error):.3g}")
+
+    def row_sums(self, side: str):
+        kernel = SIDES[side][0].row_sums
+        return lambda: kernel[(self.sums.numel() // 64,)](
+            self.flat_out, self.given[3], self.sums, HEAD=self.head, BM=64, num_warps=4
+        )
+
+    def launch(self, side: str, name: str, configuration):
+        """One launch of a kernel."""
+        module, descriptor = SIDES[side]
+        first, second, warps, stages, asked = configuration
+        more = {"HEAD": self.head, "CAUSAL": self.causal, "SPECIALIZE": asked, "num_warps": warps, "num_stages": stages}
+        kernel = getattr(module, name)
+        q, k, v, dout = self.given
+        rest = (self.most, self.sums, self.scale, LENGTH)
+        if name == "by_pointers":
+            more |= {"BLOCK": first, "STEP": second}
+            args, block = (*self.given, self.dq, self.dk, self.dv, *rest), first
+        else:
+            more |= {"BM": first, "BN": second}
+            of = (x for x in (first, second, second, first))
+            sides = [descriptor.from_tensor(x, [n, self.head]) for x, n in zip((q, k, v, dout), of, strict=True)]
+            out = [descriptor.from_tensor(x, [second, self.head]) for x in (self.dk, self.dv)]
+            args, block = {
+                "keys_and_values": ((*sides, *out, *rest), second),
+                "of_queries": ((*sides, descriptor.from_tensor(self.dq, [first, self.head]), *rest), first),
+                "all_at_once": ((*sides, self.wide, *out, *rest), second),
+            }[name]
+        return lambda: kernel[(LENGTH // block, self.heads)](*args, **more)
+
+    def best(self, side: str, name: str, configurations, seconds: float, table: list) -> tuple | None:
+        """The fastest configuration of a kernel that the side compiles, with its launch."""
+        found = []
+        for configuration in configurations:
+            if name == "all_at_once":
+                self.wide.zero_()
+            try:
+                launch = self.launch(side, name, configuration)
+                made = launch()
+                torch.cuda.synchronize()
+            except Exception as error:  # what a side cannot do is out of the list
+                table.append((side, name, configuration, None, f"{type(error).__name__}: {str(error)[:80]}"))
+                if "illegal" in str(error) or "DeviceLost" in type(error).__name__:
+                    raise
+                continue
+            spills = getattr(made, "n_spills", 0)
+            if spills and spills > 400:  # tens of times slower, and long to time
+                table.append((side, name, configuration, None, f"spills {spills}"))
+                continue
+            found.append((configuration, launch, made))
+        if not found:
+            return None
+        times = medians(*(launch for _, launch, _ in found), seconds=seconds)
+        for (configuration, _, made), t in zip(found, times, strict=True):
+            told = f"{made.n_regs} registers, {made.n_spills} spilled"
+            if side == "Weft" and "ttg.warp_specialize(" in made.asm["ttgir"]:
+                told += ", specialized"
+            table.append((side, name, configuration, t, told))
+        return found[min(range(len(found)), key=times.__getitem__)][:2]
+
+    def forms(self, side: str, chosen, seconds: float, table: list):
+        """The ways to compute all gradients, each as what launches it, with its configurations."""
+        sums, zero = self.row_sums(side), self.wide.zero_
+        sums()
+        if "pointers" in chosen and (one := self.best(side, "by_pointers", BOTH, seconds, table)):
+            yield f"pointers {one[0]}", lambda: (sums(), one[1]())
+        if "apart" in chosen:
+            keys = self.best(side, "keys_and_values", OF_KEYS, seconds, table)
+            queries = self.best(side, "of_queries", OF_QUERIES, seconds, table)
+            if keys and queries:
+                yield f"apart {keys[0]} {queries[0]}", lambda: (sums(), keys[1](), queries[1]())
+        if "atomics" in chosen and (whole := self.best(side, "all_at_once", OF_KEYS, seconds, table)):
+            narrow = SIDES[side][0].to_half
+            grid = (self.wide.numel() // 4096,)
+
+            def ended():
+                narrow[grid](self.wide, self.dq, 1 / math.sqrt(self.head), BLOCK=4096, num_warps=8)
+
+            yield f"atomics {whole[0]}", lambda: (sums(), zero(), whole[1](), ended())
+
+
+def row(head: int, causal: bool, chosen, seconds: float, table: list):
+    """Of one line: TFLOP/s of Weft's best, Triton's and libraries', and what won."""
+    case = Case(head, causal)
+    best = {}
+    for side in SIDES:
+        found = list(case.forms(side, chosen, seconds, table))
+        for name, launch in found:
+            for x in (case.dq, case.dk, case.dv):
+                x.zero_()
+            launch()
+            case.check()
+            table.append((side, "right", name, None, ""))
+        times = medians(*(launch for _, launch in found), seconds=seconds)
+        best[side] = found[min(range(len(found)), key=times.__getitem__)]
+        table += [(side, "all", name, t, "") for (name, _), t in zip(found, times, strict=True)]
+    libraries = {}
+    for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
+        with sdpa_kernel(backend):
+            out = F.scaled_dot_product_attention(case.q, case.k, case.v, is_causal=causal)
+
+        def library(out=out):
+            torch.autograd.grad(out, (case.q, case.k, case.v), case.dout, retain_graph=True)
+
+        libraries[name] = library
+    times = medians(best["Weft"][1], best["Triton"][1], *libraries.values(), seconds=2 * seconds)
+    figures = dict(zip((*SIDES, *libraries), (case.work / t / 1e12 for t in times), strict=True))
+    return figures, best["Weft"][0], best["Triton"][0]
+
+
+def main() -> int:
+    """Print the table; 1 where a line falls short."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="lines whose name contains this")
+    parser.add_argument("--forms", default="pointers,apart,atomics", help="the sources that are tried")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of timing, for each configuration of a list")
+    parser.add_argument("--all", action="store_true", help="print each configuration")
+    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
+    options = parser.parse_args()
+    facts = machine()
+    print(facts)
+    print(f"{'':28} {'Weft':>6} {'Triton':>7} {'cuDNN':>6} {'flash':>6}  of Triton")
+    results, short = {}, 0
+    for head, causal in ROWS:
+        name = f"bf16 d{head} {LENGTH}{' causal' if causal else ''}"
+        if options.only not in name:
+            continue
+        table = []
+        figures, ours, theirs = row(head, causal, options.forms.split(","), options.seconds, table)
+        part = figures["Weft"] / figures["Triton"]
+        is_short = part < PART or figures["Weft"] < REQUIRED
+        told = f"  short of {PART} and {REQUIRED:.0f}" if is_short else ""
+        short += is_short
+        numbers = " ".join(f"{figures[x]:{w}.0f}" for x, w in (("Weft", 6), ("Triton", 7), ("cuDNN", 6), ("flash", 6)))
+        print(f"{name:28} {numbers}  {part:9.2f}  {ours} / {theirs}{told}", flush=True)
+        for side, kernel, configuration, t, why in table if options.all else ():
+            print(f"    {side:7} {kernel:16} {configuration!s:34} {f'{t * 1e3:8.3f} ms' if t else '':11} {why}")
+        results[name] = {**figures, "ours": ours, "theirs": theirs}
+    if options.save and results:
+        day = datetime.now(UTC).strftime("%Y-%m-%d")
+        card = str(facts["gpu"]).split()[1].lower()
+        path = RESULTS / f"attention-backward-{card}-{day}.json"
+        path.write_text(json.dumps({"machine": facts, "TFLOP/s": results}, indent=1) + "\n")
+    return int(short > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The order in which a loop's iteration begins its products, and computes what lies between them.
+
+    %p = exp2 (%k * %q)                       begin %k * %q;  begin %v * %do
+    %dv += %p * %do                           %p = exp2 ...;  begin %dv += %p * %do
+    %dp = %v * %do                  becomes   %ds = ...;      begin %dk += %ds * %q
+    %ds = %p * (%dp - %d)
+    %dk += %ds * %q
+
+A product that needs no other one's result is begun first, and one that needs some as soon as those are there. Loads
+that need no product come before all: products run while they are under way. Everything else is computed where a
+product needs it, or at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from weft.ir import tt, walk
+from weft.ir.gpu import ttg
+from weft.ir.gpu.products import SharedProductOp
+
+from ..effects import shareable
+
+VIEWS = (ttg.MemDescIndexOp, ttg.MemDescTransOp)
+
+
+def order_products(loop: scf.ForOp) -> None:
+    """Reorder the body of a loop without stores, all of whose products stand in the body itself."""
+    body = loop.body.block
+    *ops, end = body.ops
+    needs = {op: _needed(op, ops) for op in ops}
+    order = list(dict.fromkeys(_early_loads(ops, needs)))
+    for product in _ranked([op for op in ops if isinstance(op, SharedProductOp)], needs):
+        order += [op for op in ops if op in needs[product] and op not in order]
+        order.append(product)
+    placed = set(order)
+    for op in (*order, *(op for op in ops if op not in placed)):
+        op.detach()
+        body.insert_op_before(op, end)
+
+
+def _needed(op: Operation, ops: Sequence[Operation]) -> set[Operation]:
+    """All of a body's operations that must come before one, which the operations before it may be asked for."""
+    inside, found = set(ops), set[Operation]()
+    todo = [op]
+    while todo:
+        at = todo.pop()
+        owners = {x.owner for inner in walk(at) for x in inner.operands}
+        if not _is_movable(at):  # what may have effects stays behind all others that may
+            owners |= {x for x in ops[: ops.index(at)] if not _is_movable(x)}
+        for owner in owners:
+            if isinstance(owner, Operation) and owner in inside and owner not in found and owner is not op:
+                found.add(owner)
+                todo.append(owner)
+    return found
+
+
+def _is_movable(op: Operation) -> bool:
+    return shareable(op) or isinstance(op, (SharedProductOp, tt.LoadOp, *VIEWS))
+
+
+def _early_loads(ops: Sequence[Operation], needs: dict[Operation, set[Operation]]) -> list[Operation]:
+    """Loads that need no product, with what they need, in order."""
+    found: set[Operation] = set()
+    for op in ops:
+        if isinstance(op, tt.LoadOp) and not any(isinstance(x, SharedProductOp) for x in needs[op]):
+            found |= needs[op] | {op}
+    return [op for op in ops if op in found]
+
+
+def _ranked(products: Sequence[SharedProductOp], needs: dict[Operation, set[Operation]]) -> list[SharedProductOp]:
+    """Products in the order in which what they need is there."""
+    left, ranked = list(products), list[SharedProductOp]()
+    while left:
+        ready = [op for op in left if not any(other in needs[op] for other in left)]
+        latest = {op: max((ranked.index(x) for x in ranked if x in needs[op]), default=-1) for op in ready}
+        ranked.append(min(ready, key=latest.__getitem__))
+        left.remove(ranked[-1])
+    return ranked

@@ -1,0 +1,120 @@
+"""Where in an iteration its products are awaited: each as late as who uses its result, or what it has read, allows.
+
+    begin S;  begin dP                        steps of gradients of attention, whose sums dV and dK go on into the next
+    wait for S, dV and dK of the iteration before           iteration, as nothing but their own products uses them
+    P = ...
+    begin dV += P dO
+    wait for dP, of which dV is one that may be left
+    dS = ...
+    begin dK += dS Q
+
+What is under way at the end of an iteration is at most one product that reads its left operand from registers: those
+are wanted for the next one's results.
+
+Products end in the order in which they begin. So one that is awaited has those before it awaited too, and a wait says
+how many of the last ones may still be under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.ir import is_tensor, walk
+from weft.ir.gpu.products import SharedProductOp
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A product under way."""
+
+    product: SharedProductOp
+    value: SSAValue | None
+    """By what name the iteration knows its result; None where another product has taken that over."""
+    before: bool
+    """Whether the iteration before has begun it."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait for some products, after which so many may still be under way."""
+
+    over: tuple[Begun, ...]
+    pending: int
+    values: tuple[SSAValue, ...]
+    """What may be used from then on."""
+
+
+Step: TypeAlias = Operation | Wait
+
+
+@dataclass
+class Waits:
+    """The steps of an iteration, and what is under way at its end; `body` has its products in order."""
+
+    body: Block
+    steps: list[Step] = field(default_factory=list)
+    begun: list[Begun] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._go()  # to see what is under way at the end, which does not depend on what is at the beginning
+        end = self.body.last_op
+        assert end is not None
+        place = {value: i for i, value in enumerate(end.operands)}
+        self.going = [
+            (x.product, place[x.value] if x.value is not None and x.value in place else None) for x in self.begun
+        ]
+        """The products that go on into the next iteration, each with what the loop carries it as, if it does."""
+        self.begun = [Begun(op, self.body.args[i + 1] if i is not None else None, before=True) for op, i in self.going]
+        self.steps = []
+        self._go()
+
+    def _go(self) -> None:
+        *ops, end = self.body.ops
+        for op in ops:
+            used = [x for inner in walk(op) for x in inner.operands]
+            total = self._continued(op)
+            self._await([x for x in used if x is not total])
+            self.steps.append(op)
+            if isinstance(op, SharedProductOp):
+                self._begin(op, total)
+        self._await([x for i, x in enumerate(end.operands) if not _goes_on(x, end)])
+        held = [x for x in self.begun[:-1] if x.before or is_tensor(x.product.a.type)]
+        if held:
+            self._wait(held[-1])
+
+    def _continued(self, op: Operation) -> SSAValue | None:
+        """The sum that a product adds to while it is under way, if it is and nothing else wants it."""
+        if not isinstance(op, SharedProductOp) or not any(x.value is op.c for x in self.begun):
+            return None
+        return op.c if len(list(op.c.uses)) == 1 and not getattr(op, "imprecise", 0) else None
+
+    def _begin(self, op: SharedProductOp, total: SSAValue | None) -> None:
+        old: Begun | None = None
+        for i, x in enumerate(self.begun):
+            if total is not None and x.value is total:
+                old = self.begun[i] = Begun(x.product, None, x.before)
+        self.begun.append(Begun(op, op.d, before=False))
+        if old is not None and old.before:
+            self._wait(old, op.d)
+
+    def _await(self, values: Sequence[SSAValue]) -> None:
+        """Wait for the products whose results are among some values."""
+        wanted = [x for x in self.begun if x.value is not None and x.value in values]
+        if wanted:
+            self._wait(wanted[-1])
+
+    def _wait(self, last: Begun, *more: SSAValue) -> None:
+        count = self.begun.index(last) + 1
+        over, self.begun = tuple(self.begun[:count]), self.begun[count:]
+        values = (*(x.value for x in over if x.value is not None), *more)
+        self.steps.append(Wait(over, len(self.begun), values))
+
+
+def _goes_on(value: SSAValue, end: Operation) -> bool:
+    """Whether a value that is carried on is a product's result that nothing else uses."""
+    is_product = not isinstance(value, BlockArgument) and isinstance(value.owner, SharedProductOp)
+    return is_product and [use.operation for use in value.uses] == [end]

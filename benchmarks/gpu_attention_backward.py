@@ -61,6 +61,7 @@ BOTH = [
 """The block of a program, that of a loop's step, and as above: for `pointers`."""
 ROWS = [(head, causal) for head in (128, 64) for causal in (False, True)]
 REQUIRED, PART = 420.0, 1.15
+COLUMNS = ("Weft", "Triton", "cuDNN", "flash")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -191,11 +192,11 @@ class Case:
             yield f"atomics {whole[0]}", lambda: (sums(), zero(), whole[1](), ended())
 
 
-def row(head: int, causal: bool, chosen, seconds: float, table: list):
-    """Of one line: TFLOP/s of Weft's best, Triton's and libraries', and what won."""
+def row(head: int, causal: bool, sides, chosen, seconds: float, table: list):
+    """Of one line: TFLOP/s of the best of each side, and of libraries; and what won."""
     case = Case(head, causal)
     best = {}
-    for side in SIDES:
+    for side in sides:
         found = list(case.forms(side, chosen, seconds, table))
         for name, launch in found:
             for x in (case.dq, case.dk, case.dv):
@@ -215,9 +216,9 @@ def row(head: int, causal: bool, chosen, seconds: float, table: list):
             torch.autograd.grad(out, (case.q, case.k, case.v), case.dout, retain_graph=True)
 
         libraries[name] = library
-    times = medians(best["Weft"][1], best["Triton"][1], *libraries.values(), seconds=2 * seconds)
-    figures = dict(zip((*SIDES, *libraries), (case.work / t / 1e12 for t in times), strict=True))
-    return figures, best["Weft"][0], best["Triton"][0]
+    times = medians(*(launch for _, launch in best.values()), *libraries.values(), seconds=2 * seconds)
+    figures = dict(zip((*best, *libraries), (case.work / t / 1e12 for t in times), strict=True))
+    return figures, {side: name for side, (name, _) in best.items()}
 
 
 def main() -> int:
@@ -225,6 +226,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--forms", default="pointers,apart,atomics", help="the sources that are tried")
+    parser.add_argument("--sides", default="Weft,Triton", help="one of them alone is compared with nobody")
     parser.add_argument("--seconds", type=float, default=0.3, help="of timing, for each configuration of a list")
     parser.add_argument("--all", action="store_true", help="print each configuration")
     parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
@@ -238,16 +240,18 @@ def main() -> int:
         if options.only not in name:
             continue
         table = []
-        figures, ours, theirs = row(head, causal, options.forms.split(","), options.seconds, table)
-        part = figures["Weft"] / figures["Triton"]
-        is_short = part < PART or figures["Weft"] < REQUIRED
-        told = f"  short of {PART} and {REQUIRED:.0f}" if is_short else ""
-        short += is_short
-        numbers = " ".join(f"{figures[x]:{w}.0f}" for x, w in (("Weft", 6), ("Triton", 7), ("cuDNN", 6), ("flash", 6)))
-        print(f"{name:28} {numbers}  {part:9.2f}  {ours} / {theirs}{told}", flush=True)
+        figures, won = row(head, causal, options.sides.split(","), options.forms.split(","), options.seconds, table)
+        numbers = " ".join(f"{figures.get(x, 0):{w}.0f}" for x, w in zip(COLUMNS, (6, 7, 6, 6), strict=True))
+        told = ""
+        if len(won) == 2:
+            part = figures["Weft"] / figures["Triton"]
+            is_short = part < PART or figures["Weft"] < REQUIRED
+            short += is_short
+            told = f"{part:9.2f}" + (f"  short of {PART} and {REQUIRED:.0f}" if is_short else "")
+        print(f"{name:28} {numbers}  {told}  {' / '.join(won.values())}", flush=True)
         for side, kernel, configuration, t, why in table if options.all else ():
             print(f"    {side:7} {kernel:16} {configuration!s:34} {f'{t * 1e3:8.3f} ms' if t else '':11} {why}")
-        results[name] = {**figures, "ours": ours, "theirs": theirs}
+        results[name] = {**figures, "won": won}
     if options.save and results:
         day = datetime.now(UTC).strftime("%Y-%m-%d")
         card = str(facts["gpu"]).split()[1].lower()

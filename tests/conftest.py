@@ -17,6 +17,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from children import environment
+from view.browser import start as start_chromium
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs
@@ -83,6 +84,12 @@ def children_import_these_sources(tmp_path_factory: pytest.TempPathFactory) -> I
         patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser for all tests of pages; its log is that of them all, and what is read of it is gone."""
+    yield from start_chromium(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(autouse=True, scope="session")

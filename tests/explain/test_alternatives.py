@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 import weft
-from view.browser import start
 from weft import like
 from weft.cli_explain import main
 from weft.explain import Explanation
@@ -123,40 +121,35 @@ def test_from_the_command_line(explained: Explanation, tmp_path: Path, capsys: p
     assert "an alternative is written as NAME=VALUE, got '8'" in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start(tmp_path_factory.mktemp("profile"))
-
-
-def test_choosing_one(explained: Explanation, browser: Any, tmp_path: Path) -> None:
+def test_choosing_one(explained: Explanation, chromium: Any, tmp_path: Path) -> None:
     """An alternative that is chosen takes the place of the present one, with what is other; and back."""
     explained.save_html(str(tmp_path / "e.html"), alternatives=[{"stride": 4112}, {"SIZE": 48}, {"num_warps": 8}])
-    browser.get((tmp_path / "e.html").as_uri())
-    present = text(browser, ".summary .time")
-    assert "cannot be compiled" in text(browser, ".whatif") and "without narrow-access" in text(browser, ".whatif")
-    browser.find_element("css selector", "[data-alternative='1']").click()
-    assert text(browser, ".summary .time") != present and "(was 4097)" in text(browser, ".arguments")
-    assert "No findings" in text(browser, "[aria-label='Findings']") and "gone" in text(browser, ".finding.gone")
-    assert "1,540,096" in text(browser, ".changes") and "0.68 times" in text(browser, ".changes")
-    select = browser.find_element("css selector", "select[data-name='num_warps']")
+    chromium.get((tmp_path / "e.html").as_uri())
+    present = text(chromium, ".summary .time")
+    assert "cannot be compiled" in text(chromium, ".whatif") and "without narrow-access" in text(chromium, ".whatif")
+    chromium.find_element("css selector", "[data-alternative='1']").click()
+    assert text(chromium, ".summary .time") != present and "(was 4097)" in text(chromium, ".arguments")
+    assert "No findings" in text(chromium, "[aria-label='Findings']") and "gone" in text(chromium, ".finding.gone")
+    assert "1,540,096" in text(chromium, ".changes") and "0.68 times" in text(chromium, ".changes")
+    select = chromium.find_element("css selector", "select[data-name='num_warps']")
     select.send_keys("8")
-    assert "num_warps = 8" in text(browser, ".arguments") and "stride = 4097" in text(browser, ".arguments")
-    browser.find_element("css selector", "[data-alternative='0']").click()
-    assert text(browser, ".summary .time") == present
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert "num_warps = 8" in text(chromium, ".arguments") and "stride = 4097" in text(chromium, ".arguments")
+    chromium.find_element("css selector", "[data-alternative='0']").click()
+    assert text(chromium, ".summary .time") == present
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def test_two_beside_each_other(explained: Explanation, browser: Any, tmp_path: Path) -> None:
+def test_two_beside_each_other(explained: Explanation, chromium: Any, tmp_path: Path) -> None:
     """A line that is chosen on one side is chosen on the other."""
     explained.diff(explained.what_if(stride=4112)).save_html(str(tmp_path / "d.html"))
-    browser.get((tmp_path / "d.html").as_uri())
-    before, after = browser.find_elements("css selector", ".both .view > .top .time")
+    chromium.get((tmp_path / "d.html").as_uri())
+    before, after = chromium.find_elements("css selector", ".both .view > .top .time")
     assert " us" in before.text and " us" in after.text and "−" in after.text
     line = next(a.remark.span.line for a in explained.accesses if a.remark.span is not None)
-    browser.find_elements("css selector", f".row[data-at='0:{line}']")[0].click()
-    pinned = browser.find_elements("css selector", ".row.pinned .n")
+    chromium.find_elements("css selector", f".row[data-at='0:{line}']")[0].click()
+    pinned = chromium.find_elements("css selector", ".row.pinned .n")
     assert [node.text for node in pinned] == [str(line), str(line)]
-    left, right = browser.find_elements("css selector", ".detail")
+    left, right = chromium.find_elements("css selector", ".detail")
     assert "2 bytes at a time, of 16" in left.text and "16 bytes at a time, of 16" in right.text
-    assert "was 1,540,096" in right.text and "stride" in text(browser, "[aria-label='What changed']")
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert "was 1,540,096" in right.text and "stride" in text(chromium, "[aria-label='What changed']")
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from view.browser import start
 from weft import like
 from weft.cli_explain import main
 from weft.explain import Explanation
@@ -106,27 +105,22 @@ def test_pages_of_layout_ir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == f"{page} written\n" and page.read_text().startswith("<!doctype html>")
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start(tmp_path_factory.mktemp("profile"))
-
-
 @pytest.fixture
-def opened(explained: Explanation, browser: Any, tmp_path: Path) -> Iterator[Any]:
+def opened(explained: Explanation, chromium: Any, tmp_path: Path) -> Iterator[Any]:
     """The page of the transposition in a browser, which may not complain of anything."""
     explained.save_html(str(tmp_path / "e.html"))
-    browser.get((tmp_path / "e.html").as_uri())
-    yield browser
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    chromium.get((tmp_path / "e.html").as_uri())
+    yield chromium
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def text(browser: Any, selector: str) -> str:
-    shown: str = browser.find_element("css selector", selector).text
+def text(chromium: Any, selector: str) -> str:
+    shown: str = chromium.find_element("css selector", selector).text
     return shown
 
 
-def row_of(browser: Any, number: int) -> Any:
-    return browser.find_element("css selector", f".row[data-at='0:{number}']")
+def row_of(chromium: Any, number: int) -> Any:
+    return chromium.find_element("css selector", f".row[data-at='0:{number}']")
 
 
 def test_the_line_under_the_pointer(opened: Any, explained: Explanation) -> None:
@@ -180,10 +174,10 @@ def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> 
     assert conversion.remark.span is not None
     row_of(opened, conversion.remark.span.line).click()
     opened.find_element("css selector", ".detail .pairs .thumb").click()
-    frame = opened.find_element("css selector", "#viewer iframe")
-    opened.switch_to.frame(frame)
+    wait = WebDriverWait(opened, 60)
+    opened.switch_to.frame(wait.until(lambda b: b.find_element("css selector", "#viewer iframe")))
     try:
-        WebDriverWait(opened, 10).until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
+        wait.until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
         found = opened.execute_script("return ['a', 'b'].map((k) => document.getElementById(`expression-${k}`).value)")
         assert all(name.startswith("BlockedLayout([") for name in found) and found[0] != found[1]
         assert "64x64" in opened.execute_script("return document.getElementById('shape').value")
@@ -193,10 +187,10 @@ def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> 
         opened.switch_to.default_content()
     page = opened.current_window_handle
     opened.find_element("css selector", "#viewer-tab").click()
-    (tab,) = set(opened.window_handles) - {page}
+    (tab,) = wait.until(lambda b: set(b.window_handles) - {page})
     opened.switch_to.window(tab)
     try:
-        WebDriverWait(opened, 10).until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
+        wait.until(lambda b: b.find_elements("css selector", "#panel-b canvas"))
         assert opened.find_element("css selector", "#link").is_displayed()
     finally:
         opened.close()
@@ -222,40 +216,40 @@ def test_both_schemes_and_a_small_window(opened: Any) -> None:
         opened.set_window_size(1500, 1400)
 
 
-def test_pictures(large: Explanation, browser: Any, tmp_path: Path) -> None:
+def test_pictures(large: Explanation, chromium: Any, tmp_path: Path) -> None:
     """The roofline, shared memory, and an iteration of the loop, whose parts lead to their lines."""
     large.save_html(str(tmp_path / "e.html"))
-    browser.get((tmp_path / "e.html").as_uri())
-    took = browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    chromium.get((tmp_path / "e.html").as_uri())
+    took = chromium.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
     assert 0 < took < 2000  # milliseconds until it is there
-    titles = [node.text for node in browser.find_elements("css selector", "section > h2")]
+    titles = [node.text for node in chromium.find_elements("css selector", "section > h2")]
     loop = next(line.span.line for line in large.lines if line.span and line.source.startswith("for start in"))
     assert {"Roofline", "Shared memory", f"One iteration of the loop on line {loop}"} <= set(titles)
     lines = "return [...document.querySelectorAll(arguments[0])].map((r) => Number(r.dataset.at.split(':')[1]))"
-    drawn = browser.execute_script(lines, "[aria-label='Shared memory'] rect")
+    drawn = chromium.execute_script(lines, "[aria-label='Shared memory'] rect")
     assert set(drawn) == {b.remark.span.line for b in large.buffers if b.remark.span is not None}
-    product = browser.find_element("css selector", "rect.product[width]")
+    product = chromium.find_element("css selector", "rect.product[width]")
     product.click()
-    assert text(browser, ".row.pinned .n") == product.get_attribute("data-at").split(":")[1]
-    bars = browser.execute_script(
+    assert text(chromium, ".row.pinned .n") == product.get_attribute("data-at").split(":")[1]
+    bars = chromium.execute_script(
         "return [...document.querySelectorAll(arguments[0])].map((r) => [r.x, r.width].map((v) => v.baseVal.value))",
         "[aria-label^='One iteration'] rect",
     )
     assert len(bars) > 8 and all(x >= 0 and width > 0 and x + width <= 1000 for x, width in bars)
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def test_source_that_ends_a_script(explained: Explanation, browser: Any, tmp_path: Path) -> None:
+def test_source_that_ends_a_script(explained: Explanation, chromium: Any, tmp_path: Path) -> None:
     """Text of a kernel is text, whatever it holds."""
     evil = "</script><script>document.title = 'broken'</script><!-- @DATA@ @SCRIPT@ <b>"
     lines = tuple(replace(line, source=f"{line.source}  # {evil}") for line in explained.lines)
     findings = tuple(replace(f, why=evil) for f in explained.findings)
     page = replace(explained, kernel=f"k{evil}", lines=lines, findings=findings).to_html()
     (tmp_path / "e.html").write_text(page, encoding="utf-8")
-    browser.get((tmp_path / "e.html").as_uri())
-    assert browser.title == f"k{evil}" and evil in text(browser, ".source") and evil in text(browser, ".finding")
-    assert evil in text(browser, "#title")
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    chromium.get((tmp_path / "e.html").as_uri())
+    assert chromium.title == f"k{evil}" and evil in text(chromium, ".source") and evil in text(chromium, ".finding")
+    assert evil in text(chromium, "#title")
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_a_helper_in_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

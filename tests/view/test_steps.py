@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
+import pytest
 
 from layouts.plans import filled, random_conversion
 from weft.layouts import BlockedLayout
@@ -12,6 +14,8 @@ from weft.layouts.plan import Plan, plan_conversion
 from weft.view import plan_steps
 
 DIMS = ("register", "lane", "warp", "block")
+RENAMES = (207, 287)
+"""Seeds of conversions that only rename registers, of which there are few."""
 
 
 def run_steps(plan: Plan) -> np.ndarray:
@@ -42,9 +46,10 @@ def run_steps(plan: Plan) -> np.ndarray:
     return held
 
 
-def test_steps_are_the_plan() -> None:
+@pytest.mark.parametrize("seeds", [(*range(60), *RENAMES), pytest.param(range(1000), marks=pytest.mark.slow)])
+def test_steps_are_the_plan(seeds: Iterable[int]) -> None:
     kinds = Counter[str]()
-    for seed in range(400):
+    for seed in seeds:
         src, dst, bits, target = random_conversion(seed)
         if src.total_in_log > 11:
             continue
@@ -52,7 +57,7 @@ def test_steps_are_the_plan() -> None:
         assert np.array_equal(run_steps(plan), filled(plan.dst)), f"seed {seed}, {plan.kind}"
         kinds.update(step.kind for step in plan_steps(plan))
     seen = ("rename", "select", "shuffle", "pack", "unpack", "store", "barrier", "load")
-    assert min(kinds[k] for k in seen) >= 4, kinds
+    assert min(kinds[k] for k in seen) >= 2, kinds
 
 
 def test_swaps_are_shown() -> None:

@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 from importlib import metadata
 from itertools import product
 from pathlib import Path
@@ -359,24 +360,30 @@ def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_terminal(width: int, *arguments: str, **environment: str) -> str:
-    """What a command prints on a terminal of that width."""
+    """What a command prints on a terminal of that width, in this process."""
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (50, width))
-    command = [sys.executable, "-m", "weft", "layout", *arguments]
-    with subprocess.Popen(command, stdout=slave, stderr=slave, env={**os.environ, **environment}):
-        os.close(slave)
-        found = b""
-        while True:
-            try:
-                part = os.read(master, 1 << 16)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
-            found += part
+    found: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(master, 1 << 16):
+                found.append(part)
+        except OSError:  # the other side is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with pytest.MonkeyPatch.context() as patch, open(slave, "w", encoding="utf-8") as terminal:
+        for stream in ("stdout", "__stdout__", "stderr"):
+            patch.setattr(sys, stream, terminal)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        assert main(["layout", *arguments]) == 0
+    reader.join()
     os.close(master)
-    return found.decode().replace("\r\n", "\n")
+    return b"".join(found).decode().replace("\r\n", "\n")
 
 
 def test_tensor_memory(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,10 @@ Make = Callable[[], Value]
 """What a text stands for, made after all of it was read."""
 
 TOKEN = re.compile(r"\s*(?:(?P<number>_?-?\d+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[^\s]))", re.ASCII)
-NEST = re.compile(r"[\s\d_,()-]*", re.ASCII)
+NEST = re.compile(r"[\s\d_,()-]", re.ASCII)
+NUMBER = re.compile(r"\s*_?-?\d+", re.ASCII)
+FOLLOWS = re.compile(r"\s*:|\s*[o∘]\s")
+"""What comes after a shape, or after the outer part of a composition."""
 STARTS = re.compile(
     r"[\s(]*(?:(?:Swizzle|Sw|S)\s*[<(]|SW_\d|smem_ptr\b|(?:Layout|ComposedLayout|Tensor)\s*\(|\{\s*-?\d+\s*\}\s*[o∘])",
     re.ASCII,
@@ -76,29 +79,40 @@ def from_cute(text: str, in_dims: Sequence[str] | None = None, out_dim: str = "o
 
 
 def starts_cute(text: str, at: int) -> bool:
-    """Whether what begins here is in CuTe's notation, in a text that may have other things."""
+    """Whether what begins here is in CuTe's notation, in a text that may have other things.
+
+    Any of the parentheses that it begins with may be that of a shape, `((8,64):(64,1))`: one pass finds their ends.
+    """
     if STARTS.match(text, at):
         return True
-    while at < len(text) and (text[at].isspace() or text[at] in "({" or text[at].isdigit() or text[at] in "_-"):
-        after = _after_nest(text, at)
-        if after is not None and re.match(r"\s*:|\s*[o∘]\s", text[after:]) and text[at] != "{":
-            return True
-        if text[at] != "(" and not text[at].isspace():
-            return False
+    first = at
+    while at < len(text) and (text[at] == "(" or text[at].isspace()):
         at += 1
+    number = NUMBER.match(text, at)
+    if number and FOLLOWS.match(text, number.end()):
+        return True
+    opened: list[int] = []
+    for i in range(first, len(text)):
+        if text[i] == "(":
+            opened.append(i)
+        elif text[i] == ")" and opened:
+            if opened.pop() < at and FOLLOWS.match(text, i + 1):
+                return True
+        elif not NEST.match(text[i]):
+            break
     return False
 
 
 def _after_nest(text: str, at: int) -> int | None:
     """Where a number or a nested tuple of numbers ends; None where there is none."""
-    number = re.compile(r"\s*_?-?\d+", re.ASCII).match(text, at)
+    number = NUMBER.match(text, at)
     if number:
         return number.end()
     depth = 0
     for i in range(at, len(text)):
         letter = text[i]
         depth += {"(": 1, ")": -1}.get(letter, 0)
-        if not NEST.fullmatch(letter) or (depth == 0 and letter not in " )"):
+        if not NEST.match(letter) or (depth == 0 and letter not in " )"):
             return None
         if depth == 0 and letter == ")":
             return i + 1

@@ -199,11 +199,17 @@ const matchAt = (pattern, text, at) => {
 // Whether what begins here is in CuTe's notation, in a text that may have other things.
 function startsCute(text, at) {
   if (matchAt(CUTE_STARTS, text, at)) return true;
-  while (at < text.length && /[\s(\d_-]/.test(text[at])) {
-    const after = afterNest(text, at);
-    if (after !== null && /^(?:\s*:|\s*[o\u2218]\s)/.test(text.slice(after))) return true;
-    if (text[at] !== "(" && !/\s/.test(text[at])) return false;
-    at++;
+  const follows = (end) => matchAt(/\s*:|\s*[o\u2218]\s/, text, end);
+  const first = at;
+  at = matchAt(/[\s(]*/, text, at)[1];
+  const number = matchAt(/_?-?\d+/, text, at);
+  if (number && follows(number[1])) return true;
+  const opened = []; // any of the parentheses that it begins with may be that of a shape
+  for (let i = first; i < text.length; i++) {
+    if (text[i] === "(") opened.push(i);
+    else if (text[i] === ")" && opened.length > 0) {
+      if (opened.pop() < at && follows(i + 1)) return true;
+    } else if (!/[\s\d_,()-]/.test(text[i])) break;
   }
   return false;
 }

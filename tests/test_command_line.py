@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -115,3 +116,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(name: str, monkeypatch: pytes
     monkeypatch.setattr(module, "_tune", closed, raising=False)
     with pytest.raises(BrokenPipeError):  # which `weft` takes for the end of the output
         module.main([])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--version"], ["cache", "dir"], ["layout", "--help"]])
+def test_a_closed_pipe_ends_every_command_quietly(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", closefd=False) as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main(arguments) == 0
+        monkeypatch.undo()
+    os.close(writing)

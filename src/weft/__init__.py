@@ -37,14 +37,32 @@ if TYPE_CHECKING:
         view as view,
     )
     from .base import (
+        CacheWarning as CacheWarning,
+        CapturedGlobalError as CapturedGlobalError,
         CompilationError as CompilationError,
         CompilerCrash as CompilerCrash,
+        CompileTimeAssertionFailure as CompileTimeAssertionFailure,
+        DefinitionError as DefinitionError,
         DeviceAssertionError as DeviceAssertionError,
+        DeviceLost as DeviceLost,
         LaunchError as LaunchError,
+        LaunchOverflowError as LaunchOverflowError,
+        LaunchTypeError as LaunchTypeError,
+        LayoutError as LayoutError,
+        NoDevice as NoDevice,
+        OffsetOverflowWarning as OffsetOverflowWarning,
+        OptionError as OptionError,
         OutOfBoundsError as OutOfBoundsError,
         OutOfResources as OutOfResources,
+        OutsideKernelError as OutsideKernelError,
+        PTXASError as PTXASError,
+        SettingWarning as SettingWarning,
+        SpecializationError as SpecializationError,
+        UnknownKeyword as UnknownKeyword,
         Unsupported as Unsupported,
+        UnsupportedLanguageConstruct as UnsupportedLanguageConstruct,
         WeftError as WeftError,
+        WeftWarning as WeftWarning,
     )
     from .compiler import ASTSource as ASTSource, CompiledKernel as CompiledKernel
     from .language.callable import constexpr_function as constexpr_function
@@ -94,8 +112,11 @@ _PLACES = {
         ("weft.runtime", "TensorDescriptor TensorWrapper reinterpret MockTensor like"),
         ("weft.runtime", "set_allocator cdiv next_power_of_2"),
         # errors
-        ("weft.base", "WeftError CompilationError Unsupported OutOfResources LaunchError DeviceAssertionError"),
-        ("weft.base", "OutOfBoundsError CompilerCrash"),
+        ("weft.base", "WeftError CompilationError DefinitionError UnsupportedLanguageConstruct Unsupported"),
+        ("weft.base", "CompileTimeAssertionFailure OutOfResources LaunchError LaunchTypeError LaunchOverflowError"),
+        ("weft.base", "UnknownKeyword OptionError CapturedGlobalError SpecializationError OutsideKernelError"),
+        ("weft.base", "LayoutError NoDevice DeviceLost DeviceAssertionError OutOfBoundsError CompilerCrash PTXASError"),
+        ("weft.base", "WeftWarning SettingWarning CacheWarning OffsetOverflowWarning"),
     )
     for name in names.split()
 }

@@ -77,9 +77,23 @@ def _help() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says; the exit code."""
+    """Do what the command line says; the exit code. A reader who has seen enough, as `head`, is no error."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "--help"
+    try:
+        try:
+            return _run(first, arguments[1:])
+        finally:  # of `--help`, too, which ends the process
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if first == "run":  # the user's script may do with it what it wants
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(first: str, rest: list[str]) -> int:
+    """Run a command, or print what there is. Errors are a line or two on stderr, and exit code 2."""
     if first in ("-h", "--help", "help"):
         print(_help())
         return 0
@@ -91,24 +105,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = f"did you mean `weft {near[0]}`? " if near else ""
         print(f"weft: there is no command {first!r}; {hint}`weft` lists them", file=sys.stderr)
         return 2
-    return _guarded(first, arguments[1:])
-
-
-def _guarded(name: str, arguments: list[str]) -> int:
-    """Run a command. Errors are a line or two on stderr and exit code 2; a reader who has seen enough is no error."""
-    command = COMMANDS[name]
-    module = module_of(name)
-    words = [name, *arguments] if command.module == "cli_explain" else arguments
-    if not command.reports:
-        code: int = module.main(words)
-        return code
+    command = COMMANDS[first]
+    module = module_of(first)
+    words = [first, *rest] if command.module == "cli_explain" else rest
     try:
-        code = module.main(words)
-        sys.stdout.flush()
+        code: int = module.main(words)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except (WeftError, OSError) as error:
+        if not command.reports:
+            raise
         text = str(error)
         print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)
         return 2

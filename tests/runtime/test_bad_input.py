@@ -160,7 +160,7 @@ def test_a_script(tmp_path: Path, flags: list[str]) -> None:
         "Traceback (most recent call last):\n"
         f'  File "{script}", line 9, in <module>\n'
         "    kernel[(1,)](np.zeros(1, np.float32))\n"
-        f"weft.base.errors.CompilationError: {script}:7:19: error: missing is not defined\n"
+        f"weft.CompilationError: {script}:7:19: error: missing is not defined\n"
         "    7 |     tl.store(out, missing)\n"
         "      |                   ^^^^^^^\n"
         "hint: assign `missing` first, make it a parameter, or a global, `missing = tl.constexpr(...)`\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,6 +16,10 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
+from weft.layouts import BlockedLayout, LinearLayout
+from weft.testing import evaluate
+
+LAYOUT = BlockedLayout([1], [32], [4], [0])
 
 
 @weft.jit
@@ -61,8 +67,29 @@ CASES: dict[str, Callable[[], Any]] = {
     "explain": lambda: misspelt.explain(weft.like((4,), "fp32"), grid=(1,), target="cuda:90"),
     "tuned": lambda: tuned[(1,)]([1.0], 4),
     "weft.compile": lambda: weft.compile(weft.ASTSource(misspelt, {"x": "*fp32"})),
+    "a layout": lambda: BlockedLayout([3], [32], [4], [0]),
+    "a layout's method": lambda: LinearLayout.identity_1d(4, "lane", "dim0").apply(line=3),
+    "a function of layouts": lambda: weft.layouts.bank_conflicts(LAYOUT, LAYOUT, (8,), "fp16"),
+    "a picture": lambda: weft.view.to_svg(3),
+    "a descriptor": lambda: weft.TensorDescriptor.from_tensor(_array(), [3]),
+    "a source": lambda: weft.ASTSource(store, {"y": "*fp32"}),
+    "compile_many": lambda: weft.compile_many([3]),
+    "a line": lambda: evaluate("tl.sqroot(x)", x=[1.0]),
+    "not in a kernel": lambda: tl.program_id(0),
+    "not launched": lambda: store(_array(), 4),
     "a compiled kernel": lambda: store.warmup(_array(), 4, grid=(1,))[(1, 2, 3, 4)](_array(), 4),
 }
+
+
+def test_classes_are_named_by_the_module_where_users_find_them() -> None:
+    with pytest.raises(weft.CompilationError) as caught:
+        misspelt[(1,)](_array())
+    assert traceback.format_exception_only(caught.value)[0].startswith("weft.CompilationError: ")
+    for module in ("weft", "weft.sim"):
+        face = importlib.import_module(module)
+        errors = {name for name in face.__all__ if name.endswith(("Error", "Warning"))}
+        assert errors and {getattr(face, name).__module__ for name in errors} == {module}
+        assert all(pickle.loads(pickle.dumps(getattr(face, name))) is getattr(face, name) for name in errors)
 
 
 def _files(error: BaseException) -> set[str]:

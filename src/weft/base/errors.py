@@ -10,13 +10,17 @@
       OutOfResources                the kernel needs more than the machine has
       LaunchError                   wrong arguments, grid or options in a call (a ValueError)
         LaunchTypeError                 ... of a wrong type or number (a TypeError)
+        LaunchOverflowError             ... an integer that no type holds (an OverflowError)
+        UnknownKeyword                  ... neither a parameter nor an option (a KeyError)
         OptionError                     an option that cannot be so (an AssertionError)
         CapturedGlobalError             a captured global has changed (a RuntimeError)
         SpecializationError             preloaded for another kernel (a RuntimeError)
         OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
+        NoDevice                        a launch for a GPU where there is none (a RuntimeError)
       DeviceAssertionError          `tl.device_assert`, and what `debug=True` checks while a kernel runs (an
                                     AssertionError, and a RuntimeError as PyTorch has it)
         OutOfBoundsError                an access outside of the array
+      DeviceLost                    a kernel went wrong on a GPU, which is lost (a RuntimeError)
       CompilerCrash                 our fault: what to report and where
         PTXASError                      NVIDIA's assembler refused, died, took too long, or could not be run
 
@@ -62,6 +66,7 @@ __all__ = [
     "PTXASError",
     "SettingWarning",
     "SpecializationError",
+    "UnknownKeyword",
     "Unsupported",
     "UnsupportedLanguageConstruct",
     "WeftError",
@@ -255,15 +260,36 @@ class CompilationError(WeftError):
 
 
 class DefinitionError(CompilationError, TypeError, ValueError):
-    """What is given as a kernel cannot be one: no function, or one whose source cannot be found."""
+    """What is given as a kernel cannot be one: no function, or one whose source cannot be found.
+
+    >>> try:
+    ...     weft.jit(len)[(1,)]()
+    ... except weft.DefinitionError as error:
+    ...     print(isinstance(error, TypeError))
+    True
+    """
 
 
 class UnsupportedLanguageConstruct(CompilationError):
-    """Python syntax or a Python feature that a kernel cannot contain."""
+    """Python syntax or a Python feature that a kernel cannot contain.
+
+    >>> try:
+    ...     evaluate("lambda: 1")
+    ... except weft.UnsupportedLanguageConstruct as error:
+    ...     print(error.message)
+    `lambda` cannot be used in a kernel
+    """
 
 
 class CompileTimeAssertionFailure(CompilationError):
-    """A `tl.static_assert` that does not hold."""
+    """A `tl.static_assert` that does not hold.
+
+    >>> try:
+    ...     evaluate("tl.static_assert(1 > 2, 'too small')")
+    ... except weft.CompileTimeAssertionFailure as error:
+    ...     print(error.message)
+    static assertion failed: too small
+    """
 
 
 class Unsupported(CompilationError):
@@ -372,19 +398,64 @@ class LaunchError(WeftError, ValueError):
 
 
 class OptionError(LaunchError, AssertionError):
-    """An option, num_warps or num_stages, that cannot be so; Triton asserts what they are."""
+    """The value of an option, as num_warps or num_stages, is none that it can have; Triton asserts that it is.
+
+    >>> @weft.jit
+    ... def fill(x):
+    ...     tl.store(x, 1.0)
+    >>> try:
+    ...     fill[(1,)](np.zeros(1, np.float32), num_warps=3)
+    ... except weft.OptionError as error:
+    ...     print(error.message)
+    num_warps must be a power of 2, and on a GPU at most 32, got 3
+    """
 
 
 class LaunchOverflowError(LaunchError, OverflowError):
-    """A call of a kernel with an integer that no type holds."""
+    """A call of a kernel with an integer that no type holds.
+
+    >>> try:
+    ...     evaluate("n + 1", n=2**70)
+    ... except weft.LaunchOverflowError as error:
+    ...     print(error.argument)
+    n
+    """
 
 
 class LaunchTypeError(LaunchError, TypeError):
-    """A call of a kernel with an argument of a type it cannot take, or with too few or too many."""
+    """A call of a kernel with an argument of a type it cannot take, or with too few or too many.
+
+    >>> @weft.jit
+    ... def fill(x):
+    ...     tl.store(x, 1.0)
+    >>> try:
+    ...     fill[(1,)]([0.0, 0.0])
+    ... except weft.LaunchTypeError as error:
+    ...     print(error.argument)
+    x
+    """
+
+
+class UnknownKeyword(LaunchError, KeyError):
+    """A launch names something that is neither a parameter of the kernel nor an option.
+
+    >>> @weft.jit
+    ... def fill(x):
+    ...     tl.store(x, 1.0)
+    >>> try:
+    ...     fill[(1,)](np.zeros(1, np.float32), num_wraps=8)
+    ... except weft.UnknownKeyword as error:
+    ...     print(error.hint)
+    did you mean `num_warps`?
+    """
 
 
 class NoDevice(LaunchError, RuntimeError):
-    """A launch is for a GPU, and there is none, or what it takes to reach it is missing."""
+    """A launch is for a GPU, and there is none, or what it takes to reach it is missing.
+
+    >>> issubclass(weft.NoDevice, weft.LaunchError)
+    True
+    """
 
 
 LOST_HINT = (
@@ -397,6 +468,10 @@ class DeviceLost(WeftError, RuntimeError):
     """A kernel went wrong on a GPU: `what` the driver says; `recent` the last launches (kernel, grid), newest first.
 
     The GPU's context is lost: nothing on it can be used any more, and the process has to end.
+
+    >>> error = weft.DeviceLost("an illegal address", "CUDA_ERROR_ILLEGAL_ADDRESS", [("add", (4, 1, 1))])
+    >>> error.recent
+    (('add', (4, 1, 1)),)
     """
 
     def __init__(
@@ -424,7 +499,21 @@ class DeviceLost(WeftError, RuntimeError):
 
 
 class CapturedGlobalError(LaunchError, RuntimeError):
-    """A global that a compiled kernel captured is no longer what it was: `name`, its value `before` and `now`."""
+    """A global that a compiled kernel captured is no longer what it was: `name`, its value `before` and `now`.
+
+    >>> scale = tl.constexpr(2)
+    >>> @weft.jit
+    ... def fill(x):
+    ...     tl.store(x, scale)
+    >>> x = np.zeros(1, np.float32)
+    >>> launched = fill[(1,)](x)
+    >>> scale = tl.constexpr(3)
+    >>> try:
+    ...     fill[(1,)](x)
+    ... except weft.CapturedGlobalError as error:
+    ...     print(error.name, error.before, error.now)
+    scale constexpr[2] constexpr[3]
+    """
 
     def __init__(self, name: str, before: Any, now: Any, kernel: str, place: str) -> None:
         super().__init__(
@@ -437,11 +526,22 @@ class CapturedGlobalError(LaunchError, RuntimeError):
 
 
 class SpecializationError(LaunchError, RuntimeError):
-    """`preload` was given the specialisation of another kernel, or one with constants that are not here."""
+    """`preload` was given the specialisation of another kernel, or one with constants that are not here.
+
+    >>> issubclass(weft.SpecializationError, weft.LaunchError)
+    True
+    """
 
 
 class OutsideKernelError(LaunchError, RuntimeError):
-    """Something that has a meaning only in kernels was called from Python."""
+    """Something that has a meaning only in kernels was called from Python.
+
+    >>> try:
+    ...     tl.program_id(0)
+    ... except weft.OutsideKernelError as error:
+    ...     print(error.message.split(":")[0])
+    `program_id` builds kernel code and works only inside a kernel
+    """
 
 
 class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
@@ -581,19 +681,35 @@ class CompilerCrash(WeftError):
 
 
 class PTXASError(CompilerCrash):
-    """NVIDIA's assembler made no machine code of a kernel: it refused it, died, took too long, could not be run."""
+    """NVIDIA's assembler made no machine code of a kernel: it refused it, died, took too long, could not be run.
+
+    >>> issubclass(weft.PTXASError, weft.CompilerCrash)
+    True
+    """
 
 
 class WeftWarning(UserWarning):
-    """Root of Weft's warnings."""
+    """The base class of Weft's warnings.
+
+    >>> issubclass(weft.WeftWarning, UserWarning)
+    True
+    """
 
 
 class SettingWarning(WeftWarning):
-    """A setting was made that has no effect here; the text says what to do instead."""
+    """A setting was made that has no effect here; the text says what to do instead.
+
+    >>> issubclass(weft.SettingWarning, weft.WeftWarning)
+    True
+    """
 
 
 class CacheWarning(WeftWarning):
-    """The cache of compiled kernels cannot be used; compiling goes on without it."""
+    """The cache of compiled kernels cannot be used; compiling goes on without it.
+
+    >>> issubclass(weft.CacheWarning, weft.WeftWarning)
+    True
+    """
 
 
 class OffsetOverflowWarning(WeftWarning):
@@ -601,7 +717,9 @@ class OffsetOverflowWarning(WeftWarning):
 
     >>> import warnings
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", OffsetOverflowWarning)    # make it an error; or "ignore" it
+    ...     warnings.simplefilter("error", weft.OffsetOverflowWarning)    # make it an error; or "ignore" it
+    >>> issubclass(weft.OffsetOverflowWarning, weft.WeftWarning)
+    True
     """
 
     def __init__(
@@ -616,3 +734,11 @@ class OffsetOverflowWarning(WeftWarning):
 
     def __str__(self) -> str:
         return render("warning", self.message, self.span, self.source_line, self.notes, self.hint)
+
+
+# Tracebacks name a class by the module where users find it. Doctests are then found by `__test__` alone.
+__test__ = {name: kind for name, kind in globals().items() if name in __all__ and isinstance(kind, type)}
+for _kind in (WeftError, WeftWarning):
+    for _each in __test__.values():
+        if issubclass(_each, _kind):
+            _each.__module__ = "weft"

@@ -3,7 +3,7 @@
     Traceback (most recent call last):
       File "script.py", line 26, in <module>
         resize[grid](image, out, BLOCK=32)
-    weft.base.errors.CompilationError: script.py:10:10: error: ...
+    weft.CompilationError: script.py:10:10: error: ...
 
 What a user calls (a launch, `warmup`, `explain`, `weft.compile`) ends with
 
@@ -11,24 +11,29 @@ What a user calls (a launch, `warmup`, `explain`, `weft.compile`) ends with
         shorten(error)
         raise
 
-or is decorated with `shortened`. A bare `raise` takes the traceback that the error has then, and does not add the
+or is decorated with `shortened`; packages that users call as a whole, like `weft.layouts`, do so with `shorten_face`.
+A bare `raise` takes the traceback that the error has then, and does not add the
 function that it stands in. Functions of the user that Weft calls (a grid, a hook, a constexpr function) stay, and so do
 all frames of a `CompilerCrash`, which is Weft's own fault. `knobs.weft.full_traceback` shows every frame.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
-from types import TracebackType
-from typing import ParamSpec, TypeVar
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
 
 from .errors import CompilerCrash, WeftError
 
-__all__ = ["shorten", "shortened", "without_own_frames"]
+__all__ = ["shorten", "shorten_face", "shortened", "without_own_frames"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_OPERATORS = frozenset(("__init__", "__call__", "__mul__", "__matmul__", "__contains__", "__getitem__"))
+"""Methods that users call without naming them."""
 
 _OWN = frozenset(("weft", "xdsl", "contextlib", "functools", "concurrent", "threading"))
 """Packages whose frames are left out: Weft, and what stands between two of its frames."""
@@ -65,16 +70,48 @@ def shorten(error: WeftError) -> None:
         each = each.__cause__
 
 
+def _called_by_weft(depth: int) -> bool:
+    """Whether the function `depth` calls outside of this one was called by Weft itself."""
+    return str(sys._getframe(depth + 1).f_globals.get("__name__")).partition(".")[0] == "weft"
+
+
 def shortened(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose errors have tracebacks without Weft's frames."""
+    """A function whose errors have tracebacks without Weft's frames, where users call it."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except WeftError as error:
-            shorten(error)
+            if not _called_by_weft(1):
+                shorten(error)
+            raise
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                error.__traceback__ = None  # the call itself is wrong, as an argument is missing
             raise
 
     return called
 
+
+def shorten_face(face: dict[str, Any]) -> None:
+    """Leave Weft's frames out of errors of all that a package offers: its functions, and its classes' methods.
+
+    `face` is the namespace of the package, with its `__all__`. Modules inside of the package have the functions as they
+    are; classes are the same everywhere.
+    """
+    classes = set()
+    for name in face["__all__"]:
+        value = face[name]
+        if isinstance(value, FunctionType):
+            face[name] = shortened(value)
+        elif isinstance(value, type) and not issubclass(value, BaseException):
+            classes |= {each for each in value.__mro__ if each.__module__.startswith("weft.")}
+    for each in classes:
+        for method, function in list(vars(each).items()):
+            if method.startswith("_") and method not in _OPERATORS:
+                continue
+            if isinstance(function, FunctionType):
+                setattr(each, method, shortened(function))
+            elif isinstance(function, (classmethod, staticmethod)):
+                setattr(each, method, type(function)(shortened(function.__func__)))

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from weft import frontend, ir
-from weft.base import CompilationError, CompileOptions, Span, load
+from weft.base import CompilationError, CompileOptions, Span, load, shortened
 from weft.language.callable import JITCallable
 from weft.language.keys import Keys, kind_of_module
 from weft.language.signatures import str_to_ty
@@ -76,6 +76,7 @@ class ASTSource:
 
     ext = "ttir"
 
+    @shortened
     def __init__(
         self,
         fn: Any,

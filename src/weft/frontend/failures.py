@@ -70,11 +70,13 @@ def is_slip(error: BaseException) -> bool:
     """Whether Python itself raised `error` inside of a builtin (`<=` of a number and a tuple, a tensor in a condition):
     its text is about Weft's code, not about the kernel.
     """
+    if isinstance(error, OutsideKernelError):
+        return True
     below = error.__traceback__.tb_next if error.__traceback__ is not None else None
     innermost = _innermost(below)
     if innermost is None or not _in_package(innermost):
         return False  # raised by the call: the arguments are not the function's
-    return isinstance(error, OutsideKernelError) or not _raised_on_purpose(innermost)
+    return not _raised_on_purpose(innermost)
 
 
 MANY_CALLS = 20

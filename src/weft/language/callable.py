@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, ClassVar
 
-from weft.base import DefinitionError, OutsideKernelError, Span
+from weft.base import DefinitionError, OutsideKernelError, Span, shortened
 from weft.base.locks import renewed
 
 from .definitions import DEFINITION, begins_at, cut_definition
@@ -425,6 +425,7 @@ class JITCallable:
             self._watched = []
             self.unfollowed = {}
 
+    @shortened
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise OutsideKernelError(
             f"jit function {self.__name__} was called from Python; a kernel is launched as {self.__name__}[grid](...), "

@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from weft.base import OutsideKernelError
+from weft.base import OutsideKernelError, shorten
 
 TRITON_BUILTIN = "__triton_builtin__"
 """Name of the attribute that marks a builtin; user code asks for it by this name."""
@@ -93,10 +93,14 @@ def builtin(fn: F) -> F:
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("_semantic") is None:
-            raise OutsideKernelError(
-                f"`{fn.__name__}` builds kernel code and works only inside a kernel: did you forget to add @jit? "
-                "(`_semantic` argument must be provided outside of JIT functions.)"
-            )
+            try:
+                raise OutsideKernelError(
+                    f"`{fn.__name__}` builds kernel code and works only inside a kernel: did you forget to add @jit? "
+                    "(`_semantic` argument must be provided outside of JIT functions.)"
+                )
+            except OutsideKernelError as error:
+                shorten(error)
+                raise
         return fn(*args, **kwargs)
 
     _mark(wrapper, fn)

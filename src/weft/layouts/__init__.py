@@ -6,7 +6,7 @@
 {'dim1': 3, 'dim0': 5}
 """
 
-from weft.base import LayoutError as LayoutError, publish as _publish
+from weft.base import LayoutError as LayoutError, publish as _publish, shorten_face as _shorten_face
 
 from .affine import *
 from .conflicts import *
@@ -35,5 +35,6 @@ from .printed import *
 from .zoo import *
 
 _publish(globals())
+_shorten_face(globals())
 
 _install(LinearLayout, AffineLayout, Layout)

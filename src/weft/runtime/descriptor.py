@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.base import LaunchError
+from weft.base import LaunchError, shorten, shortened
 
 from .arrays import ArrayFacts, address_of, array_facts, dtype_name, element_bytes
 
@@ -79,6 +79,13 @@ class TensorDescriptor:
     """Whether the block is of pixels and channels, whatever dimensions the array has."""
 
     def __post_init__(self) -> None:
+        try:
+            self._check()
+        except LaunchError as error:
+            shorten(error)
+            raise
+
+    def _check(self) -> None:
         self.shape = _integers("shape", self.shape)
         self.strides = _integers("strides", self.strides)
         self.block_shape = _integers("block_shape", self.block_shape)
@@ -121,6 +128,7 @@ class TensorDescriptor:
         """Whether blocks lie in shared memory in a way that fits them; here the compiler chooses one."""
 
     @staticmethod
+    @shortened
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:
         """Describe the whole of an array, with its own shape and strides."""
         shape, strides = extent(tensor)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from weft.base import (
     CompilationError as CompilationError,
     CompileTimeAssertionFailure as CompileTimeAssertionFailure,
-    LaunchError,
     OutOfResources as OutOfResources,
     PTXASError as PTXASError,
+    UnknownKeyword as UnknownKeyword,
     UnsupportedLanguageConstruct as UnsupportedLanguageConstruct,
     WeftError,
 )
 
 TritonError = WeftError
-
-
-class UnknownKeyword(LaunchError, KeyError):
-    """A launch names something that is neither a parameter of the kernel nor an option."""
 
 
 class AutotunerError(WeftError):

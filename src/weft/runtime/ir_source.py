@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from weft import compiler
+from weft.base import shortened
 
 from .files import read_tile_ir
 
@@ -23,6 +24,7 @@ class IRSource(compiler.IRSource):
     array([42.], dtype=float32)
     """
 
+    @shortened
     def __init__(self, source: str | os.PathLike[str], name: str | None = None) -> None:
         text, path = read_tile_ir(source)
         super().__init__(text, name, path=path)

@@ -431,6 +431,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         recompiles: Recompiles = load("weft.runtime.recompiles").recompiles_of(self.arg_names, self.compiled_for)
         return recompiles
 
+    @shortened
     def preload(self, specialization_data: str) -> Any:
         """Compile for a specialisation that a hook received (`specialization_data`), before the first launch."""
         key, src, options, target = read_specialization(self, specialization_data)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
-from weft.base import LaunchTypeError
+from weft.base import LaunchTypeError, shortened
 from weft.base.locks import renewed
 
 from .compiling import compile
@@ -33,6 +33,7 @@ MOST = 32
 """Kernels that are under way at a time where the executor does not say how many it compiles."""
 
 
+@shortened
 def compile_many(
     items: Iterable[Any],
     *,

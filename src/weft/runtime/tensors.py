@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchTypeError, shortened
 
 from .arrays import array_facts, dtype_name
 
@@ -145,6 +145,7 @@ class TensorWrapper:
         return f"TensorWrapper[{self.dtype}]({self.base})"
 
 
+@shortened
 def reinterpret(tensor: Any, dtype: Any) -> Any:
     """View an array's memory with another element type of the same size (`dtype` may be a type of `tl`).
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft import compiler
-from weft.base import load
+from weft.base import load, shortened
 
 from .streams import may_use_gpu
 
@@ -69,6 +69,7 @@ def expect(explanation: Explanation, **limits: Any) -> None:
     load("weft.explain.limits").expect(explanation, **limits)
 
 
+@shortened
 def evaluate(line: str, /, *, target: str = "sim:cuda:80", num_warps: int = 1, **arguments: Any) -> Any:
     """Run one line of the language and return its value, as a NumPy array or a Python number.
 

@@ -3,7 +3,7 @@
 It judges what the lowering makes, and knows nothing of it.
 """
 
-from weft.base import publish as _publish
+from weft.base import publish as _publish, shorten_face as _shorten_face
 
 from .control import Uncountable as Uncountable
 from .count import *
@@ -16,3 +16,4 @@ from .sliced import *
 from .trips import *
 
 _publish(globals())
+_shorten_face(globals())

@@ -354,3 +354,9 @@ class TrapError(SimulationError):
     ...     print(error.message)
     the program stopped itself
     """
+
+
+# Tracebacks name a class by the module where users find it. Doctests are then found by `__test__` alone.
+__test__ = {name: kind for name, kind in globals().items() if name in __all__}
+for _each in __test__.values():
+    _each.__module__ = "weft.sim"

@@ -10,7 +10,7 @@ each element: lane:register
 1 2:0 2:1 3:0 3:1
 """
 
-from weft.base import publish as _publish
+from weft.base import publish as _publish, shorten_face as _shorten_face
 
 from .expressions import as_linear as as_linear, evaluate as evaluate, parse_layout as parse_layout, placed as placed
 from .grid import (
@@ -37,5 +37,6 @@ from .svg import *
 from .terminal import *
 
 _publish(globals())
+_shorten_face(globals())
 
 register()

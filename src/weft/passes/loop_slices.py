@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, i1, is_tensor, like, segments, shape_of, splat_value, tt
+from weft.ir import Builder, i1, i32, i64, is_tensor, like, segments, shape_of, splat_value, tt
 
 from .effects import shareable
 
@@ -126,3 +126,30 @@ def slice_of(loop: scf.ForOp, values: Sequence[SSAValue]) -> Slice | None:
         ops.add(op)
         todo += op.operands
     return Slice(body, tuple(op for op in body.ops if op in ops), tuple(sorted(carried)))
+
+
+def is_there(loop: scf.ForOp, b: Builder, iteration: int) -> SSAValue:
+    """i1: whether the loop has so many iterations after its first, or in the loop after this one."""
+    lower, upper, step = loop.operands[:3]
+    if b.block is not loop.body.block:
+        lower, upper, step = (_widened(b, x) for x in (lower, upper, step))
+        return b.cmpi("slt", b.binary(arith.AddiOp, lower, _ahead(b, step, iteration)) if iteration else lower, upper)
+    # In the loop the index is compared with where the last such iteration begins, which is computed in front of it.
+    before = Builder.before(loop)
+    wide = _widened(before, upper)
+    end = before.binary(arith.SubiOp, wide, _ahead(before, _widened(before, step), iteration))
+    index = loop.body.block.args[0]
+    if index.type == i32:
+        end = before.binary(arith.MaxSIOp, end, before.constant(-(1 << 31), i64))
+        end = before.create(arith.TruncIOp, (end,), (i32,)).result
+    return b.cmpi("slt", index, end)
+
+
+def _widened(b: Builder, number: SSAValue) -> SSAValue:
+    """An i32 as i64: an iteration ahead may be too far for it."""
+    return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
+
+
+def _ahead(b: Builder, step: SSAValue, iteration: int) -> SSAValue:
+    """How far so many iterations are."""
+    return b.binary(arith.MuliOp, step, b.constant(iteration, step.type))

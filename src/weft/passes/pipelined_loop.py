@@ -19,7 +19,7 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, i64, like, segments, shape_of, tt
+from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, like, segments, shape_of, tt
 from weft.ir.gpu import MemDescType, async_token, memdesc, ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
 from weft.layouts import SharedLayout
@@ -27,7 +27,7 @@ from weft.machines import Machine
 
 from . import overlap_products as overlap
 from .buffered_tiles import read_instead
-from .loop_slices import Slice, slice_of
+from .loop_slices import Slice, is_there, slice_of
 from .removal import remove
 
 WAIT = "ttg.async_wait"
@@ -130,9 +130,9 @@ class PipelinedLoop:
         early: Builder | None = None,
     ) -> Mapping[int, SSAValue]:
         """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
-        exists = self.is_there(early or b, iteration) if self.slice.lookups else None
+        exists = is_there(self.loop, early or b, iteration) if self.slice.lookups else None
         values, after = self.slice.clone(b, index, states, exists, early)
-        exists = self.is_there(b, iteration) if exists is None else exists
+        exists = is_there(self.loop, b, iteration) if exists is None else exists
         for c, buffers, slot in zip(self.copied, self.buffers, slots, strict=True):
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
@@ -146,36 +146,6 @@ class PipelinedLoop:
             copy.location = c.load.location
         b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
         return after
-
-    def is_there(self, b: Builder, iteration: int) -> SSAValue:
-        """i1: whether the loop has so many iterations after its first, or in the loop after this one."""
-        lower, upper, step = self.loop.operands[:3]
-        if b.block is not self.loop.body.block:
-            lower, upper, step = (self.widened(b, x) for x in (lower, upper, step))
-            ahead = (
-                b.create(arith.AddiOp, (lower, self.ahead(b, step, iteration)), (lower.type,)).result
-                if iteration
-                else lower
-            )
-            return b.cmpi("slt", ahead, upper)
-        # In the loop the index is compared with where the last such iteration begins, which is computed in front of it.
-        before = Builder.before(self.loop)
-        wide = self.widened(before, upper)
-        distance = self.ahead(before, self.widened(before, step), iteration)
-        end = before.create(arith.SubiOp, (wide, distance), (wide.type,)).result
-        index = self.loop.body.block.args[0]
-        if index.type == i32:
-            end = before.create(arith.MaxSIOp, (end, before.constant(-(1 << 31), i64)), (i64,)).result
-            end = before.create(arith.TruncIOp, (end,), (i32,)).result
-        return b.cmpi("slt", index, end)
-
-    def widened(self, b: Builder, number: SSAValue) -> SSAValue:
-        """An i32 as i64: an iteration ahead may be too far for it."""
-        return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
-
-    def ahead(self, b: Builder, step: SSAValue, iteration: int) -> SSAValue:
-        """How far so many iterations are."""
-        return b.create(arith.MuliOp, (step, b.constant(iteration, step.type)), (step.type,)).result
 
     def carry(
         self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool

@@ -50,7 +50,7 @@ from weft.machines import Machine
 from ..buffered_tiles import is_multiplied
 from ..effects import shareable
 from ..loop_memory import SPARE_BYTES
-from ..loop_slices import masked_load, slice_of
+from ..loop_slices import is_there, masked_load, slice_of
 from ..pipeline_loads import depends_on_stores, has_effects, stored_roots
 from ..pipelined_loop import CopiedLoad, PipelinedLoop
 from ..removal import remove
@@ -212,7 +212,7 @@ class LoopAhead(PipelinedLoop):
         self, b: Builder, index: SSAValue, states: Mapping[int, SSAValue], iteration: int
     ) -> tuple[list[SSAValue], dict[int, SSAValue]]:
         """The tiles of an iteration that may not be there; what is carried into the one after it."""
-        exists = self.is_there(b, iteration)
+        exists = is_there(self.loop, b, iteration)
         values, after = self.slice.clone(b, index, states, exists)
         tiles: list[SSAValue] = []
         for op in self.all:

@@ -21,6 +21,7 @@ from weft.sim import SimulationError, run
 
 from .faults import Fault, faults_of
 from .pointed import Pointed, grouped
+from .scaled import Scaled
 from .specialized import SCHEDULES, Attention, Product, is_specialized
 from .tiles import Tiles
 
@@ -28,6 +29,7 @@ PROGRAMS: dict[str, Any] = {
     "product": Product(sizes=(64, 64, 384)),
     "product, 3 stages": Product(sizes=(64, 64, 512), stages=3),
     "product by pointers": Pointed(grouped, (64, 64, 384)),
+    "scaled product": Scaled(),
     "product over tiles": Tiles(sizes=(128, 64, 192), programs=1),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
@@ -48,6 +50,7 @@ MORE_STEPS = (
 EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
     "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
+    "scaled product": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
     "product over tiles": {
         r"without barrier scope=warp 3": IN_PRODUCER,
         r"without barrier scope=block id=0 1": MORE_STEPS,

@@ -168,6 +168,12 @@ def _truncf(folder: Folder, op: Operation) -> SSAValue | None:
     return inner.operands[0] if isinstance(inner, Operation) and widened else None
 
 
+def _converted(folder: Folder, op: Operation) -> SSAValue | None:
+    """Zero, which all floats hold."""
+    number = constant_of(op.operands[0])
+    return folder.constant(op, 0.0) if number == 0 and math.copysign(1, number) > 0 else None
+
+
 def _number(folder: Folder, op: Operation) -> SSAValue | None:
     """An integer as a float: folded where the float holds it exactly."""
     value = int_of(op.operands[0])
@@ -325,6 +331,7 @@ _OF_CLASSES: dict[type[Operation], Rule] = {
     arith.MulfOp: _times_one,
     arith.DivfOp: _times_one,
     ir.tt.BitcastOp: _bitcast,
+    ir.tt.FpToFpOp: _converted,
     ir.tt.AddPtrOp: _addptr,
     ir.tt.SplatOp: _splat,
     ir.tt.UnsplatOp: _unsplat,

@@ -67,12 +67,23 @@ from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
 from .load_by_warp import load_by_warp
+from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
 from .producers import Feed, Producer
 from .product_order import order_products
 from .product_waits import Wait, Waits
 from .rings import Ring, next_slot, slot_before, wait, word, words
-from .specialized_loops import Group, Plan, halves_of, in_body, is_asked, made_of, planned, products_of
+from .specialized_loops import (
+    Group,
+    Plan,
+    are_used_at_once,
+    halves_of,
+    in_body,
+    is_asked,
+    made_of,
+    planned,
+    products_of,
+)
 
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
@@ -92,7 +103,8 @@ def specialize_warps(
     plan = planned(loop, stages, machine)
     if isinstance(plan, str):
         products = shared_products(loop.body.block)
-        if remarks and (is_asked(loop) or halves_of(loop, products) is not None):
+        gains = halves_of(loop, products) is not None or are_used_at_once(loop, products)
+        if remarks and (is_asked(loop) or gains):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
     plans = sequence(loop, plan, stages, machine)
@@ -110,6 +122,9 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     """Replace loops, one behind the other, and all between them by what two kinds of warps do."""
     for part in parts:
         hoist_operands(part.loop)
+        if are_used_at_once(part.loop, shared_products(part.loop.body.block)):
+            load_by_warp(part.loop, part.machine)
+            part.loop = load_ahead(part.loop)
     first = parts[0]
     b = Builder.before(first.whole)
     rings = [first.ring(b, group) for group in first.groups]
@@ -220,7 +235,7 @@ class _Specialized:
         drop_fences(self.loop)
         _stop_idle(self.loop)
         load_by_warp(self.loop, self.machine)
-        if self.halves is None:
+        if self.halves is None and not are_used_at_once(self.loop, shared_products(body)):
             order_products(self.loop)
         self.products = shared_products(body)
         numbers = [[self.products.index(p) for p in those] for those in readers]

@@ -2,8 +2,8 @@
 
 A loop qualifies where the copy engine can do all loads of operands (bulk_loads.py), nothing in it waits for other
 threads or stores to memory, and shared memory has room for two buffers of each operand. It is divided where the author
-asks, and unasked where a product would run beside what lies between two (`Halves`) and a multiprocessor has room for
-one block of its eight warps only.
+asks, and unasked where a product would run beside what lies between two (`Halves`), or beside what another warp group
+computes of its own (`are_used_at_once`), and a multiprocessor has room for one block of its eight warps only.
 
 How the loop is then rewritten is in specialize_warps.py.
 """
@@ -17,7 +17,7 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, tt, walk
+from weft.ir import bit_width, element_of, int_value, is_float, is_tensor, shape_of, tt, walk
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.products import SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
@@ -126,11 +126,13 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
     halves = halves_of(loop, products)
     if not is_asked(loop) and not (tiles is not None and _gains_over_tiles(loads, products)):
-        if halves is None and len(products) < MANY_PRODUCTS:
+        gains = halves is not None or len(products) >= MANY_PRODUCTS
+        if not gains and not are_used_at_once(loop, products):
             return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
         if warps < max(WARPS):
             return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
-        if _held(products, 32 * warps) <= HALF_OF_THE_REGISTERS:
+        held = _held(products, 32 * warps) + (0 if gains else _added_to(loop, 32 * warps))
+        if held <= HALF_OF_THE_REGISTERS:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
     whole = loop if tiles is None else tiles
@@ -187,6 +189,20 @@ def _held(products: Sequence[SharedProductOp], threads: int) -> int:
         tiles = [op.d.type, *([op.a.type] if is_tensor(op.a.type) else [])]
         total += sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // threads
     return total
+
+
+def are_used_at_once(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> bool:
+    """Whether an iteration computes with the result of each of its products (scales it, adds it to a sum), for which
+    the warp group waits: the matrix units are idle then, or have the products of another group."""
+    end = loop.body.block.last_op
+    users = [[u.operation for u in op.d.uses] for op in products]
+    return bool(users) and all(ops and not any(op is end or op in products for op in ops) for ops in users)
+
+
+def _added_to(loop: scf.ForOp, threads: int) -> int:
+    """Registers of a thread that tiles of floats which the loop carries take at least."""
+    types = [r.type for r in loop.results if is_tensor(r.type) and is_float(element_of(r.type))]
+    return sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in types) // 32 // threads
 
 
 def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:

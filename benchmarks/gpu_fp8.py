@@ -4,10 +4,10 @@
 
 e4m3 products: a scale for each 128 elements of a row of the left operand, and for each 128 by 128 of the right one;
 operands by pointers, by descriptors, and by descriptors over tiles, the same source on both sides, each with its best
-of one list of configurations. "plain" is Weft by pointers without tensor maps (`made_tensors=False`), so that warps are not specialised. cuBLAS is
-`torch._scaled_mm` with scales of blocks where PyTorch has it, else with one for each row and column. Attention is in
-the form of Triton's tutorial: e5m2, v transposed in memory, 16 heads of 128. Random data; all take turns; TFLOP/s by
-the median.
+of one list of configurations. "plain" is Weft by pointers without tensor maps (`made_tensors=False`), so that warps
+are not specialised. cuBLAS is `torch._scaled_mm` with scales of blocks where PyTorch has it, else with one for each
+row and column. Attention is in the form of Triton's tutorial: e5m2, v transposed in memory, 16 heads of 128. Random
+data; all take turns; TFLOP/s by the median.
 
 Required of Weft: products of 4,096 to 8,192 at 1.25 of Triton's speed, attention of 16 Ki at 750. A line that falls
 short says so, and the program ends with status 1.

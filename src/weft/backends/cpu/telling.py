@@ -85,7 +85,7 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
     least = {name: min(p for n, p in prices if n == name) for name, _ in prices}
     scalar = nest.data_bits > nest.vector_bits // 2 or not nest.count
     why = f"an element of {nest.data_bits} bits fills a vector of {nest.vector_bits}" if nest.count and scalar else ""
-    remarks.add(LoopNest(span, *size, tuple(least.items()), why, tuple(nest.versions)))
+    remarks.add(LoopNest(span, *size, tuple(least.items()), why, tuple(nest.versions), nest.vector_bits))
     if not nest.lane_bits:
         return
     accesses = []

@@ -34,6 +34,8 @@ class LoopNest(Remark):
     """Why there are no lanes."""
     versions: tuple[str, ...] = ()
     """What further copies of the loops leave out or do otherwise, and when they run."""
+    vector_bits: int = 0
+    """Of the processor's widest vectors; 0 where that is not said."""
 
     @property
     def message(self) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
-from weft.base.remarks import LoopNest, NotFused, VectorAccess
+from weft.base.remarks import InMemory, LoopNest, NotFused, VectorAccess
 
 from ..record import Access, Finding
 from .rule import CPU, Facts, rule
 
 __all__ = [
-    "data_mask", "gathered_access", "narrow_conversion", "reloaded_store", "scalar_loop", "scattered_atomics",
-    "strided_access",
+    "data_mask", "gathered_access", "masked_tail", "narrow_conversion", "narrow_vectors", "reloaded_store",
+    "scalar_loop", "scattered_atomics", "strided_access",
 ]  # fmt: skip
 
 MANY = 64
@@ -25,8 +26,15 @@ LOADED = "at addresses that are loaded"
 OWN_WAY = "each element may take a way of its own"
 WIDE = "an element of 64 bits"
 """Reasons of loops without lanes, as the compiler words them, that a kernel's author can do away with."""
+WIDEST = 64
+"""Bits of the widest elements."""
 AGAIN = 4
 """How often the bytes of an array are converted from which on it is worth to have them converted before."""
+
+TAIL = 0.6
+"""The part of the elements of tiles within their bounds below which the rest is spoken of."""
+FEW_PROGRAMS = 8
+"""Programs below which a tile that is larger than the data is no matter: there is one such launch, and it is short."""
 
 
 def _accesses(facts: Facts) -> Iterator[tuple[Access, VectorAccess]]:
@@ -97,6 +105,47 @@ def data_mask(facts: Facts) -> Iterator[Finding]:
         if r.access == "store" and r.mask:
             fix = "store every element within the bounds, and choose the value with tl.where"
             yield Finding("data-mask", r.span, f"a store of {r.tile} computes a mask for each vector", r.mask, fix)
+
+
+@rule("masked-tail", on=CPU)
+def masked_tail(facts: Facts) -> Iterator[Finding]:
+    """Tiles that are much larger than the rows in them, in all programs that keep or reduce tiles; loops that only load
+    and store end where the row does."""
+    e = facts.explanation
+    nests = e.remarks.of(LoopNest)
+    reduced = any(site.what == "tt.reduce" for r in nests for site in r.does) or any(e.remarks.of(InMemory))
+    if facts.program is None or not reduced or not e.counts.exact or prod(e.grid) < FEW_PROGRAMS:
+        return
+    for access, r in _accesses(facts):
+        counts = facts.places.get(r.span, Counter[str]())
+        of = f"{r.access}.global."
+        held = sum(n for name, n in counts.items() if name.startswith(f"threads:{of}"))
+        every = facts.program.lanes * sum(n for name, n in counts.items() if name.startswith(f"kind:{of}"))
+        if r.mask or prod(access.shape) <= facts.program.lanes or not held or held >= TAIL * every:
+            continue
+        what = f"{1 - held / every:.0%} of the elements of a tile of {r.tile} lie beyond the bounds of its {r.access}"
+        why = "what is kept of the tile takes room in the caches, and loops that carry tiles go through all of it"
+        fix = "take the next power of two of the row's length, or a loop with tiles that nearly divide the row"
+        yield Finding("masked-tail", r.span, what, why, fix)
+
+
+@rule("narrow-vectors", on=CPU)
+def narrow_vectors(facts: Facts) -> Iterator[Finding]:
+    """Loops whose vectors are not as wide as those of the processor, although they could be."""
+    program = facts.program
+    if program is None or sum(facts.touched.values()) < MANY_BYTES:
+        return
+    wide = any(p.pointee in ("f64", "i64") for p in program.parameters)
+    for r in facts.explanation.remarks.of(LoopNest):
+        all = r.vector_bits // max(1, r.bits)
+        if r.lanes > 1 and r.lanes < all and r.lanes == prod(r.shape):
+            what = f"vectors have {r.lanes} elements, of {all} that there is room for"
+            why = f"the tile has no more than {r.lanes} elements"
+            yield Finding("narrow-vectors", r.span, what, why, f"let a program, or a turn of a loop, do {all} or more")
+        elif r.lanes > 1 and r.bits == WIDEST and not wide:
+            what = f"vectors have {r.lanes} elements, of {2 * r.lanes} that there is room for"
+            why = "something is computed in 64 bits, although no array of the kernel has more than 32"
+            yield Finding("narrow-vectors", r.span, what, why, "compute in 32 bits")
 
 
 @rule("reloaded-store", on=CPU)

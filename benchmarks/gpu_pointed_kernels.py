@@ -79,3 +79,19 @@ def over_tiles(a, b, c, M, N, K,
         for at in range(0, K, BK):
             acc = tl.dot(a.load([i * BM, at]), b.load([at, j * BN]), acc)
         c.store([i * BM, j * BN], acc.to(c.dtype))
+
+
+@jit
+def in_halves(a, b, c, M, N, K,
+              BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+              ASKED: tl.constexpr):  # fmt: skip
+    """The same, and each tile is stored in two halves, by a descriptor of blocks of BM x BN / 2."""
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        i, j = place(tile, GROUP * blocks_n, blocks_m, GROUP)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for at in range(0, K, BK):
+            acc = tl.dot(a.load([i * BM, at]), b.load([at, j * BN]), acc)
+        left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, BN // 2)), (0, 2, 1)))
+        c.store([i * BM, j * BN], left.to(c.dtype))
+        c.store([i * BM, j * BN + BN // 2], right.to(c.dtype))

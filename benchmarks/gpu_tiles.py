@@ -1,10 +1,11 @@
-"""Products over tiles (persistent kernels), with warps specialised and not, beside Triton and cuBLAS, on a Hopper GPU.
+"""Products over tiles and by small tiles, beside Triton and cuBLAS, on a Hopper GPU.
 
-    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD]
+    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--rows]
 
-bf16, by host descriptors. "tiles" is Weft's loop over tiles with `warp_specialize=True`, whose copies run ahead into
-the next tile; "one" is a program for each tile with the same option; "plain" is the loop over tiles without. Each side
-has its best of one list of configurations; all take turns. Figures are TFLOP/s by the median.
+bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
+"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "one" a program for each tile. "by
+threads" is what won for Weft, stored by threads instead of the copy engine (`made_tensors=False`). All take turns.
+Figures are TFLOP/s by the median. With --rows: what rows of A, B or C that begin within a line of memory cost.
 """
 
 # mypy: ignore-errors
@@ -27,66 +28,105 @@ from gpu_facts import machine
 FILE = "gpu_pointed_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)
 THEIRS = load_side("triton", FILE, jit=triton.jit, tl=triton.language)
-SIDES = {
-    "tiles": (OURS.over_tiles, True, weft.TensorDescriptor),
-    "one": (OURS.one_tile, True, weft.TensorDescriptor),
-    "plain": (OURS.over_tiles, False, weft.TensorDescriptor),
-    "Triton": (THEIRS.over_tiles, False, TensorDescriptor),
-}
-CONFIGURATIONS = [(128, 256, 64, 8, 3), (128, 128, 64, 4, 4), (128, 128, 64, 8, 4), (128, 256, 64, 8, 4)]
-"""Rows, columns, depth, warps, stages."""
-SIZES = [
-    ("8192x8192x512", 8192, 8192, 512),
-    ("8192x8192x1024", 8192, 8192, 1024),
-    ("4096", 4096, 4096, 4096),
-    ("8192", 8192, 8192, 8192),
-    ("2048", 2048, 2048, 2048),
-    ("4104", 4104, 4104, 4104),
-    ("1024", 1024, 1024, 1024),
+SIDES = {"Weft": (OURS, weft.TensorDescriptor), "Triton": (THEIRS, TensorDescriptor)}
+SOURCES = {"tiles": "over_tiles", "halves": "in_halves", "one": "one_tile"}
+LARGE = [
+    ("tiles", 128, 256, 64, 8, 3, True),
+    ("halves", 128, 256, 64, 8, 3, True),
+    ("halves", 128, 256, 64, 8, 4, True),
+    ("halves", 256, 128, 64, 8, 4, True),
+    ("tiles", 128, 128, 64, 4, 4, True),
+    ("tiles", 128, 128, 64, 8, 4, True),
+    ("one", 128, 256, 64, 8, 4, True),
 ]
+SMALL = [
+    ("tiles", 128, 128, 64, 8, 4, True),
+    ("one", 128, 128, 64, 8, 4, True),
+    ("one", 128, 128, 64, 4, 4, False),
+    ("one", 64, 128, 64, 4, 6, True),
+    ("one", 64, 128, 64, 4, 6, False),
+    ("one", 128, 64, 64, 4, 6, True),
+    ("one", 128, 64, 64, 4, 6, False),
+    ("one", 64, 128, 128, 4, 4, True),
+    ("one", 64, 64, 128, 4, 4, True),
+]
+"""Source, rows, columns, depth, warps, stages, and whether Weft is asked to specialise warps."""
+SIZES = [
+    ("8192x8192x512", 8192, 8192, 512, LARGE),
+    ("8192x8192x1024", 8192, 8192, 1024, LARGE),
+    ("4104", 4104, 4104, 4104, LARGE),
+    ("1024", 1024, 1024, 1024, SMALL),
+    ("2048", 2048, 2048, 2048, LARGE),
+    ("4096", 4096, 4096, 4096, LARGE),
+    ("8192", 8192, 8192, 8192, LARGE),
+    ("1000", 1000, 1000, 1000, SMALL),
+]
+PROCESSORS = torch.cuda.get_device_properties(0).multi_processor_count
 
 
-def launches(side, a, b, c):
-    """The configurations that a side compiles, each as what launches it."""
-    kernel, asked, descriptor = SIDES[side]
+def launcher(side, configuration, a, b, c, **options):
+    """What launches a configuration."""
+    source, bm, bn, bk, warps, stages, asked = configuration
+    kernels, descriptor = SIDES[side]
+    kernel = getattr(kernels, SOURCES[source])
     (m, k), n = a.shape, b.shape[1]
-    processors = torch.cuda.get_device_properties(0).multi_processor_count
-    for bm, bn, bk, warps, stages in CONFIGURATIONS:
-        tiles = triton.cdiv(m, bm) * triton.cdiv(n, bn)
-        programs = min(processors, tiles)
-        grid = (tiles if side == "one" else programs,)
-        sides = [descriptor.from_tensor(x, block) for x, block in ((a, [bm, bk]), (b, [bk, bn]), (c, [bm, bn]))]
-        more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": programs, "ASKED": asked}
+    tiles = triton.cdiv(m, bm) * triton.cdiv(n, bn)
+    grid = (tiles if source == "one" else min(PROCESSORS, tiles),)
+    block = [bm, bn // 2 if source == "halves" else bn]
+    sides = [descriptor.from_tensor(x, block) for x, block in ((a, [bm, bk]), (b, [bk, bn]), (c, block))]
+    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": PROCESSORS, "num_warps": warps, "num_stages": stages}
+    more |= {"ASKED": asked and side == "Weft"} | options
+    return lambda: kernel[grid](*sides, m, n, k, **more)
 
-        def launch(more=more, grid=grid, sides=sides, warps=warps, stages=stages):
-            return kernel[grid](*sides, m, n, k, **more, num_warps=warps, num_stages=stages)
 
+def launches(side, configurations, a, b, c):
+    """The configurations that a side compiles, each with what launches it."""
+    for configuration in dict.fromkeys(x if side == "Weft" else (*x[:-1], False) for x in configurations):
+        launch = launcher(side, configuration, a, b, c)
         try:
-            made = launch()
+            launch()
             torch.cuda.synchronize()
         except Exception as error:  # what a side cannot do is out of the list
             if "resource" not in str(error) and "OutOfResources" not in type(error).__name__:
                 raise
             continue
-        yield (bm, bn, bk, warps, stages), launch, made
+        yield configuration, launch
 
 
-def row(m, n, k):
-    """Seconds of each side and of cuBLAS, what won, and whether that is specialised."""
-    a, b = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for shape in ((m, k), (k, n)))
-    c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+def best(side, configurations, a, b, c, expected):
+    """What wins, and its launch."""
+    found = list(launches(side, configurations, a, b, c))
+    times = medians(*(launch for _, launch in found), seconds=0.05)
+    chosen = found[min(range(len(found)), key=lambda i: times[i])]
+    c.zero_()
+    chosen[1]()
+    check(c, expected, 1e-2)
+    return chosen
+
+
+def random(rows, columns, wide=0):
+    return torch.randn((rows, columns + wide), device="cuda", dtype=torch.bfloat16)[:, :columns]
+
+
+def row(m, n, k, configurations):
+    """TFLOP/s of Weft, of Weft with stores by threads, of Triton and of cuBLAS, and what won."""
+    a, b, c = random(m, k), random(k, n), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     expected = a @ b
-    chosen = {}
-    for side in SIDES:
-        found = list(launches(side, a, b, c))
-        times = medians(*(launch for _, launch, _ in found), seconds=0.05)
-        chosen[side] = found[min(range(len(found)), key=lambda i: times[i])]
-        c.zero_()
-        chosen[side][1]()
-        check(c, expected, 1e-2)
-    times = medians(*(x[1] for x in chosen.values()), lambda: torch.mm(a, b, out=c), seconds=0.3)
-    is_divided = "warp_specialize" in chosen["tiles"][2].asm["ttgir"]
-    return [2 * m * n * k / t / 1e12 for t in times], [x[0] for x in chosen.values()], is_divided
+    chosen = [best(side, configurations, a, b, c, expected) for side in SIDES]
+    threads = launcher("Weft", chosen[0][0], a, b, c, made_tensors=False)
+    times = medians(chosen[0][1], threads, chosen[1][1], lambda: torch.mm(a, b, out=c), seconds=0.3)
+    return [2 * m * n * k / t / 1e12 for t in times], [x[0] for x in chosen]
+
+
+def rows(size, configuration):
+    """What rows that begin within a line cost, in which of the matrices."""
+    print("rows of 8 elements more in:   Weft  by threads  cuBLAS")
+    for name, wide in (("none", (0, 0, 0)), ("A", (8, 0, 0)), ("B", (0, 8, 0)), ("C", (0, 0, 8)), ("all", (8, 8, 8))):
+        a, b, c = (random(size, size, w) for w in wide)
+        ways = [launcher("Weft", configuration, a, b, c, **more) for more in ({}, {"made_tensors": False})]
+        times = medians(*ways, lambda a=a, b=b, c=c: torch.mm(a, b, out=c), seconds=0.2)
+        figures = [2 * size**3 / t / 1e12 for t in times]
+        print(f"{name:28} {figures[0]:6.0f} {figures[1]:11.0f} {figures[2]:7.0f}", flush=True)
 
 
 def main() -> int:
@@ -94,17 +134,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after so long")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--rows", action="store_true", help="what rows that begin within a line of memory cost")
     options = parser.parse_args()
     begin = time.perf_counter()
     print(machine())
-    print(f"{'':16} {'tiles':>6} {'one':>6} {'plain':>6} {'Triton':>7} {'cuBLAS':>7}  tiles of each; what won")
-    for name, m, n, k in SIZES:
+    if options.rows:
+        rows(4096, LARGE[2])
+    print(f"{'':16} {'Weft':>6} {'by threads':>11} {'Triton':>7} {'cuBLAS':>7}  Weft of each; what won")
+    for name, m, n, k, configurations in SIZES:
         if options.only not in name or time.perf_counter() - begin > options.seconds:
             continue
-        figures, won, is_divided = row(m, n, k)
-        shown = f"{figures[0]:6.0f} {figures[1]:6.0f} {figures[2]:6.0f} {figures[3]:7.0f} {figures[4]:7.0f}"
+        figures, won = row(m, n, k, configurations)
+        shown = f"{figures[0]:6.0f} {figures[1]:11.0f} {figures[2]:7.0f} {figures[3]:7.0f}"
         parts = "  ".join(f"{figures[0] / f:.2f}" for f in figures[1:])
-        print(f"{name:16} {shown}  {parts}  {won}{'' if is_divided else '  (not specialised)'}", flush=True)
+        ways = " | ".join(" ".join(map(str, x)) for x in won)
+        print(f"{name:16} {shown}  {parts}  {ways}  [{time.perf_counter() - begin:.0f} s]", flush=True)
     return 0
 
 

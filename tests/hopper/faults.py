@@ -25,6 +25,8 @@ INSTRUCTIONS = (
     "wgmma.fence",
     "wgmma.commit_group",
     "cp.async.bulk.tensor.2d.load",
+    "cp.async.bulk.commit_group",
+    "cp.async.bulk.wait_group.read",
     *(f"turn.{step}" for step in ("begin", "take", "pass", "end")),
 )
 

@@ -23,7 +23,7 @@ from .faults import Fault, faults_of
 from .pointed import Pointed, grouped
 from .scaled import Scaled
 from .specialized import SCHEDULES, Attention, Product, is_specialized
-from .tiles import Tiles
+from .tiles import Tiles, in_halves
 
 PROGRAMS: dict[str, Any] = {
     "product": Product(sizes=(64, 64, 384)),
@@ -31,6 +31,8 @@ PROGRAMS: dict[str, Any] = {
     "product by pointers": Pointed(grouped, (64, 64, 384)),
     "scaled product": Scaled(),
     "product over tiles": Tiles(sizes=(128, 64, 192), programs=1),
+    "tiles in halves": Tiles(in_halves, sizes=(128, 128, 192), block=(64, 128, 64), programs=1),
+    "tiles stored by threads": Tiles(sizes=(128, 64, 192), programs=1, made_tensors=False),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
     "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
@@ -51,7 +53,12 @@ EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
     "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
     "scaled product": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
-    "product over tiles": {
+    "product over tiles": {r"without barrier scope=warp 5": IN_PRODUCER},
+    "tiles in halves": {
+        r"without barrier scope=warp 7": IN_PRODUCER,
+        r"without barrier scope=block id=0 1": MORE_STEPS,
+    },
+    "tiles stored by threads": {
         r"without barrier scope=warp 3": IN_PRODUCER,
         r"without barrier scope=block id=0 1": MORE_STEPS,
     },
@@ -66,7 +73,7 @@ EQUIVALENT = {
 """By kind of program and the fault's name: why the program is as right with it."""
 
 
-ONE_STEP = {"tiles of one step": Tiles(sizes=(384, 64, 64), programs=1)}
+ONE_STEP = {"tiles of one step": Tiles(sizes=(384, 64, 64), programs=1, made_tensors=False)}
 
 
 @cache

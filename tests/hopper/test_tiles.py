@@ -13,7 +13,7 @@ import weft.language as tl
 
 from .running import aligned
 from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
-from .tiles import Tiles, by_descriptors, by_pointers
+from .tiles import Tiles, by_descriptors, by_pointers, in_halves
 
 slow = pytest.mark.slow
 
@@ -41,6 +41,9 @@ CASES = {
     "one program": Tiles(programs=1),
     "more programs than tiles": Tiles(sizes=(64, 64, 136), programs=3),
     "bf16, 8 warps": Tiles(sizes=(264, 136, 136), block=(128, 64, 64), kind="bf16", warps=8, stages=3),
+    "8 warps of one tile's rows": Tiles(sizes=(136, 136, 136), block=(64, 128, 64), warps=8),
+    "in halves": Tiles(in_halves, block=(64, 128, 64), sizes=(136, 200, 136)),
+    "in halves, by way of one buffer": Tiles(in_halves, (264, 264, 136), (128, 256, 64), "bf16", warps=8, stages=4),
     "by pointers": Tiles(by_pointers),
     "by pointers, 3 stages": Tiles(by_pointers, (328, 136, 72), stages=3, programs=3),
     "by pointers, 8 warps": Tiles(by_pointers, (264, 136, 136), (128, 128, 64), warps=8, stages=3),

@@ -33,6 +33,26 @@ def by_descriptors(  # type: ignore[no-untyped-def]
 
 
 @weft.jit
+def in_halves(  # type: ignore[no-untyped-def]
+    a, b, c, bias, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr, WS: tl.constexpr,
+):  # fmt: skip
+    """The same, and each tile is stored in two halves."""
+    blocks_n = tl.cdiv(n, BN)
+    tiles = tl.cdiv(m, BM) * blocks_n
+    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True, warp_specialize=WS):
+        m0, n0 = tile // blocks_n * BM, tile % blocks_n * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for at in range(0, k, BK):
+            acc = tl.dot(a.load([m0, at]), b.load([at, n0]), acc)
+        columns = n0 + tl.arange(0, BN)
+        acc = tl.maximum(acc + tl.load(bias + columns, columns < n, 0.0)[None, :], 0.0)
+        left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, BN // 2)), (0, 2, 1)))
+        c.store([m0, n0], left.to(c.dtype))
+        c.store([m0, n0 + BN // 2], right.to(c.dtype))
+
+
+@weft.jit
 def place(tile, in_group, blocks_m, GROUP: tl.constexpr):  # type: ignore[no-untyped-def]
     """Row and column of a tile, in groups of rows."""
     first = tile // in_group * GROUP
@@ -83,17 +103,19 @@ class Tiles:
     warps: int = 4
     stages: int = 2
     asked: bool = True
+    made_tensors: bool = True
 
     def run(self, *, options: Any = None, stages: int = 0) -> tuple[np.ndarray, Any]:
         """The product, and the launch."""
         (m, n, k), (bm, bn, bk) = self.sizes, self.block
         a, b, bias = self.operands()
         c = aligned((m, n), DTYPES[self.kind])
-        sides = [(a, (bm, bk)), (b, (bk, bn)), (c, (bm, bn))]
-        given = [described(*x) if self.kernel is by_descriptors else x[0] for x in sides]
+        sides = [(a, (bm, bk)), (b, (bk, bn)), (c, (bm, bn // 2 if self.kernel is in_halves else bn))]
+        given = [x[0] if self.kernel is by_pointers else described(*x) for x in sides]
         made = simulated(
             self.kernel, (self.programs,), *given, bias, m, n, k, BM=bm, BN=bn, BK=bk, PROGRAMS=self.programs,
             WS=self.asked, options=options, num_warps=self.warps, num_stages=stages or self.stages,
+            made_tensors=self.made_tensors,
         )  # fmt: skip
         return c, made
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
+from weft.targets.instruction import OF_WARP
 from weft.targets.table import effects_of, instruction
 
 from .lane_numbers import Array, LaneNumbers
@@ -67,7 +68,8 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
         if r.far and not r.later and op.attrs.get("awaited"):
             continue  # the block that has the mbarrier waits at it before it ends
         mask = values["active"] if r.masked else None
-        yield Touch(values[r.operand], r.width, r.how, mask, r.later, r.together, r.release, r.each, r.far)
+        width, together = (op.attrs[OF_WARP], True) if OF_WARP in op.attrs and not r.release else (r.width, r.together)
+        yield Touch(values[r.operand], width, r.how, mask, r.later, together, r.release, r.each, r.far)
 
 
 def waits_of(op: LaneOp) -> tuple[str, bool] | None:
@@ -85,7 +87,7 @@ def waits_of(op: LaneOp) -> tuple[str, bool] | None:
 
 def _may_be_exact(touch: Touch) -> bool:
     """Whether its address says all of what it touches."""
-    return not touch.far and touch.later in ("", "copy")
+    return not touch.far and (touch.later in ("", "copy") or (touch.later == "bulk" and touch.together))
 
 
 def is_cluster_barrier(op: LaneOp, phase: str) -> bool:

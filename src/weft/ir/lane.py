@@ -151,7 +151,8 @@ class Parameter:
 
     A tensor map (elem "tensormap") is 128 bytes passed by value, aligned to 64; the argument is their generic address,
     an i64. Who launches encodes it for boxes of `box` elements, the innermost dimension first, swizzled by `swizzle`
-    bytes (16 is none). `block` is the tile that one transfer moves, in one box or several, the outermost first.
+    bytes (16 is none). `block` is the tile that one transfer moves, in one box or several, the outermost first; of the
+    maps that follow the parts of a descriptor nothing is said, which may be for parts of its blocks.
     `descriptor` counts the descriptors among the kernel's arguments where a map follows the parts of one; else -1.
     `made` is the tensor of a map that no argument describes, and that is made of several.
     """

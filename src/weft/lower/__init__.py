@@ -119,7 +119,9 @@ def _parameter(name: str, type: Attribute, vendor: VendorLowering, kernel: Opera
         number, made = (_said_of(kernel, index, what) for what in ("tt.descriptor", "tt.made"))
         descriptor = int_value(number) if number is not None else -1
         tensor = tensor_of(made) if made is not None else None
-        return Parameter(name, "tensormap", *vendor.descriptor(type), descriptor, tensor)
+        pointee, box, swizzle, block = vendor.descriptor(type)
+        moved = block if descriptor < 0 else ()  # what follows a descriptor's parts may be for parts of its blocks
+        return Parameter(name, "tensormap", pointee, box, swizzle, moved, descriptor, tensor)
     if is_pointer(type):
         return Parameter(name, "ptr", type_text(pointee_of(type)))
     return Parameter(name, type_text(type))

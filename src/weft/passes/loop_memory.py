@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 from typing import Protocol
 
@@ -79,12 +79,14 @@ def _views(memory: SSAValue) -> list[SSAValue]:
     return found
 
 
-def moved_bytes(loop: scf.ForOp, copied: Sequence[BufferedLoad], machine: Machine) -> int:
-    """Bytes of the largest tile that the loop moves between lanes or warps."""
+def moved_bytes(
+    loop: scf.ForOp, copied: Sequence[BufferedLoad], machine: Machine, without: Collection[Operation] = ()
+) -> int:
+    """Bytes of the largest tile that the loop moves between lanes or warps, by other operations than some."""
     sizes = [0]
     buffers: dict[SSAValue, SharedLayout] = {c.load.result: c.layout for c in copied}
     for op in ir.walk(loop.body.block):
-        if isinstance(op, ConvertLayoutOp):
+        if isinstance(op, ConvertLayoutOp) and op not in without:
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
                 continue
             before, after = (layout_of(x.type).bases for x in (op.src, op.result))

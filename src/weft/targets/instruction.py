@@ -28,6 +28,9 @@ Array = npt.NDArray[Any]
 
 BITS = {**{e.name: e.bits for e in ELEMENTS.values()}, "tf32": 32, "u32": 32, "u64": 64}
 """Bits of an element; what a tensor map is of may be u32 or u64, for reductions."""
+OF_WARP = "bytes_of_warp"
+"""Of an operation that is a copy of the bulk copy engine: how many bytes from its address on it reads, for a warp that
+has written them itself."""
 WORD = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "n": 32, "b": 1}
 """Bits of a register by LLVM's constraint; n is an immediate, b a predicate."""
 

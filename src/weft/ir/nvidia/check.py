@@ -88,7 +88,9 @@ def _block(op: Operation, desc: SSAValue, memory: SSAValue) -> TensorType[Attrib
     if not isinstance(desc.type, TensorDescType):
         fail(op, f"expected a tensor descriptor, got {show(desc)}")
     block, described = desc.type.block_type, need_memory(op, memory)
-    if element_of(signless(block)) != described.element_type or numel_of(block) != prod(described.shape):
+    is_whole = numel_of(block) == prod(described.shape)
+    is_parts = ttng.EACH_WARP in op.attributes and prod(described.shape) % numel_of(block) == 0
+    if element_of(signless(block)) != described.element_type or not (is_whole or is_parts):
         fail(op, f"a block of {show(desc)} cannot be {show(memory)}")
     return block
 

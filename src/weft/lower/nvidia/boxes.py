@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from weft.layouts import LinearLayout, coordinates_of, f2
 from weft.targets.nvidia import MOST_PIXELS, SWIZZLES
@@ -37,6 +38,10 @@ class Boxes:
         """The box as a tensor map has it: the innermost dimension first."""
         return self.box[::-1]
 
+    def bytes(self, width: int) -> int:
+        """Of a box, of elements of so many bytes."""
+        return prod(self.box) * width
+
 
 def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
     """The fewest boxes that a buffer of elements of `width` bytes falls into; None where no mode gives its layout.
@@ -47,7 +52,7 @@ def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
     largest: Boxes | None = None
     for swizzle in SWIZZLES:
         for box in _candidates(shape, swizzle, width):
-            boxes = _divided(memory, box, swizzle, width)
+            boxes = divided(memory, box, swizzle, width)
             if boxes is not None and (largest is None or len(boxes.offsets) < len(largest.offsets)):
                 largest = boxes
     return largest
@@ -64,7 +69,7 @@ def columns_of(memory: LinearLayout, width: int) -> Boxes | None:
     if len(shape) != 2 or shape[0] > MOST_PIXELS:
         return None
     candidates = [
-        _divided(memory, (shape[0], min(shape[1], LONGEST if swizzle == 16 else swizzle // width)), swizzle, width)
+        divided(memory, (shape[0], min(shape[1], LONGEST if swizzle == 16 else swizzle // width)), swizzle, width)
         for swizzle in SWIZZLES
     ]
     return min((x for x in candidates if x is not None), key=lambda x: len(x.offsets), default=None)
@@ -83,7 +88,7 @@ def boxes_within(memory: LinearLayout, boxes: Boxes, begin: int, width: int) -> 
     """
     if len(memory.out_dims) != len(boxes.box) or begin % max(128, 8 * boxes.swizzle):
         return None
-    every = _divided(memory, boxes.box, boxes.swizzle, width)
+    every = divided(memory, boxes.box, boxes.swizzle, width)
     if every is None:
         return None
     places = dict(zip(every.starts, every.offsets, strict=True))
@@ -108,7 +113,7 @@ def _candidates(shape: Sequence[int], swizzle: int, width: int) -> list[tuple[in
     return boxes
 
 
-def _divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: int) -> Boxes | None:
+def divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: int) -> Boxes | None:
     """The boxes of this size, if those of this mode are what the buffer consists of."""
     bases = memory.bases["offset"]
     size = 1

@@ -10,16 +10,20 @@ from weft.base import LayoutError, Note, Span, Unsupported
 from weft.base.remarks import BulkCopy
 from weft.ir import bit_width, int_value, shape_of, span_of
 from weft.ir.gpu import MemDescType, encoding_of
+from weft.ir.nvidia.ttng import EACH_WARP
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
+from weft.targets.instruction import OF_WARP
 
 from ..context import Context
 from ..telling import memory_text
-from .boxes import Boxes, boxes_of, boxes_within, columns_of
+from .boxes import Boxes, boxes_of, boxes_within, columns_of, divided
 from .mbarriers import elected, holds
 from .table import lowering
 
 REDUCTIONS = {1: "add", 2: "min", 3: "max", 4: "inc", 5: "dec", 6: "and", 7: "or", 8: "xor"}
+AT_LEAST = 5
+"""Comparison of integers with a sign, by xDSL's number."""
 MODES = {0: 16, 1: 32, 2: 64, 3: 128}
 
 
@@ -234,11 +238,63 @@ def _alike_blocks(buffer: SSAValue) -> int:
 
 @lowering("ttng.async_tma_copy_local_to_global")
 def _store(c: Context, op: Operation) -> None:
+    if EACH_WARP in op.attributes:
+        _store_by_warps(c, op)
+        return
     desc, *coordinates, source = op.operands
     t = _Transfer(c, desc, coordinates, source)
     t.tell("store")
     c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.store", [t.map, t.at, t.shared, elected(c, whichever=True)])
     c.build.instruction("cp.async.bulk.commit_group", [])
+
+
+def _store_by_warps(c: Context, op: Operation) -> None:
+    """Each warp has its own parts of a tile stored, those that the descriptor is for: of W warps, warp w the parts w,
+    w + W, ..., counted down the columns. A part that would begin before the tensor is not stored."""
+    desc, *coordinates, source = op.operands
+    type = source.type
+    assert isinstance(type, MemDescType) and isinstance(desc.type, TensorDescType)
+    width = max(1, bit_width(type.element_type) // 8)
+    _check_whole(c, type)
+    c.only_own(source, "a bulk copy from")
+    shape, part = type.shape, shape_of(desc.type.block_type)
+    counts, warps = [n // m for n, m in zip(shape, part, strict=True)], c.program.warps
+    boxes = boxes_of_descriptor(desc.type, c)
+    every = divided(type.linear, boxes.box, boxes.swizzle, width)
+    if every is None or len(shape) != 2 or counts[0] * counts[1] % warps or c.offset_of(source) or c.program.blocks > 1:
+        raise LayoutError(
+            f"warps cannot each store parts of {list(part)} elements of a tile of {list(shape)}",
+            c.build.span,
+            hint=f"a descriptor of parts of the tile, as many as warps ({warps}) or a multiple of that, in its layout",
+        )
+    places = dict(zip(every.starts, every.offsets, strict=True))
+
+    def starts(number: int) -> list[tuple[int, int]]:
+        first = number % counts[0] * part[0], number // counts[0] * part[1]
+        return [(first[0] + i, first[1] + j) for i, j in boxes.starts]
+
+    bits = [1 << i for i in range(warps.bit_length() - 1)]
+    moved = [starts(bit)[0] for bit in bits]
+    mine = [start for first in range(0, counts[0] * counts[1], warps) for start in starts(first)]
+    at = [
+        c.plus(c[base], c.build.linear([start[d]], (), [x[d] for x in moved]))
+        for start in mine
+        for d, base in reversed(list(enumerate(coordinates)))
+    ]
+    by_warp = [places[x] - places[(0, 0)] for x in moved]
+    shared = c.plus(c.build.linear([places[start] for start in mine], (), by_warp), c[source])
+    zero = c.number(0)
+    inside = [c.build.op("arith.cmpi", [c[base], zero], "i1", predicate=AT_LEAST) for base in coordinates]
+    active = c.all_of([elected(c, None, warps, whichever=True), *inside])
+    assert active is not None
+    operands = [c[desc], c.build.add("join", at, [("i32", len(at))]).result, shared, active]
+    copy = c.build.instruction("cp.async.bulk.tensor.2d.store", operands)
+    copy.attrs[OF_WARP] = every.bytes(width)
+    c.build.instruction("cp.async.bulk.commit_group", [])
+    if c.program.remarks:
+        c.program.remarks.add(
+            BulkCopy(c.build.span, "store", memory_text(type), len(mine) * warps, boxes.box, boxes.swizzle, warps)
+        )
 
 
 @lowering("ttng.async_tma_reduce")

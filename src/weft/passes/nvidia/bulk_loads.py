@@ -101,9 +101,7 @@ class BulkLoad:
         """The tile in a buffer, as its products want it."""
         if not self.transposed:
             return buffer
-        type = memdesc(
-            self.block[::-1], ir.element_of(self.load.result.type), self.layout, mutable=True
-        )
+        type = memdesc(self.block[::-1], ir.element_of(self.load.result.type), self.layout, mutable=True)
         return b.create(MemDescTransOp, (buffer,), (type,), {"order": ir.i32_array((1, 0))}).result
 
 
@@ -128,7 +126,7 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     try:
         form = forms.of(op.ptr) if DESCRIBED in op.attributes else None
-        if form is not None and isinstance(form.base, BlockArgument) and _number_of(form.base) is not None:
+        if form is not None and isinstance(form.base, BlockArgument) and descriptor_of(form.base) is not None:
             bulk = _through_descriptor(op, form.base, form, layout)
         else:
             bulk = _through_pointers(op, loop, layout)
@@ -161,7 +159,7 @@ def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: 
 
 def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoad | str:
     """A load through pointers, or through a descriptor that the kernel makes."""
-    if _is_forbidden(loop):
+    if is_forbidden(loop):
         return "made_tensors=False says that loads through pointers stay"
     pointed = pointed_tensor(op, loop)
     if not _is_copied(layout) or layout.transposed != pointed.transposed:
@@ -169,7 +167,7 @@ def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoa
     return BulkLoad(op, pointed.base, pointed.at, layout, pointed.tensor, pointed.transposed)
 
 
-def _is_forbidden(op: Operation) -> bool:
+def is_forbidden(op: Operation) -> bool:
     """Whether the module that an operation is in has no tensors made of arguments."""
     at = op
     while (around := at.parent_op()) is not None:
@@ -207,7 +205,7 @@ def _goes_to_memory(op: Operation) -> bool:
     return isinstance(op, LocalAllocOp)
 
 
-def _number_of(base: BlockArgument) -> int | None:
+def descriptor_of(base: BlockArgument) -> int | None:
     """Which of the kernel's descriptors begins at an argument."""
     function = base.block.parent_op()
     attrs = function.properties.get("arg_attrs") if isinstance(function, tt.FuncOp) else None

@@ -93,8 +93,7 @@ def _alike(plan: Plan, other: Plan) -> bool:
     if plan.warps != other.warps or len(plan.groups) != len(other.groups):
         return False
     return all(
-        (a.first, a.last) == (b.first, b.last)
-        and [x.memory(1) for x in a.loads] == [x.memory(1) for x in b.loads]
+        (a.first, a.last) == (b.first, b.last) and [x.memory(1) for x in a.loads] == [x.memory(1) for x in b.loads]
         for a, b in zip(plan.groups, other.groups, strict=True)
     )
 

@@ -21,7 +21,7 @@ of matrices, `stride_z` apart. What must hold:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -152,6 +152,28 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
         raise NotAffine("are volatile")
     if op.other is not None and not is_zero(op.other):
         raise NotAffine("have another value than 0 where the mask is false")
+    return _pointed(op, lambda forms: _stored(op, loop, forms))
+
+
+def stored_tensor(op: tt.StoreOp) -> PointedTensor:
+    """That of a store. NotAffine where there is none.
+
+    The copy engine stores no block that begins before the tensor: where the mask may have elements before it, none of a
+    block are behind its beginning then. And it stores whole runs of 16 bytes, of which rows must consist.
+    """
+    return _pointed(op, lambda forms: _Stored(tuple(limits_of(op.mask, forms, all_of_it=True)), (0, 1)))
+
+
+def tensor_of_descriptor(base: BlockArgument) -> MadeTensor:
+    """That of rows and columns which a descriptor among the arguments describes, whose first part is `base`."""
+    _, _, *sizes, stride, _ = (base.block.args[base.index + i] for i in range(6))
+    shape, strides = (tuple(_polynomial(Sum.scalar(v)) for v in part) for part in (sizes, [stride]))
+    return MadeTensor(_number(base), (), shape, (*strides, _polynomial(ONE)))
+
+
+def _pointed(op: tt.LoadOp | tt.StoreOp, stored_of: Callable[[WrappingForms], _Stored]) -> PointedTensor:
+    """The tensor of an access, of whose elements, or of what is made of them, some are stored."""
+    stores = isinstance(op, tt.StoreOp)
     if len(ir.shape_of(op.ptr.type)) != 2:
         raise NotAffine("are of no rows and columns")
     forms = WrappingForms()
@@ -165,7 +187,7 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
     dims = (1 - column, column)
     pitch = form.steps[dims[0]]
     facts = AxisFacts()
-    size = ir.bit_width(ir.element_of(op.result.type)) // 8
+    size = ir.bit_width(ir.element_of(op.value.type if isinstance(op, tt.StoreOp) else op.result.type)) // 8
     if not size:
         raise NotAffine("are of less than a byte")
     if not _of_arguments(pitch):
@@ -185,7 +207,9 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
         raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
     if (at[1] * size).divisor(facts) % BYTES:
         raise NotAffine(f"begin at a column that is not known to be a multiple of {BYTES} bytes")
-    stored = _stored(op, loop, forms)
+    if stores and shape[1] is not None and (shape[1] * size).divisor(facts) % BYTES:
+        raise NotAffine(f"end in rows that are not known to be multiples of {BYTES} bytes")
+    stored = stored_of(forms)  # behind the addresses: of numbers that are computed alike, theirs stand for all
     wraps = _wraps(op.ptr, forms)
     for dim, offset, number in wraps:
         place = dims.index(dim)
@@ -202,7 +226,8 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
         below = [x.offset for x in limits if x.below and x.dim == dim]
         if any(x != at[place] for x in below):
             raise NotAffine("are masked from below by another index than from above")
-        starts += [] if below else [at[place]]
+        is_whole = not stores or at[place].divisor(facts) % ir.shape_of(op.ptr.type)[dim] == 0
+        starts += [] if below and is_whole else [at[place]]
     least = _assumed(starts, sizes, stored.limits, forms)
     whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*[None for _ in outer], *shape)]
     tensor = MadeTensor(

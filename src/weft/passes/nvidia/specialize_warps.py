@@ -66,6 +66,7 @@ from ..effects import shareable
 from ..overlap_products import drop_fences, hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
+from .bulk_stores import wait_until_read
 from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
@@ -132,6 +133,7 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     for part in parts:
         part.rings = [replace(ring, group=group) for ring, group in zip(rings, part.groups, strict=True)]
         maps = {bulk: map_of(bulk) for group in part.groups for bulk in group.loads}
+        part.store(b)
         loops = [part.loop] if part.tiles is None else [part.tiles, part.loop]
         feeds.append(Feed(loops, part.rings, maps))
     producer = Producer(feeds, first.count)
@@ -149,6 +151,8 @@ def _divide(parts: Sequence[_Specialized]) -> None:
             for op in between:
                 op.detach()
                 b.insert(op)
+        if any(part.stores for part in parts):
+            wait_until_read(b)
     behind = parts[-1].whole.next_op
     assert behind is not None
     for part in parts:
@@ -186,7 +190,8 @@ class _Specialized:
 
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
         self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
-        self.groups, self.count, self.halves = plan.groups, plan.count, plan.halves
+        self.groups, self.count, self.halves, self.stores = plan.groups, plan.count, plan.halves, plan.stores
+        self.is_one = plan.is_one
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
@@ -219,6 +224,15 @@ class _Specialized:
                 one = word(b, barriers, b.constant(i, i32))
                 b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
         return Ring(group, buffers, full, empty)
+
+    def store(self, b: Builder) -> None:
+        """Let the copy engine do the stores, by way of buffers that are made before the loop."""
+        staged: SSAValue | None = None
+        for bulk in self.stores:
+            if staged is None or not self.is_one:
+                staged = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
+                staged.name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
+            bulk.done(staged, 0 if self.is_one else len(self.stores) - 1)
 
     # -- the warps that multiply --------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads
+from .bulk_stores import BulkStore, bulk_stores
 
 ASKED = "tt.warp_specialize"
 MANY_PRODUCTS = 3
@@ -40,6 +41,10 @@ multiplies 2,048 of 16 bits (NVIDIA H100 whitepaper; CUDA C++ programming guide,
 FREE = ("arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.load", "ttg.", "ttng.")
 LARGE_TILE = 128 * 128
 """Elements of a product that is worth a warp that copies, in a loop over tiles."""
+MOVES = ("tt.reduce", "tt.scan", "tt.gather", "tt.histogram")
+"""Operations that may need shared memory for themselves; of conversions `moved_bytes` knows."""
+WORDS_BYTES = 1 << 10
+"""For mbarriers and the like."""
 COUNTS = ("ttg.num-warps", "ttg.num-ctas")
 STORES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store")
 WRITES = (*STORES, "tt.atomic_cas")
@@ -90,6 +95,10 @@ class Plan:
     halves: Halves | None
     tiles: scf.ForOp | None = None
     """The loop over tiles that the loop is in, which is divided with it."""
+    stores: tuple[BulkStore, ...] = ()
+    """What the copy engine stores of each tile."""
+    is_one: bool = False
+    """Whether it does so by way of one buffer, not of one for each store."""
 
 
 def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
@@ -136,13 +145,37 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
     whole = loop if tiles is None else tiles
-    used = SPARE_BYTES + other_bytes(whole, loads, False) + moved_bytes(whole, loads, machine)
-    count = min(stages, (machine.shared_bytes - used) // sum(x.bytes for x in loads))
+    room = _Room(whole, loads, stages, machine)
+    bulk = tuple(bulk_stores(tiles, warps)) if tiles is not None else ()
+    is_alike = len({x.memory() for x in bulk}) == 1
+    ways: list[tuple[tuple[BulkStore, ...], bool]] = [(bulk, False), (bulk, is_alike), ((), False)]
+    count, copied, is_one = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
-        Plan(tuple(groups), count, warps, halves, tiles)
+        Plan(tuple(groups), count, warps, halves, tiles, copied, is_one)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Shared memory for the buffers of a loop."""
+
+    whole: scf.ForOp
+    loads: Sequence[BulkLoad]
+    stages: int
+    machine: Machine
+
+    def count(self, stored: Sequence[BulkStore], is_one: bool) -> int:
+        """How many buffers of each operand there can be, where the copy engine stores some tiles, by way of one buffer
+        or of one each."""
+        without = [x.conversion for x in stored if x.conversion is not None]
+        moved = moved_bytes(self.whole, self.loads, self.machine, without)
+        moves = bool(moved) or any(op.name in MOVES for op in walk(self.whole.body.block))
+        spare = SPARE_BYTES if moves or not stored else WORDS_BYTES
+        sizes = [x.bytes for x in stored] or [0]
+        used = spare + moved + other_bytes(self.whole, self.loads, False) + (max(sizes) if is_one else sum(sizes))
+        return min(self.stages, (self.machine.shared_bytes - used) // sum(x.bytes for x in self.loads))
 
 
 def _gains_over_tiles(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir import int_value, tt
+from weft.ir.nvidia.ttng import EACH_WARP
 
 from ..expressions import Text
 from ..words import HOMES, writes
@@ -43,7 +44,8 @@ def _load_images(w: Writer, op: Any) -> None:
 @writes("ttng.async_tma_copy_local_to_global")
 def _store(w: Writer, op: Any) -> None:
     blocks, *at, memory = w.take(*op.operands)
-    w.effect(op, f"{_tma(w)}.async_copy_shared_to_global({blocks.text}, {_listed(at)}, {memory.text})")
+    alone = ", each_warp=True" if EACH_WARP in op.attributes else ""
+    w.effect(op, f"{_tma(w)}.async_copy_shared_to_global({blocks.text}, {_listed(at)}, {memory.text}{alone})")
 
 
 @writes("ttng.async_tma_reduce")

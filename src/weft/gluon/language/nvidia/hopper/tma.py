@@ -58,8 +58,8 @@ __all__ = [
 IMAGES = "async_copy_global_to_shared_im2col"
 
 
-def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:
-    """The memory must be what the descriptor's blocks are copied to."""
+def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts: bool = False) -> None:
+    """The memory must be what the descriptor's blocks are copied to, or several such parts."""
     images = name == IMAGES
     if not isinstance(desc, tensor_descriptor) or images != isinstance(desc, tensor_descriptor_im2col):
         raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")
@@ -68,7 +68,8 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:
     rank = len(desc.shape.values) if images else len(desc.block_shape)
     if len(coord) != rank:
         raise ValueError(f"{name}: expected {rank} coordinates, one for each dimension, got {len(coord)}")
-    if list(memory.shape) != list(desc.block_shape) or memory.dtype != desc.dtype:
+    is_fit = list(memory.shape) == list(desc.block_shape) or of_parts  # how parts fit, the lowering knows
+    if not is_fit or memory.dtype != desc.dtype:
         raise ValueError(
             f"{name}: the blocks of the descriptor are {desc.dtype}{shape_text(desc.block_shape)}, "
             f"the shared memory is {memory.dtype}{shape_text(memory.shape)}"
@@ -109,12 +110,23 @@ def async_copy_global_to_shared(
 
 
 @builtin
-def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """Begin to copy shared memory to the block at `coord`; what lies outside of the tensor is dropped."""
-    at = listed(coord)
-    _check("async_copy_shared_to_global", tensor_desc, at, src)
+def async_copy_shared_to_global(
+    tensor_desc: Any, coord: Any, src: Any, *, each_warp: Any = False, _semantic: GluonSemantic = GIVEN
+) -> None:
+    """Begin to copy shared memory to the block at `coord`; what lies outside of the tensor is dropped.
+
+    With `each_warp`, every warp begins the copies of its own parts of `src`, which it has written, and waits for no
+    other: the descriptor is for such a part, and of W warps, warp w has parts w, w + W, ..., counted down the columns.
+    A part that would begin before the tensor is dropped. Weft's, not Triton's.
+    """
+    at, alone = listed(coord), unwrap(each_warp)
+    if not isinstance(alone, bool):
+        raise TypeError(f"async_copy_shared_to_global: each_warp must be True or False when compiling, got {alone}")
+    _check("async_copy_shared_to_global", tensor_desc, at, src, of_parts=alone)
     operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
-    _semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
+    op = _semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
+    if alone:
+        op.attributes[ttng.EACH_WARP] = ir.unit_attr()
 
 
 def _several(name: str, multicast: Any) -> dict[str, Any]:

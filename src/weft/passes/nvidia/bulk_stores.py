@@ -1,0 +1,183 @@
+"""Stores of a loop over tiles that the copy engine does, while the warps that multiply go on to the next tile.
+
+    tt.store (%base + rows * %stride + columns), %tile, mask
+becomes
+    ttng.async_tma_store_wait {pendings = 0}              until what was stored before has been read from %staged
+    ttg.local_store %tile, %staged
+    ttng.fence_async_shared
+    ttng.async_tma_copy_local_to_global %map[%row, %column] %staged {tt.each_warp}
+
+Each warp stores the part of the tile that it holds, through its own part of the buffer, and waits for no other warp. So
+one warp group may store while another multiplies, as far as the buffers of the loop let it run ahead.
+
+The copy engine writes later than the threads would, and nothing but the end of the kernel says when. So that is done
+only where nothing in the kernel can tell: no other operation accesses the array, and none is atomic, by which other
+programs might be told that the tile is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from weft import ir
+from weft.ir import Builder, bool_attr, i32, i32_attr, tt, unit_attr, walk
+from weft.ir.gpu import MemDescType, laid_tensor, layout_of, memdesc, ttg
+from weft.ir.nvidia import ttng
+from weft.layouts import LinearLayout, NVMMASharedLayout
+
+from ..affine import NotAffine
+from ..pointer_roots import root_of
+from ..removal import remove
+from .bulk_loads import descriptor_of, is_forbidden, map_for
+from .pointed_tensors import PointedTensor, stored_tensor, tensor_of_descriptor
+
+ACCESSES = ("tt.load", "tt.store", "tt.atomic_store")
+ATOMIC = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.call")
+PART_ROWS = 16
+"""Of the result of a product of warp groups that a warp holds, one below the other."""
+
+
+@dataclass(frozen=True)
+class BulkStore:
+    """A store that the copy engine can do."""
+
+    store: tt.StoreOp
+    value: SSAValue
+    """The tile as the warps hold it."""
+    tensor: PointedTensor
+    layout: NVMMASharedLayout
+    """Of the tile in shared memory."""
+    part: tuple[int, int]
+    """Rows and columns that the copy engine stores for a warp at a time."""
+
+    @property
+    def bytes(self) -> int:
+        """Of the tile."""
+        return prod(ir.shape_of(self.value.type)) * ir.bit_width(ir.element_of(self.value.type)) // 8
+
+    @property
+    def conversion(self) -> Operation | None:
+        """What brings the tile into the layout by which threads store it, where nothing else wants that."""
+        op = self.store.value.owner
+        return op if op is not self.value.owner and isinstance(op, Operation) else None
+
+    def memory(self) -> MemDescType:
+        """The type of the buffer."""
+        return memdesc(ir.shape_of(self.value.type), ir.element_of(self.value.type), self.layout, mutable=True)
+
+    def done(self, staged: SSAValue, pending: int) -> None:
+        """Replace the store by a copy from a buffer, which all copies but the last `pending` may still read."""
+        b = Builder.before(self.store)
+        described = ir.TensorDescType(laid_tensor(self.part, ir.element_of(self.value.type), self.layout))
+        base, tensor = self.tensor.base, self.tensor.tensor
+        is_given = descriptor_of(base) is not None and tensor == tensor_of_descriptor(base)
+        map = map_for(base, described, None if is_given else tensor)
+        at = [total.made(b, i32) for total in self.tensor.at]
+        wait_until_read(b, pending)
+        b.create(ttg.LocalStoreOp, (self.value, staged))
+        b.create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        copy = b.create(ttng.AsyncTMACopyLocalToGlobalOp, (map, *at, staged))
+        copy.attributes[ttng.EACH_WARP] = unit_attr()
+        copy.location = self.store.location
+        conversion = self.conversion
+        remove(self.store)
+        if conversion is not None:
+            remove(conversion)
+
+
+def wait_until_read(b: Builder, pending: int = 0) -> None:
+    """Each thread waits until the copies that it began have read what they store, all but the last `pending`."""
+    b.create(ttng.AsyncTMAStoreWaitOp, (), (), {"pendings": i32_attr(pending)})
+
+
+def bulk_stores(tiles: scf.ForOp, warps: int) -> Sequence[BulkStore]:
+    """The stores of a loop over tiles that the copy engine can do."""
+    function = tiles.parent_op()
+    if is_forbidden(tiles) or not isinstance(function, tt.FuncOp):
+        return ()
+    ops = list(walk(function.body.block))
+    if any(op.name in ATOMIC for op in ops):
+        return ()
+    found = [x for op in tiles.body.block.ops if isinstance(op, tt.StoreOp) and (x := _bulk_store(op, warps))]
+    accesses = [op for op in ops if op.name in ACCESSES]
+    while others := [x for x in found if not _is_alone(x, found, accesses)]:
+        found = [x for x in found if x not in others]
+    return found
+
+
+def _is_alone(one: BulkStore, stores: Sequence[BulkStore], accesses: Sequence[Operation]) -> bool:
+    """Whether no other access meets a store: at most others of them go to the same array, beside it."""
+    beside = {x.store for x in stores if x is one or _are_apart(one, x)}
+    return all(op in beside or root_of(op.operands[0]) not in (None, one.tensor.base) for op in accesses)
+
+
+def _are_apart(one: BulkStore, other: BulkStore) -> bool:
+    """Whether blocks of one tensor have no element in common, as far as is known."""
+    if one.tensor.tensor != other.tensor.tensor:
+        return False
+    pairs = zip(one.tensor.at, other.tensor.at, ir.shape_of(one.value.type), ir.shape_of(other.value.type), strict=True)
+    for a, b, of_one, of_other in pairs:
+        distance = (b - a).known
+        if distance is not None and (distance >= of_one or -distance >= of_other):
+            return True
+    return False
+
+
+def _bulk_store(op: tt.StoreOp, warps: int) -> BulkStore | None:
+    if not ir.is_tensor(op.ptr.type) or any(ir.int_value(op.properties[x]) > 1 for x in HINTS if x in op.properties):
+        return None
+    value = op.value
+    if isinstance(value.owner, ttg.ConvertLayoutOp) and len(list(value.uses)) == 1:
+        value = value.owner.src
+    shape, bits = ir.shape_of(value.type), ir.bit_width(ir.element_of(value.type))
+    if len(shape) != 2 or bits < 8:
+        return None
+    layout = NVMMASharedLayout.get_default_for(list(shape), bits)
+    part = next((x for x in _parts(shape, warps) if is_held_by_warps(layout_of(value.type), x)), None)
+    if part is None or not layout.swizzle_byte_width or part[1] * bits // 8 < layout.swizzle_byte_width:
+        return None
+    try:
+        tensor = stored_tensor(op)
+    except NotAffine:
+        return None
+    if tensor.transposed or len(tensor.at) != len(shape):
+        return None
+    return BulkStore(op, value, tensor, layout, part)
+
+
+HINTS = ("cache", "evict")
+"""What a store may say of caches: the copy engine does not."""
+
+
+def _parts(shape: Sequence[int], warps: int) -> list[tuple[int, int]]:
+    """Parts, of which there is one for each warp at least."""
+    rows, columns = shape
+    if rows % PART_ROWS:
+        return []
+    across = max(1, warps * PART_ROWS // rows)
+    return [(PART_ROWS, columns // across)] if columns % across == 0 else []
+
+
+def is_held_by_warps(layout: LinearLayout, part: tuple[int, int]) -> bool:
+    """Whether part p of a tile is held by warp p modulo their number. Parts are counted down the columns.
+
+    >>> from weft.layouts import NVMMADistributedLayout
+    >>> layout = NVMMADistributedLayout([3, 0], [8, 1], [16, 64, 16]).to_linear([128, 64])
+    >>> is_held_by_warps(layout, (16, 64)), is_held_by_warps(layout, (32, 64))
+    (True, False)
+    """
+    rows, _ = layout.out_dims.values()
+    warps = 1 << len(layout.bases["warp"])
+
+    def owner(basis: Sequence[int]) -> int:
+        return (basis[0] // part[0] + basis[1] // part[1] * (rows // part[0])) % warps
+
+    lanes = [*layout.bases["lane"], *layout.bases["register"]]
+    return [owner(x) for x in layout.bases["warp"]] == [1 << i for i in range(len(layout.bases["warp"]))] and not any(
+        map(owner, lanes)
+    )

@@ -45,7 +45,7 @@ class _Passes(VendorPasses):
         return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
     def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
-        return DotOperandLayout(0, result, 2) if bits == 16 else None
+        return DotOperandLayout(0, result, 32 // bits) if bits in (8, 16) else None
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

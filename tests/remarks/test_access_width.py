@@ -213,3 +213,31 @@ def test_indices_that_do_not_step_by_one() -> None:
         "the index of the program is not known to be a multiple of 4",
         f"the result of arith.subi {step}",
     ]
+
+
+@weft.jit
+def padded_rows(x, out, rows, stride, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[None, :]
+    for row in range(tl.program_id(0), rows, 4):
+        r = row + tl.arange(0, 4)[:, None]
+        tl.store(out + r * BLOCK + i, tl.load(x + r * stride + i, mask=i < n, other=0.0))
+
+
+@weft.jit
+def beginning_anew(x, out, n, stride, BLOCK: tl.constexpr):
+    i = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) % n
+    k = tl.arange(0, 16)[:, None]
+    tl.store(out + k * BLOCK + tl.arange(0, BLOCK)[None, :], tl.load(x + k * stride + i[None, :]))
+
+
+def test_a_stride_is_told_before_the_counter_that_it_is_multiplied_by() -> None:
+    made = compiled(padded_rows, "cuda:90", "*fp32 *fp32 i32 i32 i32", {"BLOCK": 1024}, "x out")
+    load = next(remark for remark in made.remarks.of(AccessWidth) if remark.access == "load")
+    assert (load.limit, load.value, load.spoil) == ("alignment", "stride", ("stride", "n"))
+
+
+def test_a_remainder_is_told_by_its_divisor() -> None:
+    made = compiled(beginning_anew, "cuda:90", "*fp32 *fp32 i32 i32", {"BLOCK": 64}, "x out")
+    load = next(remark for remark in made.remarks.of(AccessWidth) if remark.access == "load")
+    assert load.fact == "the index may begin anew between them: `n` is not known to be a multiple of 4"
+    assert (load.limit, load.spoil) == ("wrap", ("stride", "n"))

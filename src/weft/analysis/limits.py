@@ -21,12 +21,13 @@ from weft.ir import argument_name, bit_width, element_of, int_value, ints_of, is
 
 from .axis import AxisFacts
 
-__all__ = ["Limit", "limit_of_run"]
+__all__ = ["Limit", "arguments_that_spoil", "limit_of_run"]
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What keeps a run short: alignment, contiguity or mask; the value behind it by name and place, if it has any."""
+    """What keeps a run short: alignment, contiguity, stride (neighbours are a number apart), wrap (they begin anew, at
+    a multiple of a number) or mask; the value behind it by name and place, or as a number, if it has any."""
 
     kind: str
     fact: str
@@ -34,6 +35,8 @@ class Limit:
     span: Span | None = None
 
 
+MOST = 200
+"""Values that are looked at on the way back."""
 PASSING = frozenset(
     (
         *("tt.splat", "tt.unsplat", "tt.broadcast", "ttg.convert_layout"),
@@ -42,6 +45,9 @@ PASSING = frozenset(
     )
 )
 SUMS = frozenset(("arith.addi", "arith.subi", "tt.addptr"))
+PRODUCTS = frozenset(("arith.muli", "arith.shli"))
+REMAINDERS = frozenset(("arith.remsi", "arith.remui"))
+WRAPS = REMAINDERS | {"arith.divsi", "arith.divui"}
 
 
 def limit_of_run(
@@ -86,11 +92,15 @@ def _number_of(value: SSAValue) -> int | None:
     return AxisFacts().of(value).value
 
 
+def _is_argument(value: SSAValue) -> bool:
+    """Whether it is an argument of the kernel."""
+    parent = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return parent is not None and parent.name == "tt.func"
+
+
 def _name(value: SSAValue) -> str:
-    if isinstance(value, BlockArgument):
-        parent = value.block.parent_op()
-        if parent is not None and parent.name == "tt.func":
-            return argument_name(value)
+    if isinstance(value, BlockArgument) and _is_argument(value):
+        return argument_name(value)
     return value.name_hint or ""
 
 
@@ -137,11 +147,14 @@ def _carried(value: SSAValue) -> tuple[SSAValue, ...]:
 
 
 def _blame(lacking: list[tuple[SSAValue, int, int]]) -> tuple[SSAValue, int, int] | None:
-    """Of several that have too little, an argument of the kernel before anything else; constants and programs last."""
+    """Of several that have too little, an argument of the kernel before anything else, for that is what its caller can
+    change; what loops count and carry next; constants and programs last."""
 
     def rank(choice: tuple[SSAValue, int, int]) -> int:
-        owner = _root(choice[0]).owner
-        return 0 if isinstance(owner, Block) else 2 if owner.name in ("arith.constant", "tt.get_program_id") else 1
+        root = _root(choice[0])
+        if isinstance(root.owner, Block):
+            return 0 if _is_argument(root) else 1
+        return 3 if root.owner.name in ("arith.constant", "tt.get_program_id") else 2
 
     return min(lacking, key=rank, default=None)
 
@@ -153,43 +166,106 @@ def _root(value: SSAValue) -> SSAValue:
     return value
 
 
+def _behind(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> list[tuple[SSAValue, int, int]]:
+    """What a value is computed of, of which some number would have to divide each, or one factor of a product."""
+    owner = value.owner
+    if isinstance(owner, Block) or owner.name.startswith("scf."):
+        return [(x, axis if is_tensor(x.type) else 0, need) for x in _carried(value)]
+    if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+        before = _axis_before(owner, axis)
+        return [(owner.operands[0], 0 if before is None else before, need)]
+    if owner.name == "tt.addptr":
+        size = max(1, bit_width(pointee_of(element_of(owner.operands[0].type))) // 8)
+        return [(owner.operands[0], axis, need), (owner.operands[1], axis, max(1, need // size))]
+    if owner.name == "arith.muli":
+        a, b = owner.operands
+        of_a, of_b = (facts.of(x).divisibility[axis] for x in (a, b))
+        return [(a, axis, max(1, need // of_b)), (b, axis, max(1, need // of_a))]
+    if owner.name in SUMS or owner.name in ("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi"):
+        return [(x, axis, need) for x in owner.operands]
+    if owner.name == "arith.select":
+        return [(x, axis, need) for x in owner.operands[1:]]
+    return []
+
+
+def _lacking(
+    facts: AxisFacts, value: SSAValue, axis: int, need: int, seen: set[SSAValue]
+) -> list[tuple[SSAValue, int, int]]:
+    """Those behind a value that lack what they need; none where a loop's counter says more than what it counts by."""
+    open_ = _behind(facts, value, axis, need)
+    lacking = [(x, a, n) for x, a, n in open_ if facts.of(x).divisibility[a] < n and x not in seen]
+    chosen = _blame(lacking)
+    if chosen is not None and _is_counter(value) and not isinstance(_root(chosen[0]).owner, Block):
+        return []
+    return lacking
+
+
 def _least_aligned(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> tuple[SSAValue, int]:
     """The value behind one that no such number divides, and what would have to divide it."""
     seen: set[SSAValue] = set()
-    while value not in seen and len(seen) < 200:
+    while value not in seen and len(seen) < MOST:
         seen.add(value)
-        owner = value.owner
-        open_: list[tuple[SSAValue, int, int]] = []
-        if isinstance(owner, Block) or owner.name.startswith("scf."):
-            open_ = [(x, axis if is_tensor(x.type) else 0, need) for x in _carried(value)]
-        elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-            before = _axis_before(owner, axis)
-            open_ = [(owner.operands[0], 0 if before is None else before, need)]
-        elif owner.name == "tt.addptr":
-            size = max(1, bit_width(pointee_of(element_of(owner.operands[0].type))) // 8)
-            open_ = [(owner.operands[0], axis, need), (owner.operands[1], axis, max(1, need // size))]
-        elif owner.name in ("arith.muli", "arith.shli"):
-            a, b = owner.operands
-            divisibilities = [facts.of(x).divisibility[axis] for x in (a, b)]
-            if owner.name == "arith.muli":
-                open_ = [(a, axis, max(1, need // divisibilities[1])), (b, axis, max(1, need // divisibilities[0]))]
-        elif owner.name in SUMS or owner.name in ("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi"):
-            open_ = [(x, axis, need) for x in owner.operands]
-        elif owner.name == "arith.select":
-            open_ = [(x, axis, need) for x in owner.operands[1:]]
-        lacking = [(x, a, n) for x, a, n in open_ if facts.of(x).divisibility[a] < n and x not in seen]
-        chosen = _blame(lacking)
-        if chosen is None or (_is_counter(value) and not isinstance(_root(chosen[0]).owner, Block)):
-            break  # a loop's counter says more than the number that it counts by
+        chosen = _blame(_lacking(facts, value, axis, need, seen))
+        if chosen is None:
+            break
         value, axis, need = chosen
     return value, need
+
+
+def _arguments_behind(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> list[str]:
+    """All arguments behind a value that would have to be multiples of something: of each term of a sum, and of one
+    factor of a product; "" for what is no argument."""
+    if facts.of(value).divisibility[axis] >= need:
+        return []
+    open_, seen, names = [(value, axis, need)], set[SSAValue](), []
+    while open_ and len(seen) < MOST:
+        now, axis, need = open_.pop()
+        seen.add(now)
+        lacking = _lacking(facts, now, axis, need, seen)
+        if not lacking and not _wraps(facts, now, axis):
+            names.append(_name(now) if _is_argument(now) else "")
+        is_product = isinstance(now.owner, Operation) and now.owner.name == "arith.muli"
+        chosen = _blame(lacking)
+        open_ += [chosen] if is_product and chosen is not None else lacking
+    return names
+
+
+def arguments_that_spoil(
+    facts: AxisFacts, pointer: SSAValue, mask: SSAValue | None, axis: int, run: int, size: int
+) -> tuple[str, ...]:
+    """All arguments that would have to be multiples of something for `run` neighbours in one access, by name; "" among
+    them if something else would have to be one, too."""
+    names = _arguments_behind(facts, pointer, axis, run * size)
+    if facts.of(pointer).contiguity[axis] < run and (wrap := _wrapping(facts, pointer, axis, run)) is not None:
+        names.append(wrap.value)
+    open_ = [(mask, axis)] if mask is not None and is_tensor(mask.type) else []
+    while open_:
+        now, axis = open_.pop()
+        owner = now.owner
+        if not isinstance(owner, Operation) or facts.of(now).constancy[axis] >= run:
+            continue
+        if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+            before = _axis_before(owner, axis)
+            open_ += [(owner.operands[0], before)] if before is not None else []
+        elif owner.name in ("arith.andi", "arith.ori", "arith.xori"):
+            open_ += [(x, axis) for x in owner.operands]
+        elif owner.name == "arith.cmpi":
+            for side in owner.operands:
+                names += _arguments_behind(facts, side, axis, run)
+    return tuple(dict.fromkeys(names))
+
+
+def _wraps(facts: AxisFacts, value: SSAValue, axis: int) -> bool:
+    """Whether it is a remainder or quotient of what varies along an axis: which begins anew there."""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name in WRAPS and facts.of(owner.operands[0]).contiguity[axis] > 1
 
 
 def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> Limit:
     """What keeps neighbours along an axis from lying side by side."""
     seen: set[SSAValue] = set()
     dim = f"along dimension {axis}" if is_tensor(value.type) and len(shape_of(value.type)) > 1 else "in the tile"
-    while value not in seen and len(seen) < 200:
+    while value not in seen and len(seen) < MOST:
         seen.add(value)
         owner = value.owner
         following: tuple[SSAValue, int] | None = None
@@ -215,10 +291,14 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
                 following = (b if x >= y else a, axis)
             if facts.of(following[0]).contiguity[axis] >= run:  # each alone would do
                 break
+            if max(x, y) < run and (wrap := _wrapping(facts, value, axis, run)) is not None:
+                return wrap
         elif owner.name == "arith.muli":
             a, b = owner.operands
             stride = a if facts.of(a).constancy[axis] >= run else b
             return _apart(facts, stride, axis, dim)
+        elif owner.name in REMAINDERS and (wrap := _wrapping(facts, value, axis, run)) is not None:
+            return wrap
         if following is None or following[0] in seen:
             break
         value, axis = following
@@ -228,10 +308,40 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
 def _apart(facts: AxisFacts, stride: SSAValue, axis: int, dim: str) -> Limit:
     number, root = facts.of(stride).value, _root(stride)
     if number is not None:
-        return Limit("contiguity", f"neighbours {dim} are {number} elements apart")
+        return Limit("stride", f"neighbours {dim} are {number} elements apart", str(number))
     name, span = _name(root), _span(root)
     text = f"`{name}`" if name else "a number of"
-    return Limit("contiguity", f"neighbours {dim} are {text} elements apart, which is not known to be 1", name, span)
+    return Limit("stride", f"neighbours {dim} are {text} elements apart, which is not known to be 1", name, span)
+
+
+def _wrapping(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> Limit | None:
+    """The divisor of a remainder or quotient by which neighbours begin anew, perhaps within a run: i % n, with n of
+    which no multiple of the run is known. None if there is none behind a value."""
+    open_, seen = [(value, axis)], set[tuple[SSAValue, int]]()
+    while open_ and len(seen) < MOST:
+        now, axis = open_.pop(0)
+        if (now, axis) in seen or not is_tensor(now.type):
+            continue
+        seen.add((now, axis))
+        owner = now.owner
+        if isinstance(owner, Block) or owner.name.startswith("scf."):
+            open_ += [(x, axis) for x in _carried(now)]
+        elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+            operand, before = owner.operands[0], _axis_before(owner, axis)
+            grown = owner.name == "tt.broadcast" and shape_of(operand.type)[axis] == 1
+            if before is not None and not grown:
+                open_.append((operand, before))
+        elif owner.name in WRAPS:
+            dividend, divisor = (facts.of(x) for x in owner.operands)
+            varies = dividend.contiguity[axis] >= run and divisor.constancy[axis] >= run
+            varies = varies and (owner.name in REMAINDERS or divisor.value is None)
+            if varies and divisor.divisibility[axis] < run:
+                by, need = _least_aligned(facts, owner.operands[1], axis, run)
+                limit = _told("wrap", by, f"is not known to be a multiple of {need}")
+                return Limit("wrap", f"the index may begin anew between them: {limit.fact}", limit.value, limit.span)
+        elif owner.name in SUMS or owner.name in PRODUCTS:
+            open_ += [(x, axis) for x in owner.operands]
+    return None
 
 
 def _cut_by_mask(facts: AxisFacts, mask: SSAValue, axis: int, run: int) -> Limit:

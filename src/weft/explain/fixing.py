@@ -33,4 +33,4 @@ def _with_gain(e: Explanation, finding: Finding, fixed: Explanation | str) -> Fi
         return finding
     gain = round(e.time.microseconds - fixed.time.microseconds, 2)
     why_not = f"with it the launch takes {-gain:.1f} us more" if gain < 0 else ""
-    return replace(finding, microseconds=max(0.0, gain), no_figure=why_not)
+    return replace(finding, microseconds=max(0.0, gain), no_figure=why_not, is_at_most=False)

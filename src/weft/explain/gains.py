@@ -41,7 +41,8 @@ def with_gains(
         if finding.code in LEFT_OUT and gain is not None and gain < WORTH * time.microseconds:
             continue
         why_not = NO_FIGURE.get(finding.code, "") if gain is None else ""
-        gains.append(replace(finding, microseconds=gain, no_figure=why_not))
+        at_most = finding.code in AT_MOST and gain is not None
+        gains.append(replace(finding, microseconds=gain, no_figure=why_not, is_at_most=at_most))
     return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
 
 
@@ -65,6 +66,8 @@ def with_gains_on_cpu(facts: Facts, rates: Rates | None, findings: tuple[Finding
 BY_INSTRUCTIONS = "whose gain is not known, as the model of the CPU's time counts bytes and arithmetic, no instructions"
 LEFT_OUT = ("bank-conflicts", "half-empty-wave", "low-occupancy", "small-grid")
 """Findings that are none where their fixes bring nothing."""
+AT_MOST = ("conversion-in-loop", "fewer-stages", "not-pipelined")
+"""Findings whose gain is all that is waited for, of which the fixed kernel may still wait for a part."""
 WORTH = 0.01
 """The part of the time that their fixes have to bring."""
 NO_FIGURE = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import linecache
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from weft.base.remarks import (
     SharedAccess,
     VectorAccess,
 )
-from weft.ir.lane import Block, LaneProgram
+from weft.ir.lane import Block, LaneOp, LaneProgram
 from weft.machines import part
 from weft.sim import SimulationError
 
@@ -136,9 +137,10 @@ def _explained(
     if program is None:
         report, followed, note, least = PlacedReport(), 0, f"programs for {launch.target} are not counted", None
         loops: frozenset[Span] = frozenset()
+        moved = loops
     else:
         report, followed, note, least = _counted(program, launch)
-        loops = spans_in_loops(program.body)
+        loops, moved = spans_in_loops(program.body), spans_in_loops(program.body, moves)
     counts = _counts(launch, report, followed, note)
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
@@ -150,7 +152,7 @@ def _explained(
         tiles=_tiles(remarks),
         accesses=_accesses(remarks, report, loops),
         conversions=tuple(
-            Converted(r, r.span in loops) for r in remarks if isinstance(r, Conversion | Gathered)
+            Converted(r, r.span in moved) for r in remarks if isinstance(r, Conversion | Gathered)
         ),
         buffers=tuple(Buffer(r) for r in remarks.of(Placed)),
         registers=_held(program, launch.image) if program is not None and not is_other else (),
@@ -205,8 +207,11 @@ def _supposed(program: LaneProgram | None, launch: Launch, counts: Counts) -> di
     """Counters by place as if integers from memory were random, where the counts depend on them."""
     if program is None or counts.exact or not counts.counted or costs_of(program.machine) is None:
         return {}
+    supposed = supposing(program)
+    if supposed is program:
+        return {}
     try:
-        return counted(supposing(program), launch.given())[0].places
+        return counted(supposed, launch.given())[0].places
     except (SimulationError, WeftError):
         return {}
 
@@ -234,16 +239,32 @@ def _of_unknown_length(
     program: LaneProgram, launch: Launch, note: str
 ) -> tuple[PlacedReport, int, str, PlacedReport | None] | None:
     """The same where the length of a loop is not known; None where something else is not, too."""
-    never, followed, _ = counted(program, launch.given(suppose=False, turns=0))
-    once, again, _ = counted(program, launch.given(suppose=True, turns=1))
-    if not followed or not again:
+    ways = (False, True)
+    never = [counted(program, launch.given(suppose=way, turns=0)) for way in ways]
+    once = [counted(program, launch.given(suppose=way, turns=1)) for way in ways]
+    if not all(followed for _, followed, _ in (*never, *once)):
         return None
-    turns, array = most_turns(program, once.places, never.places, launch.sizes)
-    most, followed, _ = counted(program, launch.given(suppose=True, turns=turns)) if turns > 1 else (once, again, "")
+    least, most = (_by_instructions(pick, each)[0] for pick, each in ((min, never), (max, once)))
+    turns, array = most_turns(program, most.places, least.places, launch.sizes)
+    often = [counted(program, launch.given(suppose=way, turns=turns)) for way in ways] if turns > 1 else once
+    most, followed, _ = _by_instructions(max, often)
     most.exact = False
     which = f", which goes through all of `{array}` once" if array else ""
-    often = f"{turns:,} iterations" if turns > 1 else "one iteration"
-    return most, followed, f"{note}: counted as if it had {often}{which}; the least is as if it had none", never
+    told = f"{turns:,} iterations" if turns > 1 else "one iteration"
+    branches = ""
+    if often[0][0].total != often[1][0].total:
+        holds = str(most is often[1][0]).lower()
+        branches = f", and conditions of branches that depend on data as if they were {holds} everywhere"
+    note += f": counted as if it had {told}{which}{branches}; the least is as if it had none"
+    return most, followed, note, least
+
+
+Way: TypeAlias = tuple[PlacedReport, int, str]
+
+
+def _by_instructions(pick: Callable[..., Way], ways: Sequence[Way]) -> Way:
+    """The one of the fewest or the most instructions."""
+    return pick(ways, key=lambda way: way[0].total["instructions"])
 
 
 def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:
@@ -258,12 +279,19 @@ def _between(most: Time, least: Time | None) -> Time:
     return replace(most, low=min(most.low, least.low), high=max(most.high, least.high))
 
 
-def spans_in_loops(body: Block) -> frozenset[Span]:
-    """The places of the source whose operations stand in a loop."""
+def moves(op: LaneOp) -> bool:
+    """Whether an operation may be part of moving a tile: what a loop counts, which has the loop's own place, is not."""
+    return op.name in ("shuffle", "instruction", "permute") or op.attrs.get("space") == "shared"
+
+
+def spans_in_loops(body: Block, which: Callable[[LaneOp], bool] = lambda op: True) -> frozenset[Span]:
+    """The places of the source whose operations stand in a loop, or those of some of them. The place of a loop is also
+    that of its counter, and of what is done with its results behind it."""
     inside: set[Span] = set()
     for op in body.walk():
         if op.name in ("for", "while"):
-            inside.update(each.span for region in op.regions for each in region.walk() if each.span is not None)
+            ops = (each for region in op.regions for each in region.walk() if which(each))
+            inside.update(each.span for each in ops if each.span is not None)
     return frozenset(inside)
 
 

@@ -39,7 +39,9 @@ def next_text(e: Explanation) -> str:
         return ""
     for finding in e.findings:
         if (finding.microseconds or 0.0) >= WORTH * time.microseconds:
-            return f"next: {finding.code}{_on(finding)}, about {finding.microseconds:.1f} us of {time.microseconds:.1f}"
+            about = "at most" if finding.is_at_most else "about"
+            gain = f"{about} {finding.microseconds:.1f} us of {time.microseconds:.1f}"
+            return f"next: {finding.code}{_on(finding)}, {gain}"
     text = f"next: bound by {time.bound} at {time.part:.0%}{_line(e)}; {BY_BOUND.get(time.bound, '')}"
     if e.counts.longest >= LONG:
         text += f"; the longest program does {e.counts.longest:.2g} times the mean, so let the longest begin first"

@@ -37,12 +37,14 @@ def occupancy_of(
     at_a_time = blocks * machine.multiprocessors
     is_full = blocks * threads >= machine.most_threads
     step = "" if is_full else _next_step(limit, machine, threads, blocks, shared, pipelined)
+    room, of_grid = "", 0
     if programs <= machine.multiprocessors * (blocks - 1):
+        room, of_grid = limit, ceil(programs / machine.multiprocessors)
         limit, step = "grid", ""
     most = machine.most_threads // machine.lanes
     return Occupancy(
         program.warps, shared, registers, spills, blocks, limit, step, most, machine.multiprocessors,
-        programs / at_a_time,
+        programs / at_a_time, room, of_grid,
     )  # fmt: skip
 
 

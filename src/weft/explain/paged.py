@@ -226,7 +226,7 @@ class _Page:
     def finding(self, f: Finding) -> dict[str, Any]:
         return {
             "at": self.at(f.span), "code": f.code, "what": f.what, "why": f.why, "fix": f.fix,
-            "gain": f.microseconds, "unknown": f.no_figure,
+            "gain": f.microseconds, "atMost": f.is_at_most, "unknown": f.no_figure,
         }  # fmt: skip
 
     def time(self) -> dict[str, Any] | None:

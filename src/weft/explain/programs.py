@@ -181,12 +181,16 @@ class _Followed:
         self.apart = apart
         self.sample = OF_DATA if given.data else SAMPLE
         self._sliced = Sliced(program)
+        self._known: dict[tuple[int, ...], PlacedReport] = {}
         self.number = 0
 
     def __call__(self, programs: Sequence[int]) -> PlacedReport:
-        """Those with these numbers, together."""
-        self.number += len(programs)
-        return _followed(*self._launch, programs, self._sliced, self.apart)
+        """Those with these numbers, together. The report is not to be changed: it may be asked for again."""
+        key = tuple(programs)
+        if key not in self._known:
+            self.number += len(programs)
+            self._known[key] = _followed(*self._launch, programs, self._sliced, self.apart)
+        return self._known[key]
 
 
 def _of_classes(classes: Classes, kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
@@ -267,10 +271,10 @@ def _of_samples(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[Plac
     for kind in kinds:
         sample = _sample(kind, follow.sample)
         part = follow(sample)
-        if len(kind) > len(sample) and not _are_alike(follow(sample[:1]), part, len(sample)):
-            note = f"programs differ, of which {len(sample)} stand for {len(kind)}"
-            part.exact = False
         report.add_share(part, len(kind), len(sample))
+        if len(kind) > len(sample) and not _are_alike(follow(sample[:1]), part, len(sample)):
+            note = f"programs differ: the counts are from {len(sample)} that stand for {len(kind):,}"
+            report.exact = False
     return report, note
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Any
 
@@ -36,7 +37,8 @@ def reason_text(tile: Tile) -> str:
 
 def _run(tile: Tile) -> str:
     """Bytes that a thread has side by side."""
-    elem = tile.remark.tile.split("x")[-1]
+    elem = tile.remark.tile.split("x", len(tile.shape))[-1]
+    elem = re.sub(r"^ptr<(.+)>$", r"\1", elem)  # of addresses, what is there
     elements = _in_a_row(tile)
     if not elements:
         return ""

@@ -202,6 +202,10 @@ class Occupancy:
     multiprocessors: int
     waves: float
     """The programs of the grid by those that run at a time."""
+    room: str = ""
+    """What is used up first of a multiprocessor, if the grid has too few programs to use it up; "" if it has more."""
+    of_grid: int = 0
+    """The most programs that a multiprocessor gets then."""
 
     @property
     def part(self) -> float:
@@ -300,6 +304,8 @@ class Finding:
     """What the fix brings by the model of time; None where that is not known."""
     no_figure: str = ""
     """Why not."""
+    is_at_most: bool = False
+    """Whether it brings that at most: all that is waited for now, of which some may remain."""
     change: Mapping[str, int | float | str] = field(default_factory=dict)
     """The fix as `what_if` takes it, where it is an argument or an option of the launch; empty otherwise."""
     page: str = ""
@@ -307,7 +313,7 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.span}: " if self.span is not None else ""
-        gain = f" (about {self.microseconds:.1f} us)" if self.microseconds else ""
+        gain = f" ({'at most' if self.is_at_most else 'about'} {self.microseconds:.1f} us)" if self.microseconds else ""
         return f"{place}{self.code}: {self.what}: {self.why}{gain}; fix: {self.fix}"
 
 

@@ -24,8 +24,17 @@ SCALED = ("arith.muli", "arith.shli")
 
 
 def supposing(program: LaneProgram) -> LaneProgram:
-    """The program with loads of integers that addresses are made of replaced."""
-    return replace(program, body=_block(program.body, program.body.uses(), _of_addresses(program.body)))
+    """The program with loads of integers that addresses are made of replaced; itself, if it has none."""
+    wanted = _of_addresses(program.body)
+    if not any(_is_index(op, wanted) for op in program.body.walk()):
+        return program
+    return replace(program, body=_block(program.body, program.body.uses(), wanted))
+
+
+def _is_index(op: LaneOp, wanted: set[Value]) -> bool:
+    """Whether an operation loads an integer that an address is made of."""
+    is_load = op.name == "load" and op.attrs["space"] == "global"
+    return is_load and op.result.elem in ("i16", "i32", "i64") and op.result in wanted
 
 
 def _of_addresses(body: Block) -> set[Value]:
@@ -50,8 +59,7 @@ def _of_addresses(body: Block) -> set[Value]:
 def _block(block: Block, uses: dict[Value, list[LaneOp]], wanted: set[Value]) -> Block:
     ops: list[LaneOp] = []
     for op in block.ops:
-        is_index = op.name == "load" and op.attrs["space"] == "global" and op.result.elem in ("i32", "i64", "i16")
-        if is_index and op.result in wanted:
+        if _is_index(op, wanted):
             ops += _instead(op, not _is_scaled(op.result, uses))
         elif op.regions:
             ops.append(replace(op, regions=tuple(_block(region, uses, wanted) for region in op.regions)))

@@ -105,8 +105,8 @@ def gain_text(finding: Finding) -> str:
     """What the fix of a finding brings, after a comma; why that is not known, or nothing."""
     if finding.no_figure:
         return f", {finding.no_figure}"
-    us = finding.microseconds
-    return "" if us is None else f", about {us:.1f} us" if us >= LITTLE else ", less than 0.1 us"
+    us, about = finding.microseconds, "at most" if finding.is_at_most else "about"
+    return "" if us is None else f", {about} {us:.1f} us" if us >= LITTLE else ", less than 0.1 us"
 
 
 LITTLE = 0.1
@@ -214,9 +214,11 @@ MOST_LINES = 5
 def occupancy_text(o: Occupancy) -> str:
     """How many blocks run at a time, what limits them, and what they take."""
     blocks = f"{o.blocks} block{'s' if o.blocks != 1 else ''} of {o.warps} warps"
-    parts = [f"{blocks} on a multiprocessor at a time ({o.part:.0%} of its warps)"]
-    parts.append(f"limited by {'the ' if o.limit in ('grid', 'compiler') else ''}{o.limit}")
-    text = ", ".join(parts)
+    if o.limit == "grid":
+        text = f"the grid has {o.of_grid} for a multiprocessor, where {blocks} fit ({o.part:.0%} of its warps)"
+        text += f", limited by {o.room}" if o.room else ""
+    else:
+        text = f"{blocks} on a multiprocessor at a time ({o.part:.0%} of its warps), limited by {_limit(o.limit)}"
     text += f"; one more with {o.next_step}" if o.next_step else ""
     registers = "registers not known, as there is no assembler"
     if o.registers is not None:
@@ -224,6 +226,10 @@ def occupancy_text(o: Occupancy) -> str:
     spills = f", {o.spills} words spilled" if o.spills else ""
     shared = f"{o.shared_bytes:,} bytes of shared memory"
     return f"{text}\n    {registers}{spills}, {shared}; {o.waves:.2f} waves of programs"
+
+
+def _limit(limit: str) -> str:
+    return f"the {limit}" if limit == "compiler" else limit
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from weft.analysis import limit_of_run
+from weft.analysis import arguments_that_spoil, limit_of_run
 from weft.base.remarks import (
     AccessWidth,
     Alternative,
@@ -57,6 +57,7 @@ def tell_width(
     span, extents = span_of(op), tile_shape(pointer)
     tile = "x".join((*map(str, extents), type_text(pointee_of(element_of(pointer.type)))))
     limit, fact, value, where = "widest", "", "", None
+    spoil: tuple[str, ...] = ()
     if vector * size < most:
         contiguity = c.facts.of(pointer).contiguity
         axis = max(range(len(extents)), key=lambda d: (min(contiguity[d], extents[d]), d))
@@ -69,6 +70,8 @@ def tell_width(
             limit, fact = "layout", f"its author's {of} has {apart} in a row, in registers that are apart; {more}"
         elif spoiler is not None:
             limit, fact, value, where = spoiler.kind, spoiler.fact, spoiler.value, spoiler.span
+            if limit in ("alignment", "mask", "wrap"):
+                spoil = arguments_that_spoil(c.facts, pointer, mask, axis, run, size)
         elif run * size < most and vector == run:
             limit, fact = "tile", f"the tile has {run} element{'s' if run > 1 else ''} along dimension {axis}"
         elif vector >= (each := max(1, prod(extents) // (c.program.warps * c.program.lanes * c.program.blocks))):
@@ -76,7 +79,7 @@ def tell_width(
         else:
             elements = "1 element" if vector == 1 else f"{vector} elements"
             limit, fact = "layout", f"the layout gives a thread {elements} in a row, {_layout_of(pointer)}"
-    c.program.remarks.add(AccessWidth(span, access, tile, vector * size, most, limit, fact, value, where))
+    c.program.remarks.add(AccessWidth(span, access, tile, vector * size, most, limit, fact, value, where, spoil))
 
 
 def _layout_of(value: SSAValue) -> str:

@@ -15,8 +15,7 @@ A loop in which warps go different ways, or wait at mbarriers, is followed to it
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +33,7 @@ JUMPS = 3
 
 __all__ = ["Steady"]
 
-Counts: TypeAlias = list[dict[object, Counter[str]]]
+Counts: TypeAlias = list[dict[object, Mapping[str, int]]]
 
 
 class Steady:
@@ -48,6 +47,8 @@ class Steady:
         self._context, self._report = context, batch.report
         self._upper, self._step = upper, step
         self._counts: list[Counts] = [tables_of(batch.report)]
+        self._each: list[Counts] = []
+        """What each of the last iterations counted."""
         self._carried: list[list[Fragment]] = []
         self._period = 0
         self._expected: Counts = []
@@ -60,11 +61,12 @@ class Steady:
         if not self._jumps or len(batch.contexts) > 1 or batch.barriers or self._left(index) < MOST:
             return index, carried
         self._counts.append(tables_of(self._report))
+        self._each.append(_less(self._counts[-1], self._counts[-2]))
         self._carried.append(carried)
-        del self._counts[: -2 * MOST - 1], self._carried[: -2 * MOST - 1]
+        del self._counts[: -2 * MOST - 1], self._each[: -2 * MOST], self._carried[: -2 * MOST - 1]
         self._since += 1
         if not self._period and len(self._first) <= 2 * MOST:
-            self._first.append(_less(self._counts[-1], self._counts[-2]))
+            self._first.append(self._each[-1])
             if period := self._as_before():
                 self._period, self._jumps = period, 1
                 self._expected = _less(self._counts[-1], self._counts[-1 - period])
@@ -103,7 +105,7 @@ class Steady:
 
     def _found(self) -> int:
         """The shortest period with which the last iterations count alike; 0 for none."""
-        counted = [_less(after, before) for before, after in pairwise(self._counts)]
+        counted = self._each
         for period in range(1, len(counted) - MOST + 1):
             if len(self._carried) <= 2 * period:
                 return 0
@@ -132,15 +134,19 @@ class Steady:
 
 def tables_of(report: Report) -> Counts:
     """The counters of a report, copied."""
-    return [{key: Counter(line) for key, line in table.items()} for table in report.tables()]
+    return [{key: dict(line) for key, line in table.items()} for table in report.tables()]
 
 
 def _less(after: Counts, before: Counts) -> Counts:
     """What was counted in between."""
     differences: Counts = []
     for new, old in zip(after, before, strict=True):
-        lines = ((key, line - old.get(key, Counter())) for key, line in new.items())
-        differences.append({key: line for key, line in lines if line})
+        between: dict[object, Mapping[str, int]] = {}
+        for key, line in new.items():
+            was = old.get(key, {})
+            if line != was:
+                between[key] = {name: more for name, n in line.items() if (more := n - was.get(name, 0))}
+        differences.append(between)
     return differences
 
 

@@ -25,14 +25,16 @@ class AccessWidth(Remark):
     most: int
     """The bytes that the widest access of this kind has on the machine."""
     limit: str
-    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile", "layout", "buffer" or
-    "index"."""
+    """What is in the way: nothing ("widest"), "alignment", "contiguity", "stride" (neighbours are a number apart),
+    "wrap" (they begin anew at the multiples of a number), "mask", "tile", "layout", "buffer" or "index"."""
     fact: str
     """What it is, with the value that spoils it; empty where nothing does."""
     value: str = ""
-    """That value's name in the source, if it has one."""
+    """That value's name in the source, or the number that it is, if it has either."""
     value_span: Span | None = None
     """Where it is computed; None for an argument of the kernel."""
+    spoil: tuple[str, ...] = ()
+    """All arguments that would have to be multiples of the widest access, where one has to be; "" for what is none."""
 
     @property
     def message(self) -> str:

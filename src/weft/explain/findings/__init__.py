@@ -5,6 +5,7 @@ from . import (
     loops as loops,
     machine as machine,
     memory as memory,
+    narrow as narrow,
     shared as shared,
     threads as threads,
     vectors as vectors,

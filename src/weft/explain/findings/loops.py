@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from weft.base import Span
 from weft.base.remarks import AccessWidth, NotPipelined, Pipelined
 
 from ..record import Finding
-from .memory import why_narrow
+from .narrow import padded, why_narrow
 from .rule import Facts, rule
 
 __all__ = ["fewer_stages", "not_pipelined"]
@@ -22,22 +23,20 @@ def not_pipelined(facts: Facts) -> Iterator[Finding]:
     for r in facts.explanation.remarks.of(NotPipelined):
         because = f"{r.reason} ({r.because})" if r.because is not None else r.reason
         if facts.multiplies:
-            yield Finding(
-                "not-pipelined",
-                r.span,
-                f"{r.what} waits for memory in each iteration",
-                because,
-                _fix(facts, r),
-            )
+            what, narrow = f"{r.what} waits for memory in each iteration", _narrow_at(facts, r.span)
+            fix = why_narrow(facts, narrow)[1] if narrow is not None else DIRECTLY
+            change = padded(facts, narrow) if narrow is not None else {}
+            yield Finding("not-pipelined", r.span, what, because, fix, change=change)
 
 
-def _fix(facts: Facts, r: NotPipelined) -> str:
-    """What would let a load go ahead: wider copies, where the same line has an access that is too narrow for one."""
-    for access in facts.explanation.accesses:
-        narrow = access.remark
-        if isinstance(narrow, AccessWidth) and narrow.span == r.span and narrow.bytes < LEAST_COPY:
-            return why_narrow(facts, narrow)[1]
-    return "use what is loaded as an operand of the product directly, with num_stages of 2 or more"
+def _narrow_at(facts: Facts, span: Span | None) -> AccessWidth | None:
+    """An access of a place that is too narrow for a copy: a wider one could go ahead."""
+    remarks = (access.remark for access in facts.explanation.accesses)
+    narrow = (r for r in remarks if isinstance(r, AccessWidth) and r.span == span and r.bytes < LEAST_COPY)
+    return next(narrow, None)
+
+
+DIRECTLY = "use what is loaded as an operand of the product directly, with num_stages of 2 or more"
 
 
 @rule("fewer-stages")

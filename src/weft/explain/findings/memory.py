@@ -1,4 +1,4 @@
-"""Findings about global memory: accesses that are narrow or spread, loads that repeat, atomics that meet, masks."""
+"""Findings about global memory: accesses that are spread over it, loads that repeat, atomics that meet, masks."""
 
 from __future__ import annotations
 
@@ -7,120 +7,42 @@ from math import prod
 
 from weft.base import Span
 from weft.base.remarks import AccessWidth
-from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.ir.lane import LaneOp
 
-from ..record import Access, Finding
+from ..record import Finding
+from .narrow import BY_A_VALUE
 from .rule import EVERYWHERE, Facts, rule
+from .spread import MANY, is_spread, why_spread
 
 __all__ = [
-    "idle_lanes", "is_spread", "masks_that_hold", "narrow_access", "repeated_load", "uncoalesced_access",
-    "wrapped_offsets",
+    "idle_lanes", "masks_that_hold", "repeated_load", "uncoalesced_access", "wrapped_offsets",
 ]  # fmt: skip
 
-SPREAD = 1.5
-"""Sectors by the least that there could be, from which on an access is called uncoalesced."""
 IDLE = 0.6
 """The part of the threads of an access whose mask holds below which lanes are called idle."""
-MANY = 1024
-"""Sectors of a launch below which nothing is said: it takes no time."""
-OF_GLOBAL = ("load", "store", "copy", "atomic")
-LIMITS = ("alignment", "contiguity", "mask", "layout")
-"""What can be fixed of what makes an access narrow; a tile that is small is as its author wants it."""
-OF_LAYOUT = ("contiguity", "layout")
-"""Those of which an access that is spread over memory is another sign."""
-
-
-@rule("narrow-access")
-def narrow_access(facts: Facts) -> Iterator[Finding]:
-    """An access of fewer bytes at a time than an instruction could have."""
-    for access in facts.explanation.accesses:
-        r = access.remark
-        if not isinstance(r, AccessWidth) or r.access not in OF_GLOBAL or r.limit not in LIMITS:
-            continue
-        if r.bytes >= r.most or _is_small(access):
-            continue
-        if r.limit in OF_LAYOUT and (is_spread(access) or r.tile in facts.kept):  # another finding says it
-            continue
-        why, fix = why_narrow(facts, r)
-        what = f"a {r.access} of {_bytes(r.bytes)} at a time, of {r.most}"
-        yield Finding("narrow-access", r.span, what, why, fix, change=_padded(facts, r))
-
-
-def why_narrow(facts: Facts, r: AccessWidth) -> tuple[str, str]:
-    """Why an access has fewer bytes than an instruction could have, and what would help."""
-    if r.limit == "alignment":
-        return _alignment(facts, r)
-    if r.limit == "mask":
-        return r.fact, "mask whole vectors: let the bound of the mask be a multiple of a vector, or pad the row"
-    if r.limit == "layout":
-        return r.fact, "give the tile a layout that has more elements of a row in each thread, or a larger block"
-    return r.fact, "let consecutive threads access consecutive elements along the tile's last dimension"
-
-
-def _bytes(number: int) -> str:
-    return f"{number} byte{'s' if number != 1 else ''}"
-
-
-def _elements(r: AccessWidth) -> int:
-    """Of the widest access."""
-    return max(1, r.most * 8 // ELEMENT_BITS.get(r.tile.split("x")[-1], 8 * r.bytes))
-
-
-def _number(facts: Facts, r: AccessWidth) -> int | None:
-    """What the value that spoils an access is in this launch, if it is an integer among the arguments."""
-    number = facts.scalars.get(r.value)
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
-
-
-def _padded(facts: Facts, r: AccessWidth) -> dict[str, int | float | str]:
-    """The argument that spoils an access as it would be with padded rows."""
-    number = _number(facts, r) if r.limit == "alignment" else None
-    if number is None or not number % _elements(r):
-        return {}
-    return {r.value: number + -number % _elements(r)}
-
-
-def _alignment(facts: Facts, r: AccessWidth) -> tuple[str, str]:
-    """The value that spoils it, and what would help."""
-    elements, number = _elements(r), _number(facts, r)
-    if number is None:
-        named = f"`{r.value}`" if r.value else "the offset"
-        return r.fact, f"if {named} is a multiple of {elements}, say so: tl.multiple_of(..., {elements})"
-    rest = number % elements
-    if rest:
-        padded = number + elements - rest
-        why = f"{r.fact} (`{r.value}` = {number}, and {number} % {elements} = {rest})"
-        return why, f"pad it to {padded}, and mask the rest"
-    why = f"{r.fact}, although it is {number} here"
-    return why, f"let it be specialised (do_not_specialize), or tl.multiple_of({r.value}, {elements})"
-
-
-def _is_small(access: Access) -> bool:
-    """Whether an access moves so little that its form does not matter; what is not counted may be large."""
-    sectors, _ = access.sectors
-    return 0 < sectors < MANY
-
-
-def is_spread(access: Access) -> bool:
-    """Whether an access touches many more sectors than hold what it asks for."""
-    sectors, least = access.sectors
-    return sectors >= MANY and sectors > SPREAD * least
 
 
 @rule("uncoalesced-access")
 def uncoalesced_access(facts: Facts) -> Iterator[Finding]:
     """An access that touches many more sectors than hold what it asks for."""
     for access in facts.explanation.accesses:
-        if is_spread(access) and access.remark.tile not in facts.kept:
-            sectors, least = access.sectors
-            yield Finding(
-                "uncoalesced-access",
-                access.remark.span,
-                f"it touches {sectors:,} sectors of 32 bytes",
-                f"{least:,} would hold the elements, but the threads of a warp access addresses that are far apart",
-                "exchange the dimensions of the tile, so that lanes run along the contiguous one, or move the tile "
-                "through shared memory",
-            )
+        r = access.remark
+        if not is_spread(access) or r.tile in facts.kept:
+            continue
+        if isinstance(r, AccessWidth) and r.limit in BY_A_VALUE and r.bytes < r.most:  # narrow-access says it
+            continue
+        cure = why_spread(facts, access)
+        if cure is None:
+            continue
+        sectors, least = access.sectors
+        yield Finding(
+            "uncoalesced-access",
+            r.span,
+            f"it touches {sectors:,} sectors of 32 bytes",
+            f"{least:,} would hold the elements, but {cure.why}",
+            cure.fix,
+            change=cure.change,
+        )
 
 
 def _of_memory(facts: Facts, *names: str) -> Iterator[LaneOp]:
@@ -156,16 +78,14 @@ def masks_that_hold(facts: Facts) -> Iterator[Finding]:
 
 
 def _occupied(facts: Facts, op: LaneOp) -> float:
-    """The part of a block's threads that have elements of the tile that is accessed; the author's mask is over these.
-    None do, if no tile is known: one thread accesses a number."""
+    """The part of the elements in a block's threads that are those of the tile that is accessed, each once; the
+    author's mask is over these. None are, if no tile is known: one thread accesses a number."""
     value = op.results[0] if op.name == "load" else op.operands[1]
     program = facts.program
-    if value.count > 1:
-        return 1.0
     elements = [prod(access.shape) for access in facts.explanation.accesses if access.remark.span == op.span]
     if program is None or not elements:
         return 0.0
-    return min(1.0, max(elements) / program.machine.threads(program.warps))
+    return min(1.0, max(elements) / (value.count * program.machine.threads(program.warps)))
 
 
 @rule("idle-lanes")

@@ -13,8 +13,8 @@ from weft.ir.lane import ELEMENT_BITS
 from ..conflicts import conflicts_of
 from ..record import Access, Finding
 from ..swizzles import best_layout, numbers_text
-from .memory import is_spread
 from .rule import Facts, rule
+from .spread import is_spread
 
 __all__ = ["author_layout", "bank_conflicts", "conversion_in_loop"]
 

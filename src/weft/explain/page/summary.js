@@ -27,7 +27,7 @@ const findingKey = (f) => `${f.code}|${f.what}`;
 function findingItem(view, f, gone = false) {
   const isNew = !gone && view.base && !view.base.findings.some((g) => findingKey(g) === findingKey(f));
   const item = el("button", { class: `finding${gone ? " gone" : ""}`, type: "button", onclick: () => !gone && f.at && view.pin(f.at, true) },
-    f.gain ? el("span", { class: "gain" }, `${us(f.gain)} us`) : null,
+    f.gain ? el("span", { class: "gain" }, `${f.atMost ? "at most " : ""}${us(f.gain)} us`) : null,
     el("span", { class: "code" }, f.code), f.at ? el("span", { class: "soft small" }, ` line ${lineOf(f.at)}`) : null,
     isNew ? el("span", { class: "badge" }, "new") : gone ? el("span", { class: "badge" }, "gone") : null,
     el("br"), el("span", { class: "what" }, `${f.what}: ${f.why}`), el("span", { class: "fix" }, f.fix, f.unknown ? el("span", { class: "soft" }, ` (${f.unknown})`) : ""));

@@ -1,0 +1,109 @@
+"""What a finding offers is what it takes: applied, the finding is gone. Nothing is offered that cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+import weft.language as tl
+from weft import like
+
+
+def found(e: Any) -> dict[str, Any]:
+    """The first finding of each code."""
+    return {f.code: f for f in reversed(e.findings)}
+
+
+@weft.jit
+def rows(x, out, n_rows, stride, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[None, :]
+    for row in range(tl.program_id(0), n_rows, 4):
+        r = row + tl.arange(0, 4)[:, None]
+        tl.store(out + r * BLOCK + i, tl.load(x + r * stride + i, mask=i < n, other=0.0))
+
+
+def test_all_that_spoils_an_access_is_padded_at_once() -> None:
+    """A stride alone would leave the mask, which ends within a vector."""
+    x = like((1000, 781), "fp32")
+    e = rows.explain(x, x, 1000, 781, 781, BLOCK=1024, grid=(132,), target="cuda:90")
+    finding = found(e)["narrow-access"]
+    assert finding.change == {"stride": 784, "n": 784}
+    assert finding.fix == "pad it to 784, and mask the rest; it takes `n` to 784 as well"
+    assert "`stride` = 781, and 781 % 4 = 1" in finding.why
+    assert found(e.what_if(**finding.change)) == {}
+
+
+@weft.jit
+def counts(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out + tl.arange(0, BINS), tl.histogram(tl.load(x + i, mask=i < n, other=0).to(tl.int32), BINS))
+
+
+def test_sectors_that_narrow_accesses_touch_are_told_with_what_makes_them_narrow() -> None:
+    e = counts.explain(
+        like(1_000_003, "uint8"), like(256, "int32"), 1_000_003, BINS=256, BLOCK=2048, grid=(489,), target="cuda:90"
+    )
+    narrow, spread = (found(e)[code] for code in ("narrow-access", "uncoalesced-access"))
+    assert "touches 500,003 sectors" in narrow.what and "1000003 % 16 = 3" in narrow.why
+    assert spread.span.line == narrow.span.line + 0 and "2 elements side by side" in spread.why
+    assert spread.change == {"num_warps": 8}
+    fixed = e.what_if(num_warps=8)
+    assert "uncoalesced-access" not in found(fixed)
+    assert abs(e.time.microseconds - fixed.time.microseconds - spread.microseconds) < 0.1 * e.time.microseconds
+
+
+@weft.jit
+def interleaved(x, out, HALF: tl.constexpr):
+    t = tl.program_id(0) * 16 + tl.arange(0, 16)[:, None]
+    d = tl.arange(0, HALF)[None, :]
+    a, b = tl.load(x + t * HALF * 2 + d * 2), tl.load(x + t * HALF * 2 + d * 2 + 1)
+    tl.store(out + t * HALF + d, a + b)
+
+
+def test_elements_in_turn_are_to_be_loaded_as_a_row() -> None:
+    x = like((4096, 256), "fp16")
+    finding = found(interleaved.explain(x, x, HALF=128, grid=(256,), target="cuda:90"))["uncoalesced-access"]
+    assert finding.why.endswith("neighbours along dimension 1 are 2 elements apart")
+    assert finding.fix.startswith("load the 2 that lie in turn as one row")
+
+
+@weft.jit
+def split(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.program_id(1) * BK + tl.arange(0, BK)
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, K, BK * 4):
+        total = tl.dot(tl.load(a + m[:, None] * K + k[None, :]), tl.load(b + k[:, None] * N + n[None, :]), total)
+        k += BK * 4
+    tl.atomic_add(c + m[:, None] * N + n[None, :], total)
+
+
+def test_a_conversion_of_what_a_loop_gives_is_not_in_the_loop() -> None:
+    a, b, c = like((64, 2048), "fp16"), like((2048, 1024), "fp16"), like((64, 1024), "fp32")
+    e = split.explain(a, b, c, 1024, 2048, BM=64, BN=64, BK=64, grid=(16, 4), target="cuda:90")
+    assert [each.in_loop for each in e.conversions] == [False]
+    assert e.occupancy.limit == "grid" and e.occupancy.of_grid == 1
+    assert f"the grid has 1 for a multiprocessor, where {e.occupancy.blocks} blocks of 4 warps fit" in str(e)
+    pointers = [row for row in str(e).splitlines() if "xptr<f16>" in row]
+    assert all("8 elements in a row, 16 bytes" in row for row in pointers)
+
+
+@weft.jit
+def locked(x, out, lock, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.load(x + tl.program_id(0) * BLOCK + i)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    if tl.load(lock + 1) == 0:
+        tl.atomic_xchg(lock + 1, 1)
+    else:
+        total += tl.load(out + i)
+    tl.store(out + i, total)
+    tl.atomic_xchg(lock, 0)
+
+
+def test_of_branches_that_are_not_known_the_side_that_does_more_is_counted() -> None:
+    x = like((256, 4096), "fp32")
+    e = locked.explain(x, like(4096, "fp32"), like(2, "int32"), BLOCK=4096, grid=(256,), target="cuda:90")
+    loads = [access for access in e.accesses if access.remark.access == "load" and access.shape == (4096,)]
+    assert [access.sectors[0] for access in loads] == [256 * 512, 256 * 512]
+    assert "as if they were false everywhere" in e.counts.note

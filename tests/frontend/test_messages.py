@@ -163,12 +163,12 @@ def stored(x, n):
         ((np.zeros(4), (3,)), "cannot convert a tuple of 1 to tensor\nhint: use its elements, one at a time"),
         (
             (5, 1),
-            "Unsupported ptr type <['4'], int32> in `tl.store`: expected a pointer or a tensor of them\n"
+            "Unsupported ptr type int32[4] in `tl.store`: expected a pointer or a tensor of them\n"
             "hint: the argument `x` is a number in this call: pass an array",
         ),
         (
             (1.5, 1),
-            "Unsupported ptr type <['4'], fp32> in `tl.store`: expected a pointer or a tensor of them\n"
+            "Unsupported ptr type fp32[4] in `tl.store`: expected a pointer or a tensor of them\n"
             "hint: the argument `x` is a number in this call: pass an array",
         ),
     ],
@@ -258,7 +258,7 @@ ANNOTATED: tl.constexpr = 42
         ),
         (
             repeated_block_pointer,
-            "2: a block pointer cannot be repeated, got pointer<<['16'], fp32>>; "
+            "2: a block pointer cannot be repeated, got pointer<fp32[16]>; "
             "it is called as tl.broadcast_to(input, *shape)",
         ),
         (
@@ -336,3 +336,17 @@ def test_an_empty_tuple_may_be_returned() -> None:
     x = np.zeros(1, np.int32)
     returned_nothing[(1,)](x, 7)
     assert x[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("x.astype(tl.float16)", "x.to(tl.float16) converts"),
+        ("x.mean()", "tl.sum(x, axis) / n"),
+        ("tl.dot(x, x)", "matrices are multiplied, [M, K] times [K, N]; of vectors, tl.sum(a * b)"),
+    ],
+)
+def test_habits_of_numpy_have_a_way_out(line: str, hint: str) -> None:
+    with pytest.raises(weft.CompilationError) as caught:
+        weft.testing.evaluate(line, x=[1.0, 2.0])
+    assert caught.value.hint == hint

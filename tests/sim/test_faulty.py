@@ -82,7 +82,7 @@ def one_too_many(what: str) -> Faulty:
         k.store("global", k.place("x", index), index)
     else:
         k.atomic("global", "add", k.place("x", index), index)
-    return Faulty(k, OutOfBoundsError, {"x": _zeros(31), "y": _zeros(99)}, "0 bytes after the end of `x`")
+    return Faulty(k, OutOfBoundsError, {"x": _zeros(31), "y": _zeros(99)}, "right after the end of `x`")
 
 
 @several(-1, -1000)

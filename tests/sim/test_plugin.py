@@ -78,7 +78,7 @@ def test_targets_of_the_command_line(run) -> None:  # type: ignore[no-untyped-de
         assert f"PASSED test_kernels.py::{name}" in text
     assert "test_for_one_target[cpu]" not in text
     assert "FAILED test_kernels.py::test_too_far[sim:cuda:80]" in text
-    assert "0 bytes after the end of `x`, which has 120 bytes" in text
+    assert "right after the end of `x`, which has 120 bytes" in text
     assert "OPTIONS copies land at the latest, warps in random order with seed 7" in text
     assert "the last simulated launch" in text and "tl.store(x + tl.arange(0, BLOCK), 1.0)" in text
 

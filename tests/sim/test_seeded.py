@@ -308,7 +308,7 @@ MESSAGES = {
         "hint: a barrier between the two orders them; for asynchronous copies, wait for their group before it"
     ),
     ("outside", "store", "after"): (
-        "kernel.py:77:5: error: writes 4 bytes outside of every array, at 0x700000000100: 0 bytes after the end of "
+        "kernel.py:77:5: error: writes 4 bytes outside of every array, at 0x700000000100: right after the end of "
         "`x`, which has 256 bytes (lane 31 of warp 1, program (0, 0, 0)), and 1 more of its kind here\n"
         "hint: pass a mask that is false where the index is outside of the array"
     ),

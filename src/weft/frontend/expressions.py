@@ -247,6 +247,18 @@ def get_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Any:
     return wrap_scalar(value)
 
 
+_MEANT = {
+    "astype": "x.to(tl.float16) converts",
+    "mean": "tl.sum(x, axis) / n",
+    "dot": "tl.dot(x, y) multiplies matrices",
+    "item": "tl.load(pointer) is one element, and a reduction such as tl.sum(x) makes a number of a tile",
+    "size": "x.numel is the number of its elements; of an array, pass x.size as an argument",
+    "load": "tl.load(pointer) reads memory",
+    "store": "tl.store(pointer, value) writes memory",
+}
+"""What to write for a name that tensors of NumPy and PyTorch have, or functions of the language."""
+
+
 def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Exception:
     owner_name = describe(owner)
     module = getattr(owner, "__name__", None)
@@ -256,7 +268,10 @@ def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Excepti
     if isinstance(owner, core.tuple) and owner._type is not None:
         attributes += [f for f in owner._type.fields if f]
     return frame.error(
-        f"{owner_name} has no attribute `{name}`", node, like=AttributeError, hint=did_you_mean(name, attributes)
+        f"{owner_name} has no attribute `{name}`",
+        node,
+        like=AttributeError,
+        hint=_MEANT.get(name) or did_you_mean(name, attributes),
     )
 
 

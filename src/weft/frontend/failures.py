@@ -47,11 +47,13 @@ def _raised_on_purpose(tb: TracebackType) -> bool:
 
 def _readable(text: str) -> str:
     """A message without addresses of memory, paths and classes of Weft's own: `<function f at 0x7f3a...>` is called
-    function f, `'constexpr[4]'` is 4.
+    function f, `'constexpr[4]'` is 4, `<['4'], fp32>` is fp32[4].
     """
     text = _OBJECT.sub(lambda m: f"function {m[1]}" if m[1] else f"a {m[2].rpartition('.')[2]}", text)
     text = _MODULE.sub(r"module \1", text)
     text = _CALLABLE.sub(r"function \1", text)
+    text = _TYPE.sub("tl.", text)
+    text = _TILE.sub(lambda m: m[2] + "[" + m[1].replace("'", "") + "]", text)
     return _CONSTANT.sub(r"\2", text)
 
 
@@ -63,6 +65,8 @@ _OBJECT = re.compile(
 _CLASS = re.compile(r"<class '(?:[\w.]*\.)?(\w+)'>")
 _MODULE = re.compile(r"<module '([\w.]+)' from '[^']*'>")
 _CALLABLE = re.compile(r"\bJITCallable\((?:[\w.<>]+:)([\w.<>]+)\)")
+_TYPE = re.compile(r"\bweft\.language\.(?=(?:u?int|float|bfloat|fp)\d)")
+_TILE = re.compile(r"<\[((?:'\d+'(?:, )?)+)\], (\w+(?:<\w+>)?)>")
 _CONSTANT = re.compile(r"(?<!`)('?)\bconstexpr\[([^\[\]']*)\]\1")
 
 

@@ -93,6 +93,7 @@ _WAYS: tuple[tuple[str, str], ...] = (
      r"must be a constexpr|list of constant integers",
      "write a number there, or mark the parameter that it comes from, `N: tl.constexpr`"),
     (r"^program_id axis|^num_programs axis", "a grid has the axes 0, 1 and 2"),
+    (r"must have equal ranks >= 2", "matrices are multiplied, [M, K] times [K, N]; of vectors, tl.sum(a * b)"),
     (r"invalid axis|outside the \d+ dimensions", "axes are numbered from 0, and from the last one -1 on"),
     (r"Supported rounding modes", "fp_downcast_rounding='rtne' or 'rtz'"),
     (r"^permute dims", "x.T exchanges two dimensions; tl.permute takes a number for each, tl.permute(x, (0, 2, 1))"),

@@ -131,7 +131,8 @@ class GlobalMemory:
         if address < near.start:
             return f"{near.start - address} bytes before {name}"
         if address >= near.end:
-            return f"{address - near.end} bytes after the end of {name}, which has {len(near.data)} bytes"
+            distance = f"{address - near.end} bytes after" if address > near.end else "right after"
+            return f"{distance} the end of {name}, which has {len(near.data)} bytes"
         return f"byte {address - near.start} of {name}, which has {len(near.data)} bytes"
 
     def read(self, address: Array, width: int) -> Array:

@@ -5,7 +5,8 @@ and again, with what is known of the values they carry, until nothing new is pen
 buffers, which go round, are told apart. What a branch may or may not do is pending afterwards either way.
 
 An asynchronous copy is pending until it was waited for and a barrier came after that. Copies into shared memory that
-complete on an mbarrier are ordered by whoever waits for it; what wgmma reads is pending until a barrier after its wait.
+complete on an mbarrier are ordered by whoever waits for it; what wgmma reads is pending until a barrier after its wait,
+which may leave the last groups of products under way.
 
 In a cluster, what other blocks may touch ("exposed") is pending for them until a barrier of the cluster. Nobody ends
 while an access of another block's memory is pending: that block might be gone.
@@ -21,6 +22,7 @@ from itertools import count, repeat
 import numpy as np
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+from weft.targets.table import effects_of
 
 from .lane_numbers import MODULUS, Array, LaneNumbers, origins
 from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_barrier, touches_of, waits_of
@@ -29,6 +31,10 @@ __all__ = ["ORDERING", "Hazards", "Pending"]
 
 ITERATIONS = 3 * MODULUS
 """Iterations of a loop after which the values that it carries are taken to be unknown."""
+
+
+GROUPS = 4
+"""To which groups of asynchronous accesses are counted: few loops leave more under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Pending:
     warp: bool = False
     flight: str = ""
     """The kind of asynchronous access that it is, while nobody has waited for it: a barrier does not order it."""
+    groups: int = 0
+    """Groups of its kind that have been closed since, its own among them, as far as they are counted."""
     release: bool = False
     """Whether it is an arrival: others need not be done for another one."""
     far: bool = False
@@ -219,6 +227,8 @@ class _Walk:
         awaited = waits_of(op)
         if awaited is not None:
             return _landed(state, *awaited), index
+        if op.name == "instruction" and (kind := effects_of(op.attrs["isa"]).closes):
+            return frozenset(_closed(p) if p.flight == kind else p for p in state), index
         for touch in self.touches.get(op, ()):
             footprint = self.footprints.of(touch, self.numbers)
             hazard = self._worst(state, touch, footprint)
@@ -228,7 +238,9 @@ class _Walk:
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
             if touch.later != "barrier":
-                state |= {Pending(footprint, touch.how, op, False, touch.later, touch.release, touch.far)}
+                state |= {
+                    Pending(footprint, touch.how, op, flight=touch.later, release=touch.release, far=touch.far)
+                }
         return state, index
 
     def _place(self, pending: Pending) -> int:
@@ -399,8 +411,13 @@ def _key(arrays: Sequence[Array | None]) -> tuple[object, ...]:
     return tuple(None if a is None else (a.shape, a.tobytes()) for a in arrays)
 
 
-def _landed(state: State, kind: str, all_of_them: bool) -> State:
-    """Copies on their way have perhaps landed: what they wrote is pending as any write. The last may not have."""
+def _closed(pending: Pending) -> Pending:
+    return replace(pending, groups=min(pending.groups + 1, GROUPS))
+
+
+def _landed(state: State, kind: str, left: int) -> State:
+    """Accesses on their way have landed: they are pending as any other. Those of the last groups only perhaps: so many
+    may be left."""
     landed = {Pending(p.footprint, p.how, p.op) for p in state if p.flight == kind}
-    kept = (p for p in state if p.flight != kind) if all_of_them else state
+    kept = (p for p in state if p.flight != kind or 0 < left >= p.groups)
     return frozenset(kept) | landed

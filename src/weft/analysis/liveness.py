@@ -74,7 +74,7 @@ class Numbered:
 def _awaits_all(op: LaneOp) -> str:
     """The kind of accesses that an operation waits for all of; "" for none."""
     waits = waits_of(op)
-    return waits[0] if waits is not None and waits[1] else ""
+    return waits[0] if waits is not None and not waits[1] else ""
 
 
 def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Lifetime | None]:

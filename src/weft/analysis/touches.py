@@ -72,17 +72,22 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
         yield Touch(values[r.operand], width, r.how, mask, r.later, together, r.release, r.each, r.far)
 
 
-def waits_of(op: LaneOp) -> tuple[str, bool] | None:
-    """(the kind of accesses that happen later for which an operation waits, whether for all of them)."""
+MANY = 1 << 30
+"""Groups that may be left, where it is not known how many."""
+
+
+def waits_of(op: LaneOp) -> tuple[str, int] | None:
+    """(the kind of accesses that happen later for which an operation waits, how many groups of them may be left)."""
     if op.name == "wait_async":
-        return "copy", int(op.attrs["pending"]) == 0
+        return "copy", int(op.attrs["pending"])
     if op.name == "await":
-        return str(op.attrs["kind"]), int(op.attrs["pending"]) == 0
+        return str(op.attrs["kind"]), int(op.attrs["pending"])
     kind = effects_of(op.attrs["isa"]).waits if op.name == "instruction" else ""
     if not kind:
         return None
     producer = op.operands[0].op if op.operands else None
-    return kind, producer is not None and producer.name == "constant" and producer.attrs["value"] == 0
+    known = producer is not None and producer.name == "constant"
+    return kind, int(producer.attrs["value"]) if known and producer is not None else MANY
 
 
 def _may_be_exact(touch: Touch) -> bool:

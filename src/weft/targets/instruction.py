@@ -98,6 +98,8 @@ class Effects:
     reaches: tuple[Reach, ...] = ()
     waits: str = ""
     """The kind of accesses that it waits for; its operand says how many of them may be left, and all without one."""
+    closes: str = ""
+    """The kind of accesses of which those before it, since the last such instruction, are a group."""
     meets: str = ""
     """Whether it is where all blocks of a cluster `arrive` at a barrier, or `wait` for the others."""
     lasting: bool = False

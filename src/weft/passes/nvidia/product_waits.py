@@ -25,6 +25,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.ir import is_tensor, walk
 from weft.ir.gpu.products import SharedProductOp
+from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ class Waits:
                 self._begin(op, total)
         self._await([x for i, x in enumerate(end.operands) if not _goes_on(x, end)])
         held = [x for x in self.begun[:-1] if x.before or is_tensor(x.product.a.type)]
+        held += [x for x in self.begun if x.before or stored_operands(x.product)]
         if held:
-            self._wait(held[-1])
+            self._wait(max(held, key=self.begun.index))
 
     def _continued(self, op: Operation) -> SSAValue | None:
         """The sum that a product adds to while it is under way, if it is and nothing else wants it."""
@@ -112,6 +114,18 @@ class Waits:
         over, self.begun = tuple(self.begun[:count]), self.begun[count:]
         values = (*(x.value for x in over if x.value is not None), *more)
         self.steps.append(Wait(over, len(self.begun), values))
+
+
+def stored_operands(product: SharedProductOp) -> list[LocalAllocOp]:
+    """The operands of a product that its iteration stores to shared memory: each iteration to the same place."""
+    found = []
+    for memory in (product.a, product.b):
+        op = memory.owner
+        while isinstance(op, MemDescTransOp):
+            op = op.operands[0].owner
+        if isinstance(op, LocalAllocOp) and op.parent is product.parent:
+            found.append(op)
+    return found
 
 
 def _goes_on(value: SSAValue, end: Operation) -> bool:

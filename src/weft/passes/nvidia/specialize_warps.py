@@ -72,7 +72,7 @@ from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
 from .producers import Feed, Producer
 from .product_order import order_products
-from .product_waits import Wait, Waits
+from .product_waits import Wait, Waits, stored_operands
 from .rings import Ring, next_slot, slot_before, wait, word, words
 from .specialized_loops import (
     Group,
@@ -273,6 +273,8 @@ class _Specialized:
         product = self.products[number]
         for memory in (product.a, product.b):
             self.view(b, memory, values, slot)
+        if stored_operands(product):
+            product.fence(b)
         self.copy(b, product, values)
         made = values[product.d].owner
         assert isinstance(made, SharedProductOp)
@@ -365,6 +367,8 @@ class _Specialized:
                 elif step in others:
                     self.copy(b, step, values)
             b.yield_([*(values.get(x, x) for x in end.operands), *next_slot(b, self.count, slot, phase)])
+        if any(_stored_before(product) for product in self.products):
+            b.create(ttg.LocalBarrierOp)  # here, not for each iteration
         new = self.again(b, loop.operands[0], [*carried, *begin], inner)
         results: list[SSAValue] = list(new.results)
         if waits.going:
@@ -512,6 +516,17 @@ class _Specialized:
         if self.follows:
             self.filled(b, 1, slot, phase)
         return self.begin(b, 1, {last.c: total, last.a: left}, slot)
+
+
+def _stored_before(product: SharedProductOp) -> bool:
+    """Whether threads have stored an operand of a product of a loop before it."""
+    for memory in (product.a, product.b):
+        op = memory.owner
+        while isinstance(op, ttg.MemDescTransOp):
+            op = op.operands[0].owner
+        if isinstance(op, ttg.LocalAllocOp) and op.src is not None and op.parent is not product.parent:
+            return True
+    return False
 
 
 def _stop_idle(loop: scf.ForOp) -> None:

@@ -1,9 +1,9 @@
 """Which loops of products are divided between warps that copy and warps that multiply, and into what parts.
 
 A loop qualifies where the copy engine can do all loads of operands (bulk_loads.py), nothing in it waits for other
-threads or stores to memory, and shared memory has room for two buffers of each operand. It is divided where the author
-asks, and unasked where a product would run beside what lies between two (`Halves`), or beside what another warp group
-computes of its own (`are_used_at_once`), and a multiprocessor has room for one block of its eight warps only.
+threads or stores to what it loads, and shared memory has room for two buffers of each operand. It is divided where the
+author asks, and unasked where a product would run beside what lies between two (`Halves`) or beside what another warp
+group computes of its own (`are_used_at_once`), and a multiprocessor has room for one block of its eight warps only.
 
 How the loop is then rewritten is in specialize_warps.py.
 """
@@ -46,8 +46,7 @@ MOVES = ("tt.reduce", "tt.scan", "tt.gather", "tt.histogram")
 WORDS_BYTES = 1 << 10
 """For mbarriers and the like."""
 COUNTS = ("ttg.num-warps", "ttg.num-ctas")
-STORES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store")
-WRITES = (*STORES, "tt.atomic_cas")
+WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store", "tt.atomic_cas")
 
 
 @dataclass(frozen=True)
@@ -121,16 +120,15 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         return "num_stages is 1"
     if "unsignedCmp" in loop.properties:
         return "it counts unsigned numbers"
-    if any(has_effects(op) or op.name in STORES for op in walk(loop.body.block)):
+    if any(has_effects(op) for op in walk(loop.body.block)):
         return "warps wait for others, or for memory, in it"
     if tiles is not None and (why := _not_over_tiles(tiles, loop)):
         return why
     loads = bulk_loads(loop, machine)
     if isinstance(loads, str):
         return loads
-    stored = _stored_before(loop if tiles is None else tiles)
-    if tiles is not None:
-        stored |= {root_of(op.operands[0]) for op in walk(tiles.body.block) if op.name in WRITES}
+    whole = loop if tiles is None else tiles
+    stored = _stored_before(whole) | stored_in(whole.body.block)
     if None in stored or any(x.base in stored for x in loads):
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
     halves = halves_of(loop, products)
@@ -144,7 +142,6 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         if held <= HALF_OF_THE_REGISTERS:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
-    whole = loop if tiles is None else tiles
     room = _Room(whole, loads, stages, machine)
     bulk = tuple(bulk_stores(tiles, warps)) if tiles is not None else ()
     is_alike = len({x.memory() for x in bulk}) == 1
@@ -203,6 +200,11 @@ def _not_over_tiles(tiles: scf.ForOp, loop: scf.ForOp) -> str | None:
     if any(has_effects(op) for op in ops):
         return "warps wait for others in the loop over tiles"
     return None
+
+
+def stored_in(block: Block) -> set[SSAValue | None]:
+    """The arguments through which a block stores; None among them where one is not known."""
+    return {root_of(op.operands[0]) for op in walk(block) if op.name in WRITES}
 
 
 def _stored_before(loop: scf.ForOp) -> set[SSAValue | None]:

@@ -14,6 +14,8 @@ def effects(entry: Instruction) -> Effects:
         return Effects(meets=name.rpartition(".")[2])
     if ".wait_group" in name:
         return Effects(waits="bulk" if "bulk" in name else "product")
+    if name == "wgmma.commit_group":
+        return Effects(closes="product")
     if entry.touches == "barrier":
         return _on_mbarrier(entry)
     if name.startswith("tensormap."):

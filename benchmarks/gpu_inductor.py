@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import logging
 import math
 import os
 import statistics
@@ -49,6 +50,8 @@ def side(name: str) -> None:
     import torch
 
     sys.path.insert(0, str(HERE))
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.getLogger("torch._inductor.runtime.triton_heuristics").setLevel(logging.DEBUG)  # times of configurations
     torch.set_default_device("cuda")
     torch.set_float32_matmul_precision("high")
     from gpu_inductor_graphs import GRAPHS
@@ -85,11 +88,21 @@ def side(name: str) -> None:
         torch.cuda.synchronize()
         return begin.elapsed_time(end) / times / 1e3
 
+    def kernels(run, times: int = 5) -> dict[str, float]:
+        """Microseconds of each kernel of a run, by name."""
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(times):
+                run()
+            torch.cuda.synchronize()
+        return {"us": {event.key: event.self_device_time_total / times for event in profile.key_averages()}}
+
     for line in sys.stdin:
         command, graph, *rest = json.loads(line)
         try:
             if command == "build":
                 answer = build(graph, *rest)
+            elif command == "kernels":
+                answer = kernels(runs[graph])
             elif command == "time":
                 answer = measured(runs[graph], repeats[graph])
             else:
@@ -142,7 +155,7 @@ class Side:
         if not answer:
             raise SystemExit(f"the process of {self.name} ended by {self.process.wait()}")
         value = json.loads(answer)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "error" in value:
             raise RuntimeError(f"{self.name}: {value['error']}")
         return value
 
@@ -170,11 +183,19 @@ def line(name: str, sides: list[Side], folder: Path, turns: int) -> dict:
     for turn in range(turns):
         for at in (0, 1) if turn % 2 else (1, 0):
             samples[at].append(sides[at].ask("time", name))
+    parts = [s.ask("kernels", name)["us"] for s in sides]
     for s in sides:
         s.ask("drop", name)
     ours, theirs = (statistics.median(s) for s in samples)
-    return {"graph": name, "weft_us": ours * 1e6, "triton_us": theirs * 1e6, "reached": theirs / ours,
+    return {"graph": name, "weft_kernels_us": parts[0], "triton_kernels_us": parts[1], "weft_us": ours * 1e6, "triton_us": theirs * 1e6, "reached": theirs / ours,
             "weft_build_s": builds[0], "triton_build_s": builds[1]}  # fmt: skip
+
+
+def slower(row: dict) -> str:
+    """The kernels of a graph that Weft's side runs longest beyond Triton's."""
+    ours, theirs = row["weft_kernels_us"], row["triton_kernels_us"]
+    beyond = sorted(((us - theirs.get(name, 0.0), name) for name, us in ours.items()), reverse=True)
+    return ", ".join(f"{name[:60]} {ours[name]:.1f} against {theirs.get(name, 0.0):.1f}" for _, name in beyond[:2])
 
 
 def geometric(values: list[float]) -> float:
@@ -222,7 +243,7 @@ def main() -> int:
             print(f"{name:<40} FAILED {str(error).strip()[:400]}")
             continue
         rows.append(row)
-        mark = "" if row["reached"] >= LEAST else f"   below {LEAST}"
+        mark = "" if row["reached"] >= LEAST else f"   below {LEAST}: {slower(row)}"
         print(
             f"{name:<40} {row['weft_us']:>9.1f} {row['triton_us']:>9.1f} {row['reached']:>8.3f}"
             f" {row['weft_build_s']:>8.2f} {row['weft_build_s'] / row['triton_build_s']:>6.2f}{mark}",

@@ -31,6 +31,7 @@ from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors, unmark
 from .scalarize_carried import scalarize_carried
+from .short_loops import unroll_short_loops
 from .split_products import split_products
 from .store_operands import store_operands
 from .structure_branches import structure_branches
@@ -82,6 +83,7 @@ def gpu_pipeline(
     if debug:
         explain_asserts(module)
     split_products(module, machine, remarks)
+    unroll_short_loops(module, machine.threads(warps), remarks)
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is

@@ -44,7 +44,7 @@ def unroll_loops(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> None
 
 
 def _unroll(rest: scf.ForOp, factor: int, remarks: RemarkCollector) -> None:
-    iterations = _known_iterations(rest)
+    iterations = known_iterations(rest)
     if iterations is not None and iterations < factor:
         remarks.add(Unrolled(span_of(rest), "not the loop", f"it has {iterations} iterations, fewer than {factor}"))
         return
@@ -80,7 +80,7 @@ def _times(b: Builder, step: SSAValue, factor: int) -> SSAValue:
     return b.binary(arith.MuliOp, step, b.constant(factor, step.type))
 
 
-def _known_iterations(loop: scf.ForOp) -> int | None:
+def known_iterations(loop: scf.ForOp) -> int | None:
     """How many iterations a loop has, where its bounds are constants."""
     lower, upper, step = (int_of(bound) for bound in loop.operands[:3])
     if lower is None or upper is None or step is None or step <= 0 or "unsignedCmp" in loop.properties:
@@ -91,7 +91,7 @@ def _known_iterations(loop: scf.ForOp) -> int | None:
 def _middle(b: Builder, loop: scf.ForOp, factor: int) -> SSAValue:
     """Where the iterations begin that are left."""
     lower, upper, step = loop.operands[:3]
-    total, start, distance = _known_iterations(loop), int_of(lower), int_of(step)
+    total, start, distance = known_iterations(loop), int_of(lower), int_of(step)
     if total is not None and start is not None and distance is not None:
         return b.constant(start + (total - total % factor) * distance, lower.type)
     one = b.constant(1, lower.type)

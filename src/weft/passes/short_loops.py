@@ -1,0 +1,97 @@
+"""Short loops over tiles that load are written out, so that the loads of all iterations are under way together.
+
+    %s = scf.for %i = %c0 to %c4096 step %c2048 iter_args(%a = %init) -> (tensor<2048xf32>) {
+      %x = tt.load %row[%i]
+      %b = arith.addf %a, %x
+      scf.yield %b
+    }
+becomes
+    %x = tt.load %row[%c0]
+    %b = arith.addf %init, %x
+    %y = tt.load %row[%c2048]
+    %s = arith.addf %b, %y
+
+What Inductor writes for a row that is wider than its block is such a loop. ptxas moves loads over arithmetic, but not
+into the iteration before, so that a loop waits for memory as often as it has iterations.
+
+Written out are loops whose number of iterations is known, without loops, products or barriers in them, as long as the
+code stays short and a thread has registers for everything that is loaded. The order of sums does not change.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from weft import ir
+from weft.base.remarks import NO_REMARKS, RemarkCollector, Unrolled
+from weft.ir import Builder, find, span_of
+
+from .effects import droppable, shareable
+from .fold import int_of
+from .removal import put_in_place
+from .unroll_loops import known_iterations
+
+MOST_INSTRUCTIONS = 512
+"""Of a thread, in all iterations, where an operation is one for each element."""
+
+MOST_LOADED = 32
+"""Registers of a thread for what all iterations load."""
+
+
+def unroll_short_loops(root: Operation, threads: int, remarks: RemarkCollector = NO_REMARKS) -> None:
+    """Write out the loops inside `root` that blocks of so many threads may have whole, inner ones first."""
+    for loop in reversed(find(root, scf.ForOp)):
+        iterations = known_iterations(loop)
+        if iterations is not None and iterations > 1 and not _asks_for_stages(loop):
+            _write_out(loop, iterations, threads, remarks)
+
+
+def _asks_for_stages(loop: scf.ForOp) -> bool:
+    stages = loop.attributes.get("tt.num_stages")
+    return isinstance(stages, IntegerAttr) and stages.value.data > 1
+
+
+def _write_out(loop: scf.ForOp, iterations: int, threads: int, remarks: RemarkCollector) -> None:
+    instructions = loaded = 0
+    for op in loop.regions[0].block.ops:
+        instructions += max((_elements(value, threads) for value in op.results), default=1)
+        if isinstance(op, ir.tt.LoadOp):
+            loaded += _registers(op.results[0], threads)
+        if not _may_be_repeated(op):
+            return
+    if loaded == 0 or iterations * loaded > MOST_LOADED or iterations * instructions > MOST_INSTRUCTIONS:
+        return
+    remarks.add(Unrolled(span_of(loop), "the loop", f"its {iterations} iterations load at the same time"))
+    b = Builder.before(loop)
+    body = loop.regions[0].block
+    *ops, end = body.ops
+    index, step = loop.operands[0], loop.operands[2]
+    start, distance = int_of(index), int_of(step)
+    assert start is not None and distance is not None, "the number of iterations is known"
+    values = list(loop.operands[3:])
+    for turn in range(iterations):
+        at = b.constant(start + turn * distance, index.type)
+        mapped: dict[SSAValue, SSAValue] = dict(zip(body.args, [at, *values], strict=True))
+        for op in ops:
+            b.insert(op.clone(mapped))
+        values = [mapped.get(value, value) for value in end.operands]
+    put_in_place(loop, None, values)
+
+
+def _may_be_repeated(op: Operation) -> bool:
+    """Neither waits for others nor is long itself."""
+    if isinstance(op, scf.YieldOp | ir.tt.StoreOp):
+        return True
+    return not op.regions and (shareable(op) or (isinstance(op, ir.tt.LoadOp) and droppable(op)))
+
+
+def _elements(value: SSAValue, threads: int) -> int:
+    """How many elements of a value a thread has."""
+    return max(1, ir.numel_of(value.type) // threads) if ir.is_tensor(value.type) else 1
+
+
+def _registers(value: SSAValue, threads: int) -> int:
+    """How many registers they take."""
+    return max(1, _elements(value, threads) * ir.bit_width(value.type) // 32)

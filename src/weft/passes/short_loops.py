@@ -81,7 +81,9 @@ def _write_out(loop: scf.ForOp, iterations: int, threads: int, remarks: RemarkCo
 
 
 def _may_be_repeated(op: Operation) -> bool:
-    """Neither waits for others nor is long itself."""
+    """Neither waits for others nor is long itself, as a product is, whose loop is pipelined."""
+    if isinstance(op, ir.tt.DotOp | ir.tt.DotScaledOp):
+        return False
     if isinstance(op, scf.YieldOp | ir.tt.StoreOp):
         return True
     return not op.regions and (shareable(op) or (isinstance(op, ir.tt.LoadOp) and droppable(op)))

@@ -168,7 +168,7 @@ def compare(first: Path, second: Path) -> None:
     import torch
 
     for a, b in zip(torch.load(first), torch.load(second), strict=True):
-        tolerance = 3e-2 if a.itemsize < 4 else 2e-3
+        tolerance = 3e-2 if a.itemsize < 4 else 1e-2  # convolutions and their gradients are in TF32
         a, b = a.float(), b.float()
         scale = b.abs().amax().item() if b.numel() else 0.0
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True)

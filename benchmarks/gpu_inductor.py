@@ -187,8 +187,16 @@ def line(name: str, sides: list[Side], folder: Path, turns: int) -> dict:
     for s in sides:
         s.ask("drop", name)
     ours, theirs = (statistics.median(s) for s in samples)
-    return {"graph": name, "weft_kernels_us": parts[0], "triton_kernels_us": parts[1], "weft_us": ours * 1e6, "triton_us": theirs * 1e6, "reached": theirs / ours,
-            "weft_build_s": builds[0], "triton_build_s": builds[1]}  # fmt: skip
+    return {
+        "graph": name,
+        "weft_us": ours * 1e6,
+        "triton_us": theirs * 1e6,
+        "reached": theirs / ours,
+        "weft_build_s": builds[0],
+        "triton_build_s": builds[1],
+        "weft_kernels_us": parts[0],
+        "triton_kernels_us": parts[1],
+    }
 
 
 def slower(row: dict) -> str:

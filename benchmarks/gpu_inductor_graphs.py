@@ -338,8 +338,8 @@ def convolution_net_gradients_f32() -> Work:
     net = nn.Sequential(
         nn.Conv2d(3, 64, 3, 2, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
         nn.Conv2d(64, 128, 3, 2, 1, bias=False), nn.BatchNorm2d(128), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(128, 256, 3, 1, 1, bias=False), nn.GroupNorm(32, 256), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(256, 1000),
+        nn.Conv2d(128, 256, 3, 1, 1, bias=False), nn.GroupNorm(32, 256), nn.GELU(), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(256, 1000),
     )  # fmt: skip
     x, t = rand(64, 3, 224, 224), torch.randint(0, 1000, (64,))
     return lambda x, t: F.cross_entropy(net(x), t), (x, t), tuple(net.parameters())

@@ -394,7 +394,8 @@ class Emitter:
     def _bytes(self, parts: Sequence[Register]) -> str | None:
         """Bytes that lie in words, as a word, by permutations; None where not all do.
 
-        Four bytes of four words take three, of which the first two serve their neighbours in the same words too.
+        Four bytes of four words take three, of which the first two serve their neighbours in the same words too. Two
+        words of 16 bits one after the other need none: what makes the second can put the first beside it.
         """
         words: dict[str, int] = {}
         for p in parts:
@@ -402,8 +403,10 @@ class Emitter:
                 return None
             words[p.word] = p.count
         names = list(words)
-        wide = {w: w if n == 4 else self.early("zext i16", w, to="i32") for w, n in words.items()}
         where = [(p.word, p.index) for p in parts if isinstance(p, Part)]
+        if len(where) == 4 and set(words.values()) == {2} and where == [(w, i) for w in names for i in range(2)]:
+            return self.word(names, "i16")
+        wide = {w: w if n == 4 else self.early("zext i16", w, to="i32") for w, n in words.items()}
         if len(names) <= 2:
             sources, places = [wide[w] for w in names], where
         else:

@@ -26,7 +26,7 @@ import weft.language as tl
 from explain_cpu_more import more
 from explain_cpu_others import others
 from weft.backends.cpu.driver import host_cpu, set_num_threads
-from weft.runtime import calibrating as c
+from weft.runtime import calibrating as c, calibration_kernels as k
 
 Run = Callable[[], Any]
 MIB = 1 << 20
@@ -111,7 +111,7 @@ def probes(x: Any, y: Any, out: Any) -> dict[str, Run]:
     found: dict[str, Run] = {}
     for mib in (1, 4, 8, 16, 32, 64):
         n = mib * MIB // 4
-        for name, kernel in (("read", c._read), ("write", c._written), ("copy", c._copied), ("change", c._changed)):
+        for name, kernel in (("read", k.read), ("write", k.written), ("copy", k.copied), ("change", k.changed)):
             if name != "copy" or mib <= 32:
                 found[f"{name} {mib}M"] = partial(kernel[(n // 4096,)], x, out, BLOCK=4096)
     for mib in (4, 16):
@@ -125,18 +125,18 @@ def probes(x: Any, y: Any, out: Any) -> dict[str, Run]:
             a, b, o = at(x, far % 1024 and 16, n, align), at(y, far, n, align), at(out, 2 * far % 4096, n, align)
             found[f"{name} 16M at {far}"] = partial(kernel[(n // 1024,)], a, b, o, BLOCK=1024)
     aligned = at(x, 0, n), at(out, 0, n)
-    found["copy 16M at 0"] = partial(c._copied[(n // 4096,)], *aligned, BLOCK=4096)
-    found["read 16M at 0"] = partial(c._read[(n // 4096,)], *aligned, BLOCK=4096)
-    found["write 16M at 0"] = partial(c._written[(n // 4096,)], *aligned, BLOCK=4096)
-    found["read1024 16M"] = partial(c._read[(n // 1024,)], x, out, BLOCK=1024)
-    found["four 16M"] = partial(c._read_of_four[(n // 4 // 4096,)], x, out, n // 4, BLOCK=4096)
-    found["looped 16M"] = partial(c._read_in_a_loop[(n // 4096,)], x, out, 4096, BLOCK=1024)
+    found["copy 16M at 0"] = partial(k.copied[(n // 4096,)], *aligned, BLOCK=4096)
+    found["read 16M at 0"] = partial(k.read[(n // 4096,)], *aligned, BLOCK=4096)
+    found["write 16M at 0"] = partial(k.written[(n // 4096,)], *aligned, BLOCK=4096)
+    found["read1024 16M"] = partial(k.read[(n // 1024,)], x, out, BLOCK=1024)
+    found["four 16M"] = partial(k.read_of_four[(n // 4 // 4096,)], x, out, n // 4, BLOCK=4096)
+    found["looped 16M"] = partial(k.read_in_a_loop[(n // 4096,)], x, out, 4096, BLOCK=1024)
     found["masked loop 4096"] = partial(long_rows[(1024,)], x, out, 4096, BLOCK=1024)
     found["masked loop 3900"] = partial(long_rows[(1024,)], x, out, 3900, BLOCK=1024)
     for length in (200, 256):
         found[f"masked loop {length}"] = partial(long_rows[(20000,)], x, out, length, BLOCK=256)
-    found["scaled 1024"] = partial(c._scaled[(4096,)], x, out, BLOCK=1024)
-    found["scaled 4096"] = partial(c._scaled[(1024,)], x, out, BLOCK=4096)
+    found["scaled 1024"] = partial(k.scaled[(4096,)], x, out, BLOCK=1024)
+    found["scaled 4096"] = partial(k.scaled[(1024,)], x, out, BLOCK=4096)
     for programs, columns in ((1, 1024), (2, 2048), (4, 4096), (8, 8192), (16, 16384), (4, 4000), (16, 4096)):
         rows, block = 4096 * 1024 // columns, 1024 if programs * 1024 <= columns else 256
         found[f"columns {programs} of {columns}"] = partial(by_column[(programs,)], x, out, rows, columns, BLOCK=block)
@@ -144,8 +144,8 @@ def probes(x: Any, y: Any, out: Any) -> dict[str, Run]:
         columns = length // 4
         tile = {"SIDE": 4096, "ROWS": 4096 // columns, "COLUMNS": columns}
         grid = (1024 * columns // 4096, 4096 // columns)
-        found[f"rows read {length}"] = partial(c._rows_read[grid], x, out, **tile)
-        found[f"rows written {length}"] = partial(c._rows_written[grid], x, out, **tile)
+        found[f"rows read {length}"] = partial(k.rows_read[grid], x, out, **tile)
+        found[f"rows written {length}"] = partial(k.rows_written[grid], x, out, **tile)
     shapes = ((2048, 2048), (1024, 3072), (3072, 1024), (1024, 3008), (992, 3008), (1008, 1008), (2080, 2048), (96, 96))
     for rows, columns in shapes:
         for size in (16, 32, 64):
@@ -163,16 +163,16 @@ def probes(x: Any, y: Any, out: Any) -> dict[str, Run]:
     found["gate 64K"] = partial(gate[(16,)], x, y, out, BLOCK=1024)
     found["exp 64K"] = partial(exponential[(16,)], x, y, out, BLOCK=1024)
     found["add 64K"] = partial(two_read[(16,)], x, y, out, BLOCK=1024)
-    found["launch"] = partial(c._little[(1,)], x, BLOCK=c.LITTLE)
-    for k in (1, 64):
-        found[f"programs {4096 // k}"] = partial(c._little[(4096 // k,)], x, BLOCK=c.LITTLE * k)
+    found["launch"] = partial(k.little[(1,)], x, out, BLOCK=c.LITTLE)
+    for each in (1, 64):
+        found[f"programs {4096 // each}"] = partial(k.little[(4096 // each,)], x, out, BLOCK=c.LITTLE * each)
     return found
 
 
 def curve(x: Any, out: Any) -> dict[str, Run]:
     """Reading memory of many sizes, warm: where it comes from a cache."""
     sizes = (1, 2, 3, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-    return {f"{mib}M": partial(c._read[(mib * MIB // 16384,)], x, out, BLOCK=4096) for mib in sizes}
+    return {f"{mib}M": partial(k.read[(mib * MIB // 16384,)], x, out, BLOCK=4096) for mib in sizes}
 
 
 def took(run: Run, before: Run | None) -> float:
@@ -210,7 +210,7 @@ def main() -> None:
     found: dict[str, Any] = {"processor": c.processor(), "features": cpu.feature_string, "name": cpu.name}
 
     def flush() -> None:
-        c._changed[(FLUSHED // 16384,)](big, big, BLOCK=4096)
+        k.changed[(FLUSHED // 16384,)](big, big, BLOCK=4096)
 
     for count in map(int, options.threads.split(",")):
         set_num_threads(count)

@@ -17,13 +17,14 @@ from weft.explain import Explanation
 from weft.explain.next_step import next_text
 from weft.explain.processor import Rates
 from weft.explain.roofline import roofline_of
-from weft.runtime import calibrating, explaining
+from weft.runtime import calibrating, calibration_kernels, explaining
 
 from .kernels import transpose
 
 RATES = Rates(
     "a processor", 2, launch=5.0, program=0.01, sizes=(1 << 16, 1 << 26), read=(1e4, 1e4), written=(5e3, 5e3),
-    both=(1.0, 0.5), in_place=(1e4, 1e4), lengths=(128, 4096), slow_read=(4.0, 2.0), slow_written=(3.0, 1.5),
+    both=(1.0, 0.5), in_place=(1e4, 1e4), alone=0.75, lengths=(128, 4096), slow_read=(4.0, 2.0),
+    slow_written=(3.0, 1.5),
     of_four=0.5, looped=1.25, by_rows=(1.2, 1.5), turned=1.0, again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5,
     rounded=1e6, reduction=0.01, together=1.5, product=1e6, product_16=2e6,
 )  # fmt: skip
@@ -131,11 +132,11 @@ def test_rates_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: 
 
 def test_what_the_kernels_of_the_calibration_compute() -> None:
     x, out = np.arange(8192, dtype=np.float32), np.zeros(8192, np.float32)
-    calibrating._copied[(2,)](x, out, BLOCK=4096)
+    calibration_kernels.copied[(2,)](x, out, BLOCK=4096)
     assert (out == x).all()
-    calibrating._changed[(2,)](x, out, BLOCK=4096)
+    calibration_kernels.changed[(2,)](x, out, BLOCK=4096)
     assert (out == x + 1).all()
-    calibrating._read[(2,)](x, out, BLOCK=4096)
+    calibration_kernels.read[(2,)](x, out, BLOCK=4096)
     assert out[0] == x[:4096].sum()
 
 

@@ -50,6 +50,8 @@ VERBS = ("load", "store")
 WAYS = (*VERBS, "in place")
 TURNED = 256
 """Bytes of the rows of tiles with which transposing is measured."""
+MANY_ROUNDS = 8
+"""Programs of a thread from which on it does not matter that some have one more than others."""
 MINOR = 0.1
 """The part of the bytes that are read below which an array does not count as one that is read beside others."""
 OFF = (0.75, 1.3)
@@ -85,6 +87,8 @@ class Rates:
     """What a copy of so many bytes takes, by what reading and writing them takes apart."""
     in_place: tuple[float, ...]
     """Bytes of a microsecond that are written where they were read, beside reading them."""
+    alone: float
+    """The part of what all threads read that one of them reads alone: more than its share of memory."""
     lengths: tuple[int, ...]
     """Bytes of rows on different pages, the fewest first."""
     slow_read: tuple[float, ...]
@@ -172,11 +176,12 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
     programs = prod(e.grid)
     kept, held = kept_bytes(facts)
     own = held + sum(touched_bytes(facts).values()) / max(1, programs)
-    idle = rates.threads / max(1, min(rates.threads, programs))  # rates are those of all threads together
+    idle = _stretched(programs, rates.threads, 1 / rates.threads)  # rates are those of all threads together
+    within = 1.0 if carries_tiles(facts) else _within(facts)
     resources = {
-        "memory": idle * memory,
-        "caches": idle * (sum(again.values()) + kept) / (rates.again if own <= NEAR else rates.far),
-        "arithmetic": idle * _arithmetic(facts, rates),
+        "memory": _stretched(programs, rates.threads, rates.alone) * memory,
+        "caches": idle * (sum(again.values()) + within * kept) / (rates.again if own <= NEAR else rates.far),
+        "arithmetic": idle * within * _arithmetic(facts, rates),
         "programs": programs * rates.program,
         "launch": rates.launch,
     }
@@ -190,6 +195,26 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
         {name: round(us, 3) for name, us in sorted(resources.items(), key=lambda item: -item[1]) if us},
         _shares(facts), device=f"{rates.processor}, {rates.threads} {threads}", dram_bytes=sum(first.values()),
     )  # fmt: skip
+
+
+def _stretched(programs: int, threads: int, alone: float) -> float:
+    """How many times as long programs take as if all threads had work up to the end. One thread does the part `alone`
+    of what all of them do together, as far as others have nothing to do."""
+    rounds, rest = divmod(programs, threads)
+    if rounds >= MANY_ROUNDS or not rest:
+        return 1.0
+    return (rounds + rest / threads / min(1.0, rest * alone)) * threads / programs
+
+
+def _within(facts: Facts) -> float:
+    """The part of the elements of loads that are within the bounds: loops end with rows, but for those that carry
+    tiles. All of them, where masks depend on data."""
+    counts = facts.explanation.counts.total
+    if not facts.explanation.counts.exact:
+        return 1.0
+    held = sum(n for name, n in counts.items() if name.startswith("threads:load.global."))
+    every = sum(n for name, n in counts.items() if name.startswith("kind:load.global."))
+    return held / every / facts.program.lanes if facts.program is not None and held else 1.0
 
 
 def _touched(counts: Mapping[str, int], verb: str, lanes: int) -> float:

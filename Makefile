@@ -84,7 +84,7 @@ types: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "slow or not slow" tests/checkers
 
 suite: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # An interpreter with Triton 3.6.0, PyTorch and what the tests need: pip install -e '.[test,bench]' in a folder of its own.
 test-oracle:

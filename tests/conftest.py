@@ -17,6 +17,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from children import environment
+from one_in import thin
 from view.browser import start as start_chromium
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
@@ -46,6 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = [config.invocation_params.dir / str(arg).partition("::")[0] for arg in config.args]
     if not all(NEED_GPUS in (path.resolve(), *path.resolve().parents) for path in asked):
         os.environ.update(HIDDEN)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before the slow tests are left out, say which those are."""
+    thin(items)
 
 
 def verified_tile_pipeline(module: ModuleOp, **how: Any) -> ModuleOp:

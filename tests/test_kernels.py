@@ -18,6 +18,7 @@ def test_kernel_agrees_with_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", one_in(4, CASES))
+@pytest.mark.thinned(3)
 def test_kernel_passes_every_check_of_debug(name: str) -> None:
     with knobs.runtime.scope():
         knobs.runtime.debug = True

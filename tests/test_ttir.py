@@ -55,6 +55,7 @@ def test_tritons_ir_parses_and_verifies(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", one_in(3, FILES), ids=[path.stem for path in FILES])
+@pytest.mark.thinned(3)
 def test_tritons_ir_runs(path: Path) -> None:
     case = CASES[path.stem]
     facts = json.loads(path.with_suffix(".json").read_text())

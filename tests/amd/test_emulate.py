@@ -61,6 +61,7 @@ def test_which_mfma_are_executed_by_formulas() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if "assertion" not in name])
+@pytest.mark.thinned(2)
 def test_small_kernels_give_what_numpy_says(name: str) -> None:
     """On the CPU: what the emulator's results are compared with is right."""
     case = SMALL[name]

@@ -50,6 +50,7 @@ def lane(name: str, target: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "target"), list(_cases()))
+@pytest.mark.thinned(3)
 def test_kernels_agree_with_numpy(name: str, target: str) -> None:
     with weft.target(f"sim:hip:{target}"):
         run_case(CASES[name])
@@ -80,6 +81,7 @@ def test_kernels_agree_with_numpy(name: str, target: str) -> None:
         ("running_sums", "gfx1100", r"permlane16"),
     ],
 )
+@pytest.mark.thinned(2)
 def test_programs_have_amd_instructions(name: str, target: str, wanted: str) -> None:
     text = lane(name, target)
     assert re.search(rf"isa={wanted}", text)

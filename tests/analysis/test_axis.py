@@ -96,6 +96,7 @@ def grown(rng: random.Random) -> list[tuple[SSAValue, np.ndarray, bool]]:
 
 
 @pytest.mark.parametrize("seed", range(400))
+@pytest.mark.thinned(4)
 def test_sound(seed: int) -> None:
     facts = AxisFacts()
     for value, numbers, _ in grown(random.Random(seed)):

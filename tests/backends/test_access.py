@@ -136,6 +136,7 @@ def cases(which: int) -> pytest.MarkDecorator:
 @cases(0)
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.thinned(3)
 def test_loads(pattern: str, mask: str, dtype: Any, width: dict[str, Any]) -> None:
     k, m = PATTERNS[pattern], MASKS[mask]
     touched = k[m] if m.any() else np.array([8])
@@ -177,6 +178,7 @@ def _before(inside: Array, first: int) -> Pointer:
 
 
 @cases(1)
+@pytest.mark.thinned(3)
 def test_stores(pattern: str, mask: str, dtype: Any, width: dict[str, Any]) -> None:
     k, m = PATTERNS[pattern], MASKS[mask]
     size = int(k.max()) + 3

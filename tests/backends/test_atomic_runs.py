@@ -42,6 +42,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("kind, dtype", CASES, ids=lambda x: x if isinstance(x, str) else np.dtype(x).name)
+@pytest.mark.thinned(2)
 def test_kinds(kind: str, dtype: Any) -> None:
     """Many programs change the same places, under a mask and without, at addresses aligned and not."""
     function, meaning = KINDS[kind]

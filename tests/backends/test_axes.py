@@ -92,6 +92,7 @@ def check(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any], options: dict
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS], ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.thinned(4)
 def test_every_axis(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     which = [*INTEGERS, *FLOATS].index(dtype)
     for axis in range(len(shape)):
@@ -101,6 +102,7 @@ def test_every_axis(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.parametrize("shape", ODD_SHAPES, ids=str)
+@pytest.mark.thinned(2)
 def test_shapes_with_ones_and_long_ones(shape: tuple[int, ...]) -> None:
     for axis in range(len(shape)):
         check(shape, axis, np.dtype(np.int32), WIDTHS[axis % 3])

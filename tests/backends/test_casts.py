@@ -201,6 +201,7 @@ def launch(kernel: Any, x: Array, targets: list[np.dtype[Any]], options: dict[st
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("source", [BOOL, *INTEGERS, *FLOATS], ids=lambda d: d.name)
+@pytest.mark.thinned(2)
 def test_to_every_type(source: np.dtype[Any], processor: str) -> None:
     x, options = values_of(source), PROCESSORS[processor]
     plain = [f.dtype for f in FORMATS if f.dtype not in SMALL]
@@ -214,6 +215,7 @@ def test_to_every_type(source: np.dtype[Any], processor: str) -> None:
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("source", [d for d in FLOATS if d not in SMALL], ids=lambda d: d.name)
+@pytest.mark.thinned(2)
 def test_toward_zero(source: np.dtype[Any], processor: str) -> None:
     x = values_of(source)
     targets = [t for t in FLOATS if t.itemsize < source.itemsize]

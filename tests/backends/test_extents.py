@@ -43,6 +43,7 @@ def padded(x, y, out, sums, M: tl.constexpr, N: tl.constexpr, X: tl.constexpr, R
 @pytest.mark.parametrize(
     ("n", "tile"), [(33, 64), (21, 32), (100, 128), (7, 8), (5, 64), (63, 64), (3, 128), (300, 512)]
 )
+@pytest.mark.thinned(3)
 def test_rows_shorter_than_their_tile(n: int, tile: int, processor: dict[str, Any]) -> None:
     random = np.random.default_rng(n)
     x, y = (random.standard_normal((37, n)).astype(np.float32) for _ in range(2))
@@ -141,6 +142,7 @@ def quotients(x, out, sums, N: tl.constexpr, R: tl.constexpr):
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize(("n", "tile"), [(33, 64), (100, 128), (500, 512)])
+@pytest.mark.thinned(3)
 def test_integers_made_of_a_row(n: int, tile: int, processor: dict[str, Any]) -> None:
     x = np.random.default_rng(n).uniform(-9, 9, (5, n)).astype(np.float32)
     out, scales = np.zeros((5, n), np.int8), np.zeros(5, np.float32)

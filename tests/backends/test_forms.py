@@ -100,6 +100,7 @@ def run(module: Module, *arrays: Array) -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.thinned(3)
 def test_forms_are_the_numbers_of_their_lanes(seed: int) -> None:
     rng = random.Random(seed)
     extremes = [0, 1, -1, 2, 127, -128, 1 << 15, 1 << 31, (1 << 31) - 1, 1 << 40, -(1 << 63), (1 << 63) - 1]

@@ -31,6 +31,7 @@ def gathers(src, index, out, L: tl.constexpr, R: tl.constexpr, N: tl.constexpr, 
 
 @pytest.mark.parametrize("dtype", (*NARROW, np.bool_, np.float32, np.int64), ids=lambda t: np.dtype(t).name)
 @pytest.mark.parametrize("index", (np.int8, np.int64))
+@pytest.mark.thinned(2)
 def test_gather(dtype: Any, index: Any) -> None:
     """An index beyond the axis wraps around it, one below it, too."""
     info = np.iinfo(index)
@@ -71,6 +72,7 @@ def looked_up(table, index, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", NARROW, ids=lambda t: np.dtype(t).name)
 @pytest.mark.parametrize("index", (np.int8, np.int32, np.int64))
+@pytest.mark.thinned(2)
 def test_lookup_at_any_place_of_a_word(dtype: Any, index: Any) -> None:
     """The table begins at each place of a word of four bytes; elements that are masked off are not touched."""
     n, entries = 333, min(2000, np.iinfo(index).max)
@@ -93,6 +95,7 @@ def histograms(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", (np.int8, np.uint8, np.uint16, np.int64), ids=lambda t: np.dtype(t).name)
 @pytest.mark.parametrize("bins", [1, 16, 256, 2048])
+@pytest.mark.thinned(3)
 def test_histogram(dtype: Any, bins: int) -> None:
     """Values below zero and beyond the last bin are not counted, nor what is masked off."""
     info = np.iinfo(dtype)

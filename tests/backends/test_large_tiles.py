@@ -115,6 +115,7 @@ def length(size: int, what: str) -> int:
 
 
 @pytest.mark.parametrize("what", FAMILIES)
+@pytest.mark.thinned(2)
 def test_the_code_is_as_long_for_a_million_elements(what: str) -> None:
     few, many = length(64, what), length(1024, what)
     assert many < 1.5 * STAGES.get(what, 1.0) * few + 1000

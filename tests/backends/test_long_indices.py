@@ -72,6 +72,7 @@ def places(kernel: Any, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kernel", [quotients, doubled, moved, widened], ids=lambda k: k.fn.__name__)
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:90", "ptx:cuda:90"])
+@pytest.mark.thinned(3)
 def test_values(kernel: Any, target: str) -> None:
     x, out = np.arange(200, dtype=np.int32), np.zeros(64, np.int32)
     if target.startswith("ptx:"):

@@ -20,6 +20,7 @@ def transposed_with_equal_addresses(out, x, A: tl.constexpr, B: tl.constexpr):
 @pytest.mark.parametrize("processor", [{}, {"vector_bits": 256}, {"vector_bits": 128}])
 @pytest.mark.parametrize("strides", [(3, 2), (2, 3), (1, 1), (0, 1), (1, 0), (0, 0), (1, 4), (7, 1)])
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
+@pytest.mark.thinned(4)
 def test_the_last_of_equal_addresses_stays(dtype: Any, strides: tuple[int, int], processor: dict[str, Any]) -> None:
     x = np.arange(64).astype(dtype)
     out = np.full(80, -1, dtype)
@@ -163,6 +164,7 @@ def pair(shift: int, n: int, dtype: Any) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
 @pytest.mark.parametrize("shift", SHIFTS)
+@pytest.mark.thinned(4)
 def test_a_tile_is_read_before_it_is_written(shift: int, dtype: Any, options: dict[str, Any]) -> None:
     for n in (128, 100):
         whole, out, x = pair(shift, n, dtype)

@@ -71,17 +71,20 @@ def check_sorts(dtype: Any, rows: int, n: int, **processor: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.thinned(2)
 def test_sorts(dtype: Any) -> None:
     check_sorts(dtype, 2, 64)
 
 
 @pytest.mark.parametrize("rows, n", [(1, 2), (1, 4), (1, 8), (1, 16), (32, 8), (1, 2048)])
+@pytest.mark.thinned(2)
 def test_sizes(rows: int, n: int) -> None:
     check_sorts(np.float32, rows, n)
 
 
 @PROCESSORS
 @pytest.mark.parametrize("dtype", (np.float32, np.int8), ids=lambda t: np.dtype(t).name)
+@pytest.mark.thinned(2)
 def test_processors(dtype: Any, processor: dict[str, Any]) -> None:
     check_sorts(dtype, 2, 128, **processor)
 

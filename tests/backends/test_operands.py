@@ -93,6 +93,7 @@ def masked_product(
 @pytest.mark.parametrize(
     ("elem", "options"), [(np.float32, {}), (np.float64, {}), (np.float32, AVX2), (np.float32, SSE2)]
 )
+@pytest.mark.thinned(2)
 def test_nothing_beyond_the_end_of_an_operand_is_touched(
     blocks: tuple[int, int, int], elem: Any, options: dict[str, Any]
 ) -> None:

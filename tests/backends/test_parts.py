@@ -150,6 +150,7 @@ def test_scalars_that_are_stored_one_by_one_are_divided_too(tmp_path: Path) -> N
     np.testing.assert_array_equal(o[::2], [c[j % 20] + j for j in range(count)])
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_not_computed_again_under_each_broadcast(tmp_path: Path) -> None:
     """Each sum is of a tile twice as large as the chain, which was computed in its nest from the beginning."""
     sizes = []

@@ -32,6 +32,7 @@ def from_anywhere(start, table, out, WIDTH: tl.constexpr, B: tl.constexpr):
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("width", [8, 20, 40, 64, 65, 77, 100, 300])
+@pytest.mark.thinned(3)
 def test_rows(width: int, processor: dict[str, Any]) -> None:
     random = np.random.default_rng(width)
     index, table = random.integers(0, 20, 40), random.integers(-9, 9, (20, width)).astype(np.float32)
@@ -118,6 +119,7 @@ def test_rows_within_wider_rows(width: int, dtype: type, processor: dict[str, An
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("sizes", [(3, 5, 30), (2, 7, 7), (4, 3, 28), (3, 5, 64), (2, 3, 96), (1, 4, 32)])
+@pytest.mark.thinned(4)
 def test_rows_of_rows(sizes: tuple[int, int, int], processor: dict[str, Any]) -> None:
     c, h, w = sizes
     x = np.arange(5 * c * h * w, dtype=np.float32).reshape(5, c, h, w)
@@ -163,6 +165,7 @@ def scaled_sums(x, weight, bias, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize(("width", "height"), [(20, 7), (33, 21), (100, 5)])
+@pytest.mark.thinned(3)
 def test_what_is_the_same_along_a_row(width: int, height: int, processor: dict[str, Any]) -> None:
     random = np.random.default_rng(width)
     x = random.integers(-9, 9, (6, height, width)).astype(np.float32)
@@ -214,6 +217,7 @@ def sums_of_some(x, chosen, out, n, ROWS: tl.constexpr, WIDTH: tl.constexpr, B: 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize(("width", "height"), [(20, 7), (75, 10), (300, 13)])
+@pytest.mark.thinned(3)
 def test_bytes_that_are_the_same_along_a_row(width: int, height: int, processor: dict[str, Any]) -> None:
     random = np.random.default_rng(width)
     x = random.integers(-9, 9, (6, height, width)).astype(np.float32)
@@ -244,6 +248,7 @@ def looked_up(index, factor, table, out, n, WIDTH: tl.constexpr, B: tl.constexpr
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("width", [20, 65, 77])
+@pytest.mark.thinned(3)
 def test_assertions_along_rows(width: int, processor: dict[str, Any]) -> None:
     index, table = np.arange(15), np.random.default_rng(width).integers(-9, 9, (20, width)).astype(np.float32)
     factor, out = np.full((15, width), 3, np.int32), np.zeros((15, width), np.float32)
@@ -287,6 +292,7 @@ def loaded_along_the_other_axis(x, out, mask_from, WIDE: tl.constexpr):
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("wide", [tl.int32, tl.int64])
 @pytest.mark.parametrize("type", [np.int16, np.float32, np.int64])
+@pytest.mark.thinned(4)
 def test_an_index_that_is_divided_in_blocks_that_are_transposed(
     type: Any, wide: Any, processor: dict[str, Any]
 ) -> None:

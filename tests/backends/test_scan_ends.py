@@ -25,6 +25,7 @@ def sums(x_ptr, out_ptr, n, BLOCK: tl.constexpr, REVERSE: tl.constexpr):
 
 @pytest.mark.parametrize("options", [{}, AVX2, SSE2])
 @pytest.mark.parametrize("elem", [np.int64, np.float32, np.int8])
+@pytest.mark.thinned(3)
 def test_rows_that_are_shorter_than_their_tile(elem: Any, options: dict[str, Any]) -> None:
     for n in (1, 33, 129):
         x = np.random.default_rng(n).integers(-3, 4, (3, n)).astype(elem)

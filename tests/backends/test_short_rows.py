@@ -86,6 +86,7 @@ def of_tiles(x, sums, tops, least, products, m, n, ROWS: tl.constexpr, BLOCK: tl
 
 @pytest.mark.parametrize("rows", [1, 4, 16])
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.thinned(3)
 def test_what_lies_beyond_a_row_is_combined_in_as_if_all_of_it_was(width: dict[str, Any], rows: int) -> None:
     """Zeros make a positive zero of negative ones, and what stands for the rest of a row of NaN is a number."""
     x = np.random.default_rng(5).integers(-50, 50, (19, BLOCK)).astype(np.float32)
@@ -120,6 +121,7 @@ def powers(x, out, logs, roots, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.thinned(2)
 def test_what_is_kept_of_a_row_has_no_more_of_it(width: dict[str, Any], rows: int) -> None:
     """Where all is infinite, or any is no number, all is none, also of rows that follow such in the same memory."""
     x = np.random.default_rng(7).normal(size=(9, BLOCK)).astype(np.float32)
@@ -151,6 +153,7 @@ def of_columns(x, out, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("rows", "block"), [(16, 128), (64, 32), (4, 8), (2, 256)])
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.thinned(3)
 def test_columns_of_odd_tables(width: dict[str, Any], rows: int, block: int) -> None:
     for m, n in ((1, 1), (37, 129), (64, 128), (65, 7), (3, 200)):
         x = np.random.default_rng(6).integers(-50, 50, (m, n)).astype(np.float32)

@@ -28,6 +28,7 @@ def scaled(x, scale, bias, out, m, n, stride, ROWS: tl.constexpr, BLOCK: tl.cons
 
 @pytest.mark.parametrize(("rows", "block"), [(4, 64), (16, 16), (1, 256), (8, 128), (64, 4)])
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.thinned(3)
 def test_nothing_else_is_stored(width: dict[str, Any], rows: int, block: int) -> None:
     stride = 210
     for m, n in SIZES:

@@ -135,6 +135,7 @@ def fresh(kernel: Any, processor: str) -> Any:
 
 @pytest.mark.parametrize("dtype", ELEMENTS, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.thinned(3)
 def test_every_alignment(processor: str, dtype: Any) -> None:
     launch = fresh(copy, processor)
     n = 1024 + 200
@@ -198,6 +199,7 @@ def test_shifted_onto_itself(shift: int) -> None:
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("tile", [(32, 32), (64, 16), (1, 256)])
+@pytest.mark.thinned(4)
 def test_rows_that_do_not_continue(processor: str, transposed: bool, tile: tuple[int, int]) -> None:
     launch = fresh(copy_rows, processor)
     rows, columns = 128, 256
@@ -238,6 +240,7 @@ def test_a_load_sees_what_went_around_the_cache(processor: str) -> None:
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+@pytest.mark.thinned(3)
 def test_interleaved(processor: str, dtype: Any) -> None:
     launch = fresh(interleave, processor)
     x, y = numbers(1024, dtype), numbers(1024, dtype, 2)

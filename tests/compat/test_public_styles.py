@@ -243,6 +243,7 @@ def ramp(out, n, STEP: tl.constexpr, N: tl.constexpr):
 
 @pytest.mark.parametrize("size", [np.int64(16), np.prod((4, 4)), np.uint8(16), 16])
 @pytest.mark.parametrize("step", [np.float32(2), np.int32(2), 2.0])
+@pytest.mark.thinned(3)
 def test_numbers_of_numpy_as_constexprs(size: int, step: float) -> None:
     out = np.zeros(16, np.float32)
     ramp[(np.int64(1),)](out, np.int64(9), STEP=step, N=size)

@@ -53,6 +53,7 @@ CASES = [((96, 40), (32, 64), 0), ((24, 16, 32), (16, 8, 32), 0), ((24, 24, 32),
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
 @pytest.mark.parametrize("how", ["host", "add", "kernel"])
 @pytest.mark.parametrize(("shape", "block", "dim"), CASES)
+@pytest.mark.thinned(3)
 def test_rows_of_a_part(shape: tuple[int, ...], block: tuple[int, ...], dim: int, how: str, target: str) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     y = np.full_like(x, 7)

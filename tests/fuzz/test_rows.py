@@ -8,6 +8,7 @@ from .rows import difference
 
 
 @pytest.mark.parametrize("seed", range(16))
+@pytest.mark.thinned(2)
 def test_rows_agree(seed: int) -> None:
     assert difference(seed, "sim:cuda:90") == ""
 

@@ -22,12 +22,14 @@ FOUND = [1089, 1093, 1211, 1222, 1235, 1254, 1292]
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize(("seed", "variant"), list(pairs(0, SEEDS, NAMES, in_turn=True)))
+@pytest.mark.thinned(2)
 def test_agrees_with_numpy(seed: int, variant: str) -> None:
     check(seed, variant)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize(("seed", "variant"), list(pairs(0, SEEDS // 3, SPECIAL, in_turn=True)))
+@pytest.mark.thinned(2)
 def test_agrees_on_any_values(seed: int, variant: str) -> None:
     check(seed, variant)
 

@@ -29,6 +29,7 @@ def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("name", one_in(3, CHECKS))
+@pytest.mark.thinned(3)
 def test_cluster(name: str) -> None:
     order = ("forward", "backward", "random")[zlib.crc32(name.encode()) % 3]
     with options(order=order):
@@ -40,6 +41,7 @@ COMPILED = [name for i, name in enumerate(CHECKS) if i % 8 == 0]
 
 @needs_ptxas
 @pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.thinned(3)
 def test_ptxas_takes_it(name: str) -> None:
     """The same lane programs as PTX for a cluster of so many blocks."""
     made: list[Any] = []

@@ -65,6 +65,7 @@ def kernel(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("what", ["from", "to", "stored", "scan", "sum", "atomic"])
+@pytest.mark.thinned(3)
 def test_tiles_in_general_layouts(layout: gl.DistributedLinearLayout, axis: int, what: str) -> None:
     shape = tuple(layout.shape)
     x = np.random.default_rng(0).integers(0, 64, shape).astype(np.float32)

@@ -102,6 +102,7 @@ def launched(seed: int, launch: Any, blocks: int = 1) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("seed", range(18))
+@pytest.mark.thinned(3)
 def test_images(seed: int) -> None:
     with weft.target("sim:cuda:90"):
         _, out, wanted = launched(seed, load_images[(1,)], blocks=1 + seed % 2)
@@ -199,6 +200,7 @@ def described(x: Any, **more: Any) -> TensorDescriptor:
 
 
 @pytest.mark.parametrize(("kind", "dtype"), COMBINED)
+@pytest.mark.thinned(3)
 def test_combined_with_memory(kind: str, dtype: str) -> None:
     numbers = np.random.default_rng(0)
     if dtype.startswith("float"):

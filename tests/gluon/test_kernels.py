@@ -662,11 +662,13 @@ def coalesced_columns() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.thinned(2)
 def test_kernel(name: str) -> None:
     RUNS[name]()
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if KERNELS[name].capability == 80])
+@pytest.mark.thinned(3)
 def test_kernels_of_ampere_on_hopper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KERNELS, name, replace(KERNELS[name], capability=90))
     RUNS[name]()
@@ -675,6 +677,7 @@ def test_kernels_of_ampere_on_hopper(name: str, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", ["matmul_cpasync", "tma_pipelined", "producer_consumer", "transpose_through_shared"])
 @pytest.mark.parametrize("order", ["backward", "random"])
 @pytest.mark.parametrize("copies", ["earliest", "latest"])
+@pytest.mark.thinned(2)
 def test_in_any_order(name: str, order: str, copies: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warps in other orders, asynchronous copies that land as early or as late as they may."""
     run_program = simulate.run

@@ -158,6 +158,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("first", LAYOUTS)
 @pytest.mark.parametrize("second", LAYOUTS)
+@pytest.mark.thinned(4)
 def test_conversions(first: str, second: str, dtype: Any) -> None:
     x = np.arange(64 * 32).astype(dtype).reshape(64, 32)
     y = np.zeros_like(x)

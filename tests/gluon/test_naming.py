@@ -71,6 +71,7 @@ def _shape(op: str, shape: list[int], args: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("op,layout,shape,args", tiles(1, 300))
+@pytest.mark.thinned(4)
 def test_the_map_is_right(op: str, layout: Any, shape: list[int], args: list[Any]) -> None:
     named = NAMED[op](layout, shape, *args)  # type: ignore[operator]
     found, source = named.to_linear(_shape(op, shape, args)), layout.to_linear(shape)

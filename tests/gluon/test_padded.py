@@ -95,6 +95,7 @@ CASES = [(name, pairs) for name in NAMES for pairs in PAIRS if (name, pairs) != 
 
 
 @pytest.mark.parametrize(("name", "pairs"), CASES, ids=str)
+@pytest.mark.thinned(3)
 def test_results_and_counts(name: str, pairs: Any) -> None:
     loaded = LOADED["rows" if name == "product" else "columns"]
     report = run(name, padded(pairs), loaded)
@@ -108,6 +109,7 @@ def test_results_and_counts(name: str, pairs: Any) -> None:
 @pytest.mark.parametrize("order", [[1, 0], [0, 1]], ids=str)
 @pytest.mark.parametrize("loaded", LOADED)
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.float64])
+@pytest.mark.thinned(3)
 def test_elements_and_layouts(dtype: Any, loaded: str, order: Any) -> None:
     memory = padded([[64, 8]], order)
     for name in ("through", "turned", "parts"):
@@ -224,6 +226,7 @@ def test_machine_code(name: str) -> None:
     [c for c in CASES if c[0] not in ("copied", "product")],
     ids=str,
 )
+@pytest.mark.thinned(3)
 def test_bytes_are_those_of_triton(name: str, pairs: Any, tmp_path: Path) -> None:
     triton = pytest.importorskip("triton", minversion="3.6", reason="compares with Triton")
     if not triton.__version__.startswith("3.6."):

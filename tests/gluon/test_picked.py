@@ -71,6 +71,7 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "picked", "axis", "memory"), CASES)
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int16])
+@pytest.mark.thinned(3)
 def test_gather(shape: Any, picked: Any, axis: int, memory: Any, dtype: Any) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     index = np.random.default_rng(1).integers(0, shape[axis], picked).astype(dtype)

@@ -103,6 +103,7 @@ def drawn(seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.thinned(3)
 def test_picked(seed: int) -> None:
     op, blocks, axis, picked, layouts, (x, values, index, mask) = drawn(seed)
     out, final = np.zeros(picked, x.dtype), np.zeros_like(x)
@@ -196,6 +197,7 @@ def part_of(
 
 
 @pytest.mark.parametrize("seed", range(16))
+@pytest.mark.thinned(2)
 def test_parts_in_other_blocks(seed: int) -> None:
     chosen, numbers = random.Random(seed), np.random.default_rng(seed)
     blocks, dim = (2, 4)[seed % 2], chosen.randrange(2)

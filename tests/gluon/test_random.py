@@ -150,6 +150,7 @@ class Program:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.thinned(2)
 def test_random_kernel(seed: int, tmp_path: Path) -> None:
     program = Program(seed)
     file = tmp_path / f"random_{seed}.py"

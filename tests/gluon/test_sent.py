@@ -49,6 +49,7 @@ def drawn(seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(16))
+@pytest.mark.thinned(2)
 def test_sent(seed: int) -> None:
     x, blocks, rows, memory = drawn(seed)
     out = np.zeros_like(x)

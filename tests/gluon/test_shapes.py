@@ -131,12 +131,14 @@ def run(kernel: Any, layout: Any, dtype: Any = np.int32) -> None:
 @pytest.mark.parametrize(
     "kernel", [transposed, reshaped, raveled, joined, interleaved, split, broadcast, expanded], ids=lambda k: k.__name__
 )
+@pytest.mark.thinned(3)
 def test_numbers(kernel: Any, layout: Any) -> None:
     run(kernel, layout)
 
 
 @each
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float64])
+@pytest.mark.thinned(3)
 def test_other_elements(dtype: Any, layout: Any) -> None:
     run(transposed, layout, dtype)
     run(split, layout, dtype)

@@ -93,6 +93,7 @@ BLOCKS = {1: (256,), 2: (16, 64), 3: (4, 8, 64), 4: (2, 2, 8, 32), 5: (2, 2, 2, 
 
 @pytest.mark.parametrize("name", ELEMENTS)
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.thinned(3)
 def test_every_swizzle_and_type(swizzle: int, name: str) -> None:
     size = np.dtype(DTYPES[name]).itemsize
     check_copy((16, max(128, swizzle) // size), name, swizzle)
@@ -101,6 +102,7 @@ def test_every_swizzle_and_type(swizzle: int, name: str) -> None:
 @pytest.mark.parametrize("copies", ["earliest", "latest"])
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("rank", BLOCKS)
+@pytest.mark.thinned(3)
 def test_every_rank(rank: int, swizzle: int, copies: str) -> None:
     block = list(BLOCKS[rank])
     if rank == 1 and swizzle:

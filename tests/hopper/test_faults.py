@@ -58,6 +58,7 @@ CAUGHT: dict[str, tuple[type[SimulationError], ...]] = {
 
 @every
 @pytest.mark.parametrize("name", CAUGHT)
+@pytest.mark.thinned(2)
 def test_caught(name: str, options: Options) -> None:
     with pytest.raises(SimulationError) as found:
         simulate(name, 2, arguments(name), options)
@@ -67,6 +68,7 @@ def test_caught(name: str, options: Options) -> None:
 
 @pytest.mark.parametrize("copies", ["earliest", "latest"])
 @pytest.mark.parametrize("name", CAUGHT)
+@pytest.mark.thinned(2)
 def test_collected(name: str, copies: str) -> None:
     """Without raising, the launch ends, and the error is in the report."""
     report = simulate(name, 1, arguments(name), Options(raise_first=False, copies=copies))

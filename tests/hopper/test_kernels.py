@@ -37,6 +37,7 @@ MATMULS: list[tuple[str, str, tuple[int, int, int], bool, str]] = [
 
 @ends
 @pytest.mark.parametrize("case", MATMULS, ids=lambda c: c[0])
+@pytest.mark.thinned(3)
 def test_pipelined_matmul(case: tuple[str, str, tuple[int, int, int], bool, str], options: Options) -> None:
     """Tiles that stick out of the matrices, and a depth that is no multiple of the block's."""
     name, kind, (bm, bn, bk), trans, out = case

@@ -140,6 +140,7 @@ def check(p: Product) -> None:
 
 @pytest.mark.parametrize("name", ELEMENTS)
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
+@pytest.mark.thinned(3)
 def test_every_type_and_swizzle(swizzle: int, name: str) -> None:
     k = max(64, swizzle) * 2 // np.dtype(DTYPES[name]).itemsize
     check(Product(64, 32, k, name, swizzles=(swizzle, swizzle)))
@@ -147,6 +148,7 @@ def test_every_type_and_swizzle(swizzle: int, name: str) -> None:
 
 @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
+@pytest.mark.thinned(3)
 def test_every_direction(swizzle: int, trans: tuple[bool, bool]) -> None:
     check(Product(128, 64, 64, "bf16", trans=trans, swizzles=(swizzle, swizzle)))
 
@@ -174,6 +176,7 @@ def test_every_direction(swizzle: int, trans: tuple[bool, bool]) -> None:
         f"{p.m}x{p.n}x{p.k}-{p.left}-{p.warps[0]}x{p.warps[1]}-{p.imprecise}-{p.use_acc}-{p.sliced}-{p.trans}"
     ),
 )
+@pytest.mark.thinned(3)
 def test_shapes(p: Product) -> None:
     check(p)
 

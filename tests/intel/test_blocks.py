@@ -57,6 +57,7 @@ PLACES = [(0, 0), (3, 4), (-2, -8), (35, 60), (100, 0)]
 
 
 @pytest.mark.parametrize("name", [n for n, e in INSTRUCTIONS_BY_NAME.items() if e.params["block"].kind != PREFETCH])
+@pytest.mark.thinned(3)
 def test_a_block_is_what_its_layout_says(name: str) -> None:
     entry = INSTRUCTIONS_BY_NAME[name]
     block: Block = entry.params["block"]

@@ -89,6 +89,7 @@ def layouts_of(rows: int, ops: int, threads: int, warps: tuple[int, int] = (1, 1
 
 
 @pytest.mark.parametrize(("rows", "ops", "threads"), list(product(ROWS, OPS, THREADS)))
+@pytest.mark.thinned(3)
 def test_operands_lie_as_published(rows: int, ops: int, threads: int) -> None:
     """One instruction, of each type and repeat count, in subgroups of 16 and of 32."""
     sizes = [(rows, DEPTH * ops), (DEPTH * ops, 16), (rows, 16)]
@@ -123,6 +124,7 @@ def test_the_instruction_of_dg2_has_32_bits_of_both_operands_in_each_lane() -> N
 
 
 @pytest.mark.parametrize("name", list(INSTRUCTIONS))
+@pytest.mark.thinned(3)
 def test_it_multiplies_matrices(name: str) -> None:
     entry = INSTRUCTIONS[name]
     rng = np.random.default_rng(1)

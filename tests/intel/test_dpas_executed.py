@@ -71,6 +71,7 @@ def registers_of(entry: Instruction) -> list[Any]:
 
 @needs_device
 @pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.thinned(3)
 def test_one_instruction_is_what_numpy_says(name: str) -> None:
     entry = INSTRUCTIONS[name]
     program = program_of(entry)

@@ -92,6 +92,7 @@ def _cases() -> Iterator[Any]:
 
 @needs_device
 @pytest.mark.parametrize("name", list(_cases()))
+@pytest.mark.thinned(3)
 def test_kernels_agree_with_numpy_and_both_ways_with_each_other(name: str) -> None:
     stored = []
     for way in WAYS:

@@ -32,6 +32,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", list(_cases()))
+@pytest.mark.thinned(3)
 def test_kernels_agree_with_numpy(name: str) -> None:
     with weft.target("sim:xpu:pvc"):
         run_case(CASES[name])

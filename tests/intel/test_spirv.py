@@ -48,6 +48,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", list(_cases()))
+@pytest.mark.thinned(2)
 def test_modules_are_valid(name: str, tmp_path: Path) -> None:
     kernel = compiled(name)
     module = Module.of(kernel.asm["spirv"])

@@ -51,6 +51,7 @@ TYPES = ["fp32", "fp16", "fp64", "i32", "i8", "u8", "u16", "i64", "u64", "u1"]
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("shape", [(2,), (16,), (128,), (4, 8), (2, 2, 16)])
 @pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.thinned(3)
 def test_sort(type: str, shape: tuple[int, ...], descending: bool) -> None:
     bench, x, values = tile(type, shape)
     y = bench(tl.sort, x, descending=descending)
@@ -63,6 +64,7 @@ def test_sort(type: str, shape: tuple[int, ...], descending: bool) -> None:
 @pytest.mark.parametrize("type", ["fp32", "u16", "i32"])
 @pytest.mark.parametrize("k", [1, 2, 4, 16])
 @pytest.mark.parametrize("shape", [(16,), (4, 32)])
+@pytest.mark.thinned(3)
 def test_topk(type: str, k: int, shape: tuple[int, ...]) -> None:
     bench, x, values = tile(type, shape)
     y = bench(tl.topk, x, k)

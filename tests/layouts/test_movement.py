@@ -35,6 +35,7 @@ def held(layout: LinearLayout, tile: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(300))
+@pytest.mark.thinned(3)
 def test_reductions(seed: int) -> None:
     rng = random.Random(seed)
     layout = random_layout(rng, rng.randrange(4, 12))
@@ -63,6 +64,7 @@ def test_duplicates_are_gone_before_anything_moves() -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
+@pytest.mark.thinned(3)
 def test_gathers(seed: int) -> None:
     rng = random.Random(seed)
     size = rng.randrange(4, 11)
@@ -105,6 +107,7 @@ def test_gathers_of_both_kinds_and_what_they_cost() -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
+@pytest.mark.thinned(3)
 def test_local_access(seed: int) -> None:
     """Store and load through a random invertible memory layout; the instruction's registers are really consecutive."""
     rng = random.Random(seed)

@@ -48,6 +48,7 @@ def updated(layout: str, size: int, elem: str, kind: str, seed: int) -> tuple[An
 
 @pytest.mark.parametrize("layout", range(4))
 @pytest.mark.parametrize("elem", ["i32", "f32", "f16", "i64"])
+@pytest.mark.thinned(2)
 def test_copies_act_once_and_all_know_what_was_there(layout: int, elem: str) -> None:
     size = (32, 128, 64, 256)[layout]
     text = COPIES[layout] if layout < 3 else text_of(random_layout(random.Random(5), (256,)))

@@ -104,6 +104,7 @@ def kernel_with_barriers(name: str) -> tuple[Simulated, list[tuple[Block, LaneOp
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_one_barrier_is_needed(name: str) -> None:
     kernel, barriers = kernel_with_barriers(name)
     check_needed(kernel, *barriers[zlib.crc32(name.encode()) % len(barriers)])
@@ -117,6 +118,7 @@ def test_every_barrier_is_needed(name: str) -> None:
         check_needed(kernel, block, op)
 
 
+@pytest.mark.slow
 def test_there_are_enough() -> None:
     kernels = [k for name in NAMES if (k := simulated(name)) is not None]
     assert sum(any(True for _ in inserted(k.program.body)) for k in kernels) >= 50

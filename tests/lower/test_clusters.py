@@ -73,6 +73,7 @@ def machine_for(seed: int, src: LinearLayout, bits: int) -> Machine | None:
 
 
 @pytest.mark.parametrize("seed", conversions())
+@pytest.mark.thinned(3)
 def test_conversion(seed: int) -> None:
     """Every element where it belongs, no race, nobody ends too early; and the counter predicts what is counted."""
     src, dst, bits, _ = random_conversion(seed)

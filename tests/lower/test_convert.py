@@ -62,6 +62,7 @@ def conversions() -> list[int]:
 
 
 @pytest.mark.parametrize("seed", conversions())
+@pytest.mark.thinned(3)
 def test_conversion(seed: int) -> None:
     src, dst, bits, target = random_conversion(seed)
     program = program_of(src, dst, bits, target)
@@ -76,6 +77,7 @@ def test_conversion(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", conversions()[::3])
 @pytest.mark.parametrize("matrix", [False, True])
+@pytest.mark.thinned(3)
 def test_conversion_in_little_memory(seed: int, matrix: bool) -> None:
     """Rounds in which only some lanes and warps take part, as the elements of no register are of one round."""
     src, dst, bits, target = random_conversion(seed)

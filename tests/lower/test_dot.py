@@ -95,6 +95,7 @@ CASES = [
 
 @pytest.mark.parametrize("shape", [(32, 32), (64, 16), (16, 128), (2, 32, 16), (8, 16, 16)])
 @pytest.mark.parametrize(("left", "right", "out", "target", "isa"), CASES)
+@pytest.mark.thinned(2)
 def test_types(left: str, right: str, out: str, target: str, isa: str, shape: tuple[int, ...]) -> None:
     program = program_of(shape, 32, left, right, out, "", target)
     if target == "cuda:90" and shape[-2] % 64 == 0 and left != "f64":
@@ -120,6 +121,7 @@ def test_precision(precision: str, error: float) -> None:
 
 @pytest.mark.parametrize("shape", [(8, 8), (4, 64), (16, 4), (2, 4, 8)])
 @pytest.mark.parametrize(("left", "out"), [("f16", "f32"), ("f16", "f16"), ("i8", "i32"), ("f64", "f64")])
+@pytest.mark.thinned(2)
 def test_too_small_for_an_instruction(shape: tuple[int, ...], left: str, out: str) -> None:
     program = program_of(shape, 16, left, left, out, "", "cuda:80")
     assert not instructions(program)
@@ -155,6 +157,7 @@ def test_an_infinity_stays_one_in_parts() -> None:
         ("f8E5M2", "f8E4M3FN", "f32", "f32.e5m2.e4m3"),
     ],
 )
+@pytest.mark.thinned(3)
 def test_warp_groups(left: str, right: str, out: str, isa: str, shape: tuple[int, int], warps: int) -> None:
     program = program_of(shape, 64, left, right, out, "", "cuda:90", warps)
     found = [name for name in instructions(program) if name.startswith("wgmma.m64")]

@@ -41,6 +41,7 @@ def product(m: int, n: int, k: int, elem: str, out: str, warps: list[int], width
 @pytest.mark.parametrize(
     ("elem", "out", "k", "width"), [("f16", "f32", 32, 2), ("f32", "f32", 16, 1), ("i8", "i32", 32, 4)]
 )
+@pytest.mark.thinned(4)
 def test_tiles_that_are_smaller_than_the_instruction(
     shape: tuple[int, int], warps: list[int], elem: str, out: str, k: int, width: int
 ) -> None:

@@ -169,6 +169,7 @@ def of_copy(kernel: Any, block: int, warps: int, kind: str = "fp32", target: str
         (4096, 4, "fp64", 0),
     ],
 )
+@pytest.mark.thinned(3)
 def test_copies_of_8_to_16_kilobytes(kernel: Any, block: int, warps: int, kind: str, blocks: int) -> None:
     program = of_copy(kernel, block, warps, kind)
     assert program.most_blocks == blocks

@@ -103,6 +103,7 @@ def matrix_loads() -> list[int]:
 
 
 @pytest.mark.parametrize("seed", matrix_loads())
+@pytest.mark.thinned(2)
 def test_any_group(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     src, dst, bits, target = random_conversion(seed)
     changed = []

@@ -37,6 +37,7 @@ def gathered(
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.thinned(3)
 def test_gather(seed: int) -> None:
     rng = random.Random(seed)
     shape = rng.choice([(256,), (1024,), (16, 32), (32, 64), (4, 8, 16)])
@@ -46,6 +47,7 @@ def test_gather(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.thinned(3)
 def test_index_of_another_length(seed: int) -> None:
     rng = random.Random(seed)
     shape = rng.choice([(256,), (64,), (16, 32), (4, 8, 16)])
@@ -78,6 +80,7 @@ def test_gather_within_a_lane(elem: str, size: int) -> None:
 
 @pytest.mark.parametrize("elem", ["i8", "f16"])
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.thinned(2)
 def test_gather_in_words(elem: str, size: int) -> None:
     """Columns from a part of a word to 32 words, in registers of any order; the index as long, shorter and longer."""
     for order in ("[1, 0]", "[0, 1]"):
@@ -108,6 +111,7 @@ def test_gather_in_words_of_other_lanes(elem: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("elem", ["i8", "i16", "i32", "i64"])
 @pytest.mark.parametrize("bins", [2, 16, 256])
+@pytest.mark.thinned(3)
 def test_histogram(elem: str, bins: int) -> None:
     rng = random.Random(bins)
     shape, result = (512,), (bins,)

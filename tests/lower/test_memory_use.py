@@ -32,6 +32,7 @@ def program_of(name: str) -> LaneProgram:
 
 
 @pytest.mark.parametrize("name", TRITON)
+@pytest.mark.thinned(3)
 def test_never_more_than_triton(name: str) -> None:
     program, theirs = program_of(name), TRITON[name]
     found = [op for op in program.body.walk() if op.name == "barrier" and op.attrs.get("of") != "global"]

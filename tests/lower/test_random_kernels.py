@@ -19,11 +19,13 @@ the CPU's kernels have stores with equal addresses; 5103 reinterprets a minimum 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.thinned(2)
 def test_agrees_with_numpy(seed: int) -> None:
     check(seed, f"sim:cuda:{(80, 90)[seed % 2]}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize("seed", range(200, 212))
+@pytest.mark.thinned(2)
 def test_agrees_with_numpy_in_clusters(seed: int) -> None:
     check(seed, f"sim:cuda:90-x{(2, 4)[seed % 2]}")

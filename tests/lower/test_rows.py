@@ -157,6 +157,7 @@ def run(kernel: Any, kind: str, n: int, block: int, warps: int, rows: int = 2) -
         ("f32", 1, 512, 1),
     ],
 )
+@pytest.mark.thinned(3)
 def test_values(kernel: Any, kind: str, n: int, block: int, warps: int) -> None:
     found, expected = run(kernel, kind, n, block, warps)
     np.testing.assert_allclose(found, expected, rtol=1e-2 if kind == "bf16" else 1e-5, atol=1e-6)
@@ -164,6 +165,7 @@ def test_values(kernel: Any, kind: str, n: int, block: int, warps: int) -> None:
 
 @pytest.mark.parametrize("kernel", [scale, other_mask, some_rows], ids=lambda k: k.fn.__name__)
 @pytest.mark.parametrize(("n", "block"), [(1001, 1024), (1025, 2048), (2047, 2048), (19, 2048)])
+@pytest.mark.thinned(3)
 def test_bytes(kernel: Any, n: int, block: int) -> None:
     found, expected = run(kernel, "i8", n, block, 4, rows=3)
     np.testing.assert_array_equal(found, expected)

@@ -20,6 +20,7 @@ COMBINE = """
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.thinned(3)
 def test_order_of_elements(seed: int) -> None:
     rng = random.Random(seed)
     shape = rng.choice([(256,), (1024,), (64,), (16, 32), (32, 64), (4, 8, 16)])

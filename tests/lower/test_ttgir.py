@@ -55,6 +55,7 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("path", RUNNING, ids=[p.stem for p in RUNNING])
+@pytest.mark.thinned(3)
 def test_runs_in_the_simulator(path: Path, order: str) -> None:
     case = CASES[case_of(path)]
     program = lower(layout_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name)))

@@ -30,6 +30,7 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize("path", RUNNING, ids=[p.stem for p in RUNNING])
+@pytest.mark.thinned(3)
 def test_runs_in_the_simulator(path: Path) -> None:
     case = CASES[path.stem]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
@@ -44,6 +45,7 @@ PRODUCTS = [p for p in RUNNING if any(word in p.stem for word in ("matmul", "att
 
 
 @pytest.mark.parametrize("path", PRODUCTS, ids=[p.stem for p in PRODUCTS])
+@pytest.mark.thinned(3)
 def test_products_of_warp_groups(path: Path) -> None:
     case = CASES[path.stem]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))

@@ -119,6 +119,7 @@ def test_products_use_the_machines_own_instruction(name: str) -> None:
 
 @pytest.mark.parametrize("banks,bank_bytes", [(64, 4), (64, 8), (16, 8), (32, 2)])
 @pytest.mark.parametrize("stride", [1, 2, 4, 16, 17])
+@pytest.mark.thinned(2)
 def test_the_simulator_counts_what_the_planner_predicts(banks: int, bank_bytes: int, stride: int) -> None:
     machine = replace(NOWHERE, banks=banks, bank_bytes=bank_bytes)
     for width in (4, 8):

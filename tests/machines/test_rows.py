@@ -71,6 +71,7 @@ def test_gluon_kernels_compile_where_their_instructions_are(target: str) -> None
 
 @pytest.mark.parametrize("target", ["sim:cuda:75", "sim:cuda:87", "sim:cuda:103", "sim:cuda:121"])
 @pytest.mark.parametrize("name", ["matmul_f16", "softmax", "matmul_int8"])
+@pytest.mark.thinned(3)
 def test_simulated_kernels_agree_with_numpy(name: str, target: str) -> None:
     with weft.target(target):
         run_case(CASES[name])

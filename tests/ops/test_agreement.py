@@ -42,6 +42,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("kernel", "target"), RUNS)
+@pytest.mark.thinned(2)
 def test_all_targets_agree(kernel: Kernel, target: str) -> None:
     if kernel.name == "f64 angles" and target.startswith("cuda"):
         pytest.skip("the interpreter of PTX knows no calls: multiples of pi are taken from large numbers in one")

@@ -86,6 +86,7 @@ def check_guard(part: Any, memory: Any) -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("n", [1000, 1001, 1023, 1024, 513, 3, 7])
+@pytest.mark.thinned(3)
 def test_rows_of_any_length(kind: str, n: int) -> None:
     """Counted as the simulator counts, sectors are not many more than there are bytes, and nothing else is touched."""
     rows, block = 9, max(16, 1 << (n - 1).bit_length())
@@ -133,6 +134,7 @@ def moved(x, out, first, n, B: tl.constexpr):
 
 @pytest.mark.parametrize("warps", [1, 4, 8])
 @pytest.mark.parametrize("kind", ["i8", "f16", "f32"])
+@pytest.mark.thinned(3)
 def test_tiles_of_any_size_and_distance(kind: str, warps: int) -> None:
     """Tiles with fewer elements than there are threads too, whose warps have the same elements."""
     for block in (16, 32, 64, 128, 256, 512, 2048):

@@ -16,6 +16,7 @@ FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttir").glob("
 
 @pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
 @pytest.mark.parametrize("path", FILES, ids=[p.stem for p in FILES])
+@pytest.mark.thinned(4)
 def test_is_layout_ir(path: Path, target: str) -> None:
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
     gpu_pipeline(module, machine_of(target))

@@ -54,6 +54,7 @@ def inputs(m: int, n: int, k: int, left: type, right: type, transposed: bool = F
         ((64, 64, 64), np.float32, 2, 4, 2),  # with one nothing would be ahead
     ],
 )
+@pytest.mark.thinned(2)
 def test_single_multiplications(shape: tuple[int, int, int], elem: type, stages: int, warps: int, count: int) -> None:
     m, n, k = shape
     a, b, c = inputs(m, n, 5 * k, elem, elem, transposed=True)

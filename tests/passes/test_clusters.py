@@ -28,6 +28,7 @@ def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.thinned(2)
 def test_kernel(name: str) -> None:
     order = ("forward", "backward")[zlib.crc32(name.encode()) % 2]
     with options(order=order):
@@ -40,6 +41,7 @@ class Compiled(Exception):
 
 @needs_ptxas
 @pytest.mark.parametrize("name", [name for name in CHECKS if name.endswith("-4")])
+@pytest.mark.thinned(3)
 def test_ptxas_takes_it(name: str) -> None:
     made: list[Any] = []
 
@@ -181,6 +183,7 @@ def check_corpus(name: str, blocks: int) -> None:
 
 
 @pytest.mark.parametrize("name", CORPUS[::6])
+@pytest.mark.thinned(3)
 def test_kernels_that_know_nothing_of_clusters(name: str) -> None:
     check_corpus(name, 2)
 
@@ -201,6 +204,7 @@ def blocks_in(block: Block) -> Iterator[Block]:
 
 
 @pytest.mark.parametrize("name", CORPUS[::6])
+@pytest.mark.thinned(2)
 def test_no_barrier_can_be_left_out(name: str) -> None:
     """Without any one of the barriers of the cluster there is a race; those that order global memory are another test's
     (lower/test_order_globals.py)."""

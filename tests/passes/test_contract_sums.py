@@ -37,6 +37,7 @@ def _compiled(form: str, m: int, n: int, k: int, add: bool = True, **options: An
 
 @pytest.mark.parametrize("form", ["mkn", "mnk", "kmn", "nkm"])
 @pytest.mark.parametrize("add", [False, True])
+@pytest.mark.thinned(2)
 def test_it_is_a_product_and_right(form: str, add: bool) -> None:
     rng = np.random.default_rng(5)
     m, n, k = 32, 64, 16

@@ -32,6 +32,7 @@ def product(A, B, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
 @pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
 @pytest.mark.parametrize("warps", [2, 4])
 @pytest.mark.parametrize(("kind", "m"), [(ml_dtypes.float8_e5m2, 16), (ml_dtypes.float8_e5m2, 32), (np.float16, 16)])
+@pytest.mark.thinned(3)
 def test_columns_of_a_few_bytes(kind: type, m: int, warps: int, target: str) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(-4, 5, (256, m)).astype(np.float32).astype(kind), np.ones((64, 256), np.float32).astype(kind)

@@ -164,6 +164,7 @@ def test_loops_one_after_the_other_share_memory() -> None:
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 @pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.thinned(3)
 def test_attention(warps: int, stages: int) -> None:
     rng = np.random.default_rng(stages)
     rows = 4 * BLOCK

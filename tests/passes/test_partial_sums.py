@@ -47,6 +47,7 @@ def _loop(text: str) -> str:
 @pytest.mark.parametrize("op", ["add", "max", "min"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64])
 @pytest.mark.parametrize(("warps", "m", "n"), [(4, 32, 64), (1, 1, 256), (8, 4, 32), (4, 16, 8)])
+@pytest.mark.thinned(3)
 def test_rows(op: str, dtype: Any, warps: int, m: int, n: int) -> None:
     rng = np.random.default_rng(7)
     x = rng.integers(-60, 60, (m, 3 * n - 5)).astype(dtype)
@@ -151,6 +152,7 @@ def test_layouts_that_are_said_stay() -> None:
 @pytest.mark.parametrize("n", [0, 1, 700])
 @pytest.mark.parametrize("first", [np.nan, 2.0])
 @pytest.mark.parametrize("rest", [np.nan, -3.0])
+@pytest.mark.thinned(3)
 def test_extrema_pass_over_nan_but_of_nan_alone_are_nan(n: int, first: float, rest: float) -> None:
     @weft.jit
     def extrema(out, x, start, n, N: tl.constexpr):

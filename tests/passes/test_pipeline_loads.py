@@ -113,6 +113,7 @@ def test_copies_come_after_the_product_before() -> None:
 @pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
 @pytest.mark.parametrize("warps", [4, 8])
 @pytest.mark.parametrize("elem", ["f16", "i8", "f32"])
+@pytest.mark.thinned(3)
 def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> None:
     types: dict[str, tuple[Any, str, Any]] = {
         "f16": (np.float16, "f32", np.float32),
@@ -173,6 +174,7 @@ STORE_LOADED = f"tt.store %pb, %y : tensor<{K}x{N}x!tt.ptr<f16>>"
     ],
 )
 @pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+@pytest.mark.thinned(2)
 def test_what_stays(target: str, more: dict[str, str], stages: int, copies: int) -> None:
     module = laid_out(target, stages, text=text_of(**more))
     assert sum(op.name == COPIES[0] for op in module.walk()) == copies
@@ -235,6 +237,7 @@ def best_match(Q, D, OUT, rows, W: tl.constexpr, M: tl.constexpr, N: tl.constexp
 
 @pytest.mark.parametrize(("n", "stages", "buffers"), [(64, 3, 3), (128, 3, 2), (256, 3, 2), (256, 6, 2)])
 @pytest.mark.parametrize("rows", [100, 700])
+@pytest.mark.thinned(2)
 def test_copies_come_where_the_turn_has_read(n: int, stages: int, buffers: int, rows: int) -> None:
     """Of 16 KiB there are as many as stages; one of 32 less makes room for another block; of 64 there are only 2."""
     rng = np.random.default_rng(0)

@@ -43,6 +43,7 @@ def arguments(m: int, n: int, k: int, group: int) -> tuple[list[np.ndarray], np.
 @pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
 @pytest.mark.parametrize(("m", "warps", "stages"), [(64, 4, 3), (128, 8, 2)])
+@pytest.mark.thinned(3)
 def test_scales_are_copied_ahead(m: int, warps: int, stages: int, target: str, flat: bool) -> None:
     (x, words, scale, zero), wanted = arguments(m, 128, 160, 32)
     out = np.zeros_like(wanted)

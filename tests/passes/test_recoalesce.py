@@ -84,6 +84,7 @@ REDUCED = f"""%c = "tt.reduce"(%s) ({{
         (16, "f32", CALLED, KNOWN, 4),  # a function of a library does not
     ],
 )
+@pytest.mark.thinned(2)
 def test_runs(each: int, elem: str, inside: str, n: str, run_of: int) -> None:
     module = parse_module(text_of(each, elem, inside, n=n))
     recoalesce(module)

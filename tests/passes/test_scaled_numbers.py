@@ -82,6 +82,7 @@ def test_scaled_product(a_kind: str, b_kind: str, a_pack: bool, b_pack: bool, od
 
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:80", "sim:cuda:90"])
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2", "e2m1", "bf16", "fp16"])
+@pytest.mark.thinned(3)
 def test_the_least_scales(kind: str, target: str) -> None:
     """A byte of 0 is 2^-127, a denormal number in bf16, which products must not take for zero; in f16 it is none."""
     rng = np.random.default_rng(7)

@@ -35,6 +35,7 @@ def matmul(
 @pytest.mark.parametrize("kind", ["fp8e5", "fp8e4nv", "i8"])
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("left_rows", [True, False])
+@pytest.mark.thinned(3)
 def test_both_ways(kind: str, rows: bool, left_rows: bool) -> None:
     rng = np.random.default_rng(3)
     m, n, depth = 64, 64, 64

@@ -21,6 +21,7 @@ RUNS = [(name, target) for target in TARGETS for name in CASES if target != APAR
 
 
 @pytest.mark.parametrize(("name", "target"), one_in(3, RUNS))
+@pytest.mark.thinned(3)
 def test_emitted_kernel_agrees_with_numpy(name: str, target: str) -> None:
     case = CASES[name]
     before = case.make_inputs()

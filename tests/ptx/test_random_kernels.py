@@ -22,6 +22,7 @@ SEEDS = 20
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize(("seed", "target"), [(seed, TARGETS[seed % 2]) for seed in range(2 * SEEDS)])
+@pytest.mark.thinned(2)
 def test_emitted_kernel_agrees_with_numpy(seed: int, target: str, tmp_path: object) -> None:
     program = generate(seed, HOW)
     expected, _ = memories(program, guarded=False)

@@ -73,6 +73,7 @@ def lies_on_a_cpu(names: list[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(SAMPLE)))
+@pytest.mark.thinned(2)
 def test_what_is_told_is_so(number: int, name: str) -> None:
     assert not list(lies([name], TARGETS[number % len(TARGETS)]))
 

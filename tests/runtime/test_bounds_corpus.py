@@ -199,6 +199,7 @@ def clean(case: Case) -> list[Launch]:
 
 @pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("offsets", OFFSETS)
+@pytest.mark.thinned(4)
 def test_faults_are_found_where_they_are(offsets: str, access: str) -> None:
     case = Case(offsets, access)
     line = len(LOOK.split("\n")) + 5
@@ -216,6 +217,7 @@ def test_faults_are_found_where_they_are(offsets: str, access: str) -> None:
 
 @pytest.mark.parametrize("access", ACCESSES)
 @pytest.mark.parametrize("offsets", OFFSETS)
+@pytest.mark.thinned(4)
 def test_clean_launches_do_what_they_should(offsets: str, access: str) -> None:
     for launch in clean(Case(offsets, access)):
         assert launch.first_outside() is None

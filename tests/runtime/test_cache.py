@@ -218,6 +218,7 @@ ERRORS = (errno.EBUSY, errno.ESTALE, errno.ENOENT, errno.ENOSPC, errno.EROFS, er
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: errno.errorcode[e])
+@pytest.mark.thinned(4)
 def test_a_failing_disk_costs_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: int) -> None:
     store = Store(tmp_path / "cache")
     store.put(KEY, FACTS, BLOBS)

@@ -526,6 +526,7 @@ def expected(fault: Fault) -> str:
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.thinned(2)
 def test_a_fault_is_found(name: str) -> None:
     fault = FAULTS[name]
     args = fault.args()
@@ -809,6 +810,7 @@ def arrays_of(args: Any) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize("name", CLEAN)
+@pytest.mark.thinned(4)
 def test_a_clean_kernel_does_the_same(name: str) -> None:
     kernel, make, constants, grid = CLEAN[name]
     plain, checked = make(), make()

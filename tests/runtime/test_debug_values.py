@@ -371,6 +371,7 @@ IN_SIMULATOR = [
 @pytest.mark.parametrize(
     ("name", "target"), [*((n, "cpu") for n in FAULTS), *((n, "sim:cuda:80") for n in IN_SIMULATOR)]
 )
+@pytest.mark.thinned(2)
 def test_a_fault_is_found(name: str, target: str) -> None:
     fault = FAULTS[name]
     with pytest.raises(DeviceAssertionError) as caught:
@@ -384,6 +385,7 @@ CLEAN_IN_SIMULATOR = ["divisors that were not loaded", "a choice", "in a loop an
 @pytest.mark.parametrize(
     ("name", "target"), [*((n, "cpu") for n in CLEAN), *((n, "sim:cuda:90") for n in CLEAN_IN_SIMULATOR)]
 )
+@pytest.mark.thinned(3)
 def test_a_clean_launch_does_the_same(name: str, target: str) -> None:
     kernel, x, y, n = CLEAN[name]
     np.testing.assert_array_equal(launch(kernel, x, y, n, debug=True, target=target), launch(kernel, x, y, n))

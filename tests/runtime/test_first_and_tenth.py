@@ -424,6 +424,7 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.thinned(3)
 def test_launches_do_not_change(group: str) -> None:
     cases = {name: launch for name, launch in CASES.items() if name.startswith(group + ":")}
     assert compare(cases, usual) == GROUPS[group]

@@ -83,6 +83,7 @@ def calls(name: str, target: str, size: int, folder: Path) -> Counter[str]:
         ("reductions", 10),
     ],
 )
+@pytest.mark.thinned(3)
 def test_no_function_is_called_quadratically(
     name: str, size: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("grid", [1, 2, 3, 5000])
+@pytest.mark.thinned(2)
 def test_programs_that_wait_for_ever(tmp_path: Path, grid: int) -> None:
     interrupt(tmp_path, LAUNCH.format(launch=f"wait[({grid},)](flag, out, 0)"))
 
@@ -170,6 +171,7 @@ FOR_EVER = "loop[({grid},)](x, 1 << 50, **options)"
 
 
 @pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.thinned(3)
 def test_long_loops(tmp_path: Path, name: str) -> None:
     body = "options = {}\n" + LOOPING.format(body=LOOPS[name].strip("\n"))
     interrupt(tmp_path, body + LAUNCH.format(launch=FOR_EVER.format(grid=1)))

@@ -443,6 +443,7 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
 
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize(("kernel", "n", "expected", "unset"), CASES, ids=lambda v: getattr(v, "__name__", None))
+@pytest.mark.thinned(4)
 def test_value_after_a_loop(kernel: Any, n: int, expected: list[int], unset: bool, debug: bool) -> None:
     for target in TARGETS:
         out = np.full(8, -7, np.int32)

@@ -44,6 +44,7 @@ def source() -> ASTSource:
         ("cpu:znver4", {}, ELF, "x86_64-unknown-linux-gnu"),
     ],
 )
+@pytest.mark.thinned(3)
 def test_an_object_for_another_machine(target: str, options: dict[str, Any], magic: bytes, triple: str) -> None:
     kernel = weft.compile(source(), target=target, options=options)
     assert kernel.asm["object"].startswith(magic)
@@ -125,6 +126,7 @@ WIDTHS = {
 
 
 @pytest.mark.parametrize(("cpu", "features"), WIDTHS)
+@pytest.mark.thinned(3)
 def test_vectors_are_as_wide_as_llvm_knows_them(cpu: str, features: str) -> None:
     if not host_cpu().is_x86 and cpu in ("", "native"):
         pytest.skip("the processor at hand has no such features")

@@ -125,6 +125,7 @@ def test_each_kind_is_asked(kind: str, target: str) -> None:
 
 @pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("then", KINDS)
+@pytest.mark.thinned(3)
 def test_one_kind_after_another(first: str, then: str) -> None:
     """They share compiled code, not what was found out about the first."""
     put[(1,)](KINDS[first](False))

@@ -64,6 +64,7 @@ def test_integers(name: str) -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", INTEGER)
+@pytest.mark.thinned(2)
 def test_wide_integers(name: str, bits: int) -> None:
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     corners = [low, low + 1, -7, -1, 0, 1, 2, 5, bits - 1, bits, high - 1, high]

@@ -664,6 +664,7 @@ ALL = [(copies, order) for copies in ("earliest", "latest") for order in ("forwa
 
 @pytest.mark.parametrize("copies,order", ALL)
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(3)
 def test_clean(name: str, copies: str, order: str) -> None:
     made = CASES[name]()
     arguments = {n: v.copy() if isinstance(v, np.ndarray) and v.base is None else v for n, v in made.arguments.items()}
@@ -677,6 +678,7 @@ UNCOUNTABLE = ("loop_with_trips_of_data", "while_with_trips_of_data", "spin_lock
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in UNCOUNTABLE])
+@pytest.mark.thinned(3)
 def test_counter_agrees(name: str) -> None:
     made = CASES[name]()
     ran = run(made.program, made.grid, made.arguments)

@@ -25,6 +25,7 @@ def counted(kernel: Simulated) -> Report:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_counter_agrees(name: str) -> None:
     kernel = simulated(name)
     if kernel is None:

@@ -576,6 +576,7 @@ def trap() -> Faulty:
 
 @pytest.mark.parametrize("order", ["forward", "backward", "random"])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(2)
 def test_caught(name: str, order: str) -> None:
     made = CASES[name]()
     options = Options(order=order, seed=5)
@@ -597,6 +598,7 @@ def test_caught(name: str, order: str) -> None:
 
 @pytest.mark.parametrize("copies", ["earliest", "latest"])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(3)
 def test_all_are_collected(name: str, copies: str) -> None:
     """Without raising: the error is in the report, once for its place, and the launch ends."""
     made = CASES[name]()

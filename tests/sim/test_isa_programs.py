@@ -25,6 +25,7 @@ SOME = [n for n in NAMES if not n.startswith("cp.async.bulk.tensor") or n.split(
 
 
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.thinned(2)
 def test_the_program_is_right(name: str) -> None:
     """In the simulator, which says of races, waits without end and what was never written; and its bytes come."""
     for case in cases(name, False):
@@ -48,6 +49,7 @@ ORDERING = (
 
 
 @pytest.mark.parametrize("name", [n for n in SOME if ".tensor." not in n or n.endswith(("load", "store", "inc"))])
+@pytest.mark.thinned(2)
 def test_the_program_has_the_tables_own_text(name: str) -> None:
     words = INSTRUCTIONS[name].text.replace("@<active> ", "").split("<")[0].split("[")[0].split(";")[0].strip(" {")
     text = (

@@ -43,6 +43,7 @@ def operands(symbol: str, count: int = 400) -> list[Array]:
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
 @np.errstate(all="ignore")
+@pytest.mark.thinned(3)
 def test_as_in_the_library(symbol: str) -> None:
     given = operands(symbol)
     library = evaluate.find(symbol)

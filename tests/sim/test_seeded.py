@@ -260,12 +260,14 @@ def copied(arguments: dict[str, Any]) -> dict[str, Any]:
     return {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
 
 
+@pytest.mark.slow
 def test_there_are_enough() -> None:
     assert len(CASES) >= 100
     assert len(CASES) + sum(simulated(name) is not None for name in NAMES) >= 200, "programs that are to raise no alarm"
 
 
 @pytest.mark.parametrize(("make", "given"), CASES)
+@pytest.mark.thinned(2)
 def test_caught(make: Callable[..., Made], given: tuple[Any, ...]) -> None:
     k, arguments, kind = make(True, *given)
     program = k.program()
@@ -277,6 +279,7 @@ def test_caught(make: Callable[..., Made], given: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(("make", "given"), CASES)
+@pytest.mark.thinned(2)
 def test_no_alarm(make: Callable[..., Made], given: tuple[Any, ...]) -> None:
     k, arguments, _ = make(False, *given)
     program = k.program()
@@ -286,6 +289,7 @@ def test_no_alarm(make: Callable[..., Made], given: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_no_alarm_in_test_kernels(name: str) -> None:
     kernel = simulated(name)
     if kernel is None:

@@ -34,6 +34,7 @@ def check(case: Case, elem: str, args: list[np.ndarray], function: Compiled) -> 
 
 
 @pytest.mark.parametrize(("case", "elem"), POINTS, ids=[f"{c.name}-{e}" for c, e in POINTS])
+@pytest.mark.thinned(3)
 def test_error(case: Case, elem: str) -> None:
     if needs_mpmath(case, elem):
         pytest.importorskip("mpmath")
@@ -55,6 +56,7 @@ def test_error(case: Case, elem: str) -> None:
     "name", ["exp", "exp2", "exp10", "sinh", "cosh", "tanh", "erf", "rsqrt", "ldexp", "log", "sin"]
 )
 @pytest.mark.parametrize("elem", ["float", "double"])
+@pytest.mark.thinned(3)
 def test_without_avx512(name: str, elem: str) -> None:
     """The forms for machines that have no instruction for scaling and looking up."""
     case = next(c for c in CASES if c.name == name)
@@ -67,6 +69,7 @@ def test_without_avx512(name: str, elem: str) -> None:
 
 
 @pytest.mark.parametrize(("case", "elem"), POINTS, ids=[f"{c.name}-{e}" for c, e in POINTS])
+@pytest.mark.thinned(3)
 def test_other_widths(case: Case, elem: str) -> None:
     """A scalar, and one other number of lanes for each function, taken in turn."""
     args = samples(case, elem, 40)

@@ -136,6 +136,7 @@ ARITHMETIC: dict[str, tuple[int, Callable[..., float]]] = {
 @pytest.mark.parametrize("elem", ["float", "double"])
 @pytest.mark.parametrize("mode", ["rn", "rz", "rd", "ru"])
 @pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.thinned(2)
 def test_rounding_modes(name: str, mode: str, elem: str) -> None:
     count, wanted = ARITHMETIC[name]
     args = [operands(elem, 60, seed) for seed in range(1, count + 1)]
@@ -192,6 +193,7 @@ INTEGERS = {
 @pytest.mark.parametrize("mode", ["rn", "rz", "rd", "ru"])
 @pytest.mark.parametrize("source", ["float", "double"])
 @pytest.mark.parametrize("short", INTEGERS)
+@pytest.mark.thinned(2)
 def test_conversions(short: str, source: str, mode: str) -> None:
     elem, low, high = INTEGERS[short]
     random = np.random.default_rng(11)

@@ -49,6 +49,7 @@ def test_a_function_is_defined_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "elem"), [n for n in vecmath.names() if n[1] in ("float", "double")])
+@pytest.mark.thinned(4)
 def test_writing_is_quick(name: str, elem: str) -> None:
     best = math.inf
     for _ in range(3):

@@ -44,6 +44,7 @@ def suite() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.thinned(2)
 def test_sample(name: str, suite: dict[str, Any], tmp_path: Path) -> None:
     wanted, found, _ = programs(suite[name], "cuda:90", tmp_path)
     assert found == wanted

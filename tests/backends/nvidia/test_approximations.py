@@ -46,6 +46,7 @@ def instruction(wrong: float):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("wrong", [-1.0, 0.0, 1.0])
 @pytest.mark.parametrize("name", STATED)
+@pytest.mark.thinned(3)
 def test_errors(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approximate_instructions, "approximate", instruction(wrong))
     function = Compiled(APPROXIMATIONS[name], "float", 0)

@@ -42,6 +42,7 @@ def test_there_are_as_many_cases_of_each_pair_as_published() -> None:
 
 
 @pytest.mark.parametrize("case", _sample(CASES, 3), ids=str)
+@pytest.mark.thinned(2)
 def test_some(case: Mixed) -> None:
     _check(mixed_mma, case, case.constants(), TARGETS[CASES.index(case) % 2])
 
@@ -57,6 +58,7 @@ NAMES = {"f8": "fp8e5", "e4m3": "fp8e4nv", "f16": "fp16", "bf16": "bf16", "f32":
 @needs_ptxas
 @pytest.mark.parametrize("kernel", [mixed_mma, mixed_dot], ids=["gluon", "language"])
 @pytest.mark.parametrize("case", _sample(CASES, 1), ids=str)
+@pytest.mark.thinned(2)
 def test_ptxas_takes_it(case: Mixed, kernel: Any) -> None:
     constants = case.constants() if kernel is mixed_mma else _by_language(case)
     total = "*fp64" if case.float_type == "f64" else "*fp32"

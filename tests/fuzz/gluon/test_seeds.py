@@ -11,12 +11,14 @@ from ..compare import check
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize("seed", range(28))
+@pytest.mark.thinned(2)
 def test_agrees_with_numpy(seed: int) -> None:
     check(seed, f"gluon:sim:cuda:{(80, 90)[seed % 2]}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize("seed", range(16))
+@pytest.mark.thinned(2)
 def test_agrees_on_any_values(seed: int) -> None:
     check(seed, f"special:gluon:sim:cuda:{(80, 90)[seed % 2]}")
 

@@ -36,7 +36,7 @@ def _grid(kernel: Simulated) -> tuple[int, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_explained(name: str) -> None:
-    kernel = simulated(name)
+    kernel = simulated(name, with_remarks=True)
     if kernel is None:
         pytest.skip("it has no lowering")
     e = explained(kernel)
@@ -79,13 +79,13 @@ def test_the_kernels_are_two_hundred_and_most_are_not_spoken_of() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_said(name: str) -> None:
-    kernel = simulated(name)
+    kernel = simulated(name, with_remarks=True)
     if kernel is not None:
         assert said(kernel) == told()[name]
 
 
 def _write() -> None:
-    rows = ((name, simulated(name)) for name in NAMES)
+    rows = ((name, simulated(name, with_remarks=True)) for name in NAMES)
     text = "".join(f"{name}: {said(kernel)}\n" for name, kernel in rows if kernel is not None)
     SAID.write_text(text, encoding="utf-8")
     text = "".join(f"{name}: {said_on_cpu(name)}\n" for name in told_of_cpu())

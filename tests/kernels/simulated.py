@@ -15,6 +15,7 @@ from typing import Any
 
 import weft.ir.gpu  # the operations of layout IR
 from weft.base import Unsupported
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
@@ -85,16 +86,18 @@ class Simulated:
 
 
 @cache
-def simulated(name: str) -> Simulated | None:
-    """The kernel of a file; None where it has no lowering yet, or takes what a lane program has no parameter for."""
+def simulated(name: str, with_remarks: bool = False) -> Simulated | None:
+    """The kernel of a file; None where it has no lowering yet, or takes what a lane program has no parameter for.
+    Remarks take time, and only explanations read them."""
+    remarks = RemarkCollector() if with_remarks else NO_REMARKS
     path = FILES[name]
     case = CASES[_case_of(path)]
     inputs = case.make_inputs()
     try:
         module = parse_module(path.read_text(encoding="utf-8"), path.name)
         if path.suffix == ".ttir":
-            module = gpu_pipeline(tile_pipeline(module), machine_of("cuda:80"))
-        program = lower(layout_pipeline(module))
+            module = gpu_pipeline(tile_pipeline(module), machine_of("cuda:80"), remarks=remarks)
+        program = lower(layout_pipeline(module, remarks=remarks), remarks=remarks)
     except Unsupported:
         return None
     if path.suffix == ".ttgir" and any(isinstance(v, Descriptor) for v in inputs.values()):

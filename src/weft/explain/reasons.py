@@ -47,20 +47,18 @@ def _run(tile: Tile) -> str:
 
 
 def _in_a_row(tile: Tile) -> int:
-    """Elements of a thread that are side by side in the tile, along the dimension in which it has the most."""
+    """Elements of a thread that are side by side in the tile, along the dimension in which its registers go first."""
     view: Any = load("weft.view")
     try:
         layout = view.as_linear(view.parse_layout(tile.layout, tile.shape), tile.shape)
     except (LayoutError, ValueError):
         return 0
     bases = layout.bases["register"]
-    runs = []
-    for axis in range(len(tile.shape)):
-        size = 1
-        while any(sum(basis) == basis[axis] == size for basis in bases):
-            size *= 2
-        runs.append(size)
-    return min(max(runs), prod(tile.shape)) if runs else 0
+    along = [axis for axis in range(len(tile.shape)) if bases and bases[0][axis]]
+    size = 1
+    while along and any(sum(basis) == basis[along[0]] == size for basis in bases):
+        size *= 2
+    return min(size, prod(tile.shape))
 
 
 def price_text(remarks: Remarks, tile: Tile, site: Site) -> str:

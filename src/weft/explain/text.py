@@ -98,7 +98,7 @@ def _finding(group: Sequence[Finding]) -> str:
         each = [f.microseconds for f in group if f.microseconds is not None]
         first = replace(first, microseconds=sum(each) if each else None)
     head = f"line{'s' if ',' in places else ''} {places}: {first.code}{gain_text(first)}"
-    return f"{head}\n    {first.what}: {first.why}\n    fix: {first.fix}"
+    return f"{head}\n    {first.what}: {_with_short_layouts(first.why)}\n    fix: {first.fix}"
 
 
 def gain_text(finding: Finding) -> str:
@@ -164,11 +164,16 @@ def access_reason(remark: Remark) -> str:
     """Why an access is not wider or better; for one that is as wide as can be, nothing."""
     limit = getattr(remark, "limit", None)
     if limit is not None:
-        return "" if limit == "widest" else str(getattr(remark, "fact", ""))
+        return "" if limit == "widest" else _with_short_layouts(str(getattr(remark, "fact", "")))
     if isinstance(remark, SharedAccess) and remark.lanes:
         return f"{remark.count} of each warp; lanes {numbers_text(remark.lanes)} meet in bank {remark.bank}"
     count = getattr(remark, "count", 0)
     return f"{count} of each warp" if count else remark.message.partition(" by ")[2] or remark.message
+
+
+def _with_short_layouts(text: str) -> str:
+    """A sentence in which layouts are as short as in the tables."""
+    return re.sub(r"#ttn?g\.\w+<\{.*?\}>", lambda layout: layout_text(layout[0]), text)
 
 
 def _conversion_rows(conversions: Sequence[Converted]) -> Rows:

@@ -28,8 +28,18 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
 def weaker_instruction(facts: Facts) -> Iterator[Finding]:
     """A product or copy that was not given the best instruction of the machine."""
     for r in facts.explanation.remarks.of(InstructionDeclined):
-        what, fix = f"not done by {r.instruction}", "change its sizes or num_warps, or transpose the operand"
-        yield Finding("weaker-instruction", r.span, what, r.reason, fix)
+        fix = next((fix for reason, fix in BY_REASON.items() if reason in r.reason), OTHERWISE)
+        yield Finding("weaker-instruction", r.span, f"not done by {r.instruction}", r.reason, fix)
+
+
+BY_REASON = {
+    "num_warps is": "take num_warps=4, or a multiple of it",
+    "its rows are": "take blocks that have its sizes",
+    "lies along the other": "store the operand transposed, contiguous along the dimension that is summed",
+    "descriptors of the Triton language": "write the copy in Gluon: kernel.to_gluon(...) has the rest",
+}
+"""What helps, by a part of the reason."""
+OTHERWISE = "change its sizes or num_warps, or transpose the operand"
 
 
 @rule("double-precision")

@@ -23,8 +23,10 @@ def not_pipelined(facts: Facts) -> Iterator[Finding]:
     for r in facts.explanation.remarks.of(NotPipelined):
         because = f"{r.reason} ({r.because})" if r.because is not None else r.reason
         if facts.multiplies:
-            what, narrow = f"{r.what} waits for memory in each iteration", _narrow_at(facts, r.span)
-            fix = why_narrow(facts, narrow)[1] if narrow is not None else DIRECTLY
+            what = f"{r.what} waits for memory in each iteration"
+            narrow = _narrow_at(facts, r.span) if "a copy takes" in r.reason else None
+            fix = next((fix for reason, fix in FIXES.items() if reason in r.reason), DIRECTLY)
+            fix = why_narrow(facts, narrow)[1] if narrow is not None else fix
             change = padded(facts, narrow) if narrow is not None else {}
             yield Finding("not-pipelined", r.span, what, because, fix, change=change)
 
@@ -36,6 +38,12 @@ def _narrow_at(facts: Facts, span: Span | None) -> AccessWidth | None:
     return next(narrow, None)
 
 
+FIXES = {
+    "where the mask is false": "let `other` of the load be 0, and mask afterwards with tl.where if it has to be more",
+    "its elements have": "take operands of 32 bits or fewer, if they are precise enough",
+    "addresses cannot be computed": "compute the addresses from the loop's counter, not from what the loop loads",
+}
+"""What helps, by a part of the reason."""
 DIRECTLY = "use what is loaded as an operand of the product directly, with num_stages of 2 or more"
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from weft.base import Span
 from weft.base.remarks import AccessWidth
-from weft.ir.lane import LaneOp
+from weft.ir.lane import LaneOp, Value
 
 from ..record import Finding
 from .narrow import BY_A_VALUE
@@ -77,15 +77,20 @@ def masks_that_hold(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _accessed(op: LaneOp) -> Value:
+    """What a load gives, or a store takes."""
+    return op.results[0] if op.name == "load" else op.operands[1]
+
+
 def _occupied(facts: Facts, op: LaneOp) -> float:
     """The part of the elements in a block's threads that are those of the tile that is accessed, each once; the
-    author's mask is over these. None are, if no tile is known: one thread accesses a number."""
-    value = op.results[0] if op.name == "load" else op.operands[1]
-    program = facts.program
+    author's mask is over these. Where no tile is known: all if a thread has several, and none of a number."""
+    there = [each for each in _of_memory(facts, op.name) if each.span == op.span]
+    count, program = sum(_accessed(each).count for each in there), facts.program
     elements = [prod(access.shape) for access in facts.explanation.accesses if access.remark.span == op.span]
     if program is None or not elements:
-        return 0.0
-    return min(1.0, max(elements) / (value.count * program.machine.threads(program.warps)))
+        return 1.0 if _accessed(op).count > 1 else 0.0
+    return min(1.0, max(elements) / (count * program.machine.threads(program.warps)))
 
 
 @rule("idle-lanes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import prod
 
 from weft.base.remarks import AccessWidth
 from weft.base.remarks.remark import with_article
@@ -11,12 +12,14 @@ from weft.ir.lane import ELEMENT_BITS
 
 from ..record import Access, Finding
 from .rule import Facts, rule
-from .spread import MANY, by_a_stride, is_spread, number_behind
+from .spread import MANY, SECTOR, by_a_stride, is_spread, number_behind
 
 __all__ = ["BY_A_VALUE", "narrow_access", "padded", "why_narrow"]
 
 BY_A_VALUE = ("alignment", "mask", "wrap")
 """What makes an access narrow because some number is not known to be a multiple of the vector."""
+SPECIALISED = 4
+"""The least number of whose multiples the compiler takes note of itself, if they are arguments."""
 OF_GLOBAL = ("load", "store", "copy", "atomic")
 
 
@@ -25,7 +28,7 @@ def narrow_access(facts: Facts) -> Iterator[Finding]:
     """An access of fewer bytes at a time than an instruction could have."""
     for access in facts.explanation.accesses:
         r = access.remark
-        if not isinstance(r, AccessWidth) or r.access not in OF_GLOBAL or r.bytes >= r.most or _is_small(access):
+        if not isinstance(r, AccessWidth) or r.access not in OF_GLOBAL or r.bytes >= r.most or _is_small(facts, access):
             continue
         if not is_fixable(facts, access):
             continue
@@ -100,8 +103,10 @@ def _by_a_value(facts: Facts, r: AccessWidth) -> tuple[str, str]:
         return r.fact, f"if {named} is a multiple of {elements}, say so: tl.multiple_of(..., {elements})"
     rest = number % elements
     if not rest:
-        why = f"{r.fact}, although it is {number} here"
-        return why, f"let it be specialised (do_not_specialize), or tl.multiple_of({r.value}, {elements})"
+        why, hint = f"{r.fact}, although it is {number} here", f"tl.multiple_of({r.value}, {elements})"
+        if number % SPECIALISED:
+            return why, f"say so: {hint}"
+        return why, f"let it be specialised (do_not_specialize), or {hint}"
     why = f"{r.fact} (`{r.value}` = {number}, and {number} % {elements} = {rest})"
     change = padded(facts, r)
     to = change.get(r.value, number + elements - rest)
@@ -114,7 +119,10 @@ def _by_a_value(facts: Facts, r: AccessWidth) -> tuple[str, str]:
     return why, f"pad it to {to}, and mask the rest{others}"
 
 
-def _is_small(access: Access) -> bool:
-    """Whether an access moves so little that its form does not matter; what is not counted may be large."""
+def _is_small(facts: Facts, access: Access) -> bool:
+    """Whether an access moves so little that its form does not matter; what is not counted, as all programs do once."""
     sectors, _ = access.sectors
+    if not sectors and not access.in_loop:
+        size = max(1, ELEMENT_BITS.get(access.remark.tile.split("x")[-1], 32) // 8)
+        sectors = facts.explanation.counts.programs * prod(access.shape) * size // SECTOR
     return 0 < sectors < MANY

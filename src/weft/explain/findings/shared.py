@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.base import Span, load
-from weft.base.remarks import AccessWidth, LayoutKept, SharedAccess
+from weft.base.remarks import AccessWidth, Conversion, LayoutKept, SharedAccess
 from weft.ir.lane import ELEMENT_BITS
 
 from ..conflicts import conflicts_of
@@ -22,6 +22,11 @@ MANY = 256
 """Wavefronts of a launch below which nothing is said: they take no time."""
 ROW = 128
 """Bytes of a row that has every bank once."""
+OF_A_WARP = 16
+"""Rows of a product that a warp has at least."""
+AS_LOADED = ("load", "trans", "fp_to_fp", "ext", "sitofp", "uitofp", "trunci")
+"""What operands of products come from."""
+ELSEWHERE = "move one of the two operations out of the loop, or let both work along the same dimension"
 SOME = 0.1
 """The part of all wavefronts that may be lost to conflicts without a word."""
 
@@ -34,6 +39,9 @@ def conversion_in_loop(facts: Facts) -> Iterator[Finding]:
         if not each.in_loop or each.is_free or r.cycles < 1:
             continue
         made, wanted = getattr(r, "made_by", None), getattr(r, "wanted_by", ())
+        fix = _apart(facts, r) if isinstance(r, Conversion) else ELSEWHERE
+        if not fix:
+            continue
         of = f"{made} makes it in one layout, and {', '.join(map(str, wanted))} needs another" if made else "a gather"
         way = {"shared": "through shared memory"}.get(r.plan, f"by {r.plan}")
         yield Finding(
@@ -41,8 +49,20 @@ def conversion_in_loop(facts: Facts) -> Iterator[Finding]:
             r.span,
             f"{r.tile} is converted {way} in each iteration, {r.cycles:.0f} cycles of a warp",
             of,
-            "move one of the two operations out of the loop, or let both work along the same dimension",
+            fix,
         )
+
+
+def _apart(facts: Facts, r: Conversion) -> str:
+    """What would leave a conversion out; nothing for an operand that is loaded or cast before a product, which
+    takes its operands as it does. A product of another product's result has it as it is if each warp has whole rows."""
+    if not r.wanted_by or any("dot" not in site.what for site in r.wanted_by):
+        return ELSEWHERE
+    rows, warps = int(r.tile.split("x")[0]), facts.program.warps if facts.program is not None else 1
+    fewer = rows // OF_A_WARP
+    if any(word in r.made_by.what for word in AS_LOADED) or not 0 < fewer < warps:
+        return ""
+    return f"a block of {warps * OF_A_WARP} rows, or num_warps={fewer}, by which each warp has whole rows"
 
 
 @rule("bank-conflicts")

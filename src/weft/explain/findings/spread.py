@@ -12,7 +12,7 @@ from weft.ir.lane import ELEMENT_BITS
 from ..record import Access
 from .rule import Facts
 
-__all__ = ["MANY", "Cure", "by_a_stride", "is_spread", "number_behind", "why_spread"]
+__all__ = ["MANY", "SECTOR", "Cure", "by_a_stride", "is_spread", "number_behind", "why_spread"]
 
 SPREAD = 1.5
 """Sectors by the least that there could be, from which on an access is called spread."""

@@ -95,3 +95,22 @@ def in_halves(a, b, c, M, N, K,
         left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, BN // 2)), (0, 2, 1)))
         c.store([i * BM, j * BN], left.to(c.dtype))
         c.store([i * BM, j * BN + BN // 2], right.to(c.dtype))
+
+
+@jit
+def parts_of_tiles(a, b, c, M, N, K, begin, end,
+                   BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
+                   DOWN: tl.constexpr, ACROSS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """Of tiles that fall into DOWN x ACROSS parts of BM x BN each, the parts from `begin` to `end`; each is stored in
+    two halves."""
+    blocks_m, blocks_n = tl.cdiv(M, BM * DOWN), tl.cdiv(N, BN * ACROSS)
+    for part in tl.range(begin + tl.program_id(0), end, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        i, j = place(part // (DOWN * ACROSS), GROUP * blocks_n, blocks_m, GROUP)
+        within = part % (DOWN * ACROSS)
+        row, column = (i * DOWN + within // ACROSS) * BM, (j * ACROSS + within % ACROSS) * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for at in range(0, K, BK):
+            acc = tl.dot(a.load([row, at]), b.load([at, column]), acc)
+        left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, BN // 2)), (0, 2, 1)))
+        c.store([row, column], left.to(c.dtype))
+        c.store([row, column + BN // 2], right.to(c.dtype))

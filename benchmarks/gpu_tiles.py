@@ -3,9 +3,11 @@
     python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--rows]
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
-"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "one" a program for each tile. "by
-threads" is what won for Weft, stored by threads instead of the copy engine (`made_tensors=False`). All take turns.
-Figures are TFLOP/s by the median. With --rows: what rows of A, B or C that begin within a line of memory cost.
+"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "one" a program for each tile, and
+"tail" is "halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does
+not get the configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
+threads instead of the copy engine (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With
+--rows: what rows of A, B or C that begin within a line of memory cost.
 """
 
 # mypy: ignore-errors
@@ -29,59 +31,87 @@ FILE = "gpu_pointed_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)
 THEIRS = load_side("triton", FILE, jit=triton.jit, tl=triton.language)
 SIDES = {"Weft": (OURS, weft.TensorDescriptor), "Triton": (THEIRS, TensorDescriptor)}
-SOURCES = {"tiles": "over_tiles", "halves": "in_halves", "one": "one_tile"}
+SOURCES = {"tiles": "over_tiles", "halves": "in_halves", "one": "one_tile", "tail": "parts_of_tiles"}
+SMALL_PART = (64, 128)
+"""Rows and columns of the parts into which tiles beyond the last whole wave fall."""
 LARGE = [
-    ("tiles", 128, 256, 64, 8, 3, True),
-    ("halves", 128, 256, 64, 8, 3, True),
-    ("halves", 128, 256, 64, 8, 4, True),
-    ("halves", 256, 128, 64, 8, 4, True),
-    ("tiles", 128, 128, 64, 4, 4, True),
-    ("tiles", 128, 128, 64, 8, 4, True),
-    ("one", 128, 256, 64, 8, 4, True),
+    ("halves", 128, 256, 64, 8, 3, 1, True),
+    ("halves", 128, 256, 64, 8, 4, 1, True),
+    ("halves", 256, 128, 64, 8, 4, 1, True),
+    ("halves", 256, 256, 64, 8, 4, 2, True),
+    ("halves", 256, 128, 64, 8, 4, 2, True),
+    ("tiles", 256, 256, 64, 8, 3, 2, True),
+    ("tiles", 128, 128, 64, 8, 4, 1, True),
 ]
+ODD = [*LARGE, ("tail", 128, 256, 64, 8, 4, 1, True), ("tail", 256, 256, 64, 8, 4, 2, True)]
 SMALL = [
-    ("tiles", 128, 128, 64, 8, 4, True),
-    ("one", 128, 128, 64, 8, 4, True),
-    ("one", 128, 128, 64, 4, 4, False),
-    ("one", 64, 128, 64, 4, 6, True),
-    ("one", 64, 128, 64, 4, 6, False),
-    ("one", 128, 64, 64, 4, 6, True),
-    ("one", 128, 64, 64, 4, 6, False),
-    ("one", 64, 128, 128, 4, 4, True),
-    ("one", 64, 64, 128, 4, 4, True),
+    ("one", 128, 128, 64, 8, 4, 1, True),
+    ("one", 64, 128, 64, 4, 6, 1, True),
+    ("one", 64, 128, 64, 4, 6, 1, False),
+    ("one", 128, 64, 64, 4, 6, 1, True),
+    ("one", 64, 128, 128, 4, 4, 1, True),
+    ("one", 128, 128, 64, 4, 6, 2, True),
+    ("one", 128, 128, 128, 4, 4, 2, True),
+    ("tiles", 128, 128, 64, 4, 6, 2, True),
 ]
-"""Source, rows, columns, depth, warps, stages, and whether Weft is asked to specialise warps."""
+"""Source, rows, columns, depth, warps, stages, blocks of a cluster, and whether Weft is asked to specialise warps."""
 SIZES = [
     ("8192x8192x512", 8192, 8192, 512, LARGE),
     ("8192x8192x1024", 8192, 8192, 1024, LARGE),
-    ("4104", 4104, 4104, 4104, LARGE),
+    ("4104", 4104, 4104, 4104, ODD),
     ("1024", 1024, 1024, 1024, SMALL),
+    ("1000", 1000, 1000, 1000, SMALL),
     ("2048", 2048, 2048, 2048, LARGE),
     ("4096", 4096, 4096, 4096, LARGE),
     ("8192", 8192, 8192, 8192, LARGE),
-    ("1000", 1000, 1000, 1000, SMALL),
+    ("3000", 3000, 3000, 3000, ODD),
+    ("5000x2056x1544", 5000, 2056, 1544, ODD),
+    ("1160x8200x4104", 1160, 8200, 4104, ODD),
 ]
 PROCESSORS = torch.cuda.get_device_properties(0).multi_processor_count
 
 
+def described(side, a, b, c, bm, bn, bk, halves):
+    """Descriptors of the operands and of the result."""
+    block = [bm, bn // 2 if halves else bn]
+    descriptor = SIDES[side][1]
+    return [descriptor.from_tensor(x, block) for x, block in ((a, [bm, bk]), (b, [bk, bn]), (c, block))]
+
+
 def launcher(side, configuration, a, b, c, **options):
     """What launches a configuration."""
-    source, bm, bn, bk, warps, stages, asked = configuration
-    kernels, descriptor = SIDES[side]
-    kernel = getattr(kernels, SOURCES[source])
+    source, bm, bn, bk, warps, stages, blocks, asked = configuration
+    kernel = getattr(SIDES[side][0], SOURCES[source])
     (m, k), n = a.shape, b.shape[1]
-    tiles = triton.cdiv(m, bm) * triton.cdiv(n, bn)
-    grid = (tiles if source == "one" else min(PROCESSORS, tiles),)
-    block = [bm, bn // 2 if source == "halves" else bn]
-    sides = [descriptor.from_tensor(x, block) for x, block in ((a, [bm, bk]), (b, [bk, bn]), (c, block))]
-    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": PROCESSORS, "num_warps": warps, "num_stages": stages}
-    more |= {"ASKED": asked and side == "Weft"} | options
-    return lambda: kernel[grid](*sides, m, n, k, **more)
+    tiles, clusters = triton.cdiv(m, bm) * triton.cdiv(n, bn), PROCESSORS // blocks
+    sides = described(side, a, b, c, bm, bn, bk, source != "tiles" and source != "one")
+    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
+    options |= {"ASKED": asked and side == "Weft"}
+    large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
+    if source != "tail":
+        grid = (tiles if source == "one" else min(clusters, tiles),)
+        return lambda: kernel[grid](*sides, m, n, k, **more, **large, **options)
+    whole, (sm, sn) = tiles // clusters * clusters, SMALL_PART
+    parts = {"DOWN": bm // sm, "ACROSS": bn // sn}
+    each = parts["DOWN"] * parts["ACROSS"]
+    small = more | parts | {"BM": sm, "BN": sn, "PROGRAMS": PROCESSORS, "num_warps": 4, "num_stages": 6}
+    of_small = described(side, a, b, c, sm, sn, bk, True)
+    rest = (min(PROCESSORS, (tiles - whole) * each),)
+
+    def launch():
+        if whole:
+            kernel[(clusters,)](*sides, m, n, k, 0, whole, **more, DOWN=1, ACROSS=1, **large, **options)
+        if tiles > whole:
+            kernel[rest](*of_small, m, n, k, whole * each, tiles * each, **small, **options)
+
+    return launch
 
 
 def launches(side, configurations, a, b, c):
     """The configurations that a side compiles, each with what launches it."""
-    for configuration in dict.fromkeys(x if side == "Weft" else (*x[:-1], False) for x in configurations):
+    if side == "Triton":
+        configurations = dict.fromkeys((*x[:-1], False) for x in configurations if x[-2] == 1)
+    for configuration in configurations:
         launch = launcher(side, configuration, a, b, c)
         try:
             launch()
@@ -120,7 +150,7 @@ def row(m, n, k, configurations):
 
 def rows(size, configuration):
     """What rows that begin within a line cost, in which of the matrices."""
-    print("rows of 8 elements more in:   Weft  by threads  cuBLAS")
+    print(f"rows of 8 elements more in:   Weft  by threads  cuBLAS   {configuration}")
     for name, wide in (("none", (0, 0, 0)), ("A", (8, 0, 0)), ("B", (0, 8, 0)), ("C", (0, 0, 8)), ("all", (8, 8, 8))):
         a, b, c = (random(size, size, w) for w in wide)
         ways = [launcher("Weft", configuration, a, b, c, **more) for more in ({}, {"made_tensors": False})]
@@ -139,7 +169,8 @@ def main() -> int:
     begin = time.perf_counter()
     print(machine())
     if options.rows:
-        rows(4096, LARGE[2])
+        for configuration in (LARGE[1], LARGE[3]):
+            rows(4096, configuration)
     print(f"{'':16} {'Weft':>6} {'by threads':>11} {'Triton':>7} {'cuBLAS':>7}  Weft of each; what won")
     for name, m, n, k, configurations in SIZES:
         if options.only not in name or time.perf_counter() - begin > options.seconds:

@@ -32,6 +32,7 @@ PROGRAMS: dict[str, Any] = {
     "scaled product": Scaled(),
     "product over tiles": Tiles(sizes=(128, 64, 192), programs=1),
     "tiles in halves": Tiles(in_halves, sizes=(128, 128, 192), block=(64, 128, 64), programs=1),
+    "tiles of a cluster": Tiles(sizes=(256, 64, 192), block=(128, 64, 64), programs=1, blocks=2),
     "tiles stored by threads": Tiles(sizes=(128, 64, 192), programs=1, made_tensors=False),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
@@ -49,6 +50,7 @@ MORE_STEPS = (
     "a warp that stores a tile has waited for the copies of its last step, which other warps have let begin behind "
     "what they read of the tile before, as a tile has more steps than there are buffers"
 )
+BOTH_END = "both kinds of warps wait for the other block at the end, each behind a barrier of all warps: one would do"
 EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
     "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
@@ -57,6 +59,10 @@ EQUIVALENT = {
     "tiles in halves": {
         r"without barrier scope=warp 7": IN_PRODUCER,
         r"without barrier scope=block id=0 1": MORE_STEPS,
+    },
+    "tiles of a cluster": {
+        r"without barrier scope=warp 5": IN_PRODUCER,
+        r"without barrier scope=cluster id=(0 2|2 1)": BOTH_END,
     },
     "tiles stored by threads": {
         r"without barrier scope=warp 3": IN_PRODUCER,

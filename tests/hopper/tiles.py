@@ -104,6 +104,7 @@ class Tiles:
     stages: int = 2
     asked: bool = True
     made_tensors: bool = True
+    blocks: int = 1
 
     def run(self, *, options: Any = None, stages: int = 0) -> tuple[np.ndarray, Any]:
         """The product, and the launch."""
@@ -115,7 +116,7 @@ class Tiles:
         made = simulated(
             self.kernel, (self.programs,), *given, bias, m, n, k, BM=bm, BN=bn, BK=bk, PROGRAMS=self.programs,
             WS=self.asked, options=options, num_warps=self.warps, num_stages=stages or self.stages,
-            made_tensors=self.made_tensors,
+            made_tensors=self.made_tensors, num_ctas=self.blocks,
         )  # fmt: skip
         return c, made
 

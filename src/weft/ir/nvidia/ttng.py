@@ -168,7 +168,7 @@ class WaitBarrierOp(ReadWriteOp):
     irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-EACH_WARP = "tt.each_warp"
+EACH_WARP, EVERY_BLOCK = "tt.each_warp", "tt.every_block"
 
 
 @irdl.irdl_op_definition
@@ -177,7 +177,8 @@ class ArriveBarrierOp(ReadWriteOp):
 
     ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>
 
-    With the attribute `tt.each_warp`, every warp arrives for itself, when it has come so far.
+    With the attribute `tt.each_warp`, every warp arrives for itself, when it has come so far; with `tt.every_block`
+    besides, it does so at this mbarrier of every block of the cluster.
     """
 
     name = "ttng.arrive_barrier"

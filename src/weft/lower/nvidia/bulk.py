@@ -18,6 +18,7 @@ from weft.targets.instruction import OF_WARP
 from ..context import Context
 from ..telling import memory_text
 from .boxes import Boxes, boxes_of, boxes_within, columns_of, divided
+from .matrices import of_block
 from .mbarriers import elected, holds
 from .table import lowering
 
@@ -257,11 +258,12 @@ def _store_by_warps(c: Context, op: Operation) -> None:
     width = max(1, bit_width(type.element_type) // 8)
     _check_whole(c, type)
     c.only_own(source, "a bulk copy from")
-    shape, part = type.shape, shape_of(desc.type.block_type)
+    own = of_block(type.linear)
+    shape, part = tuple(own.out_dims.values()), shape_of(desc.type.block_type)
     counts, warps = [n // m for n, m in zip(shape, part, strict=True)], c.program.warps
     boxes = boxes_of_descriptor(desc.type, c)
-    every = divided(type.linear, boxes.box, boxes.swizzle, width)
-    if every is None or len(shape) != 2 or counts[0] * counts[1] % warps or c.offset_of(source) or c.program.blocks > 1:
+    every = divided(own, boxes.box, boxes.swizzle, width)
+    if every is None or len(shape) != 2 or counts[0] * counts[1] % warps or c.offset_of(source):
         raise LayoutError(
             f"warps cannot each store parts of {list(part)} elements of a tile of {list(shape)}",
             c.build.span,
@@ -276,8 +278,9 @@ def _store_by_warps(c: Context, op: Operation) -> None:
     bits = [1 << i for i in range(warps.bit_length() - 1)]
     moved = [starts(bit)[0] for bit in bits]
     mine = [start for first in range(0, counts[0] * counts[1], warps) for start in starts(first)]
+    blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
     at = [
-        c.plus(c[base], c.build.linear([start[d]], (), [x[d] for x in moved]))
+        c.plus(c[base], c.build.linear([start[d]], (), [x[d] for x in moved], [x[d] for x in blocks]))
         for start in mine
         for d, base in reversed(list(enumerate(coordinates)))
     ]

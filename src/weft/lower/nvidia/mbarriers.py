@@ -118,7 +118,7 @@ def _has_routed_arrivals(op: Operation) -> bool:
     top = op
     while (parent := top.parent_op()) is not None:
         top = parent
-    return any("fromCTA" in x.properties for x in walk(top))
+    return any("fromCTA" in x.properties or ttng.EVERY_BLOCK in x.attributes for x in walk(top))
 
 
 @lowering("ttng.arrive_barrier")
@@ -127,7 +127,13 @@ def _arrive(c: Context, op: Operation) -> None:
     count = int_value(op.properties["count"])
     if ttng.EACH_WARP in op.attributes:
         active = elected(c, predicate, c.program.warps)
-        c.build.instruction("mbarrier.arrive.each", [c[op.operands[0]], active])
+        where = c[op.operands[0]]
+        c.build.instruction("mbarrier.arrive.each", [where, active])
+        if ttng.EVERY_BLOCK in op.attributes and c.program.blocks > 1:
+            this_rank = c.index("block", c.program.blocks - 1)
+            for more in range(1, c.program.blocks):
+                rank = c.build.op("arith.xori", [this_rank, c.number(more)], "i32")
+                c.build.instruction("mbarrier.arrive.each.remote", [c.build.remote(where, rank), active])
         return
     where, active = c[op.operands[0]], elected(c, predicate)
     if _to_others(c, op, "mbarrier.arrive", where, c.number(count), active):

@@ -72,8 +72,15 @@ class BulkLoad:
 
     @property
     def bytes(self) -> int:
-        """Of a block."""
-        return prod(ir.shape_of(self.load.result.type)) * ir.bit_width(ir.element_of(self.load.result.type)) // 8
+        """Of a block; in a cluster, of the part that one of its blocks has."""
+        tile = self.load.result.type
+        parts = 1 << sum(any(basis) for basis in self.layout.cga_layout)
+        return prod(ir.shape_of(tile)) * ir.bit_width(ir.element_of(tile)) // 8 // parts
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several blocks of a cluster have the same."""
+        return not all(any(basis) for basis in self.layout.cga_layout)
 
     def memory(self, count: int = 0) -> MemDescType:
         """The type of the buffers, or of one."""

@@ -18,7 +18,7 @@ programs might be told that the tile is there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import scf
@@ -57,8 +57,9 @@ class BulkStore:
 
     @property
     def bytes(self) -> int:
-        """Of the tile."""
-        return prod(ir.shape_of(self.value.type)) * ir.bit_width(ir.element_of(self.value.type)) // 8
+        """Of the tile; in a cluster, of the part that one of its blocks has."""
+        whole = prod(ir.shape_of(self.value.type)) * ir.bit_width(ir.element_of(self.value.type)) // 8
+        return whole >> len(self.layout.cga_layout)
 
     @property
     def conversion(self) -> Operation | None:
@@ -73,7 +74,8 @@ class BulkStore:
     def done(self, staged: SSAValue, pending: int) -> None:
         """Replace the store by a copy from a buffer, which all copies but the last `pending` may still read."""
         b = Builder.before(self.store)
-        described = ir.TensorDescType(laid_tensor(self.part, ir.element_of(self.value.type), self.layout))
+        alike = replace(self.layout, cga_layout=[[0, 0] for _ in self.layout.cga_layout])
+        described = ir.TensorDescType(laid_tensor(self.part, ir.element_of(self.value.type), alike))
         base, tensor = self.tensor.base, self.tensor.tensor
         is_given = descriptor_of(base) is not None and tensor == tensor_of_descriptor(base)
         map = map_for(base, described, None if is_given else tensor)
@@ -137,8 +139,14 @@ def _bulk_store(op: tt.StoreOp, warps: int) -> BulkStore | None:
     shape, bits = ir.shape_of(value.type), ir.bit_width(ir.element_of(value.type))
     if len(shape) != 2 or bits < 8:
         return None
-    layout = NVMMASharedLayout.get_default_for(list(shape), bits)
-    part = next((x for x in _parts(shape, warps) if is_held_by_warps(layout_of(value.type), x)), None)
+    held = layout_of(value.type)
+    blocks = held.bases["block"]
+    if not all(map(any, blocks)):
+        return None  # several blocks of a cluster hold the same
+    shape_of_block = [n >> sum(bool(basis[d]) for basis in blocks) for d, n in enumerate(shape)]
+    division = [[x // n for x, n in zip(basis, shape_of_block, strict=True)] for basis in blocks]
+    layout = NVMMASharedLayout.get_default_for(list(shape), bits, cga_layout=division)
+    part = next((x for x in _parts(shape_of_block, warps) if is_held_by_warps(held, x, shape_of_block[0])), None)
     if part is None or not layout.swizzle_byte_width or part[1] * bits // 8 < layout.swizzle_byte_width:
         return None
     try:
@@ -163,15 +171,14 @@ def _parts(shape: Sequence[int], warps: int) -> list[tuple[int, int]]:
     return [(PART_ROWS, columns // across)] if columns % across == 0 else []
 
 
-def is_held_by_warps(layout: LinearLayout, part: tuple[int, int]) -> bool:
-    """Whether part p of a tile is held by warp p modulo their number. Parts are counted down the columns.
+def is_held_by_warps(layout: LinearLayout, part: tuple[int, int], rows: int) -> bool:
+    """Whether part p of a tile of so many rows is held by warp p modulo their number. Parts are counted down columns.
 
     >>> from weft.layouts import NVMMADistributedLayout
     >>> layout = NVMMADistributedLayout([3, 0], [8, 1], [16, 64, 16]).to_linear([128, 64])
-    >>> is_held_by_warps(layout, (16, 64)), is_held_by_warps(layout, (32, 64))
+    >>> is_held_by_warps(layout, (16, 64), 128), is_held_by_warps(layout, (32, 64), 128)
     (True, False)
     """
-    rows, _ = layout.out_dims.values()
     warps = 1 << len(layout.bases["warp"])
 
     def owner(basis: Sequence[int]) -> int:

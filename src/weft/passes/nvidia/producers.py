@@ -21,7 +21,7 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from weft.ir import Builder, i1, i32, i32_attr
+from weft.ir import Builder, bool_attr, i1, i32, i32_attr
 from weft.ir.gpu import ttg
 from weft.ir.nvidia import ttng
 
@@ -93,6 +93,8 @@ class Producer:
             to = b.create(ttg.MemDescIndexOp, (self._gets(buffers), slot), (bulk.memory(),)).result
             at = [total.renamed(lambda v: self._computed(b, v)).made(b, i32) for total in bulk.at]
             kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
+            if bulk.is_shared:
+                kept["multicast"] = bool_attr(True)
             operands = (self._gets(self.feed.maps[bulk]), *at, full, to, true)
             copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
             copy.location = bulk.load.location

@@ -45,14 +45,18 @@ def slot_before(b: Builder, count: int, slot: SSAValue) -> SSAValue:
     return b.select(is_first, b.constant(count - 1, i32), b.binary(arith.SubiOp, slot, b.constant(1, i32)))
 
 
-def words(count: int) -> MemDescType:
-    return memdesc((count, 1), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
+def words(count: int, blocks: int = 1) -> MemDescType:
+    """So many mbarriers, in each block of a cluster."""
+    layout = SwizzledSharedLayout(1, 1, 1, [0], [[0]] * (blocks.bit_length() - 1))
+    return memdesc((count, 1), i64, layout, mutable=True)
 
 
 def word(b: Builder, barriers: SSAValue, slot: SSAValue) -> SSAValue:
     """One mbarrier of several."""
-    type = memdesc((1,), i64, SwizzledSharedLayout(1, 1, 1, [0]), mutable=True)
-    return b.create(ttg.MemDescIndexOp, (barriers, slot), (type,)).result
+    assert isinstance(barriers.type, MemDescType)
+    layout = barriers.type.data.layout.named
+    assert isinstance(layout, SwizzledSharedLayout)
+    return b.create(ttg.MemDescIndexOp, (barriers, slot), (memdesc((1,), i64, layout, mutable=True),)).result
 
 
 def wait(b: Builder, barrier: SSAValue, phase: SSAValue) -> None:

@@ -55,7 +55,7 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
-from weft.ir import Builder, i1, i32, i32_attr, span_of, tile_text, tt, unit_attr
+from weft.ir import Builder, bool_attr, i1, i32, i32_attr, span_of, tile_text, tt, unit_attr
 from weft.ir.gpu import ttg
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
@@ -158,6 +158,9 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     for part in parts:
         remove(part.whole)
     b = Builder.before(behind)
+    if first.blocks > 1:  # no block may use an mbarrier of another one that is not made yet
+        b.create(ttng.ClusterArriveOp, (), (), {"relaxed": bool_attr(False)})
+        b.create(ttng.ClusterWaitOp)
     used = [r for op in consumer.ops for r in op.results if any(in_body(consumer, u.operation) is None for u in r.uses)]
     Builder.at_end(consumer).create(ttg.WarpYieldOp, used)
     holder = Block()
@@ -191,7 +194,7 @@ class _Specialized:
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
         self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
         self.groups, self.count, self.halves, self.stores = plan.groups, plan.count, plan.halves, plan.stores
-        self.is_one = plan.is_one
+        self.is_one, self.blocks = plan.is_one, plan.blocks
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
@@ -216,10 +219,10 @@ class _Specialized:
         buffers = tuple(b.create(ttg.LocalAllocOp, (), (x.memory(self.count),)).result for x in group.loads)
         for x, memory in zip(group.loads, buffers, strict=True):
             memory.name_hint = f"{x.base.name_hint or 'tile'}_buffers"
-        full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count),)).result for _ in range(2))
+        full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count, self.blocks),)).result for _ in range(2))
         of = f"{group.loads[0].base.name_hint}_" if len(self.groups) > 1 else ""
         full.name_hint, empty.name_hint = f"{of}full", f"{of}empty"
-        for barriers, arrivals in ((full, 1), (empty, self.warps)):
+        for barriers, arrivals in ((full, 1), (empty, self.warps * self.blocks)):
             for i in range(self.count):
                 one = word(b, barriers, b.constant(i, i32))
                 b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
@@ -306,6 +309,8 @@ class _Specialized:
                 condition = where if where is not None else b.constant(1, i1)
                 arrive = b.create(ttng.ArriveBarrierOp, (one, condition), (), {"count": i32_attr(1)})
                 arrive.attributes[ttng.EACH_WARP] = unit_attr()
+                if self.blocks > 1:  # one block has the buffers of all filled with what they share
+                    arrive.attributes[ttng.EVERY_BLOCK] = unit_attr()
 
     def others(self) -> list[Operation]:
         """The operations of the loop's body but products, views of buffers, and its end."""

@@ -98,6 +98,8 @@ class Plan:
     """What the copy engine stores of each tile."""
     is_one: bool = False
     """Whether it does so by way of one buffer, not of one for each store."""
+    blocks: int = 1
+    """Of the cluster that a program is."""
 
 
 def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
@@ -112,8 +114,8 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
         return "it has no product of warp groups"
-    if blocks > 1:
-        return "a program is a cluster"
+    if blocks > 1 and (len(products) > 1 or not is_asked(loop)):
+        return "a program is a cluster" + (", and nobody asked for it" if len(products) == 1 else "")
     if warps not in WARPS:
         return f"{warps} warps are no one or two warp groups"
     if stages < 2:
@@ -148,7 +150,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     ways: list[tuple[tuple[BulkStore, ...], bool]] = [(bulk, False), (bulk, is_alike), ((), False)]
     count, copied, is_one = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
-        Plan(tuple(groups), count, warps, halves, tiles, copied, is_one)
+        Plan(tuple(groups), count, warps, halves, tiles, copied, is_one, blocks)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )

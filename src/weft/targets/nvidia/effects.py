@@ -35,7 +35,7 @@ def _has(entry: Instruction, name: str) -> bool:
 def _on_mbarrier(entry: Instruction) -> Effects:
     is_made, active = entry.name in ("mbarrier.init", "mbarrier.inval"), _has(entry, "active")
     how, far = "write" if is_made else "atomic", entry.name.endswith(".remote")
-    each = entry.name == "mbarrier.arrive.each"
+    each = entry.name.startswith("mbarrier.arrive.each")
     reach = Reach(entry.operands[0].name, 8, how, active, release=active and not is_made, each=each, far=far)
     return Effects((reach,), lasting=entry.name == "mbarrier.init")
 

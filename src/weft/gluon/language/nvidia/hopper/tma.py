@@ -74,7 +74,7 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts:
             f"{name}: the blocks of the descriptor are {desc.dtype}{shape_text(desc.block_shape)}, "
             f"the shared memory is {memory.dtype}{shape_text(memory.shape)}"
         )
-    if memory.layout != desc.layout:
+    if memory.layout != desc.layout and not of_parts:
         raise LayoutError(
             f"{name}: the blocks of the descriptor lie in {desc.layout!r}, the shared memory in {memory.layout!r}",
             hint="allocate it with layout=desc.layout",

@@ -60,3 +60,26 @@ def test_eight_warps_do_it_unasked(kernel: Any) -> None:
     case = case if kernel is None else replace(case, kernel=kernel)
     check(case)
     assert not is_specialized(replace(case, warps=4, block=(64, 64, 128)).run()[1])
+
+
+PARTS = {
+    "columns": Scaled(sizes=(128, 256, 256), block=(128, 256, 128), warps=8, stages=3, asked=False),
+    "columns, by pointers": Scaled(
+        sizes=(128, 256, 256), block=(128, 256, 128), kernel=by_pointers, warps=8, stages=3, asked=False
+    ),
+    "rows": Scaled(sizes=(128, 128, 256), block=(128, 128, 128), stages=3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_sums_without_room_are_divided(name: str) -> None:
+    """The sum of a thread and what is added to it would take 256 registers; the bits are those of smaller blocks."""
+    case = PARTS[name]
+    made = check(case)
+    (bm, bn, bk), by_rows = case.block, name == "rows"
+    assert made.asm["ttgir"].count("= ttng.warp_group_dot ") == 2
+    smaller = replace(case, block=(bm // 2, bn, bk) if by_rows else (bm, bn // 2, bk))
+    found, other = smaller.run()
+    assert other.asm["ttgir"].count("= ttng.warp_group_dot ") == 1
+    np.testing.assert_array_equal(case.run()[0], found)

@@ -89,7 +89,7 @@ def gpu_pipeline(
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
     early_loads(module)
-    adds.before_layouts(module)
+    adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)
     adds.after_layouts(module, machine, stages, remarks)

@@ -42,8 +42,10 @@ class VendorPasses:
         """Of the matrix instructions that can do a product, those that are asked for."""
         return entries
 
-    def before_layouts(self, module: ModuleOp) -> None:
-        """Change tile IR that is about to get layouts."""
+    def before_layouts(
+        self, module: ModuleOp, machine: Machine, warps: int, blocks: int, remarks: RemarkCollector
+    ) -> None:
+        """Change tile IR that is about to get layouts for so many warps, in clusters of so many blocks."""
 
     def scaled_layouts(
         self, op: DotScaledOp, machine: Machine, warps: int, chained: bool = False

@@ -38,7 +38,9 @@ class _Passes(VendorPasses):
     ) -> Sequence[Instruction]:
         return asked_instructions(op, entries, machine, chained)
 
-    def before_layouts(self, module: ModuleOp) -> None:
+    def before_layouts(
+        self, module: ModuleOp, machine: Machine, warps: int, blocks: int, remarks: RemarkCollector
+    ) -> None:
         complete_scaled_products(module)
         scalar_bases(module)
 

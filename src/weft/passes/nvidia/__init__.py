@@ -17,6 +17,7 @@ from weft.machines import Machine
 from ..vendor import AccessOf, VendorPasses
 from .bulk_loads import MADE_TENSORS, NOT_MADE
 from .create_tensormaps import create_tensormaps
+from .divide_results import divide_results
 from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
 from .given_descriptors import take_apart
@@ -35,6 +36,12 @@ class _Passes(VendorPasses):
     def note_asked(self, module: ModuleOp, options: Mapping[str, Any]) -> None:
         if options.get(MADE_TENSORS) is False:
             module.attributes[NOT_MADE] = unit_attr()
+
+    def before_layouts(
+        self, module: ModuleOp, machine: Machine, warps: int, blocks: int, remarks: RemarkCollector
+    ) -> None:
+        if blocks == 1:
+            divide_results(module, machine, warps, remarks)
 
     def product_layout(
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf

@@ -54,7 +54,9 @@ def _text(rates: Rates) -> str:
     lines.append(ways)
     short, long = rates.by_rows
     lines.append(f"rows of 4 KiB reduced and stored {short:.2f}, of 16 KiB {long:.2f} times as long as a copy")
-    lines.append(f"tiles transposed {rates.turned:.2f} times as long as a copy")
+    alike, apart = (" and ".join(f"{times:.2f}" for times in ways) for ways in (rates.turned, rates.turned_apart))
+    lines.append(f"tiles of 32 and 64 transposed {alike} times as long as a copy, where rows begin alike in pages")
+    lines.append(f"and {apart} times as long where they do not; one thread reads {rates.alone:.2f} of what all read")
     lines.append(f"memory and arithmetic together: a mean of power {rates.together:.1f}")
     rest = f"{rates.simple / 1000:.1f} simple operations, {rates.divided / 1000:.2f} divisions"
     rest += f", {rates.rounded / 1000:.2f} roundings to bfloat16"

@@ -13,7 +13,7 @@ import weft.language as tl
 from weft import like
 from weft.base.remarks import VectorAccess
 from weft.cli import main
-from weft.explain import Explanation
+from weft.explain import Explanation, processor
 from weft.explain.next_step import next_text
 from weft.explain.processor import Rates
 from weft.explain.roofline import roofline_of
@@ -24,9 +24,9 @@ from .kernels import transpose
 RATES = Rates(
     "a processor", 2, launch=5.0, program=0.01, sizes=(1 << 16, 1 << 26), read=(1e4, 1e4), written=(5e3, 5e3),
     both=(1.0, 0.5), in_place=(1e4, 1e4), alone=0.75, lengths=(128, 4096), slow_read=(4.0, 2.0),
-    slow_written=(3.0, 1.5),
-    of_four=0.5, looped=1.25, by_rows=(1.2, 1.5), turned=1.0, again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5,
-    rounded=1e6, reduction=0.01, together=1.5, product=1e6, product_16=2e6,
+    slow_written=(3.0, 1.5), of_four=0.5, looped=1.25, by_rows=(1.2, 1.5), turned=(1.5, 1.0), turned_apart=(3.0, 2.0),
+    again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5, rounded=1e6, reduction=0.01, together=1.5, product=1e6,
+    product_16=2e6,
 )  # fmt: skip
 
 
@@ -42,12 +42,30 @@ def test_bytes_by_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 4096 * 4096 * 2
     assert (e.counts["global_load_bytes"], e.counts["global_store_bytes"]) == (size, size)
     assert e.time is not None and e.time.bound == "memory" and e.time.dram_bytes == 2 * size
-    memory = (size / 1e4 + size / 5e3) / 2 * (4.0 / RATES.slow("load", 256))  # rows of 128 bytes on different pages
+    memory = (size / 1e4 + size / 5e3) / 2 * 1.5  # rows of 128 bytes, which begin alike in their pages
     assert e.time.resources["memory"] == pytest.approx(memory, rel=1e-3)
     assert e.time.microseconds == pytest.approx(5 + 64 * 64 * 0.01 + memory, rel=0.01)
     assert e.findings == () and e.occupancy is None and len(e.counts.total) == 2
     assert "2 threads" in e.time.device and next_text(e).startswith("next: bound by memory")
     assert str(e) and e.to_html() and e._repr_html_() and Explanation.from_json(e.to_json()) == e
+
+
+def test_transposed_tiles_by_where_rows_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the result that are no whole pages apart take longer, by the length of the rows of tiles."""
+    monkeypatch.setattr(explaining, "calibrated", lambda: RATES)
+    for stride, times in ((4096, 1.0), (4100, 2.0)):
+        x = like((4100, stride), "fp32")
+        time = transpose.explain(x, x, stride, SIZE=64, grid=(64, 64), target="cpu").time
+        assert time is not None
+        memory = 4 * 4096**2 * (1 / 1e4 + 1 / 5e3) / 2 * times  # stored around the caches
+        assert time.resources["memory"] == pytest.approx(memory, rel=0.01)
+
+
+def test_few_programs_have_few_threads() -> None:
+    """One of four threads reads half of what four do, two the square root of that; four programs have all."""
+    stretched = [processor._stretched(programs, 4, 0.5) for programs in (1, 2, 4, 5, 400)]
+    assert stretched == pytest.approx([0.25 / 0.5 * 4, 0.5 / 0.5**0.5 * 2, 1.0, (1 + 0.25 / 0.5) * 4 / 5, 1.0])
+    assert processor._stretched(5, 4, 0.25) == pytest.approx(2 * 4 / 5)  # arithmetic: two rounds
 
 
 def test_rates_between_sizes_and_of_copies() -> None:

@@ -15,7 +15,10 @@ from weft.targets.table import instruction
 if TYPE_CHECKING:
     from .findings import Facts
 
-__all__ = ["carries_tiles", "kept_bytes", "product_operations", "reduced_rows", "reductions", "roundings", "runs_of"]
+__all__ = [
+    "carries_tiles", "is_turned", "kept_bytes", "product_operations", "reduced_rows", "reductions", "roundings",
+    "runs_of", "stored_apart",
+]  # fmt: skip
 
 
 def _turns(facts: Facts, span: Span | None) -> float:
@@ -93,9 +96,9 @@ def product_operations(facts: Facts) -> dict[bool, float]:
     return dict(found)
 
 
-def runs_of(facts: Facts, page: int) -> Mapping[tuple[Span | None, str], float | None]:
-    """Bytes that an access moves before it goes on at another page, by place and "load" or "store"; None where it does
-    not, or where it is not known.
+def runs_of(facts: Facts, far: int) -> Mapping[tuple[Span | None, str], float | None]:
+    """Bytes that an access moves before it goes on so many bytes or more further, by place and "load" or "store"; None
+    where it does not, or where it is not known.
     """
     found: dict[tuple[Span | None, str], float | None] = {}
     for r in facts.explanation.remarks.of(VectorAccess):
@@ -106,9 +109,9 @@ def runs_of(facts: Facts, page: int) -> Mapping[tuple[Span | None, str], float |
         if apart is None or turn is None or r.run in (turn, apart):  # one goes on where the other ends
             length = None
         elif apart:
-            length = r.run * size if apart * size >= page else None
+            length = r.run * size if apart * size >= far else None
         else:
-            length = r.run * size if turn * size >= page else None
+            length = r.run * size if turn * size >= far else None
         found.setdefault((r.span, r.access), length)
     return found
 
@@ -122,3 +125,18 @@ def _elements(facts: Facts, distance: tuple[int, str]) -> int | None:
         return number
     value = facts.scalars.get(by)
     return number * value if isinstance(value, int) else None
+
+
+def stored_apart(facts: Facts) -> float:
+    """Bytes from one row of what is stored to the next; 0 where there is but one row, 1 where it is not known."""
+    for r in facts.explanation.remarks.of(VectorAccess):
+        if r.access == "store" and r.run:
+            apart = _elements(facts, r.apart)
+            return 1.0 if apart is None else apart * ELEMENT_BITS.get(r.tile.rpartition("x")[2], 32) / 8
+    return 1.0
+
+
+def is_turned(facts: Facts) -> bool:
+    """Whether what is loaded along one dimension is stored along another one."""
+    accesses = [r for r in facts.explanation.remarks.of(VectorAccess) if r.access in ("load", "store") and r.run > 1]
+    return any(r.form != "whole vectors" for r in accesses) and len({r.access for r in accesses}) == 2

@@ -22,12 +22,14 @@ from weft.base import Span
 from .arrays import arrays_of
 from .passes import (
     carries_tiles,
+    is_turned,
     kept_bytes,
     product_operations,
     reduced_rows,
     reductions,
     roundings,
     runs_of,
+    stored_apart,
 )
 from .record import Time, line_key
 
@@ -44,11 +46,13 @@ STREAM_BYTES = 24 << 20
 NEAR = 1 << 15
 """Bytes of a program that the nearest cache holds."""
 PAGE, PAGES = 4096, 1 << 14
-"""Bytes from which on rows are on different pages, and of rows that are as good as one long run."""
+"""Bytes of a page, and of rows that are as good as one long run."""
+APART = 2048
+"""Bytes from one row to the next from which on rows are as if each were on a page of its own."""
 WORK = ("memory", "caches", "arithmetic")
 VERBS = ("load", "store")
 WAYS = (*VERBS, "in place")
-TURNED = 256
+TURNED = (128, 256)
 """Bytes of the rows of tiles with which transposing is measured."""
 MANY_ROUNDS = 8
 """Programs of a thread from which on it does not matter that some have one more than others."""
@@ -100,8 +104,11 @@ class Rates:
     """The same of reading in loops that carry a tile."""
     by_rows: tuple[float, float]
     """How many times as long as a copy it takes to read tiles of 4 KiB and of 16 KiB, reduce them, and store them."""
-    turned: float
-    """The same of transposing a matrix by tiles whose rows have 256 bytes."""
+    turned: tuple[float, float]
+    """The same of transposing a matrix by tiles whose rows have 128 and 256 bytes, with rows of the result that begin
+    alike in their pages."""
+    turned_apart: tuple[float, float]
+    """The same with rows that do not: a load waits for a store before it that has the same place in its page."""
     again: float
     """Bytes of a microsecond that the nearest cache moves."""
     far: float
@@ -203,7 +210,8 @@ def _stretched(programs: int, threads: int, alone: float) -> float:
     rounds, rest = divmod(programs, threads)
     if rounds >= MANY_ROUNDS or not rest:
         return 1.0
-    return (rounds + rest / threads / min(1.0, rest * alone)) * threads / programs
+    part = float(alone ** (1 - log(rest, threads)))  # of what all threads do: a power of their number
+    return (rounds + rest / threads / part) * threads / programs
 
 
 def _within(facts: Facts) -> float:
@@ -243,7 +251,7 @@ def touched_bytes(facts: Facts) -> dict[tuple[Span | None, str, str], float]:
 
 def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
     """How many times as long loads and stores take as one array that is read, or written, from one end to the other."""
-    runs = runs_of(facts, PAGE)
+    runs = runs_of(facts, APART)
     slow: dict[str, float] = {}
     touched = touched_bytes(facts)
     for verb in VERBS:
@@ -259,9 +267,13 @@ def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
     factor = rates.of_four ** min(1.0, log(max(1, arrays), 4))
     if carries_tiles(facts):
         factor *= rates.looped
-    if min(slow.values()) > 1.0:  # both go from page to page
-        tiles = (slow[verb] / rates.slow(verb, TURNED) for verb in VERBS)
-        slow = {verb: rates.turned * max(1.0, part) for verb, part in zip(VERBS, tiles, strict=True)}
+    stored = [(n, runs.get((span, verb)) or 0.0) for (span, _, verb), n in touched.items() if verb == "store"]
+    if is_turned(facts) and all(any(runs.get((span, verb)) for span, _, verb in touched if verb == v) for v in VERBS):
+        length = max(stored)[1]
+        alike = stored_apart(facts) % PAGE == 0
+        turned = _between(TURNED, rates.turned if alike else rates.turned_apart, length)
+        turned *= max(1.0, rates.slow("store", length) / rates.slow("store", TURNED[0]))
+        slow = dict.fromkeys(VERBS, turned)
     row = reduced_rows(facts)
     rows = _between((PAGE, PAGES), rates.by_rows, row) if row else 1.0
     return factor * rows * slow["load"], rows * slow["store"]

@@ -31,7 +31,7 @@ from . import calibration_kernels as kernels, knobs
 
 __all__ = ["calibrate", "calibrated", "chill", "path_of"]
 
-VERSION = 4
+VERSION = 5
 SIZES = tuple(1 << log for log in range(16, 28, 2))
 """Bytes that are moved: 64 KiB to 64 MiB."""
 ROUNDS, TIMES = 4, 4
@@ -49,6 +49,8 @@ LENGTHS = (128, 256, 1024, 4096)
 """Bytes of rows that are on different pages."""
 SIDE = 4096
 """Elements of a row of the matrix of which they are parts."""
+APART = 64
+"""Elements of a row fewer, so that rows do not begin at the same place of their pages."""
 LARGE = 1 << 24
 """Bytes of it, and of what is moved beside arithmetic."""
 SIDE_OF_PRODUCT = 64
@@ -159,6 +161,8 @@ def _runs(x: Any, out: Any, threads: int) -> Iterator[tuple[str, tuple[Callable[
     for programs in (1, MANY // 64, MANY):
         block = LITTLE * 64 if programs == MANY // 64 else LITTLE
         yield warm(f"{programs} programs", kernels.little, (programs,), BLOCK=block)
+    yield cold("launch", kernels.little, (1,), BLOCK=LITTLE)
+    kernel: Any
     for size in SIZES:
         for kernel, part in ((kernels.read, 1), (kernels.written, 1), (kernels.copied, 2), (kernels.changed, 1)):
             yield cold(f"{kernel.__name__} {size}", kernel, (size // 4 // BLOCK // part,), BLOCK=BLOCK)
@@ -170,18 +174,22 @@ def _runs(x: Any, out: Any, threads: int) -> Iterator[tuple[str, tuple[Callable[
     for dtype in (np.float32, np.float16):
         run = partial(kernels.product[grid], x.astype(dtype), out, TURNS, BLOCK=SIDE_OF_PRODUCT)
         yield f"product {np.dtype(dtype)}", (run, False)
-    for kernel in (kernels.rows_read, kernels.rows_written):
+    by_rows: tuple[Any, ...] = (kernels.rows_read, kernels.rows_written)
+    for kernel in by_rows:
         for length in (*LENGTHS, 4 * SIDE):
             rows, columns = 4 * BLOCK // length, length // 4
-            grid = (LARGE // (4 * SIDE) // rows, SIDE // columns)
-            yield cold(f"{kernel.__name__} {length}", kernel, grid, SIDE=SIDE, ROWS=rows, COLUMNS=columns)
+            many = LARGE // (4 * SIDE) // rows, SIDE // columns
+            yield cold(f"{kernel.__name__} {length}", kernel, many, SIDE=SIDE, ROWS=rows, COLUMNS=columns)
     count = LARGE // 4 // BLOCK
     yield cold("one", kernels.read, (count,), BLOCK=BLOCK)
     yield cold("four", kernels.read_of_four, (count // 4,), LARGE // 16, BLOCK=BLOCK)
     yield cold("looped", kernels.read_in_a_loop, (count // 4,), 4 * BLOCK, BLOCK=BLOCK // 4)
     yield cold("alone", kernels.read_in_a_loop, (1,), LARGE // 4 // threads, BLOCK=BLOCK // 4)
-    side, size = SIDE // 2, SIDE_OF_PRODUCT  # a square of as many bytes
-    yield cold("turned", kernels.turned, (side // size, side // size), SIDE=side, SIZE=size)
+    for more in (0, APART):  # columns of about a square of as many bytes, and rows of what is stored
+        for size in (32, 64):
+            columns, rows = SIDE // 2, SIDE // 2 - more
+            tiles = rows // size, columns // size
+            yield cold(f"turned {size} {more}", kernels.turned, tiles, rows, columns, SIZE=size)
     yield cold("copied", kernels.copied, (count // 2,), BLOCK=BLOCK)
     yield cold("copied whole", kernels.copied, (count,), BLOCK=BLOCK)
     for length in (BLOCK // 4, BLOCK):
@@ -192,7 +200,7 @@ def _runs(x: Any, out: Any, threads: int) -> Iterator[tuple[str, tuple[Callable[
 
 def _rates(took: Mapping[str, float], threads: int) -> Rates:
     """The rates that follow from microseconds."""
-    launch = took["1 programs"]
+    launch, warm = took["launch"], took["1 programs"]
     program = max(0.0, took[f"{MANY} programs"] - took[f"{MANY // 64} programs"]) / (MANY - MANY // 64)
     read, written, both, in_place = [], [], [], []
     for size in SIZES:
@@ -210,11 +218,11 @@ def _rates(took: Mapping[str, float], threads: int) -> Rates:
         tuple(round(max(1.0, took[f"{name} {n}"] / took[f"{name} {4 * SIDE}"]), 3) for n in LENGTHS)
         for name in ("rows_read", "rows_written")
     ]
-    near, far = (KEPT * 4096 * all * MANY / (took[name] - launch) for name in ("near", "far"))
+    near, far = (KEPT * 4096 * all * MANY / (took[name] - warm) for name in ("near", "far"))
     products = [
-        2 * all * TURNS * SIDE_OF_PRODUCT**3 / (took[f"product {name}"] - launch) for name in ("float32", "float16")
+        2 * all * TURNS * SIDE_OF_PRODUCT**3 / (took[f"product {name}"] - warm) for name in ("float32", "float16")
     ]
-    special = each / (took["special"] - launch)
+    special = each / (took["special"] - warm)
     return Rates(
         processor=processor(),
         threads=threads,
@@ -235,18 +243,26 @@ def _rates(took: Mapping[str, float], threads: int) -> Rates:
             round(took[f"scaled {BLOCK // 4}"] / took["copied"], 3),
             round(took[f"scaled {BLOCK}"] / took["copied"], 3),
         ),
-        turned=round(took["turned"] / took["copied whole"], 3),
+        turned=_turned(took, 0),
+        turned_apart=_turned(took, APART),
         again=round(near, 1),
         far=round(far, 1),
-        simple=round(8 * each / (took["simple"] - launch), 1),
+        simple=round(8 * each / (took["simple"] - warm), 1),
         special=round(special, 1),
-        divided=round(each / (took["divided"] - launch), 1),
-        rounded=round(each / (took["rounded_to"] - launch), 1),
-        reduction=round((took["summed"] - launch) / all / MANY, 5),
+        divided=round(each / (took["divided"] - warm), 1),
+        rounded=round(each / (took["rounded_to"] - warm), 1),
+        reduction=round((took["summed"] - warm) / all / MANY, 5),
         together=_together(took, special),
         product=round(products[0], 1),
         product_16=round(products[1], 1),
     )
+
+
+def _turned(took: Mapping[str, float], more: int) -> tuple[float, float]:
+    """How many times as long as a copy transposing takes, for tiles of 32 and 64."""
+    part = 1 - more / (SIDE // 2)
+    small, large = (round(took[f"turned {size} {more}"] / part / took["copied whole"], 3) for size in (32, 64))
+    return small, large
 
 
 def _together(took: Mapping[str, float], special: float) -> float:

@@ -132,10 +132,10 @@ def both(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyp
 
 
 @jit
-def turned(x, out, SIDE: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+def turned(x, out, rows, columns, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)[:, None]
     j = tl.program_id(1) * SIZE + tl.arange(0, SIZE)[None, :]
-    tl.store(out + j * SIDE + i, tl.load(x + i * SIDE + j))
+    tl.store(out + j * rows + i, tl.load(x + i * columns + j))
 
 
 @jit

@@ -7,6 +7,7 @@ A block under `<!-- made: NAME -->` is the outcome of the function `NAME` here, 
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import sys
@@ -67,10 +68,14 @@ def missing_files(page: Path) -> Iterator[str]:
         if name.startswith(("/", ".")) or name.endswith(".ttir") or not re.search(r"[a-z]", name):
             continue
         bases = (ROOT, ROOT / "src" / "weft", ROOT / "src" / "weft" / "backends", page.parent)
-        if not any(next(base.glob(name.rstrip("/")), None) for base in bases) and not any(
-            (ROOT / "src" / "weft").rglob(name.rstrip("/"))
-        ):
+        if not any(next(base.glob(name.rstrip("/")), None) for base in bases) and not _in_package(name.rstrip("/")):
             yield name
+
+
+@functools.cache
+def _in_package(name: str) -> bool:
+    """Whether a file is anywhere in the package; the whole tree is looked through."""
+    return any((ROOT / "src" / "weft").rglob(name))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

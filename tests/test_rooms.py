@@ -7,6 +7,7 @@ src/weft, those inside functions and under TYPE_CHECKING included.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -111,6 +112,11 @@ def _late(call: ast.Call) -> str:
     return f"weft.{given}" if name in PARTS and given in ROOMS else ""
 
 
+@functools.cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"), str(file))
+
+
 def _imports(file: Path) -> Iterator[Import]:
     relative = file.relative_to(SOURCE).with_suffix("").parts
     package = relative[:-1]  # a module's package; for __init__ the package itself
@@ -133,7 +139,7 @@ def _imports(file: Path) -> Iterator[Import]:
                     yield Import(file, child.lineno, whole, function, alias.name)
             yield from visit(child, function)
 
-    yield from visit(ast.parse(file.read_text(encoding="utf-8"), str(file)), None)
+    yield from visit(_tree(file), None)
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +300,7 @@ def test_only_runtime_and_backends_touch_files_and_the_environment() -> None:
         parts = file.relative_to(PACKAGE).parts
         named_by_users = parts == ("explain", "saving.py")
         if len(parts) > 1 and parts[0] not in ("runtime", "backends", "compat", "checking") and not named_by_users:
-            for line, what in _touches(ast.parse(file.read_text(encoding="utf-8"))):
+            for line, what in _touches(_tree(file)):
                 problems.append(f"{file.relative_to(SOURCE.parent)}:{line}: `{what}` in the room `{parts[0]}`")
     _fail_on(problems)
 
@@ -314,7 +320,7 @@ def test_modules_are_loaded_by_name_in_one_place() -> None:
     problems = []
     for file in sorted(PACKAGE.rglob("*.py")):
         name = str(file.relative_to(PACKAGE))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(file)):
             if not isinstance(node, ast.Call) or name in OF_OTHERS:
                 continue
             given = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else "weft"

@@ -5,6 +5,7 @@ python tests/layouts/plans.py 0 1000000        # the long campaign: first seed, 
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import time
@@ -101,6 +102,7 @@ def conversion_of_named(seed: int) -> tuple[LinearLayout, LinearLayout, int, str
     return found[0], found[1], rng.choice([8, 16, 32, 64]), rng.choice(TARGETS)
 
 
+@functools.cache
 def random_conversion(seed: int) -> tuple[LinearLayout, LinearLayout, int, str]:
     """(source, destination, bits of an element, target)."""
     if seed % 4 == 3:

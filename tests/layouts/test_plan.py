@@ -49,6 +49,7 @@ MMA = layout(
 
 
 @pytest.mark.parametrize("first", one_in(4, range(0, 20_000, CHUNK)))
+@pytest.mark.thinned(3)
 def test_random_plans(first: int) -> None:
     kinds = verify_many(first, CHUNK)
     assert {"shuffles", "shared", "cluster"} <= set(kinds)

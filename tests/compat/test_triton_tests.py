@@ -54,6 +54,7 @@ def test_cases_are_drawn_by_a_seed_and_functions_left_out_by_a_list(tmp_path: Pa
     assert first == again != other and len(first) == len(other) == 20 and "test_one" not in first
 
 
+@pytest.mark.slow
 def test_a_line_a_file(tmp_path: Path) -> None:
     tests = tmp_path / "unit" / "language"
     tests.mkdir(parents=True)

@@ -92,6 +92,7 @@ PLACES = {
 """Where the files of Acme's package stand if it is one of Weft's own vendors, by the example of NVIDIA's."""
 
 
+@pytest.mark.slow
 def test_a_vendor_in_the_tree_is_its_own_files_and_a_line_of_the_registry(tmp_path: Path) -> None:
     """As docs/howto/adding.md says: no other file of the tree is touched."""
     listed = re.findall(r"^\| `((?:machines|targets|backends|compiler)/nvidia[^`]*)`", ADDING.read_text(), re.MULTILINE)

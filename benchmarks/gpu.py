@@ -17,7 +17,7 @@ import statistics
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,22 @@ def medians(*calls: Callable[[], Any], seconds: float = 0.4) -> list[float]:
     return [
         statistics.median(marks[2 * k].elapsed_time(marks[2 * k + 1]) for k in range(rounds)) * 1e-3 for marks in events
     ]
+
+
+def fastest(launches: Iterable[tuple[Any, Callable[[], Any]]], seconds: float = 0.05) -> tuple[Any, Callable[[], Any]]:
+    """(configuration, what launches it) of least median, of those for which a multiprocessor has enough."""
+    fitting = []
+    for configuration, launch in launches:
+        try:
+            launch()
+            torch.cuda.synchronize()
+        except Exception as error:  # what a side cannot do is out of the list
+            if "resource" not in str(error) and "OutOfResources" not in type(error).__name__:
+                raise
+            continue
+        fitting.append((configuration, launch))
+    times = medians(*(launch for _, launch in fitting), seconds=seconds)
+    return fitting[times.index(min(times))]
 
 
 def check(out: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:

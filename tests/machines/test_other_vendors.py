@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from weft.machines.vendors import VENDORS
 
 ACME = Path(__file__).with_name("acme")

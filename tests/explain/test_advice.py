@@ -6,7 +6,9 @@ from typing import Any
 
 import weft
 import weft.language as tl
-from weft import like
+from weft import gluon, like
+from weft.gluon import language as gl
+from weft.gluon.language.nvidia.ampere import async_copy
 
 
 def found(e: Any) -> dict[str, Any]:
@@ -107,3 +109,30 @@ def test_of_branches_that_are_not_known_the_side_that_does_more_is_counted() -> 
     loads = [access for access in e.accesses if access.remark.access == "load" and access.shape == (4096,)]
     assert [access.sectors[0] for access in loads] == [256 * 512, 256 * 512]
     assert "as if they were false everywhere" in e.counts.note
+
+
+@gluon.jit
+def turned(x, out, n, memory: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    r, c = gl.arange(0, 64, gl.SliceLayout(1, layout)), gl.arange(0, 32, gl.SliceLayout(0, layout))
+    buffer = gl.allocate_shared_memory(x.dtype.element_ty, [64, 32], memory)
+    async_copy.async_copy_global_to_shared(buffer, x + (gl.program_id(0) * 64 + r)[:, None] * 32 + c[None, :])
+    async_copy.commit_group()
+    async_copy.wait_group(0)
+    tile = buffer.permute((1, 0)).load(layout)
+    r, c = gl.arange(0, 32, gl.SliceLayout(1, layout)), gl.arange(0, 64, gl.SliceLayout(0, layout))
+    gl.store(out + r[:, None] * n + (gl.program_id(0) * 64 + c)[None, :], tile)
+
+
+def test_a_layout_without_conflicts_is_one_of_the_buffer_that_leaves_copies_as_wide_as_they_are() -> None:
+    x, out = like((4096, 32), "fp32"), like((32, 4096), "fp32")
+
+    def explained(memory: gl.SwizzledSharedLayout) -> Any:
+        return turned.explain(x, out, 4096, memory, grid=(64,), target="cuda:90")
+
+    e = explained(gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    fix = found(e)["bank-conflicts"].fix
+    assert fix.startswith("gl.SwizzledSharedLayout(4, 4, 8, [1, 0]) in place")
+    fixed = explained(gl.SwizzledSharedLayout(4, 4, 8, [1, 0]))
+    assert [access.wavefronts for access in fixed.accesses] == [(0, 0), (4096, 4096), (0, 0)]
+    assert fixed.accesses[0].remark.bytes == 16 and fixed.findings == ()

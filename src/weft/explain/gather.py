@@ -10,6 +10,7 @@ import linecache
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
@@ -47,6 +48,7 @@ from .record import Access, Buffer, Converted, Counts, Explanation, Held, Line, 
 from .registers import held_by_line
 from .roofline import CASTS, OPERATIONS
 from .supposed import supposing
+from .swizzles import best_layout
 from .timing import time_of, with_code
 
 __all__ = ["Launch", "explanation"]
@@ -150,7 +152,7 @@ def _explained(
         launch.kernel, launch.target, launch.span, launch.grid, dict(launch.arguments), dict(launch.options), counts,
         lines=_lines(report, remarks, files),
         tiles=_tiles(remarks),
-        accesses=_accesses(remarks, report, loops),
+        accesses=_with_layouts(_accesses(remarks, report, loops), remarks, program if not is_other else None),
         conversions=tuple(
             Converted(r, r.span in moved) for r in remarks if isinstance(r, Conversion | Gathered)
         ),
@@ -322,21 +324,51 @@ def _tiles(remarks: Remarks) -> tuple[Tile, ...]:
 
 
 def _accesses(remarks: Remarks, report: PlacedReport, loops: frozenset[Span]) -> tuple[Access, ...]:
-    """Each with the counts of its place; where two are at one place, the first has them."""
+    """Each with the counts of its place. Of several at one place those of shared memory have their parts, by the
+    wavefronts that each of them takes; of others the first has all."""
     told: set[tuple[Span | None, str]] = set()
+    passes: Counter[tuple[Span | None, str]] = Counter()
+    for r in remarks.of(SharedAccess):
+        passes[r.span, _counter(r)] += r.count * r.wavefronts
     accesses = []
     for remark in remarks:
         if not isinstance(remark, ACCESSES):
             continue
-        space, verb = _space(remark), _verb(remark)
-        wanted = f"{space}_{verb}" if verb else space
-        place = report.places.get(remark.span, Counter()) if (remark.span, wanted) not in told else Counter()
-        told.add((remark.span, wanted))
-        names = (wanted, "shared_ideal") if space == "shared" else (wanted,)
+        key = remark.span, _counter(remark)
+        place, note = report.places.get(remark.span, Counter()), ""
+        names: tuple[str, ...] = (key[1],)
+        share = Fraction(key not in told)
+        if isinstance(remark, SharedAccess):
+            names, share = (key[1], "shared_ideal"), Fraction(remark.count * remark.wavefronts, max(1, passes[key]))
         kept = ((name, n) for name, n in sorted(place.items()) if not name.endswith(OF_TIME))
-        counts = {name: n for name, n in kept if name.startswith(names)}
-        accesses.append(Access(remark, counts, remark.span in loops))
+        counts = {name: round(n * share) for name, n in kept if share and name.startswith(names)}
+        if isinstance(remark, AccessWidth) and key not in told and not counts and not report.exact:
+            note = "its sectors depend on data" if any(name.startswith("kind:") for name in place) else ""
+        told.add(key)
+        accesses.append(Access(remark, counts, remark.span in loops, note))
     return tuple(accesses)
+
+
+def _counter(remark: Remark) -> str:
+    """How the counters begin in which an access counts."""
+    space, verb = _space(remark), _verb(remark)
+    return f"{space}_{verb}" if verb else space
+
+
+def _with_layouts(accesses: tuple[Access, ...], remarks: Remarks, program: LaneProgram | None) -> tuple[Access, ...]:
+    """Those with bank conflicts with the layout of the buffer that would have the fewest."""
+    if program is None:
+        return accesses
+    told: list[Access] = []
+    for access in accesses:
+        r, note = access.remark, access.note
+        if isinstance(r, SharedAccess) and r.wavefronts > r.least:
+            advice = best_layout(r, remarks, program.machine)
+            note = "no swizzle or padding of the buffer has fewer"
+            if advice is not None:
+                note = f"{advice.expression} would have {advice.then} wavefronts of a warp, not {advice.now}"
+        told.append(replace(access, note=note))
+    return tuple(told)
 
 
 def _space(remark: Remark) -> str:

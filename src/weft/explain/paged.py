@@ -185,7 +185,7 @@ class _Page:
             "most": getattr(r, "most", 0),
             "sectors": list(access.sectors),
             "wavefronts": list(access.wavefronts),
-            "why": access_reason(r),
+            "why": "; ".join(filter(None, (access_reason(r), access.note))),
             "loop": access.in_loop,
             "text": r.message,
         }

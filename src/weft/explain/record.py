@@ -124,6 +124,9 @@ class Access:
     remark: AccessWidth | RowAligned | BulkCopy | SharedAccess | VectorAccess
     counts: Mapping[str, int] = field(default_factory=dict)
     in_loop: bool = False
+    note: str = ""
+    """Of an access of shared memory with bank conflicts a layout of the buffer with fewer; of one of global memory
+    without sectors, why they are not counted."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -150,7 +150,8 @@ def _access_rows(accesses: Sequence[Access]) -> Rows:
         passes, least = access.wavefronts
         width, most = getattr(r, "bytes", 0), getattr(r, "most", 0)
         counts = (_number(sectors), _number(fewest), _number(passes), _number(least))
-        rows.append((_place(r.span), access_kind(r), r.tile, _number(width), _number(most), *counts, access_reason(r)))
+        why = "; ".join(filter(None, (access_reason(r), access.note)))
+        rows.append((_place(r.span), access_kind(r), r.tile, _number(width), _number(most), *counts, why))
     return rows if accesses else []
 
 

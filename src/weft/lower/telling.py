@@ -25,7 +25,7 @@ from weft.base.remarks import (
     SharedBuffer,
     Site,
 )
-from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, tile_text, type_text
+from weft.ir import element_of, ints_of, pointee_of, shape_of, site_of, span_of, tile_text, type_text
 from weft.ir.gpu import MemDescType, encoding_of, told_layout
 from weft.ir.lane import ELEMENT_BITS, Allocation, LaneOp, LaneProgram
 from weft.layouts import LinearLayout, f2, with_gaps
@@ -151,9 +151,29 @@ def tell_shared(
         met = meeting(with_gaps(np.array(f2.span(lanes)), gaps), by.bytes, c.machine)
     price = by.count, by.wavefronts, by.ideal
     registers, memory = map(told_layout, layouts)
-    c.program.remarks.add(
-        SharedAccess(c.build.span, access, tile, by.instruction, by.bytes, *price, registers, memory, gaps, *met)
-    )
+    told = (c.build.span, access, tile, by.instruction, by.bytes, *price)
+    c.program.remarks.add(SharedAccess(*told, registers, memory, gaps, *met, *_buffer_of(c.op)))
+
+
+def _buffer_of(op: Operation | None) -> tuple[str, tuple[int, ...]]:
+    """The buffer that an operation accesses, as it was allocated, and the order in which it has its dimensions."""
+    sides = (*op.operands, *op.results) if op is not None else ()
+    values = [x for x in sides if isinstance(x.type, MemDescType)]
+    if not values:
+        return "", ()
+    value, order = values[0], tuple[int, ...]()
+    while isinstance(value.owner, Operation) and value.owner.name in VIEWS:
+        if value.owner.name == "ttg.memdesc_trans":
+            before = tuple(ints_of(value.owner.properties["order"]))
+            order = tuple(before[i] for i in order) if order else before
+        elif order:  # fewer dimensions, or others
+            return "", ()
+        value = value.owner.operands[0]
+    assert isinstance(value.type, MemDescType)
+    return f"{memory_text(value.type)} {told_layout(value.type.data.layout.named)}", order
+
+
+VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_index", "ttg.memdesc_subslice")
 
 
 def tell_product(c: Context, op: Operation, entry: Instruction | None, count: int, reason: str = "") -> None:

@@ -121,6 +121,10 @@ class SharedAccess(Remark):
     lanes: tuple[int, ...] = ()
     """Lanes of plain accesses that want different words of one bank in one pass, and that bank; none without
     conflicts."""
+    buffer: str = ""
+    """The buffer as it was allocated, 2x64x32xf32 and its layout; "" where it is not known."""
+    order: tuple[int, ...] = ()
+    """The dimensions of that buffer in the order of the tile, if they are transposed for the access."""
 
     @property
     def message(self) -> str:

@@ -125,12 +125,7 @@ def _another_layout(facts: Facts, r: SharedAccess | None) -> str:
     program = facts.program
     if r is None or program is None:
         return "let both operations work along one dimension, so that nothing goes through shared memory"
-    of_buffer = [
-        other
-        for other in facts.explanation.remarks.of(SharedAccess)
-        if (other.tile, other.memory, other.gaps) == (r.tile, r.memory, r.gaps)
-    ]
-    advice = best_layout(of_buffer, program.machine)
+    advice = best_layout(r, facts.explanation.remarks, program.machine)
     if advice is None:
         return "no swizzle or padding has fewer: read and write the buffer by layouts whose lanes run along its rows"
     less = f"{advice.now} wavefronts of a warp become {advice.then}"

@@ -73,6 +73,9 @@ def why_spread(facts: Facts, access: Access) -> Cure | None:
     if r.limit == "stride":
         why, fix = by_a_stride(facts, r)
         return Cure(f"{apart}: {why}", fix)
+    if r.limit == "buffer":
+        elements = max(1, r.most * 8 // ELEMENT_BITS.get(r.tile.split("x")[-1], 32))
+        return Cure(r.fact, f"give the buffer a layout with runs of {elements} elements, the first number of a swizzle")
     if r.limit == "contiguity":
         if "from memory" in r.fact:
             return Cure(f"{apart}: {r.fact}", "let an index stand for a whole row of elements, or sort the indices")

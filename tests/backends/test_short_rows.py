@@ -221,3 +221,21 @@ def test_points_have_two_versions_where_a_loop_goes_along_a_row() -> None:
         np.testing.assert_array_equal(out, 2 * x.sum(1))
     text = in_a_loop.warmup(x, out, 300, BLOCK=256, grid=(3,)).asm["llir"]
     assert len(re.findall(r"= fmul\b", text)) >= 3  # whole turns, whole points of others, and the rest
+
+
+@weft.jit
+def parts_of_rows(x, out, n, BLOCK: tl.constexpr):
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0) * n + j
+    tl.store(out + at, tl.load(x + at, mask=j < n) * 2, mask=j < n)
+
+
+def test_points_have_two_versions_where_programs_have_parts_of_rows() -> None:
+    """The last part of each row is cut, not only that of the last row."""
+    for n in (1, 300, 512, 513):
+        x = np.random.default_rng(n).integers(-9, 9, (3, n)).astype(np.float32)
+        out = np.zeros((4, n), np.float32)
+        parts_of_rows[(3, -(-n // BLOCK))](x, out, n, BLOCK=BLOCK)
+        np.testing.assert_array_equal(out, np.concatenate([2 * x, np.zeros((1, n))]))
+    text = parts_of_rows.warmup(x, out, 301, BLOCK=BLOCK, grid=(3, 1)).asm["llir"]
+    assert len(re.findall(r"= load <\d+ x float>", text)) == 2  # of whole tiles, and of whole points of others

@@ -105,12 +105,14 @@ def _parts(mask: Value) -> Iterator[Value]:
 
 
 def _is_everywhere(value: Value, answers: dict[Value, bool]) -> bool:
-    """Whether an integer, or a mask, is the same in all programs of a launch, or counts the turns of a loop that is.
+    """Whether an integer, or a mask, is the same in all programs of a launch, or counts the turns of a loop that is, or
+    the programs along one of several axes.
 
     What is not, as `program_id(0) * BLOCK + arange(0, BLOCK) < n`, cuts the last tile alone, and all others have a
     version for them; a row that is shorter than its tile, as with `arange(0, BLOCK) < n_columns`, is so each time, and
     one that a loop goes along, as with `start + arange(0, BLOCK) < n_columns`, at the end of each loop, which may have
-    one turn only.
+    one turn only. Where programs have rows along one axis and parts of rows along another, the last part of each row is
+    cut.
     """
     if value not in answers:
         op, block = value.op, value.block
@@ -118,10 +120,20 @@ def _is_everywhere(value: Value, answers: dict[Value, bool]) -> bool:
         loop = block.parent if op is None and block is not None else None
         if loop is not None and loop.name == "scf.for" and value is loop.regions[0][0].args[0]:
             known = all(_is_everywhere(a, answers) for a in loop.args[:3])  # from where, to where, by what
-        if op is not None and op.name not in ("tt.get_program_id", "tt.load") and not op.regions:
+        if op is not None and op.name == "tt.get_program_id":
+            known = _has_others_beside(op)
+        elif op is not None and op.name != "tt.load" and not op.regions:
             known = all(_is_everywhere(a, answers) for a in op.args)
         answers[value] = known
     return answers[value]
+
+
+def _has_others_beside(op: Op) -> bool:
+    """Whether programs along another axis too do something of their own."""
+    block = op.block
+    while block.parent is not None:
+        block = block.parent.block
+    return any(o.name == op.name and o.attrs["axis"] != op.attrs["axis"] for o in block.ops)
 
 
 def all_hold(ev: Evaluator, masks: dict[Value, list[Condition]]) -> Reg:

@@ -46,6 +46,7 @@ CASES = {
     "in halves, by way of one buffer": Tiles(in_halves, (264, 264, 136), (128, 256, 64), "bf16", warps=8, stages=4),
     "two blocks": Tiles(sizes=(264, 136, 200), block=(128, 64, 64), blocks=2),
     "two blocks, more columns": Tiles(sizes=(72, 264, 136), block=(64, 256, 64), stages=3, blocks=2),
+    "two blocks that divide what they share": Tiles(sizes=(136, 264, 136), block=(128, 256, 64), blocks=2),
     "two blocks, in halves": Tiles(in_halves, (264, 264, 136), (128, 128, 64), "bf16", blocks=2),
     "two blocks, by pointers": Tiles(by_pointers, (264, 136, 136), (128, 64, 64), blocks=2),
     "four blocks": Tiles(sizes=(264, 264, 136), block=(128, 128, 64), stages=3, blocks=4),

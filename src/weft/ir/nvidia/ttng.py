@@ -168,7 +168,8 @@ class WaitBarrierOp(ReadWriteOp):
     irdl_options = (irdl.AttrSizedOperandSegments(as_property=True),)
 
 
-EACH_WARP, EVERY_BLOCK = "tt.each_warp", "tt.every_block"
+EACH_WARP, EVERY_BLOCK, DIVIDED = "tt.each_warp", "tt.every_block", "tt.divided"
+"""`DIVIDED` of a copy that is `multicast`: each of the blocks that get it begins a part of it, not the first all."""
 
 
 @irdl.irdl_op_definition

@@ -10,7 +10,7 @@ from weft.base import LayoutError, Note, Span, Unsupported
 from weft.base.remarks import BulkCopy
 from weft.ir import bit_width, int_value, shape_of, span_of
 from weft.ir.gpu import MemDescType, encoding_of
-from weft.ir.nvidia.ttng import EACH_WARP
+from weft.ir.nvidia.ttng import DIVIDED, EACH_WARP
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 from weft.targets.instruction import OF_WARP
@@ -98,8 +98,9 @@ class _Transfer:
     """The operands that all copies between a tensor and a buffer have."""
 
     def __init__(
-        self, c: Context, desc: SSAValue, coordinates: Sequence[SSAValue], buffer: SSAValue, spread: bool = False
-    ) -> None:
+        self, c: Context, desc: SSAValue, coordinates: Sequence[SSAValue], buffer: SSAValue, spread: bool = False,
+        among: int = 0,
+    ) -> None:  # fmt: skip
         type = buffer.type
         assert isinstance(type, MemDescType) and isinstance(desc.type, TensorDescType)
         self.boxes = boxes_of_descriptor(desc.type, c)
@@ -112,9 +113,15 @@ class _Transfer:
         _check_made(c, desc, self.boxes)
         self.c, self.rank, self.tile = c, len(coordinates), type
         self.map = c[desc]
-        self.warps = _warps_for(self.boxes, c.program.warps) if spread else 1
-        indices = range(0, len(self.boxes.offsets), self.warps)
+        several = 1 << among.bit_count()
+        each = _warps_for(self.boxes, c.program.warps * several) if spread else 1
+        self.among = among if each >= several else 0
+        """The bits of a block's rank by which blocks share the boxes, as warps do."""
+        self.warps = each >> self.among.bit_count()
+        indices = range(0, len(self.boxes.offsets), each)
         bits = [1 << i for i in range(self.warps.bit_length() - 1)]
+        rest = iter(self.warps << i for i in range(self.among.bit_count()))
+        of_block = [next(rest) if self.among >> i & 1 else 0 for i in range(c.program.blocks.bit_length() - 1)]
         blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
         places = []
         behind = len(coordinates) - len(self.boxes.box) if desc.type.of_images else 0
@@ -126,12 +133,15 @@ class _Transfer:
                     continue
                 by_warp = [self.boxes.starts[b][d] for b in bits]
                 start, by_block = self.boxes.starts[k][d], [basis[d] for basis in blocks]
+                if self.among:
+                    by_block = [x + self.boxes.starts[b][d] for x, b in zip(by_block, of_block, strict=True)]
                 moved = start or any(by_warp) or any(by_block)
                 places.append(c.plus(c[base], c.build.linear([start], (), by_warp, by_block)) if moved else c[base])
         self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
         offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in indices], [self.boxes.offsets[b] for b in bits]
-        moved = any(offsets) or any(by_warp)
-        self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]
+        by_block = [self.boxes.offsets[b] for b in of_block] if self.among else []
+        moved = any(offsets) or any(by_warp) or any(by_block)
+        self.shared = c.plus(c.build.linear(offsets, (), by_warp, by_block), c[buffer]) if moved else c[buffer]
 
     def tell(self, access: str) -> None:
         """By which boxes the tile is moved."""
@@ -210,7 +220,8 @@ def _begin_load(
     c: Context, op: Operation, desc: SSAValue, coordinates: Sequence[SSAValue], offsets: Sequence[SSAValue],
     barrier: SSAValue, result: SSAValue, predicate: SSAValue,
 ) -> None:  # fmt: skip
-    t = _Transfer(c, desc, coordinates, result, spread=True)
+    alike = _alike_blocks(result) if holds(op, "multicast") else 0
+    t = _Transfer(c, desc, coordinates, result, spread=True, among=alike if DIVIDED in op.attributes else 0)
     t.tell("load")
     active = elected(c, predicate, t.warps, whichever=True)
     operands, name = [t.shared, t.map, t.at, c[barrier]], f"cp.async.bulk.tensor.{t.rank}d.load"
@@ -218,12 +229,12 @@ def _begin_load(
         shifts = [c[x] for x in reversed(offsets)]
         operands.append(c.build.add("join", shifts, [("i16", len(shifts))]).result if len(shifts) > 1 else shifts[0])
         name += ".im2col"
-    alike = _alike_blocks(result) if holds(op, "multicast") else 0
     if alike:
-        first = c.is_zero(c.index("block", alike))
-        active = c.build.op("arith.andi", [active, first], "i1")
+        if not t.among:
+            first = c.is_zero(c.index("block", alike))
+            active = c.build.op("arith.andi", [active, first], "i1")
         ranks = sum(1 << x for x in f2.span([1 << i for i in f2.bits(alike)]))
-        rank = c.index("block", c.program.blocks - 1)
+        rank = c.index("block", c.program.blocks - 1 & ~t.among)
         operands.append(c.build.op("arith.trunci", [c.build.op("arith.shli", [c.number(ranks), rank], "i32")], "i16"))
         name += ".multicast"
     c.build.instruction(name, [*operands, active])

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Operation, Region
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
 from weft.base import CompilationError, Span, Unsupported
 from weft.base.remarks import Site as Side
@@ -38,6 +38,7 @@ from .table import lowering
 ALL = 1
 """The barrier of all warps; 0 is the kernel's own, partitions have 2 and on."""
 LARGEST = 16
+LOAD = "ttng.async_tma_copy_global_to_local"
 REGISTER_FILE = 64 * 1024
 MOST_REGISTERS = 256
 """What setmaxnreg takes at most."""
@@ -228,6 +229,27 @@ class _Specialized:
             kind = "dec" if wanted <= self.c.program.registers else "inc"
             self.c.build.instruction(f"setmaxnreg.{kind}", [self.c.number(wanted)])
 
+    def _prefetch(self, crew: Crew) -> None:
+        """While mbarriers are made, have the copy engine fetch the tensor maps by which a crew loads."""
+        maps: dict[Value, None] = {}
+        for site in self.sites.values() if not self.nested else ():
+            region = site.regions[crew.parts[site.number]] if site.number in crew.parts else None
+            for op in walk(region.block) if region is not None else ():
+                if op.name == LOAD and (value := self._argument(site, region, op.operands[0])) is not None:
+                    maps[value] = None
+        if not maps:
+            return
+        active = elected(self.c, whichever=True)
+        for value in maps:
+            self.c.build.instruction("tensormap.prefetch", [value, active])
+
+    def _argument(self, site: Site, region: Region | None, captured: SSAValue) -> Value | None:
+        """The kernel's argument that a region's argument stands for; None where it is another value."""
+        if not isinstance(captured, BlockArgument) or region is None or captured.block is not region.block:
+            return None
+        value = self.c[site.op.operands[captured.index]]
+        return value if value in self.c.program.body.arguments else None
+
     def _idle(self) -> Block:
         """Warps that only make a warp group whole: they come to every meeting."""
         last = self.crews[-1]
@@ -270,6 +292,7 @@ class _Specialized:
             c.build.partition = (ALL + 1 + index, crew.warps)
             c.program.warps = crew.warps
             self._give(crew)
+            self._prefetch(crew)
             if self.nested:
                 self._go_round(crew)
             else:

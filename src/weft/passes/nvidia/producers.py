@@ -21,7 +21,7 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from weft.ir import Builder, bool_attr, i1, i32, i32_attr
+from weft.ir import Builder, bool_attr, i1, i32, i32_attr, unit_attr
 from weft.ir.gpu import ttg
 from weft.ir.nvidia import ttng
 
@@ -98,6 +98,8 @@ class Producer:
             operands = (self._gets(self.feed.maps[bulk]), *at, full, to, true)
             copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
             copy.location = bulk.load.location
+            if bulk.is_shared:
+                copy.attributes[ttng.DIVIDED] = unit_attr()
 
     def _gets(self, value: SSAValue) -> SSAValue:
         """A value from before the loops, which the partition is given."""

@@ -22,7 +22,7 @@ from .fenced import check_fenced
 from .maps import tensor_map
 from .sent import send
 
-ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire", "turn.")
+ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "turn.")
 """Instructions that only order others, or tell the hardware something."""
 
 

@@ -164,6 +164,14 @@ def tensormap_instructions() -> Iterator[Instruction]:
         version="8.3",
     )
     yield Instruction(
+        name="tensormap.prefetch",
+        since=90,
+        text="@<active> prefetch.tensormap [<address>];",
+        operands=(Operand("address", "i64", 1, "l"), active),
+        touches="sync",
+        version="8.0",
+    )
+    yield Instruction(
         name="tensormap.acquire",
         since=90,
         text="fence.proxy.tensormap::generic.acquire.gpu [<address>], 128;",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir import int_value
-from weft.ir.nvidia.ttng import EACH_WARP
+from weft.ir.nvidia.ttng import EACH_WARP, EVERY_BLOCK
 
 from ..words import HOMES, writes
 from ..writer import Writer
@@ -59,7 +59,8 @@ def _arrive(w: Writer, op: Any) -> None:
     barrier, *preds = w.take(*op.operands)
     where = f", pred={preds[0].text}" if preds and preds[0].number is not True else ""
     if EACH_WARP in op.attributes:
-        w.effect(op, f"{_mbarrier(w)}.arrive({barrier.text}{where}, each_warp=True)")
+        everywhere = ", every_block=True" if EVERY_BLOCK in op.attributes else ""
+        w.effect(op, f"{_mbarrier(w)}.arrive({barrier.text}{where}, each_warp=True{everywhere})")
         return
     count = int_value(op.properties["count"])
     shown = f", count={count}" if count != 1 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir import int_value, tt
-from weft.ir.nvidia.ttng import EACH_WARP
+from weft.ir.nvidia.ttng import DIVIDED, EACH_WARP
 
 from ..expressions import Text
 from ..words import HOMES, writes
@@ -23,7 +23,9 @@ def _listed(texts: list[Text]) -> str:
 def _more(op: Any, pred: Text) -> str:
     """The arguments that most loads do not need."""
     text = "" if pred.number is True else f", pred={pred.text}"
-    return text + (", multicast=True" if "multicast" in op.properties and int_value(op.properties["multicast"]) else "")
+    if "multicast" not in op.properties or not int_value(op.properties["multicast"]):
+        return text
+    return text + (', multicast="divided"' if DIVIDED in op.attributes else ", multicast=True")
 
 
 @writes("ttng.async_tma_copy_global_to_local")

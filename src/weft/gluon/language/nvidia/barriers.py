@@ -118,16 +118,19 @@ def expect(
 @builtin
 def arrive(
     mbarrier: Any, count: Any = 1, pred: Any = True, *, from_cta: Any = None, each_warp: Any = False,
-    _semantic: GluonSemantic = GIVEN,
+    every_block: Any = False, _semantic: GluonSemantic = GIVEN,
 ) -> None:  # fmt: skip
     """Arrive `count` times, where `pred` holds and all warps have come so far; `from_cta` is as in `expect`.
 
     With `each_warp`, every warp arrives once for itself, and waits for no other: the mbarrier is made for as many more.
-    Weft's, not Triton's.
+    With `every_block` too, it arrives at this mbarrier of every block of the cluster. Weft's, not Triton's.
     """
-    alone = unwrap(each_warp)
-    if not isinstance(alone, bool):
-        raise TypeError(f"arrive: each_warp must be True or False when compiling, got {alone}")
+    alone, everywhere = unwrap(each_warp), unwrap(every_block)
+    for name, value in (("each_warp", alone), ("every_block", everywhere)):
+        if not isinstance(value, bool):
+            raise TypeError(f"arrive: {name} must be True or False when compiling, got {value}")
+    if everywhere and not alone:
+        raise hinted(ValueError("arrive: every_block goes with each_warp"), "mbarrier.arrive(m, each_warp=True, ...)")
     if alone and (unwrap(count) != 1 or unwrap(from_cta) is not None):
         raise hinted(ValueError("arrive: each_warp goes with no count and no from_cta"), "each warp arrives once")
     properties = {"count": _count("arrive", "count", count), **_routed("arrive", from_cta, _semantic)}
@@ -135,6 +138,8 @@ def arrive(
     op = _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)
     if alone:
         op.attributes[ttng.EACH_WARP] = ir.unit_attr()
+    if everywhere:
+        op.attributes[ttng.EVERY_BLOCK] = ir.unit_attr()
 
 
 def listed(values: Any) -> list[Any]:

@@ -94,7 +94,8 @@ def async_copy_global_to_shared(
     """Begin to copy the block at `coord` to shared memory; its bytes count at the mbarrier. Outside, the padding.
 
     With `multicast`, blocks of the cluster that hold the same part of it (0 in `cga_layout`) get it by one copy, which
-    the first of them begins and which counts at the mbarrier of each; each announces its bytes. Weft's, not Triton's.
+    the first of them begins and which counts at the mbarrier of each; each announces its bytes. With "divided" each of
+    them begins a part of it, so that all must come here. Weft's, not Triton's.
     """
     at = listed(coord)
     _check("async_copy_global_to_shared", tensor_desc, at, result)
@@ -105,8 +106,11 @@ def async_copy_global_to_shared(
         result.handle,
         _semantic.to_tensor(pred).handle,
     ]
-    properties = _several("async_copy_global_to_shared", multicast)
-    _semantic.builder.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), properties)
+    is_divided = unwrap(multicast) == "divided"
+    properties = _several("async_copy_global_to_shared", True if is_divided else multicast)
+    op = _semantic.builder.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), properties)
+    if is_divided:
+        op.attributes[ttng.DIVIDED] = ir.unit_attr()
 
 
 @builtin

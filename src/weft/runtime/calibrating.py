@@ -34,7 +34,7 @@ __all__ = ["calibrate", "calibrated", "chill", "path_of"]
 VERSION = 5
 SIZES = tuple(1 << log for log in range(16, 28, 2))
 """Bytes that are moved: 64 KiB to 64 MiB."""
-ROUNDS, TIMES = 4, 4
+ROUNDS, TIMES = 4, 3
 """Rounds, and measurements of each thing in a round; the least of all counts."""
 REST = 0.002
 """Seconds of sleep before a measurement, after which the system lets a thread run for a while without a break."""
@@ -115,7 +115,7 @@ def chill() -> None:
     """Let all threads change more memory than caches hold."""
     global _cold
     if _cold is None:
-        _cold = np.ones(max(COLD, 2 * host_cpu().l3_bytes) // 4 // BLOCK * BLOCK, np.float32)
+        _cold = np.ones(max(COLD, host_cpu().l3_bytes * 9 // 8) // 4 // BLOCK * BLOCK, np.float32)
     kernels.changed[(_cold.size // BLOCK,)](_cold, _cold, BLOCK=BLOCK)
 
 

@@ -241,3 +241,19 @@ def test_a_remainder_is_told_by_its_divisor() -> None:
     load = next(remark for remark in made.remarks.of(AccessWidth) if remark.access == "load")
     assert load.fact == "the index may begin anew between them: `n` is not known to be a multiple of 4"
     assert (load.limit, load.spoil) == ("wrap", ("stride", "n"))
+
+
+@weft.jit
+def stepping(x, out, stride, n, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, 16)[:, None] * stride + tl.arange(0, BLOCK)[None, :]
+    total = tl.zeros((16, BLOCK), tl.float32)
+    for start in range(0, n, BLOCK):
+        total += tl.load(at, mask=tl.arange(0, BLOCK)[None, :] < n - start, other=0.0)
+        at += BLOCK
+    tl.store(out + tl.arange(0, 16)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :], total)
+
+
+def test_what_a_loop_adds_to_a_pointer_spoils_nothing() -> None:
+    made = compiled(stepping, "cuda:90", "*fp32 *fp32 i32 i32", {"BLOCK": 64}, "x out")
+    load = next(remark for remark in made.remarks.of(AccessWidth) if remark.access == "load")
+    assert load.spoil == ("stride", "n")

@@ -221,8 +221,9 @@ def _arguments_behind(facts: AxisFacts, value: SSAValue, axis: int, need: int) -
     while open_ and len(seen) < MOST:
         now, axis, need = open_.pop()
         seen.add(now)
-        lacking = _lacking(facts, now, axis, need, seen)
-        if not lacking and not _wraps(facts, now, axis):
+        every = _lacking(facts, now, axis, need, set())
+        lacking = [each for each in every if each[0] not in seen]
+        if not every and not _wraps(facts, now, axis):
             names.append(_name(now) if _is_argument(now) else "")
         is_product = isinstance(now.owner, Operation) and now.owner.name == "arith.muli"
         chosen = _blame(lacking)

@@ -87,6 +87,20 @@ def test_races_and_bounds_are_told_at_the_line_of_the_file(tmp_path: Path) -> No
     assert error["kind"] == "OutOfBoundsError" and error["place"].startswith(f"{path}:11")
 
 
+def test_races_between_programs_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(textwrap.dedent(KERNEL).format(mask="mask").replace("out + i,", "out + i % 64,"))
+    facts, arrays = packed([np.arange(100, dtype=np.float32), np.ones(100, np.float32)])
+    request = io.BytesIO()
+    send(request, "case", {"case": 0, "values": facts, "simulated": True, "timed": False}, arrays)
+    settings = {"kernel": str(path), "target": "cuda:80"}
+    launch = messages(candidate.run_file, settings, request)[0]
+    request = io.BytesIO()
+    send(request, *launch)
+    errors = messages(judge.main, settings, request)[0].facts["errors"]
+    assert {e["kind"] for e in errors} == {"RaceError"} and errors[0]["place"].startswith(f"{path}:11")
+
+
 def test_inputs_travel_with_their_axes() -> None:
     x = np.arange(24, dtype=ml_dtypes.bfloat16).reshape(2, 3, 4).transpose(2, 0, 1)
     facts, arrays = packed([x, True, np.int64(3), "gelu", None])

@@ -97,7 +97,7 @@ def _simulated(made: Any, message: Message, result: BinaryIO) -> tuple[list[int]
     else:
         values = values_of(facts["values"], memory, DTYPES)
         try:
-            with sim.options(raise_first=False, copies="both"):
+            with sim.options(raise_first=False, copies="both", between_programs=True):
                 report = made[tuple(facts["grid"])](*values).report
             errors: list[Any] = list(report.errors)
             written = _blocks_written(made, facts)

@@ -57,6 +57,8 @@ class Launch:
     steps: int = 0
     told: Callable[..., None] = lambda done=None: None
     """Told of each iteration, and of how many programs have ended: the progress that a terminal shows."""
+    between: Any = None
+    """Who accessed global memory, where races between programs are looked for (between.py)."""
     products: dict[Any, Any] = field(default_factory=dict)
     """Counting: what the accesses of a matrix unit's instructions count, by their addresses."""
 

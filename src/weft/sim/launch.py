@@ -11,6 +11,7 @@ from weft.base import LaunchError, progress
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
+from .between import Between, can_check
 from .clusters import check_ends
 from .control import start
 from .debugger import Names, watching
@@ -79,7 +80,8 @@ def _run_once(
     watch = watching()
     names = Names(program, watch) if watch is not None else None
     with progress(f"simulating {program.name}, programs", int(np.prod(shape))) as told:
-        return launch(Launch(program, shape, memory, values, options, _last, names, told=told))
+        between = Between(memory, program) if options.between_programs and can_check(program) else None
+        return launch(Launch(program, shape, memory, values, options, _last, names, told=told, between=between))
 
 
 def _arrays(arguments: Mapping[str, Any]) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from weft.base import Note
 from weft.ir.lane import LaneOp
 
 from . import contexts
+from .between import HINT
 from .contexts import Access, Environment, Flight, Launch, Wait
 from .errors import (
     FenceError,
@@ -186,6 +187,10 @@ class Batch(Turns):
             return data, None
         if access.space == "global":
             data[active] = self.launch.memory.read(access.address[active], access.width)
+            if self.launch.between is not None:
+                programs = self.launch.between.programs(context, active)
+                racing, note = self.launch.between.read(access, access.address[active], programs)
+                self._between(context, access, active, racing, note, "reads")
             return data, None
         flat = self.flat(context, access)
         if self.options.races:
@@ -215,6 +220,10 @@ class Batch(Turns):
         order = self.sequence(int(active.sum()))
         chosen = slice(None) if order is None else order
         if access.space == "global":
+            if self.launch.between is not None:
+                programs = self.launch.between.programs(context, active)
+                racing, note = self.launch.between.write(access, access.address[active], programs, data[active])
+                self._between(context, access, active, racing, note, "writes")
             self.launch.memory.write(access.address[active][chosen], data[active][chosen])
             return
         flat = self.flat(context, access)
@@ -226,6 +235,25 @@ class Batch(Turns):
         self.state[at[chosen]] = state[chosen]
         if self.options.races:
             self._check_equal(context, access, active, at, data)
+
+    def _between(
+        self, context: Context, access: Access, active: Array, racing: Array, note: Note | None, verb: str
+    ) -> None:
+        """Report accesses that race with those of another program."""
+        if racing.any():
+            where = np.zeros(active.shape, np.bool_)
+            where[active] = racing
+            text = f"race between programs: {verb} {access.width} bytes"
+            notes = () if note is None else (note,)
+            self._report(
+                RaceError,
+                context,
+                access,
+                where,
+                lambda a: f"{text}, {self.launch.memory.describe(a)}",
+                notes,
+                HINT,
+            )
 
     def remember(self, context: Context, access: Access, data: Array | None) -> None:
         """Counting: the shared memory that an access writes holds these bytes; None are not known."""

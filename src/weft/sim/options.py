@@ -24,6 +24,7 @@ class Options:
     copies         when asynchronous copies land: "earliest" (when issued), "latest" (when waited for), or "both"
     order          in which order warps and lanes act: "forward", "backward", "random" with `seed`, or "all" three
     seed           of the random order
+    between_programs    whether programs race in global memory is checked too, which takes memory and time
 
     With "both" or "all" a launch is run once for each combination, from the same arrays; it is an error if the results
     are not the same bit by bit.
@@ -41,6 +42,7 @@ class Options:
     copies: str = "latest"
     order: str = "forward"
     seed: int = 0
+    between_programs: bool = False
     together: int = 1 << 21
     """Registers that the widest value of the blocks that run at once may take in all."""
     steps: int = 1_000_000

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.base.errors import CapturedGlobalError
+from weft.base import CapturedGlobalError
 
 HEAD = """import abc, argparse, collections, dataclasses, enum, functools, math, types
 import numpy as np

@@ -71,6 +71,7 @@ from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
 from .producers import Feed, Producer
+from .product_ahead import ProductAhead
 from .product_order import order_products
 from .product_waits import Wait, Waits, stored_operands
 from .rings import Ring, next_slot, slot_before, wait, word, words
@@ -320,7 +321,10 @@ class _Specialized:
 
     def alone(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """The loop itself."""
-        return self.rotated(b, slot, phase) if self.halves is not None else self.plain(b, slot, phase)
+        if self.halves is not None:
+            return self.rotated(b, slot, phase)
+        ahead = ProductAhead(self)
+        return ahead.written(b, slot, phase) if ahead.is_possible else self.plain(b, slot, phase)
 
     def over_tiles(self, b: Builder, tiles: scf.ForOp, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """The loop over tiles that the loop is in: it hands on which buffer is next."""

@@ -44,20 +44,16 @@ SIDES = {
 LENGTH = 16384
 LOG2E = 1.4426950408889634
 OF_KEYS = [
-    *((64, 128, 8, 2, asked) for asked in (False, True)),
-    (64, 128, 8, 3, False), (128, 128, 8, 2, False), (32, 128, 4, 3, False), (32, 128, 4, 5, False),
-    (64, 64, 4, 3, False), (64, 128, 4, 2, False), (64, 64, 4, 3, True), (64, 128, 4, 3, True),
+    (64, 128, 8, 2, False), (64, 128, 8, 3, False), (128, 128, 8, 2, False), (32, 128, 4, 5, False),
+    (64, 64, 4, 3, False), (64, 128, 4, 2, False), (64, 64, 4, 3, True),
 ]  # fmt: skip
 """Rows of queries, of keys, warps, stages, whether warps are to be specialised: for dk and dv, and for all at once."""
 OF_QUERIES = [
-    (128, 64, 8, 2, False), (128, 64, 8, 3, False), (128, 128, 8, 2, False), (128, 64, 8, 2, True),
-    (128, 32, 4, 3, False), (128, 32, 4, 5, False), (64, 64, 4, 3, False), (128, 64, 4, 3, True), (64, 64, 4, 3, True),
+    (128, 64, 8, 2, False), (128, 64, 8, 3, False), (128, 128, 8, 2, False), (64, 64, 4, 3, False),
+    (64, 64, 4, 3, True),
 ]  # fmt: skip
 """The same for dq."""
-BOTH = [
-    (128, 32, 4, 5, False), (128, 32, 4, 3, False), (128, 64, 8, 2, False), (128, 64, 8, 3, False),
-    (128, 32, 8, 3, False), (64, 64, 4, 3, False), (128, 64, 8, 2, True), (128, 64, 4, 3, True),
-]  # fmt: skip
+BOTH = [(128, 64, 8, 2, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False), (128, 32, 4, 5, False)]
 """The block of a program, that of a loop's step, and as above: for `pointers`."""
 ROWS = [(head, causal) for head in (128, 64) for causal in (False, True)]
 REQUIRED, PART = 420.0, 1.15
@@ -147,6 +143,8 @@ class Case:
         """The fastest configuration of a kernel that the side compiles, with its launch."""
         found = []
         for configuration in configurations:
+            if side == "Triton" and configuration[-1]:
+                continue  # its pass for sm_90 fails on these loops, for some of them with an assertion
             if name == "all_at_once":
                 self.wide.zero_()
             try:

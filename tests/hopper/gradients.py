@@ -1,4 +1,4 @@
-"""Gradients of attention for the simulator: a loop of four products, and one of three; see `specialized.py`."""
+"""Gradients of attention for the simulator: loops of three, four and five products; see `specialized.py`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import weft.language as tl
 
 from .running import DTYPES, aligned
 from .specialized import LOG2E, described, simulated
+
+COUNT = {"keys": 2, "queries": 1, "all": 3}
+"""Of results."""
 
 
 @weft.jit
@@ -58,15 +61,40 @@ def of_queries(  # type: ignore[no-untyped-def]
     tl.store(dq_out + rows[:, None] * D + tl.arange(0, D)[None, :], dq)
 
 
+@weft.jit
+def of_all(  # type: ignore[no-untyped-def]
+    queries, keys, values, douts, dk_out, dv_out, dq_out, most, sums, scale, length,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, WS: tl.constexpr,
+):  # fmt: skip
+    """dk and dv of a block of keys, and what it adds to dq."""
+    n0 = tl.program_id(0) * BN
+    columns, inner = n0 + tl.arange(0, BN), tl.arange(0, D)
+    k, v = keys.load([n0, 0]), values.load([n0, 0])
+    dk, dv = tl.zeros([BN, D], tl.float32), tl.zeros([BN, D], tl.float32)
+    for m0 in tl.range(n0 // BM * BM if CAUSAL else 0, length, BM, warp_specialize=WS):
+        rows = m0 + tl.arange(0, BM)
+        q, do = queries.load([m0, 0]), douts.load([m0, 0])
+        p = tl.exp2(tl.dot(k, q.T) * scale - tl.load(most + rows)[None, :])
+        if CAUSAL:
+            p = tl.where(rows[None, :] >= columns[:, None], p, 0.0)
+        dv = tl.dot(p.to(do.dtype), do, dv)
+        ds = (p * (tl.dot(v, do.T) - tl.load(sums + rows)[None, :])).to(q.dtype)
+        dk = tl.dot(ds, q, dk)
+        tl.atomic_add(dq_out + rows[:, None] * D + inner[None, :], tl.dot(ds.T, k), sem="relaxed")
+    at = columns[:, None] * D + inner[None, :]
+    tl.store(dk_out + at, dk)
+    tl.store(dv_out + at, dv)
+
+
 @dataclass
 class Gradients:
-    """dk and dv, or dq, of one head of so many rows and keys."""
+    """dk and dv ("keys"), dq ("queries"), or all three ("all") of one head of so many rows and keys."""
 
     n: int = 128
     head: int = 32
     block: tuple[int, int] = (16, 64)
     """Rows of queries, and of keys."""
-    queries: bool = False
+    of: str = "keys"
     causal: bool = False
     warps: int = 4
     stages: int = 2
@@ -98,13 +126,16 @@ class Gradients:
         """The results and the kernel."""
         given, (bm, bn) = self.operands(), self.block
         sides = [described(given[x], (rows, self.head)) for x, rows in (("q", bm), ("k", bn), ("v", bn), ("do", bm))]
-        out = [aligned((self.n, self.head), np.float32) for _ in range(1 if self.queries else 2)]
+        out = [aligned((self.n, self.head), np.float32) for _ in range(COUNT[self.of])]
+        for x in out:
+            x[...] = 0
         rest = (given["most"], given["sums"], self.scale, self.n)
         more: dict[str, Any] = {"D": self.head, "BM": bm, "BN": bn, "WS": self.asked, "num_warps": self.warps}
         more |= {"num_stages": stages or self.stages, "options": options}
-        if self.queries:
+        if self.of == "queries":
             return out, simulated(of_queries, (self.n // bm,), *sides, *out, *rest, **more)
-        return out, simulated(of_keys, (self.n // bn,), *sides, *out, *rest, CAUSAL=self.causal, **more)
+        kernel = of_keys if self.of == "keys" else of_all
+        return out, simulated(kernel, (self.n // bn,), *sides, *out, *rest, CAUSAL=self.causal, **more)
 
     def exact(self) -> list[np.ndarray]:
         """By NumPy."""
@@ -113,4 +144,5 @@ class Gradients:
         weights = self._weights(given)
         p = weights / weights.sum(1, keepdims=True)
         ds = p * (do @ v.T - given["sums"][:, None])
-        return [ds @ k] if self.queries else [ds.T @ q, p.T @ do]
+        found = {"keys": [ds.T @ q, p.T @ do], "queries": [ds @ k]}
+        return found.get(self.of) or found["keys"] + found["queries"]

@@ -20,6 +20,7 @@ from weft.runtime import simulate
 from weft.sim import SimulationError, run
 
 from .faults import Fault, faults_of
+from .gradients import Gradients
 from .pointed import Pointed, grouped
 from .scaled import Scaled
 from .specialized import SCHEDULES, Attention, Product, is_specialized
@@ -37,6 +38,8 @@ PROGRAMS: dict[str, Any] = {
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
     "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
+    "gradients": Gradients(n=128, block=(16, 128)),
+    "gradients, of all": Gradients(n=512, block=(64, 128), of="all", warps=8),
 }
 """So many iterations that phases which end one arrival early are a whole turn off at last."""
 IN_PRODUCER = "the producer is one warp, all of whose lanes wait, and the lane that goes on is one of those"

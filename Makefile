@@ -139,7 +139,7 @@ gluon-test: $(VENV)/.test
 specialized-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/hopper/test_specialized.py \
 		tests/hopper/test_pointed.py tests/hopper/test_tiles.py tests/hopper/test_put_faults.py \
-		tests/hopper/test_attentions.py tests/hopper/test_gradients.py $(PYTEST_ARGS)
+		tests/hopper/test_attentions.py tests/hopper/test_gradients.py tests/hopper/test_many_products.py $(PYTEST_ARGS)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

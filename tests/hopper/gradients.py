@@ -99,6 +99,8 @@ class Gradients:
     warps: int = 4
     stages: int = 2
     asked: bool = True
+    programs: int = 0
+    """That are run, of as many as there are blocks; all, if 0."""
 
     def operands(self) -> dict[str, np.ndarray]:
         """q, k, v, do, and of each row of scores the logarithm of its sum (`most`) and what is subtracted (`sums`)."""
@@ -132,10 +134,11 @@ class Gradients:
         rest = (given["most"], given["sums"], self.scale, self.n)
         more: dict[str, Any] = {"D": self.head, "BM": bm, "BN": bn, "WS": self.asked, "num_warps": self.warps}
         more |= {"num_stages": stages or self.stages, "options": options}
+        grid = (self.programs or self.n // (bm if self.of == "queries" else bn),)
         if self.of == "queries":
-            return out, simulated(of_queries, (self.n // bm,), *sides, *out, *rest, **more)
+            return out, simulated(of_queries, grid, *sides, *out, *rest, **more)
         kernel = of_keys if self.of == "keys" else of_all
-        return out, simulated(kernel, (self.n // bn,), *sides, *out, *rest, CAUSAL=self.causal, **more)
+        return out, simulated(kernel, grid, *sides, *out, *rest, CAUSAL=self.causal, **more)
 
     def exact(self) -> list[np.ndarray]:
         """By NumPy."""

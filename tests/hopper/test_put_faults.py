@@ -38,8 +38,8 @@ PROGRAMS: dict[str, Any] = {
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
     "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
-    "gradients": Gradients(n=128, block=(16, 128)),
-    "gradients, of all": Gradients(n=512, block=(64, 128), of="all", warps=8),
+    "gradients": Gradients(n=13 * 16, programs=1),
+    "all gradients": Gradients(n=9 * 64, block=(64, 64), of="all", programs=1),
 }
 """So many iterations that phases which end one arrival early are a whole turn off at last."""
 IN_PRODUCER = "the producer is one warp, all of whose lanes wait, and the lane that goes on is one of those"
@@ -54,6 +54,14 @@ MORE_STEPS = (
     "what they read of the tile before, as a tile has more steps than there are buffers"
 )
 BOTH_END = "both kinds of warps wait for the other block at the end, each behind a barrier of all warps: one would do"
+FENCED_BEHIND = "the fence behind the stores of the other operand is for both"
+AWAITED_NEXT = (
+    "the wait for the first product of the next iteration is one for this product too, but its registers are free later"
+)
+BY_Q = (
+    "the producer begins dO of j + n behind Q of j + n, for which it waits until Q of j is given back: that is when "
+    "the last product of j has ended, which began behind that of dO"
+)
 EQUIVALENT = {
     "product": {r"without barrier scope=warp 2": IN_PRODUCER},
     "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
@@ -77,6 +85,23 @@ EQUIVALENT = {
         r"without barrier scope=warp [45]": IN_PRODUCER,
         r"without barrier scope=warp 2": BY_THE_OTHER,
         r"before the product has ended: mbarrier.arrive.each 2": BY_THE_OTHER,
+    },
+    "gradients": {
+        r"without fence kind=async 2": FENCED_BEHIND,
+        r"without wgmma.fence 2": FENCED_BEFORE,
+        r"(without|one group less awaited:) await kind=product pending=1 3": AWAITED_NEXT,
+        r"without barrier scope=warp 2": BY_Q,
+        r"before the product has ended: mbarrier.arrive.each 2": BY_Q,
+        r"without mbarrier.wait.parity 4": BY_Q,
+        r"without barrier scope=warp [34]": IN_PRODUCER,
+    },
+    "all gradients": {
+        r"without fence kind=async 2": FENCED_BEHIND,
+        r"without wgmma.fence [245]": FENCED_BEFORE,
+        r"without barrier scope=warp 2": BY_Q,
+        r"before the product has ended: mbarrier.arrive.each 2": BY_Q,
+        r"without mbarrier.wait.parity 4": BY_Q,
+        r"without barrier scope=warp [34]": IN_PRODUCER,
     },
 }
 """By kind of program and the fault's name: why the program is as right with it."""

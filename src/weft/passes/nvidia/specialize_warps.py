@@ -368,7 +368,7 @@ class _Specialized:
         with b.inside(inner):
             for step in waits.steps:
                 if isinstance(step, Wait):
-                    self.awaited(b, step, values, slot, b.cmpi("ne", inner.args[0], loop.operands[0]))
+                    self.awaited(b, step, values, slot)
                 elif isinstance(step, SharedProductOp):
                     number = self.products.index(step)
                     self.filled(b, number, slot, phase)
@@ -392,17 +392,19 @@ class _Specialized:
                     self.released(b, self.products.index(product), last, there)
         return results
 
-    def awaited(self, b: Builder, wait: Wait, values: Values, slot: SSAValue, is_later: SSAValue) -> None:
+    def awaited(self, b: Builder, wait: Wait, values: Values, slot: SSAValue) -> None:
         """Wait for products, and give back what they were the last to read, where this is not the first iteration
-        (`is_later`) also that of the one before."""
+        also that of the one before."""
         over = self.products[0].wait(b, [values[x] for x in wait.values], wait.pending)
         values.update(zip(wait.values, over.results, strict=True))
         for begun in wait.over:
             number = self.products.index(begun.product)
-            if begun.before:
-                self.released(b, number, slot_before(b, self.count, slot), is_later)
-            else:
+            if not begun.before:
                 self.released(b, number, slot)
+            elif any(ring.group.last == number for ring in self.rings):
+                before = slot_before(b, self.count, slot)
+                index = values[self.loop.body.block.args[0]]
+                self.released(b, number, before, b.cmpi("ne", index, self.loop.operands[0]))
 
     def again(self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block) -> scf.ForOp:
         """The loop with another body and other values to carry."""

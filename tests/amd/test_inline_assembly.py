@@ -106,14 +106,12 @@ def result(text: str, *operands: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("text", WORDS)
-@pytest.mark.thinned(2)
 def test_instructions_on_words(text: str) -> None:
     expected = np.broadcast_to(np.asarray(WORDS[text](A, B, C)).astype(np.int64), 64).astype(np.uint32)
     assert np.array_equal(result(text, A, B, C, SMALL), expected)
 
 
 @pytest.mark.parametrize("text", FLOATS)
-@pytest.mark.thinned(2)
 def test_instructions_on_floats(text: str) -> None:
     expected = np.asarray(FLOATS[text](X, Y, Z), np.float32)
     assert np.array_equal(result(text, X, Y, Z).view(np.float32), expected)

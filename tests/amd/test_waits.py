@@ -117,7 +117,6 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.thinned(2)
 def test_a_missing_wait_is_found(name: str) -> None:
     processor, text, register = WRONG[name]
     assert register in {fault.register for fault in faults(kernel(processor, text))}

@@ -203,7 +203,6 @@ def _combine_and_check(X, Z, N: tl.constexpr, FN: tl.constexpr, SCAN: tl.constex
 @pytest.mark.parametrize("size", [2, 64, 512])
 @pytest.mark.parametrize("function", [_checked_sum, _checked_maximum], ids=["sum", "maximum"])
 @pytest.mark.parametrize("how", ["reduce", "scan", "reversed"])
-@pytest.mark.thinned(3)
 def test_an_assertion_in_a_combine_function(size: int, function, how: str) -> None:
     x, z = np.zeros(size, np.int32), np.zeros(size, np.int32)
     x[0] = x[-1] = 499

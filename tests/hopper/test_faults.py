@@ -58,7 +58,6 @@ CAUGHT: dict[str, tuple[type[SimulationError], ...]] = {
 
 @every
 @pytest.mark.parametrize("name", CAUGHT)
-@pytest.mark.thinned(2)
 def test_caught(name: str, options: Options) -> None:
     with pytest.raises(SimulationError) as found:
         simulate(name, 2, arguments(name), options)

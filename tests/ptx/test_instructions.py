@@ -104,7 +104,6 @@ def float_bits(x: float) -> str:
         ("brev.b32 %r9, 0x00000003", 0xC0000000),
     ],
 )
-@pytest.mark.thinned(2)
 def test_bits_and_integers(instruction: str, expected: int) -> None:
     assert value(instruction + ";") == expected
 

@@ -181,7 +181,6 @@ def arity(base: str) -> int:
 
 
 @pytest.mark.parametrize("name", INTEGER_CASES)
-@pytest.mark.thinned(3)
 def test_integers(name: str) -> None:
     parts = tuple(name.split("."))
     given = combinations(operand_types(parts)[: arity(parts[0])])
@@ -305,7 +304,6 @@ def operands_of(count: int, type: str) -> list[Array]:
 
 
 @pytest.mark.parametrize(("base", "way", "type"), ROUNDED)
-@pytest.mark.thinned(2)
 def test_floats_are_rounded_once(base: str, way: str, type: str) -> None:
     count, exact = EXACT[base]
     given, dtype = operands_of(count, type), FLOATS[type]

@@ -149,7 +149,6 @@ kernel[(1,)](np.zeros(1, np.float32))
 
 
 @pytest.mark.parametrize("flags", [["-O"], ["-m", "weft", "run"]])
-@pytest.mark.thinned(2)
 def test_a_script(tmp_path: Path, flags: list[str]) -> None:
     script = tmp_path / "k.py"
     script.write_text(KERNEL)

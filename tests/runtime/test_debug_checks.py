@@ -526,7 +526,6 @@ def expected(fault: Fault) -> str:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.thinned(2)
 def test_a_fault_is_found(name: str) -> None:
     fault = FAULTS[name]
     args = fault.args()

@@ -371,7 +371,6 @@ IN_SIMULATOR = [
 @pytest.mark.parametrize(
     ("name", "target"), [*((n, "cpu") for n in FAULTS), *((n, "sim:cuda:80") for n in IN_SIMULATOR)]
 )
-@pytest.mark.thinned(2)
 def test_a_fault_is_found(name: str, target: str) -> None:
     fault = FAULTS[name]
     with pytest.raises(DeviceAssertionError) as caught:

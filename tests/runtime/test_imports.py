@@ -53,7 +53,6 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["layouts", "remarks", "sim", "cuda", "view"])
-@pytest.mark.thinned(2)
 def test_other_modules_need_no_import_of_their_own(name: str) -> None:
     assert f"weft.{name}" in modules_after(f"import weft; weft.{name}")
 

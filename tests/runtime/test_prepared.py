@@ -178,7 +178,6 @@ CHANGES: dict[str, Callable[[Any, Any], tuple[tuple[Any, ...], dict[str, Any]]]]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.thinned(2)
 def test_what_is_another_key_is_not_taken(watched: Watched, change: str) -> None:
     x, out = arrays()
     watched.prepare(x, out, 64, 1.0)

@@ -171,7 +171,6 @@ def line_of(name: str, body: str) -> str:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-@pytest.mark.thinned(2)
 def test_what_is_known_is_warned_of(name: str) -> None:
     body, step, block = KNOWN[name]
     kernel = made(name, body)
@@ -194,7 +193,6 @@ def test_what_is_not_known_is_not_warned_of(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLAGGED)
 @pytest.mark.filterwarnings("ignore::weft.base.OffsetOverflowWarning")
-@pytest.mark.thinned(3)
 def test_debug_finds_all(name: str) -> None:
     body, step, block = FLAGGED[name]
     with pytest.raises(DeviceAssertionError) as caught:

@@ -576,7 +576,6 @@ def trap() -> Faulty:
 
 @pytest.mark.parametrize("order", ["forward", "backward", "random"])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.thinned(2)
 def test_caught(name: str, order: str) -> None:
     made = CASES[name]()
     options = Options(order=order, seed=5)

@@ -25,7 +25,6 @@ SOME = [n for n in NAMES if not n.startswith("cp.async.bulk.tensor") or n.split(
 
 
 @pytest.mark.parametrize("name", SOME)
-@pytest.mark.thinned(2)
 def test_the_program_is_right(name: str) -> None:
     """In the simulator, which says of races, waits without end and what was never written; and its bytes come."""
     for case in cases(name, False):

@@ -267,7 +267,6 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize(("make", "given"), CASES)
-@pytest.mark.thinned(2)
 def test_caught(make: Callable[..., Made], given: tuple[Any, ...]) -> None:
     k, arguments, kind = make(True, *given)
     program = k.program()

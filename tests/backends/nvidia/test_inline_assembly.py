@@ -96,7 +96,6 @@ def kernel_of(name: str, target: str, pure: bool = True) -> Any:
 @needs_ptxas
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.thinned(2)
 def test_machine_code(name: str, target: str) -> None:
     for pure in (True, False):
         kernel = kernel_of(name, target, pure)

@@ -1,0 +1,106 @@
+"""What the copy engine stores of loops over tiles, and what threads store because something could tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+from .running import aligned
+from .specialized import described, is_specialized, simulated, why_not
+
+
+@weft.jit
+def stored(a, b, c, other, counter, k, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Three tiles of 64 rows, in ways that the copy engine may store or not."""
+    for tile in tl.range(tl.program_id(0), 3, 1, warp_specialize=True):
+        row = tile * 64
+        acc = tl.zeros((64, 64), tl.float32)
+        for at in range(0, k, 64):
+            acc = tl.dot(a.load([row, at]), b.load([at, 0]), acc)
+        result = acc.to(tl.float16)
+        if KIND == "loaded too":
+            result += c.load([row, 0])
+        if KIND == "a row further up":
+            c.store([row - 8, 0], result)
+        elif KIND == "a whole tile further up":
+            c.store([row - 64, 0], result)
+        elif KIND == "columns that are no 16 bytes":
+            c.store([row, 4], result)
+        elif KIND == "with a hint":
+            places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tl.store(other + places, result, cache_modifier=".cs")
+        elif KIND == "by pointers":
+            places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tl.store(other + places, result)
+        elif KIND == "where a number says so":
+            if tile != 1:
+                c.store([row, 0], result)
+        elif KIND == "summed over rows":
+            c.store([row, 0], result + tl.sum(acc, 0)[None, :].to(tl.float16))
+        else:
+            c.store([row, 0], result)
+        if KIND == "told to others":
+            tl.atomic_add(counter, 1)
+        if KIND == "twice":
+            c.store([row, 0], result + result)
+
+
+BY_COPY_ENGINE = ("plain", "by pointers", "summed over rows")
+BY_THREADS = (
+    "a whole tile further up",  # where a constant moves the tile, its rows would be counted from another one
+    *("loaded too", "a row further up", "columns that are no 16 bytes", "with a hint", "where a number says so"),
+    *("told to others", "twice"),
+)
+
+
+def check(kind: str) -> Any:
+    """Divided, and right; the launch."""
+    a, b, c, other = (aligned(shape, np.float16) for shape in ((192, 128), (128, 64), (192, 64), (192, 64)))
+    rng = np.random.default_rng(2)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    c[...], other[...] = 1, 1
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    wanted = np.ones((192, 64))
+    if kind == "a row further up":
+        wanted[:184] = exact[8:]
+    elif kind == "a whole tile further up":
+        wanted[:128] = exact[64:]
+    elif kind == "columns that are no 16 bytes":
+        wanted[:, 4:] = exact[:, :60]
+    elif kind == "where a number says so":
+        wanted[:64], wanted[128:] = exact[:64], exact[128:]
+    elif kind == "summed over rows":
+        wanted = exact + np.repeat(exact.reshape(3, 64, 64).sum(1), 64, axis=0)
+    else:
+        wanted = exact * (2 if kind == "twice" else 1) + (kind == "loaded too")
+    sides = [described(x, (64, 64)) for x in (a, b, c)]
+    made = simulated(stored, (1,), *sides, other, np.zeros(1, np.int32), 128, KIND=kind)
+    assert is_specialized(made), why_not(made)
+    found = other if kind in ("by pointers", "with a hint") else c
+    np.testing.assert_allclose(found.astype(np.float64), wanted, atol=0.1, rtol=1e-2)
+    return made
+
+
+def is_bulk(made: Any) -> bool:
+    return "ttng.async_tma_copy_local_to_global" in made.asm["ttgir"]
+
+
+def test_what_the_copy_engine_stores() -> None:
+    assert is_bulk(check("plain"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BY_COPY_ENGINE)
+def test_by_the_copy_engine(kind: str) -> None:
+    assert is_bulk(check(kind))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BY_THREADS)
+def test_by_threads(kind: str) -> None:
+    assert not is_bulk(check(kind))

@@ -138,13 +138,8 @@ gluon-test: $(VENV)/.test
 # loops by two kinds of warps: schedules, faults put into them, variants of attention (docs/explanation/gpu.md)
 specialized-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/hopper/test_specialized.py \
-<<<<<<< HEAD
-		tests/hopper/test_pointed.py tests/hopper/test_tiles.py tests/hopper/test_put_faults.py \
-		tests/hopper/test_attentions.py tests/hopper/test_gradients.py tests/hopper/test_many_products.py $(PYTEST_ARGS)
-=======
 		tests/hopper/test_pointed.py tests/hopper/test_tiles.py tests/hopper/test_tile_stores.py tests/hopper/test_put_faults.py \
-		tests/hopper/test_attentions.py tests/hopper/test_gradients.py $(PYTEST_ARGS)
->>>>>>> f31c94ba (What the copy engine stores of loops over tiles, and what not, is tested; digests with tensor maps that are fetched early)
+		tests/hopper/test_attentions.py tests/hopper/test_gradients.py tests/hopper/test_many_products.py $(PYTEST_ARGS)
 
 amd-test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow" tests/amd tests/targets/test_amd.py \

@@ -75,6 +75,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "a source": lambda: weft.ASTSource(store, {"y": "*fp32"}),
     "compile_many": lambda: weft.compile_many([3]),
     "a line": lambda: evaluate("tl.sqroot(x)", x=[1.0]),
+    "a block's target": lambda: weft.target("cuda:17"),
     "not in a kernel": lambda: tl.program_id(0),
     "not launched": lambda: store(_array(), 4),
     "a compiled kernel": lambda: store.warmup(_array(), 4, grid=(1,))[(1, 2, 3, 4)](_array(), 4),

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,8 +101,8 @@ def choose_by_arrays() -> bool:
     return not _asked.target and not knobs.weft.target
 
 
-@contextmanager
-def target(name: str, device: str = "") -> Iterator[None]:
+@base.shortened
+def target(name: str, device: str = "") -> AbstractContextManager[None]:
     """Launch for a target inside a `with`, in this thread; `knobs.weft.target` is for all of them.
 
     If several GPUs run the target's code, `device` says for which one explanations predict a time: "H200" for cuda:90.
@@ -111,9 +111,14 @@ def target(name: str, device: str = "") -> Iterator[None]:
     ...     current_target()
     'cpu'
     """
-    global blocks
     if name != "cpu" and name not in compiler.SIMULATED:
         compiler.as_target(name)
+    return _targeted(name, device)
+
+
+@contextmanager
+def _targeted(name: str, device: str) -> Iterator[None]:
+    global blocks
     before, _asked.target, _asked.device = (_asked.target, _asked.device), name, device
     with _blocks_lock:
         blocks += 1

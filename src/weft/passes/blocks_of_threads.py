@@ -7,6 +7,7 @@ what is left of either goes along the other dimensions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from weft.analysis import Facts
@@ -51,6 +52,23 @@ def access_layout(shape: Sequence[int], facts: Facts, bits: int, lanes: int, war
     order = sorted(range(len(shape)), key=lambda d: (-min(facts.contiguity[d], shape[d]), -d))
     run = min(facts.contiguity[order[0]], facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits)
     return blocked_for(shape, order, max(1, run), lanes, warps)
+
+
+def warps_over_rows(layout: BlockedLayout, shape: Sequence[int], axis: int) -> BlockedLayout | None:
+    """A layout whose warps along an axis go along the other dimensions instead, as far as these have room; None where
+    they have none. A reduction along the axis crosses fewer warps, and a warp has fewer rows to reduce.
+
+    >>> warps_over_rows(BlockedLayout([1, 1], [1, 32], [1, 16], [1, 0]), [2, 2048], 1)
+    BlockedLayout([1, 1], [1, 32], [2, 8], [1, 0])
+    """
+    warps = list(layout.warps_per_cta)
+    for d, size in enumerate(shape):
+        room = size // (layout.size_per_thread[d] * layout.threads_per_warp[d] * warps[d])
+        if d != axis and room > 1 and warps[axis] > 1:
+            moved = min(room, warps[axis])
+            warps[d] *= moved
+            warps[axis] //= moved
+    return replace(layout, warps_per_cta=warps) if warps != list(layout.warps_per_cta) else None
 
 
 def multiplying_layout(shape: Sequence[int], lanes: int, warps: int) -> BlockedLayout:

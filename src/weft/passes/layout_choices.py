@@ -77,7 +77,7 @@ from weft.machines import Machine
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
-from .blocks_of_threads import access_layout, blocked_for, multiplying_layout
+from .blocks_of_threads import access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
 from .layout_problem import Chosen, LayoutProblem
 from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, Wanted, Wishes
@@ -342,6 +342,8 @@ class Choices(TileGroups):
             if not self.is_free(op.operands[0]):
                 inner, views = self.through(op.operands[0])
                 rank = REDUCTION if op.name == "tt.reduce" else VIEW
+                if op.name == "tt.reduce" and not views:
+                    self._warps_over_rows(op, inner)
                 for result in op.results[:1] if op.name == "tt.reduce" else op.results:
                     if self.has_layout(result):
                         self._wishes.link(inner, Link(op, rank, result, partial(self._natural, op, views)))
@@ -358,6 +360,15 @@ class Choices(TileGroups):
             if op.results and not self.is_free(pointer) and not self.is_view(pointer):
                 self._wishes.link(pointer, Link(op, LOAD, op.results[0], lambda layout: layout))
                 self._wishes.link(op.results[0], Link(op, STORE, pointer, lambda layout: layout))
+
+    def _warps_over_rows(self, op: Operation, operand: SSAValue) -> None:
+        """A reduction also wishes for what accesses wish for, with its rows dealt to the warps."""
+        axis, shape = ir.int_value(op.properties["axis"]), ir.shape_of(operand.type)
+        for wanted in list(self._wishes.of.get(self.find(operand), ())):
+            if wanted.rank == LOAD and isinstance(wanted.layout, BlockedLayout):
+                layout = warps_over_rows(wanted.layout, own_shape(shape, self.clusters.of(operand)), axis)
+                if layout is not None:
+                    self._wishes.want(operand, Wanted(op, VIEW, layout))
 
     def _natural(self, op: Operation, views: Sequence[Operation], layout: AnyLayout) -> AnyLayout | None:
         seen = self.seen(views, layout)

@@ -71,7 +71,9 @@ class Prices:
         shape, axis = shape_of(op.operands[0].type), int_value(op.properties["axis"])
         linear = linear_of(layout, shape)
         bits = [max(8, bit_width(element_of(x.type))) for x in op.operands]
-        return sum(plan_reduction(linear, shape, axis, b, self.machine).cost.cycles for b in bits)
+        costs = [plan_reduction(linear, shape, axis, b, self.machine).cost for b in bits]
+        more = max(0, sum(1 for _ in op.regions[0].block.ops) - 1 - len(costs))  # than one for each operand
+        return sum(cost.cycles for cost in costs) + more * self.machine.select * costs[0].instructions.get("combine", 0)
 
     def work(self, layout: AnyLayout, shape: Sequence[int], instructions: float) -> float:
         """So many instructions for each element, in the registers that have one that no other has."""

@@ -33,6 +33,9 @@ from .fold import int_of
 from .removal import put_in_place
 from .unroll_loops import known_iterations
 
+MOST_ITERATIONS = 8
+"""More loads under way hide no more, and code takes time to compile."""
+
 MOST_INSTRUCTIONS = 512
 """Of a thread, in all iterations, where an operation is one for each element."""
 
@@ -44,7 +47,7 @@ def unroll_short_loops(root: Operation, threads: int, remarks: RemarkCollector =
     """Write out the loops inside `root` that blocks of so many threads may have whole, inner ones first."""
     for loop in reversed(find(root, scf.ForOp)):
         iterations = known_iterations(loop)
-        if iterations is not None and iterations > 1 and not _asks_for_stages(loop):
+        if iterations is not None and 1 < iterations <= MOST_ITERATIONS and not _asks_for_stages(loop):
             _write_out(loop, iterations, threads, remarks)
 
 

@@ -25,6 +25,7 @@ from .join_products import join_products
 from .share_stored import share_stored
 from .specialize_warps import specialize_warps
 from .start_from_zero import start_from_zero
+from .tiles_ahead import load_tiles_ahead
 from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgroup_product
 
 __all__ = ["PASSES"]
@@ -72,6 +73,7 @@ class _Passes(VendorPasses):
         share_stored(module, machine, remarks)
         if join_products(module, machine, remarks):  # after it: a store that is gone has nothing to be fenced for
             tell_fences(walk(module), remarks)
+        load_tiles_ahead(module, machine, remarks)
 
     def of_author(self, module: ModuleOp, remarks: RemarkCollector) -> None:
         take_apart(module)

@@ -52,7 +52,7 @@ def load_ahead(loop: scf.ForOp) -> scf.ForOp:
         op.results[0].replace_all_uses_with(value)
         remove(op)
     end.operands = [*end.operands, *handed_on]
-    return _carrying(loop, carried)
+    return carrying(loop, carried)
 
 
 def _is_of_numbers(op: Operation) -> bool:
@@ -63,7 +63,7 @@ def _is_of_numbers(op: Operation) -> bool:
     return volatile is None or not splat_value(volatile)
 
 
-def _carrying(loop: scf.ForOp, values: Sequence[SSAValue]) -> scf.ForOp:
+def carrying(loop: scf.ForOp, values: Sequence[SSAValue]) -> scf.ForOp:
     """The loop with more values to carry, for which its body is prepared."""
     b = Builder.before(loop)
     region = loop.detach_region(loop.regions[0])

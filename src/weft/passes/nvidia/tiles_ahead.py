@@ -1,0 +1,100 @@
+"""The tiles of a loop whose iterations wait for all warps are loaded in the iteration before.
+
+    scf.for %k ... {                                 %first = tt.load %row + lower
+      %x = tt.load %row + %k                         scf.for %k ... iter_args(%x = %first) {
+      %s = tt.scan %x    (across warps)    becomes     %next = tt.load %row + (%k + step)
+      tt.store %out + %k, %s                           %s = tt.scan %x
+    }                                                  tt.store %out + %k, %s;  yield %next
+                                                     }
+
+A scan or reduction across warps has barriers, over which the assembler moves no load: without this an iteration takes
+as long as the memory and the exchange, one after the other.
+
+Loaded ahead are tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py), unless
+the loop stores to the same array. Nothing is loaded for an iteration that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.base.remarks import Prefetched, RemarkCollector
+from weft.ir import Builder, bit_width, find, int_value, is_tensor, shape_of, span_of, tile_text, tt, walk
+from weft.ir.gpu import layout_of
+from weft.layouts.plan import plan_reduction
+from weft.machines import Machine
+
+from ..loop_slices import is_there, masked_load, slice_of
+from ..pipeline_loads import depends_on_stores, has_effects, stored_roots
+from ..removal import remove
+from .loads_ahead import carrying
+
+MOST_WORDS = 16
+"""Registers of a thread for what is loaded ahead in a loop."""
+
+
+def load_tiles_ahead(root: Operation, machine: Machine, remarks: RemarkCollector) -> None:
+    """Let the loops inside `root` whose iterations wait for all warps load their tiles an iteration ahead."""
+    for loop in find(root, scf.ForOp):
+        if _waits(loop, machine) and not any(has_effects(op) or op.name == "tt.dot" for op in walk(loop.body.block)):
+            _load_ahead(loop, machine, remarks)
+
+
+def _of_iteration(b: Builder, op: tt.LoadOp, clones: Mapping[SSAValue, SSAValue], exists: SSAValue) -> SSAValue:
+    """A load for the iteration for which its operands were cloned."""
+    load = masked_load(b, op, [clones.get(x, x) for x in op.operands], exists)
+    load.location = op.location
+    return load.results[0]
+
+
+def _waits(loop: scf.ForOp, machine: Machine) -> bool:
+    """Whether an iteration has a barrier in a reduction or scan, and no loop."""
+    waits = False
+    for op in loop.body.block.ops:
+        if isinstance(op, scf.ForOp | scf.WhileOp | scf.IfOp):
+            return False
+        if op.name in ("tt.reduce", "tt.scan"):
+            tile, axis = op.operands[0], int_value(op.properties["axis"])
+            plan = plan_reduction(layout_of(tile.type), shape_of(tile.type), axis, max(8, bit_width(tile.type)), machine)
+            waits = waits or "block" in plan.cost.barriers
+    return waits
+
+
+def _load_ahead(loop: scf.ForOp, machine: Machine, remarks: RemarkCollector) -> None:
+    body = loop.body.block
+    stored, loads, words = stored_roots(loop), list[tt.LoadOp](), 0
+    for op in body.ops:
+        if isinstance(op, tt.LoadOp) and is_tensor(op.result.type):
+            needed = slice_of(loop, op.operands)
+            if needed is None or depends_on_stores(loop, op, stored, frozenset()):
+                continue
+            registers = 1 << len(layout_of(op.result.type).bases["register"])
+            words += max(1, registers * bit_width(op.result.type) // 32)
+            if words > MOST_WORDS:
+                return
+            loads.append(op)
+    if not loads:
+        return
+    part = slice_of(loop, [x for op in loads for x in op.operands])
+    end = body.last_op
+    assert part is not None and end is not None, "each of them can be computed ahead"
+    before = Builder.before(loop)
+    exists = is_there(loop, before, 0)
+    clones, ahead = part.clone(before, loop.operands[0], {i: loop.operands[3 + i] for i in part.carried}, exists)
+    first = [_of_iteration(before, op, clones, exists) for op in loads]
+    given = [body.insert_arg(x.type, len(body.args)) for x in (*first, *ahead.values())]
+    near = Builder.before(loads[0])
+    index = near.binary(arith.AddiOp, body.args[0], loop.operands[2])
+    exists = is_there(loop, near, 1)
+    clones, after = part.clone(near, index, dict(zip(ahead, given[len(loads) :], strict=True)), exists)
+    following = [_of_iteration(near, op, clones, exists) for op in loads]
+    for op, value in zip(loads, given, strict=False):
+        remarks.add(Prefetched(span_of(op), tile_text(op.result.type), "an iteration ahead, as the loop waits for other warps"))
+        value.name_hint = op.result.name_hint
+        op.result.replace_all_uses_with(value)
+        remove(op)
+    end.operands = [*end.operands, *following, *after.values()]
+    carrying(loop, [*first, *ahead.values()])

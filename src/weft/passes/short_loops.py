@@ -31,7 +31,9 @@ from weft.ir import Builder, find, span_of
 from .effects import droppable, shareable
 from .fold import int_of
 from .removal import put_in_place
-from .unroll_loops import known_iterations
+from .unroll_loops import FACTOR, known_iterations
+
+REGISTER_BITS = 32
 
 MOST_ITERATIONS = 8
 """More loads under way hide no more, and code takes time to compile."""
@@ -47,13 +49,14 @@ def unroll_short_loops(root: Operation, threads: int, remarks: RemarkCollector =
     """Write out the loops inside `root` that blocks of so many threads may have whole, inner ones first."""
     for loop in reversed(find(root, scf.ForOp)):
         iterations = known_iterations(loop)
-        if iterations is not None and 1 < iterations <= MOST_ITERATIONS and not _asks_for_stages(loop):
+        if iterations is not None and 1 < iterations <= MOST_ITERATIONS and not _is_spoken_for(loop):
             _write_out(loop, iterations, threads, remarks)
 
 
-def _asks_for_stages(loop: scf.ForOp) -> bool:
+def _is_spoken_for(loop: scf.ForOp) -> bool:
+    """Whether its author says how many iterations are done at a time (`loop_unroll_factor`), or under way."""
     stages = loop.attributes.get("tt.num_stages")
-    return isinstance(stages, IntegerAttr) and stages.value.data > 1
+    return FACTOR in loop.attributes or (isinstance(stages, IntegerAttr) and stages.value.data > 1)
 
 
 def _write_out(loop: scf.ForOp, iterations: int, threads: int, remarks: RemarkCollector) -> None:
@@ -99,4 +102,4 @@ def _elements(value: SSAValue, threads: int) -> int:
 
 def _registers(value: SSAValue, threads: int) -> int:
     """How many registers they take."""
-    return max(1, _elements(value, threads) * ir.bit_width(value.type) // 32)
+    return max(1, _elements(value, threads) * ir.bit_width(value.type) // REGISTER_BITS)

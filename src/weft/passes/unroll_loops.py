@@ -38,8 +38,9 @@ MAX_OPERATIONS = 1_000_000
 def unroll_loops(root: Operation, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Unroll the loops inside `root` that say by how much, inner ones first."""
     for op in reversed(find(root, scf.ForOp)):
-        factor = op.attributes.pop(FACTOR, None)
+        factor = op.attributes.get(FACTOR)
         if isinstance(factor, IntegerAttr) and factor.value.data > 1:
+            op.attributes[FACTOR] = i32_attr(1)  # so that nobody unrolls it further
             _unroll(op, factor.value.data, remarks)
 
 

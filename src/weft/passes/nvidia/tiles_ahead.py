@@ -58,7 +58,8 @@ def _waits(loop: scf.ForOp, machine: Machine) -> bool:
             return False
         if op.name in ("tt.reduce", "tt.scan"):
             tile, axis = op.operands[0], int_value(op.properties["axis"])
-            plan = plan_reduction(layout_of(tile.type), shape_of(tile.type), axis, max(8, bit_width(tile.type)), machine)
+            bits = max(8, bit_width(tile.type))
+            plan = plan_reduction(layout_of(tile.type), shape_of(tile.type), axis, bits, machine)
             waits = waits or "block" in plan.cost.barriers
     return waits
 
@@ -92,7 +93,8 @@ def _load_ahead(loop: scf.ForOp, machine: Machine, remarks: RemarkCollector) -> 
     clones, after = part.clone(near, index, dict(zip(ahead, given[len(loads) :], strict=True)), exists)
     following = [_of_iteration(near, op, clones, exists) for op in loads]
     for op, value in zip(loads, given, strict=False):
-        remarks.add(Prefetched(span_of(op), tile_text(op.result.type), "an iteration ahead, as the loop waits for other warps"))
+        why = "an iteration ahead, as the loop waits for other warps"
+        remarks.add(Prefetched(span_of(op), tile_text(op.result.type), why))
         value.name_hint = op.result.name_hint
         op.result.replace_all_uses_with(value)
         remove(op)

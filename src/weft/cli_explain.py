@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +52,9 @@ def _both() -> argparse.ArgumentParser:
         description="Explain the kernels that a script launches, or a .ttgir file, without a GPU.",
     )
     explain.add_argument("-k", dest="name", help="only kernels whose name contains this")
-    explain.add_argument("--target", default=DEFAULT, help=f"a GPU, or cpu (default: {DEFAULT})")
+    explain.add_argument(
+        "--target", help=f"a GPU, or cpu (default: that of a .ttgir file, and {DEFAULT} for a script)"
+    )
     explain.add_argument(
         "--json", action="store_true", help="print a JSON list of explanations, with source locations for editors"
     )
@@ -146,7 +149,7 @@ def _explain(options: argparse.Namespace) -> int:
             return 2
         found = [_of_text(options)]
     elif options.gluon:
-        explained = ExplainedLaunches(options.target, options.name)
+        explained = ExplainedLaunches(options.target or DEFAULT, options.name)
         run_watched(explained, options, "explain")
         found, sources = list(explained.explanations), explained.sources
     else:
@@ -208,17 +211,23 @@ def _numbered(path: str, number: int) -> str:
 
 def _of_script(options: argparse.Namespace) -> list[Explanation]:
     """Run a script, and explain what it launches."""
-    launches = explaining.Launches(options.target, options.name)
+    launches = explaining.Launches(options.target or DEFAULT, options.name)
     run_watched(launches, options, "explain")
     return list(launches.explanations)
 
 
 def _of_text(options: argparse.Namespace) -> Explanation:
-    target = options.target.removeprefix("sim:")
+    target = (options.target or _target_of(Path(options.script))).removeprefix("sim:")
     simulated = f"sim:{target}" if f"sim:{target}" in compiler.SIMULATED else target
     made = runtime.compile(options.script, simulated)
     numbers = dict(part.partition("=")[::2] for part in options.arg)
     return explaining.of_compiled(made, target, options.grid, {name: _number(text) for name, text in numbers.items()})
+
+
+def _target_of(path: Path) -> str:
+    """The target that layout IR names; the usual one for IR that names none."""
+    named = re.search(r'ttg\.target = "([^"]+)"', path.read_text(encoding="utf-8")) if path.is_file() else None
+    return named[1] if named else DEFAULT
 
 
 def _number(text: str) -> int | float:

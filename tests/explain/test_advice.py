@@ -85,6 +85,7 @@ def test_a_conversion_of_what_a_loop_gives_is_not_in_the_loop() -> None:
     assert [each.in_loop for each in e.conversions] == [False]
     assert e.occupancy.limit == "grid" and e.occupancy.of_grid == 1
     assert f"the grid has 1 for a multiprocessor, where {e.occupancy.blocks} blocks of 4 warps fit" in str(e)
+    assert all(held.words < 64 for held in e.registers)  # of 32 addresses for runs of 8 elements, those of 4
     pointers = [row for row in str(e).splitlines() if "xptr<f16>" in row]
     assert all("8 elements in a row, 16 bytes" in row for row in pointers)
 

@@ -8,6 +8,8 @@ the loop. The last use of an operand makes room for the result. Names of registe
 registers. Constants, places of lanes and what is computed from them and from arguments alone, which is addresses, are
 made where they are used or folded into others, and predicates are no registers.
 
+Only registers that something wants are counted (wanted.py): of the addresses of a vector that of the first element.
+
 This is before LLVM and ptxas: they order instructions anew, keep addresses and counters beside, and spill. Their number
 is `Occupancy.registers`; this says whose registers they are.
 """
@@ -22,6 +24,7 @@ from weft.base import Span
 from weft.ir.lane import ELEMENT_BITS, Block, LaneProgram, Value
 
 from .record import Held
+from .wanted import wanted_registers
 
 __all__ = ["held_by_line"]
 
@@ -44,6 +47,7 @@ class _Lives:
         """What is made of arguments, counters and places alone."""
         self.alias: dict[Value, tuple[Value, ...]] = {}
         self._loops: list[tuple[int, dict[Value, None]]] = []
+        self.wanted = wanted_registers(program.body)
         self._walk(program.body)
 
     def _walk(self, block: Block) -> None:
@@ -94,7 +98,8 @@ class _Lives:
             if value in self.alias or value in self.folded or value.elem == "i1" or value not in self.last:
                 continue
             bits = ELEMENT_BITS.get(value.elem, 64 if value.elem in ("ptr", "tensormap") else 32)
-            yield value, ceil(value.count * bits / 32)
+            if count := len(self.wanted.get(value, ())):
+                yield value, ceil(count * bits / 32)
 
 
 def held_by_line(program: LaneProgram) -> tuple[Held, ...]:

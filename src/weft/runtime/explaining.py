@@ -218,12 +218,14 @@ def _overlapping(made: Any, program: Any, values: Sequence[Any]) -> tuple[tuple[
 
 def of_compiled(made: Any, target: str, grid: Any, numbers: Mapping[str, int | float]) -> Explanation:
     """The explanation of what `weft.compile` made of IR as text; numbers among its arguments are given by name."""
-    names = [p.name for p in made.program.parameters] if isinstance(made, SimulatedKernel) else []
+    parameters = made.program.parameters if isinstance(made, SimulatedKernel) else ()
+    names = [p.name for p in parameters]
     unknown = sorted(numbers.keys() - set(names))
     if unknown:
         raise LaunchError(f"there is no argument `{unknown[0]}`", hint=f"the kernel takes {', '.join(names)}")
     values = [numbers.get(name) for name in names]
-    texts = {name: str(numbers.get(name, "")) for name in names}
+    types = {p.name: f"*{p.pointee}" if p.pointee else f"a number of {p.elem} that is not given" for p in parameters}
+    texts = {name: str(numbers.get(name, types[name])) for name in names}
     return explained(made, target, grid_of(grid), values, texts)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .findings import Facts
 
 __all__ = [
-    "carries_tiles", "is_turned", "kept_bytes", "product_operations", "reduced_rows", "reductions", "roundings",
+    "carried_tiles", "is_turned", "kept_bytes", "product_operations", "reduced_rows", "reductions", "roundings",
     "runs_of", "stored_apart",
 ]  # fmt: skip
 
@@ -44,10 +44,10 @@ def kept_bytes(facts: Facts) -> tuple[float, float]:
     return total, once
 
 
-def carries_tiles(facts: Facts) -> bool:
-    """Whether loops that load also carry tiles, which are kept in memory."""
+def carried_tiles(facts: Facts) -> int:
+    """How many tiles loops carry, which are kept in memory."""
     loops = {loop.span for loop in facts.loops}
-    return any(r.span in loops for r in facts.explanation.remarks.of(InMemory))
+    return sum(r.span in loops for r in facts.explanation.remarks.of(InMemory))
 
 
 def reduced_rows(facts: Facts) -> float:

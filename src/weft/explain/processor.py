@@ -21,7 +21,7 @@ from weft.base import Span
 
 from .arrays import arrays_of
 from .passes import (
-    carries_tiles,
+    carried_tiles,
     is_turned,
     kept_bytes,
     product_operations,
@@ -184,7 +184,7 @@ def time_on_cpu(facts: Facts, sizes: Mapping[str, int], rates: Rates) -> Time | 
     kept, held = kept_bytes(facts)
     own = held + sum(touched_bytes(facts).values()) / max(1, programs)
     idle = _stretched(programs, rates.threads, 1 / rates.threads)  # rates are those of all threads together
-    within = 1.0 if carries_tiles(facts) else _within(facts)
+    within = 1.0 if carried_tiles(facts) else _within(facts)
     resources = {
         "memory": _stretched(programs, rates.threads, rates.alone) * memory,
         "caches": idle * (sum(again.values()) + within * kept) / (rates.again if own <= NEAR else rates.far),
@@ -265,8 +265,7 @@ def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
     once = {name: min(n, facts.sizes.get(name, n)) for name, n in loaded.items()}
     arrays = sum(n >= MINOR * sum(once.values()) for n in once.values() if n)
     factor = rates.of_four ** min(1.0, log(max(1, arrays), 4))
-    if carries_tiles(facts):
-        factor *= rates.looped
+    factor *= 1 + carried_tiles(facts) * (rates.looped - 1)  # each is read and written between loads
     stored = [(n, runs.get((span, verb)) or 0.0) for (span, _, verb), n in touched.items() if verb == "store"]
     if is_turned(facts) and all(any(runs.get((span, verb)) for span, _, verb in touched if verb == v) for v in VERBS):
         length = max(stored)[1]

@@ -108,6 +108,7 @@ EQUIVALENT = {
 
 
 ONE_STEP = {"tiles of one step": Tiles(sizes=(384, 64, 64), programs=1, made_tensors=False)}
+AHEAD = {"scaled product, ahead": Scaled(sizes=(64, 64, 576), stages=3)}
 
 
 @cache
@@ -120,7 +121,7 @@ def compiled(name: str) -> tuple[LaneProgram, Any, Any]:
         return run(program, sizes, arguments)
 
     with mock.patch.object(simulate, "run", spy):
-        made = (PROGRAMS | ONE_STEP)[name].run()[-1]
+        made = (PROGRAMS | ONE_STEP | AHEAD)[name].run()[-1]
     assert is_specialized(made)
     return seen[0]
 
@@ -187,3 +188,22 @@ def test_between_tiles_of_one_step_warps_wait_for_each_other() -> None:
     (name,) = ONE_STEP
     faults = {fault.name: fault for fault in faults_of(compiled(name)[0])}
     assert found(name, faults["without barrier scope=block id=0 1"])
+
+
+IN_THE_LOOP = [
+    *(f"without mbarrier.wait.parity {i}" for i in (1, 2, 3)),
+    *(f"without wgmma.commit_group {i}" for i in (1, 2, 3)),
+    *(f"{how}await kind=product pending=1 {i}" for how in ("without ", "one group less awaited: ") for i in (1, 2)),
+    *(f"{how}mbarrier.arrive.each {i}" for how in ("without ", "before the product has ended: ") for i in (1, 2)),
+    *(f"without wgmma.fence {i}" for i in (1, 2)),
+]
+"""Of a loop whose product is begun an iteration ahead: before it, and for both iterations of its body."""
+
+
+@pytest.mark.slow
+def test_faults_of_products_ahead_are_found() -> None:
+    """The iterations behind the loop are there for other numbers of steps too: those are never run here."""
+    (name,) = AHEAD
+    faults = {fault.name: fault for fault in faults_of(compiled(name)[0])}
+    missed = [fault for fault in IN_THE_LOOP if not found(name, faults[fault])]
+    assert not missed

@@ -92,3 +92,30 @@ def attention(queries, keys, values, out, scale, length,
         acc = tl.dot(p.to(v.dtype), v, acc)
         most = now
     out.store([first + tl.program_id(0) * BM, 0], (acc / total[:, None]).to(out.dtype))
+
+
+@jit
+def grouped(a_pointers, b_pointers, c_pointers, sizes, groups,
+            BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr):  # fmt: skip
+    """c = a @ b^T in fp8 for several matrices each, as in Triton's tutorial: addresses in an array, and m, n and k of
+    each; descriptors are made by the kernel."""
+    tile, last_end = tl.program_id(0), 0
+    for g in range(groups):
+        m, n, k = tl.load(sizes + 3 * g), tl.load(sizes + 3 * g + 1), tl.load(sizes + 3 * g + 2)
+        blocks_n = tl.cdiv(n, BN)
+        tiles = tl.cdiv(m, BM) * blocks_n
+        if tile >= last_end and tile < last_end + tiles:
+            a = tl.load(a_pointers + g).to(tl.pointer_type(tl.float8e4nv))
+            b = tl.load(b_pointers + g).to(tl.pointer_type(tl.float8e4nv))
+            c = tl.load(c_pointers + g).to(tl.pointer_type(tl.bfloat16))
+            left = tl.make_tensor_descriptor(a, shape=[m, k], strides=[k, 1], block_shape=[BM, BK])
+            right = tl.make_tensor_descriptor(b, shape=[n, k], strides=[k, 1], block_shape=[BN, BK])
+            out = tl.make_tensor_descriptor(c, shape=[m, n], strides=[n, 1], block_shape=[BM, BN])
+            while tile >= last_end and tile < last_end + tiles:
+                i, j = (tile - last_end) // blocks_n, (tile - last_end) % blocks_n
+                acc = tl.zeros((BM, BN), dtype=tl.float32)
+                for at in range(0, k, BK):
+                    acc = tl.dot(left.load([i * BM, at]), right.load([j * BN, at]).T, acc)
+                out.store([i * BM, j * BN], acc.to(tl.bfloat16))
+                tile += PROGRAMS
+        last_end += tiles

@@ -111,7 +111,9 @@ def explanation(
         )  # fmt: skip
         return replace(
             e, time=time, no_time=_no_time(launch, e, time), counts=_on_cpu(e.counts, facts),
-            lines=tuple(map(_line_of_memory, e.lines)), findings=with_gains_on_cpu(facts, rates, findings_of(facts)),
+            lines=tuple(map(_line_of_memory, e.lines)),
+            accesses=tuple(replace(access, counts=_bytes(access.counts)) for access in e.accesses),  # it has no sectors
+            findings=with_gains_on_cpu(facts, rates, findings_of(facts)),
         )  # fmt: skip
     time = time_of(facts, launch.sizes)
     if other is not None and time is not None:

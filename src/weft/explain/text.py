@@ -73,7 +73,8 @@ def heading_text(e: Explanation) -> str:
     size = "x".join(map(str, (e.grid[0], *(s for s in e.grid[1:] if s > 1 or e.grid[2] > 1))))
     warps = f", {e.options['num_warps']} warps each" if "num_warps" in e.options and e.target != "cpu" else ""
     where = f" ({e.span.file}:{e.span.line})" if e.span is not None else ""
-    lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {e.counts.programs:,} programs{warps}"]
+    programs = f"{e.counts.programs:,} program{'s' if e.counts.programs != 1 else ''}"
+    lines = [f"{e.kernel}{where} for {e.target}", f"grid {size}: {programs}{warps}"]
     lines.append(", ".join(f"{name} = {text}" for name, text in e.arguments.items()))
     if e.time is not None:
         lines += [f"time: {e.time}", next_text(e)]

@@ -264,7 +264,7 @@ def finished(k: Kit, answers: Sequence[Value]) -> Case:
     return Case(k.program(), 1, {"y": np.full(32 * len(answers), -1, np.int32)})
 
 
-FAR = ("mbarrier.arrive.remote", "mbarrier.arrive.expect_tx.remote")
+FAR = ("mbarrier.arrive.remote", "mbarrier.arrive.expect_tx.remote", "mbarrier.arrive.each.remote")
 
 
 @family("mbarrier.arrive", "mbarrier.expect_tx", but=(*PLAIN, *FAR))
@@ -294,7 +294,7 @@ def arrivals_at_others(name: str, by_table: bool) -> Iterator[Case]:
     together(k)
     there = k.remote(barrier, k.op("arith.xori", [k.linear((0,), block=(1,)), k.int(1)], "i32"))
     for _ in range(2):
-        k.instruction(name, [there, k.int(1 if name == FAR[0] else 0)])
+        k.instruction(name, [there, *([k.int(1 if name == FAR[0] else 0)] if name != FAR[2] else [])])
     k.store("global", k.place("z", thread_of_two_blocks(k)), ended(k, barrier, 0))
     together(k)
     yield Case(replace(k.program(), blocks=2), 1, {"z": np.zeros(64, np.int32)})
@@ -533,6 +533,7 @@ def device_maps(name: str, by_table: bool) -> Iterator[Case]:
     k.instruction("tensormap.publish", [k.arg("map"), base], active=k.constant("i1", 1))
     k.barrier("warp")
     k.instruction("tensormap.acquire", [k.arg("map")])
+    k.instruction("tensormap.prefetch", [k.arg("map")], active=k.equal(lane_of(k), 0))
     at = coordinates(k, [k.int(i) for i in INSIDE[:rank]])
     size = 4 * int(np.prod(box))
     loaded(k, "cp.async.bulk.tensor.5d.load", at, k.arg("map"), size, "mbarrier.arrive.expect_tx")

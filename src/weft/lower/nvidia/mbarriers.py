@@ -118,7 +118,7 @@ def _has_routed_arrivals(op: Operation) -> bool:
     top = op
     while (parent := top.parent_op()) is not None:
         top = parent
-    return any("fromCTA" in x.properties or ttng.EVERY_BLOCK in x.attributes for x in walk(top))
+    return any("fromCTA" in x.properties for x in walk(top))
 
 
 @lowering("ttng.arrive_barrier")

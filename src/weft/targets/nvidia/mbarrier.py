@@ -104,7 +104,8 @@ def mbarrier_instructions() -> Iterator[Instruction]:
     yield entry("arrive.expect_tx", f"{where}arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"), active)
     far = "mbarrier.arrive{}.release.cluster.shared::cluster.b64 _, [<address>], <{}>;"  # of a block of the cluster
     yield entry("arrive.remote", "@<active> " + far.format("", "count"), word("count"), active)
-    yield entry("arrive.each.remote", "@<active> " + far.format("", "count").replace(", <count>", ""), active)
+    # of a warp that has only read: a release to the cluster would wait until all that it has written is seen by all
+    yield entry("arrive.each.remote", f"{where}arrive.shared::cluster.b64 _, [<address>];", active)
     yield entry("arrive.expect_tx.remote", "@<active> " + far.format(".expect_tx", "bytes"), word("bytes"), active)
     for name in ("copies.arrive", "copies.arrive.noinc"):  # when this lane's cp.async so far are done
         suffix = name.removeprefix("copies.arrive")

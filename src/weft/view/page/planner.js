@@ -29,6 +29,7 @@ function planHere(a, b, bits, memory = null) {
   const [src, dst] = [normalised(a, "A", order), normalised(b, "B", order)];
   checkPair(src, dst);
   const found = { src, dst, source: a, result: b, bits, scope: "", here: true };
+  if (memory === null && src.equals(dst)) return { ...found, kind: "nothing", steps: [] }; // whatever copies registers hold
   const conversion = dst.invert_and_compose(src, NEAR);
   if (memory === null && conversion.isTrivialOver(NEAR)) {
     if (conversion.isTrivialOver(PLACE_DIMS)) return { ...found, kind: "nothing", steps: [] };

@@ -47,8 +47,12 @@ def by_descriptors(a, b, sa, sb, c, M, N, K, ssa, ssb,
     for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=ASKED):
         x, y = a.load([i * BM, k * BK]), b.load([j * BN, k * BK])
         x_scale = tl.load(sa + k * ssa + rows)
-        y_scale = tl.load(sb + j * BN // BK * ssb + k)
-        acc += tl.dot(x, y.T) * (x_scale * y_scale)[:, None]
+        if BN == BK:
+            y_scale = tl.load(sb + j * ssb + k)
+            acc += tl.dot(x, y.T) * (x_scale * y_scale)[:, None]
+        else:
+            y_scale = tl.load(sb + (j * BN + tl.arange(0, BN)) // BK * ssb + k)
+            acc += tl.dot(x, y.T) * x_scale[:, None] * y_scale[None, :]
     c.store([i * BM, j * BN], acc.to(c.dtype))
 
 
@@ -65,8 +69,12 @@ def over_tiles(a, b, sa, sb, c, M, N, K, ssa, ssb,
         for k in range(tl.cdiv(K, BK)):
             x, y = a.load([i * BM, k * BK]), b.load([j * BN, k * BK])
             x_scale = tl.load(sa + k * ssa + rows)
-            y_scale = tl.load(sb + j * BN // BK * ssb + k)
-            acc += tl.dot(x, y.T) * (x_scale * y_scale)[:, None]
+            if BN == BK:
+                y_scale = tl.load(sb + j * ssb + k)
+                acc += tl.dot(x, y.T) * (x_scale * y_scale)[:, None]
+            else:
+                y_scale = tl.load(sb + (j * BN + tl.arange(0, BN)) // BK * ssb + k)
+                acc += tl.dot(x, y.T) * x_scale[:, None] * y_scale[None, :]
         c.store([i * BM, j * BN], acc.to(c.dtype))
 
 

@@ -108,7 +108,7 @@ EQUIVALENT = {
 
 
 ONE_STEP = {"tiles of one step": Tiles(sizes=(384, 64, 64), programs=1, made_tensors=False)}
-AHEAD = {"scaled product, ahead": Scaled(sizes=(64, 64, 576), stages=3)}
+AHEAD = {"scaled product, ahead": Scaled(sizes=(64, 64, 576), stages=4)}
 
 
 @cache

@@ -31,7 +31,7 @@ def test_scales_are_loaded_an_iteration_ahead() -> None:
 
 
 CASES = {
-    **{f"{n} steps": Scaled(sizes=(64, 64, n * 64), stages=3) for n in (2, 3, 4, 5, 8)},
+    **{f"{n} steps": Scaled(sizes=(64, 64, n * 64), stages=4) for n in (2, 3, 4, 5, 8)},
     "by pointers": Scaled(kernel=by_pointers, stages=3),
     "by pointers, a step that sticks out": Scaled(sizes=(64, 64, 304), kernel=by_pointers, stages=3),
     "two scales of columns": Scaled(sizes=(64, 128, 256), block=(64, 128, 64), stages=3),

@@ -37,6 +37,9 @@ from .drop_unchanged import drop_unchanged
 from .expand import Expander, Handler
 
 DESCRIPTOR, DESCRIBED = "tt.descriptor", "tt.described"
+HINT = "tt.divisibility"
+ALIGNED = 16
+"""What bytes of bases and strides are multiples of."""
 
 
 def rewrite_descriptors(
@@ -58,6 +61,8 @@ def rewrite_descriptors(
     for op in ir.walk(root) if ops and (marked or remarks) else ():
         if marked and isinstance(op, ir.tt.DescriptorLoadOp):
             op.attributes[DESCRIBED] = ir.unit_attr()
+        elif marked and isinstance(op, ir.tt.MakeTensorDescriptorOp):
+            _note_alignment(op)
         elif op.name.startswith("tt.descriptor_"):
             tell_declined(op, remarks)
     for function in ops:
@@ -198,6 +203,27 @@ def _make(expander: Expander, op: Operation, b: ir.Builder) -> None:
     padding = op.properties.get("padding")
     nan = padding is not None and ir.int_value(padding) == ir.tt.PaddingOption.PAD_NAN
     expander.define(op, [base, b.constant(nan, ir.i1), *(widen(b, v) for v in rest)])
+
+
+def _note_alignment(op: ir.tt.MakeTensorDescriptorOp) -> None:
+    """Say what a descriptor requires of its tensor where nothing else can: of addresses and strides from memory.
+
+    Whoever makes a descriptor for a copy engine promises that the base and all strides but the last are multiples of 16
+    bytes. Of an argument the launch knows whether it is so.
+    """
+    base, *rest = op.operands
+    type = op.results[0].type
+    assert isinstance(type, ir.TensorDescType)
+    size = max(1, ir.bit_width(ir.element_of(type.block_type)) // 8)
+    strides = rest[len(rest) // 2 : -1]
+    for value, number in ((base, ALIGNED), *((x, ALIGNED // size) for x in strides)):
+        maker = value.owner
+        if isinstance(maker, arith.ExtSIOp):
+            maker = maker.operands[0].owner
+        is_address = isinstance(maker, ir.tt.IntToPtrOp | ir.tt.BitcastOp)
+        loaded = maker.operands[0].owner if isinstance(maker, Operation) and is_address else maker
+        if isinstance(maker, Operation) and isinstance(loaded, ir.tt.LoadOp) and HINT not in maker.attributes:
+            maker.attributes[HINT] = ir.i32_attr(number)
 
 
 def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:

@@ -37,6 +37,8 @@ from .specialized_loops import are_used_at_once, made_of
 
 ROOM = 208
 """Registers of a thread that the sum and two products may take: of 240, the others are for addresses and scales."""
+BUFFERS = 4
+"""Of each operand: two are read by products under way, and with one more the copies come too late (156 us for 144)."""
 MOST_STEP = 1 << 24
 """Of a loop: twice as much is a number of 32 bits too."""
 
@@ -128,7 +130,7 @@ class ProductAhead:
         tiles = [product.d.type, product.d.type, *(self.loop.results[i].type for i in self.sums)]
         tiles = [t for t in tiles if is_tensor(t) and is_float(element_of(t))]
         held = sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in tiles) // 32 // (32 * self.part.warps)
-        return self.part.count > 2 and held <= ROOM
+        return self.part.count >= BUFFERS and held <= ROOM
 
     def written(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """The loop from a slot on; what it carries, and the next slot and its phase."""

@@ -73,9 +73,9 @@ def work():
         done["turns"] += 1
         step(context, op)
 
-    def followed(program, grid, scalars, numbers, *more):
+    def followed(program, given, numbers, *more):
         done["followed"] += len(numbers)
-        return follow(program, grid, scalars, numbers, *more)
+        return follow(program, given, numbers, *more)
 
     control._step, programs._followed = stepped, followed
     return done

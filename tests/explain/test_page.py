@@ -196,7 +196,7 @@ def test_a_layout_opens_the_layout_page(opened: Any, explained: Explanation) -> 
         opened.close()
         opened.switch_to.window(page)
     opened.find_element("css selector", "#viewer-close").click()
-    assert opened.find_elements("css selector", "#viewer iframe") == []
+    wait.until(lambda b: b.find_elements("css selector", "#viewer iframe") == [])
 
 
 def test_both_schemes_and_a_small_window(opened: Any) -> None:

@@ -1,6 +1,6 @@
 """Products over tiles and by small tiles, beside Triton and cuBLAS, on a Hopper GPU.
 
-    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--rows]
+    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--all] [--rows]
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
 "tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "one" a program for each tile, and
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import suppress
 
 import torch
 import triton
@@ -68,6 +69,8 @@ SIZES = [
     ("5000x2056x1544", 5000, 2056, 1544, ODD),
     ("1160x8200x4104", 1160, 8200, 4104, ODD),
 ]
+SECONDS = 0.1
+"""For each side of a row: a card that multiplies for longer may lower its clocks."""
 PROCESSORS = torch.cuda.get_device_properties(0).multi_processor_count
 
 
@@ -115,9 +118,14 @@ def launches(side, configurations, a, b, c):
         yield configuration, launcher(side, configuration, a, b, c)
 
 
-def best(side, configurations, a, b, c, expected):
-    """What wins, and its launch, whose result is right."""
-    chosen = fastest(launches(side, configurations, a, b, c))
+def best(side, configurations, a, b, c, expected, shown):
+    """What wins, and its launch, whose result is right; every figure is `shown`, or not."""
+    found = list(launches(side, configurations, a, b, c))
+    chosen = fastest(found)
+    for configuration, launch in found if shown else ():
+        with suppress(weft.OutOfResources, triton.runtime.errors.OutOfResources):
+            speed = 2 * c.numel() * a.shape[1] / medians(launch, seconds=0.05)[0] / 1e12
+            print(f"    {side:6} {speed:6.0f}  {' '.join(map(str, configuration))}")
     c.zero_()
     chosen[1]()
     check(c, expected, 1e-2)
@@ -128,13 +136,13 @@ def random(rows, columns, wide=0):
     return torch.randn((rows, columns + wide), device="cuda", dtype=torch.bfloat16)[:, :columns]
 
 
-def row(m, n, k, configurations):
+def row(m, n, k, configurations, shown):
     """TFLOP/s of Weft, of Weft with stores by threads, of Triton and of cuBLAS, and what won."""
     a, b, c = random(m, k), random(k, n), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     expected = a @ b
-    chosen = [best(side, configurations, a, b, c, expected) for side in SIDES]
+    chosen = [best(side, configurations, a, b, c, expected, shown) for side in SIDES]
     threads = launcher("Weft", chosen[0][0], a, b, c, made_tensors=False)
-    times = medians(chosen[0][1], threads, chosen[1][1], lambda: torch.mm(a, b, out=c), seconds=0.3)
+    times = medians(chosen[0][1], threads, chosen[1][1], lambda: torch.mm(a, b, out=c), seconds=SECONDS)
     return [2 * m * n * k / t / 1e12 for t in times], [x[0] for x in chosen]
 
 
@@ -154,6 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after so long")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--all", action="store_true", help="every configuration's figure besides")
     parser.add_argument("--rows", action="store_true", help="what rows that begin within a line of memory cost")
     options = parser.parse_args()
     begin = time.perf_counter()
@@ -165,7 +174,7 @@ def main() -> int:
     for name, m, n, k, configurations in SIZES:
         if options.only not in name or time.perf_counter() - begin > options.seconds:
             continue
-        figures, won = row(m, n, k, configurations)
+        figures, won = row(m, n, k, configurations, options.all)
         shown = f"{figures[0]:6.0f} {figures[1]:11.0f} {figures[2]:7.0f} {figures[3]:7.0f}"
         parts = "  ".join(f"{figures[0] / f:.2f}" for f in figures[1:])
         ways = " | ".join(" ".join(map(str, x)) for x in won)

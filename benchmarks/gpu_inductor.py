@@ -6,8 +6,8 @@
 
 Each side is a process of its own, as a process has one package `triton`; the two take turns on the GPU. A graph is
 compiled anew by each (the first run counts as build time: with one compile thread, or `--threads`), the results are
-compared, and the runs of both alternate. "reached" is Triton's time by Weft's. What is neither's, such as the
-products, which both leave to cuBLAS, is in both times.
+compared, and the runs of both alternate, as CUDA graphs. "reached" is Triton's time by Weft's. What is neither's, such
+as the products, which both leave to cuBLAS, is in both times.
 
 Required of Weft: 0.95 of Triton in each, 1.05 in the geometric mean, and builds of at most 1.1 of Triton's time.
 """
@@ -74,9 +74,19 @@ def side(name: str) -> None:
         seconds = time.perf_counter() - begin
         torch.save(flat(out), result)
         del out
-        runs[graph] = run
+        runs[graph] = captured(run)
         repeats[graph] = max(3, math.ceil(SAMPLE / measured(run, 3)))
         return seconds
+
+    def captured(run):
+        """A run as a CUDA graph: what is measured is the GPU, not the host, whose time is PyTorch's and varies more."""
+        with torch.cuda.stream(torch.cuda.Stream()):
+            run(), run()
+        torch.cuda.synchronize()
+        recorded = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(recorded):
+            kept = run()
+        return lambda: (recorded.replay(), kept)[0]
 
     def measured(run, times: int) -> float:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -72,6 +72,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "a function of layouts": lambda: weft.layouts.bank_conflicts(LAYOUT, LAYOUT, (8,), "fp16"),
     "a picture": lambda: weft.view.to_svg(3),
     "a descriptor": lambda: weft.TensorDescriptor.from_tensor(_array(), [3]),
+    "a shape": lambda: weft.like(("n", 4), "fp32"),
     "a source": lambda: weft.ASTSource(store, {"y": "*fp32"}),
     "compile_many": lambda: weft.compile_many([3]),
     "a line": lambda: evaluate("tl.sqroot(x)", x=[1.0]),

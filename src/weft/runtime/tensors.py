@@ -55,6 +55,7 @@ class MockTensor:
         return 0
 
 
+@shortened
 def like(shape: Any, dtype: Any) -> MockTensor:
     """A stand-in for an array, with a shape and a type but no data, for `kernel.explain` and `kernel.warmup`.
 
@@ -62,7 +63,13 @@ def like(shape: Any, dtype: Any) -> MockTensor:
     >>> x.shape, x.stride(0)
     ([4096, 1000], 1000)
     """
-    return MockTensor(dtype, shape if isinstance(shape, (tuple, list)) else (shape,))
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if not all(isinstance(size, (int, np.integer)) and size >= 0 for size in sizes):
+        raise LaunchTypeError(
+            f"the sizes of an array are integers that are not negative, got {shape!r}",
+            hint='weft.like((4096, 1000), "fp32")',
+        )
+    return MockTensor(dtype, sizes)
 
 
 class TensorWrapper:

@@ -70,6 +70,21 @@ def test_elements_in_turn_are_to_be_loaded_as_a_row() -> None:
 
 
 @weft.jit
+def mixed(x, y, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i).to(tl.float32) + tl.load(y + i))
+
+
+def test_a_wish_that_is_lost_has_its_cost() -> None:
+    """A half needs 8 elements in a row for 16 bytes, a float 4."""
+    x, y = like(1 << 20, "fp16"), like(1 << 20, "fp32")
+    e = mixed.explain(x, y, y, BLOCK=4096, grid=(256,), target="cuda:90")
+    (wish,) = [wish for tile in e.tiles for wish in tile.remark.others if wish.site.what == "tt.load"]
+    row = next(row for row in str(e).splitlines() if "blocked([8]" in row)
+    assert row.endswith("8 bytes at a time, of 16") and wish.layout.startswith("#ttg.blocked<{sizePerThread = [8]")
+
+
+@weft.jit
 def split(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.program_id(1) * BK + tl.arange(0, BK)
     total = tl.zeros((BM, BN), tl.float32)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from weft.base import LayoutError, load
-from weft.base.remarks import Conversion, Remarks
+from weft.base.remarks import AccessWidth, Conversion, Remarks
 from weft.base.remarks.remark import Site
 from weft.ir.lane import ELEMENT_BITS
 
-from .record import Tile
+from .record import Access, Tile
 
 __all__ = ["price_text", "reason_text"]
 
@@ -61,9 +62,24 @@ def _in_a_row(tile: Tile) -> int:
     return min(size, prod(tile.shape))
 
 
-def price_text(remarks: Remarks, tile: Tile, site: Site) -> str:
-    """What it costs an operation that it did not get the layout that it wanted."""
+def price_text(remarks: Remarks, accesses: Sequence[Access], site: Site) -> str:
+    """What it costs an operation that it did not get the layout that it wanted: a conversion, or an access that is
+    narrower and touches more sectors than it could."""
     for r in remarks.of(Conversion):
         if any((s.what, s.span) == (site.what, site.span) for s in r.wanted_by):
             return f"a conversion of {r.cycles:.0f} cycles by {r.plan}" if r.cycles else "nothing moves"
-    return ""
+    costs = []
+    for access in accesses:
+        remark = access.remark
+        if isinstance(remark, AccessWidth) and remark.span == site.span:
+            sectors, least = access.sectors
+            if remark.bytes < remark.most:
+                costs.append(f"{remark.bytes} bytes at a time, of {remark.most}")
+            if sectors > MANY_TIMES * least > 0:
+                costs.append(f"{sectors / least:.3g} times the fewest sectors")
+            break
+    return " and ".join(costs)
+
+
+MANY_TIMES = 1.25
+"""Sectors by the fewest from which on they are told."""

@@ -139,7 +139,7 @@ def _tile_rows(e: Explanation) -> Rows:
 
 def _wish(e: Explanation, tile: Tile, wish: Wish) -> str:
     """Who wanted another layout, which, and what it costs that it is not so."""
-    price = price_text(e.remarks, tile, wish.site)
+    price = price_text(e.remarks, e.accesses, wish.site)
     return f"{_site(wish.site)}: {layout_text(wish.layout)}{f', {price}' if price else ''}"
 
 

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from functools import partial
 from math import log
 from pathlib import Path
+from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
@@ -266,18 +267,27 @@ def _turned(took: Mapping[str, float], more: int) -> tuple[float, float]:
 
 
 def _together(took: Mapping[str, float], special: float) -> float:
-    """The power of the mean in which memory and arithmetic are combined, from a kernel that has about as much of both:
-    1 where one waits for the other, 8 where both go on at once."""
+    """The power of the mean in which memory and arithmetic are combined, from kernels that have about as much of both:
+    1 where one waits for the other, 8 where both go on at once. The middle one of three."""
     memory = took["both 0"]
-    turns = min(BESIDE[1:], key=lambda n: abs(log(n * LARGE / 4 / special / memory)))
-    arithmetic = turns * LARGE / 4 / special
-    all = max(1.05 * max(memory, arithmetic), took[f"both {turns}"])
+    turns = sorted(BESIDE[1:], key=lambda n: abs(log(n * LARGE / 4 / special / memory)))[:3]
+    powers = [_power(memory, n * LARGE / 4 / special, took[f"both {n}"]) for n in turns]
+    return round(median(powers), 2)
+
+
+def _power(first: float, second: float, both: float) -> float:
+    """The power of the mean that makes what both take of what each takes alone.
+
+    >>> round(_power(3.0, 4.0, 5.0), 3)
+    2.0
+    """
+    both = max(1.05 * max(first, second), both)
     low, high = 1.0, 8.0
     for _ in range(20):
         middle = (low + high) / 2
-        more = (memory**middle + arithmetic**middle) ** (1 / middle) > all
+        more = (first**middle + second**middle) ** (1 / middle) > both
         low, high = (middle, high) if more else (low, middle)
-    return round(low, 2)
+    return low
 
 
 def _rounded(rates: Sequence[float]) -> tuple[float, ...]:

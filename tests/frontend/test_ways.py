@@ -53,7 +53,7 @@ CASES = [
     ),
     (
         "v = tl.zeros([16], x.type)",
-        "dtype must be an element type of numbers, got <['16'], fp32>",
+        "dtype must be an element type of numbers, got fp32[16]",
         "it is called as tl.zeros(shape, dtype)",
     ),
     ("v = " + ASM.replace("'mov.b32 $0, $1;'", "3"), "asm must be a text, got 3", None),

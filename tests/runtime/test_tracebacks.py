@@ -109,6 +109,54 @@ def test_no_frame_is_wefts(case: str) -> None:
     assert _files(caught.value) > {__file__}
 
 
+def _fails(*arguments: Any, **more: Any) -> Any:
+    return {}["misspelt"]
+
+
+def _choosing(prune: dict[str, Any] | None = None, **hooks: Any) -> Any:
+    configs = [weft.Config({"BLOCK": 4}), weft.Config({"BLOCK": 8})]
+    return weft.autotune(configs, key=["n"], prune_configs_by=prune, **hooks)(store)[(1,)](_array(), 4)
+
+
+def _launch_with_a_hook() -> None:
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook = _fails
+        store[(1,)](_array(), 4)
+
+
+def _nothing_simulated() -> None:
+    weft.sim.launch._last = None  # type: ignore[attr-defined]
+    weft.sim.last_run()
+
+
+PYTHONS: dict[str, Callable[[], Any]] = {
+    "a grid": lambda: store[_fails](_array(), 4),
+    "a grid, simulated": lambda: store[_fails](_array(), 4, target="sim:cuda:80"),
+    "a heuristic": lambda: weft.heuristics({"BLOCK": _fails})(store)[(1,)](_array(), 4),
+    "pre_hook": lambda: _choosing(pre_hook=_fails),
+    "post_hook": lambda: _choosing(post_hook=_fails),
+    "early_config_prune": lambda: _choosing({"early_config_prune": _fails}),
+    "perf_model": lambda: _choosing({"perf_model": _fails, "top_k": 1}),
+    "a hook of launches": _launch_with_a_hook,
+    "do_bench": lambda: weft.testing.do_bench(_fails),
+    "assert_close": lambda: weft.testing.assert_close(np.zeros(4), np.ones(4)),
+    "assert_close of one": lambda: weft.testing.assert_close(0.0, 1.0),
+    "last_run": _nothing_simulated,
+    "a stage": lambda: store.warmup(_array(), 4, grid=(1,)).asm["misspelt"],
+    "a line": lambda: evaluate("1 +"),
+}
+"""Errors of Python's that users cause, and that they may catch as such."""
+
+
+@pytest.mark.parametrize("case", PYTHONS)
+def test_no_frame_of_pythons_errors_is_wefts(case: str) -> None:
+    with pytest.raises((LookupError, AssertionError, SyntaxError)) as caught:
+        PYTHONS[case]()
+    assert _files(caught.value) == {__file__}
+    if any(name in case for name in ("hook", "prune", "model", "grid", "heuristic", "bench")):
+        assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "_fails"
+
+
 def test_functions_of_the_user_stay() -> None:
     for _ in range(8):  # the first launches, and those in native code
         with pytest.raises(weft.WeftError, match="no grid") as caught:
@@ -151,3 +199,10 @@ def test_a_crash_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(weft.CompilerCrash) as caught:
         store[(1,)](np.zeros(4, np.int64), 4)
     assert len(_files(caught.value)) > 1
+
+
+def test_a_fault_of_weft_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["weft.runtime.jit"], "signature_of", np.broadcast_shapes)  # NumPy refuses names
+    with pytest.raises(TypeError) as caught:
+        store[(1,)](np.zeros(4, np.int16), 4)
+    assert len(_files(caught.value)) > 2

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from .errors import *
 from .faces import lazy_face as lazy_face, load as load, publish as publish
-from .frames import shorten as shorten, shorten_face as shorten_face, shortened as shortened
+from .frames import shorten as shorten, shorten_face as shorten_face, shortened as shortened, told as told
 from .launch_errors import *
 from .options import *
 from .progress import progress as progress

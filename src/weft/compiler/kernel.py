@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load, shortened
+from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError, load, shortened, told
 from weft.base.locks import renewed
 
 _locks: dict[int, threading.Lock] = {}
@@ -75,11 +75,12 @@ class AsmDict(dict[str, Any]):
         """One more, made when it is first asked for."""
         self._later[name] = make
 
+    @shortened
     def __missing__(self, key: str) -> Any:
         if key in self._later:
             self[key] = self._later[key]()
             return self[key]
-        raise KeyError(f"there is no stage {key!r}; stages of this kernel: {', '.join(self.keys())}")
+        raise told(KeyError(f"there is no stage {key!r}; stages of this kernel: {', '.join(self.keys())}"))
 
     def keys(self) -> Any:
         """The names of the stages that are there, those not made yet included."""

@@ -38,7 +38,7 @@ from .specialize import COARSE, check_annotated, refuse_kind
 
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
-GUARD: Mapping[str, Any] = MappingProxyType({"__name__": __name__, "_w_error": WeftError, "_w_shorten": shorten})
+GUARD: Mapping[str, Any] = MappingProxyType({"__name__": __name__, "_w_error": Exception, "_w_shorten": shorten})
 """What a launcher's source names for tracebacks: see `guarded`."""
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -66,7 +66,7 @@ def asked_grid(function: Callable[[dict[str, Any]], Any], arguments: dict[str, A
         except KeyError as error:
             error.add_note(f"hint: the grid is a function that asks for {error}; it can ask for {', '.join(arguments)}")
             raise
-    except WeftError as error:  # native code calls this, too, and has no frame of its own that could shorten it
+    except Exception as error:  # native code calls this, too, and has no frame of its own that could shorten it
         shorten(error)
         raise
 

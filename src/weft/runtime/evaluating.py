@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from weft import language as tl
-from weft.base import LaunchError
+from weft.base import LaunchError, told
 from weft.gluon import language as gl
 from weft.language.protocol import builtin
 
@@ -138,7 +138,12 @@ def evaluate(line: str, /, *, target: str = "sim:cuda:80", num_warps: int = 1, *
     file = f"<evaluated {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     space: dict[str, Any] = {"tl": tl, "gl": gl, "give": give, **functions}
-    exec(compile(source, file, "exec", dont_inherit=True), space)
+    try:
+        code = compile(source, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        told(error)
+        raise
+    exec(code, space)
     out = np.zeros(SIZE, np.uint8)
     kernel: Any = (gluon_jit if gluon else jit)(space["evaluated"])
     given = [tiles.get(name, value) for name, value in values.items()]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft import compiler
-from weft.base import load, shortened
+from weft.base import load, shortened, told
 
 from .streams import may_use_gpu
 
@@ -172,6 +172,7 @@ def _clock() -> Any:
     return module.GPUClock() if module.devices.in_use() else None
 
 
+@shortened
 def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
@@ -202,6 +203,7 @@ def do_bench(
     return _summarize_statistics(times, quantiles, return_mode)
 
 
+@shortened
 def do_bench_cudagraph(
     fn: Callable[[], Any],
     rep: float = 20,
@@ -262,6 +264,7 @@ def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
+@shortened
 def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = "") -> None:
     """Raise AssertionError unless |x - y| <= atol + rtol * |y| everywhere (atol 0.01 and rtol 0 if not given).
 
@@ -276,9 +279,12 @@ def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None =
     atol = 1e-2 if atol is None else (atol(a.dtype) if callable(atol) else atol)
     rtol = 0.0 if rtol is None else (rtol(a.dtype) if callable(rtol) else rtol)
     if a.size > 1 or b.size > 1:
-        np.testing.assert_allclose(a, b, atol=atol, rtol=rtol, equal_nan=True, err_msg=err_msg)
+        try:
+            np.testing.assert_allclose(a, b, atol=atol, rtol=rtol, equal_nan=True, err_msg=err_msg)
+        except AssertionError as error:
+            raise told(error.with_traceback(None)) from None  # NumPy's frames tell no more
     elif not np.allclose(a, b, atol=atol, rtol=rtol):
-        raise AssertionError(f"{err_msg} {x} is not close to {y} (atol={atol}, rtol={rtol})")
+        raise told(AssertionError(f"{err_msg} {x} is not close to {y} (atol={atol}, rtol={rtol})"))
 
 
 @dataclass(eq=False)
@@ -396,6 +402,7 @@ class Mark:
             plt.show()
         plt.close(figure)
 
+    @shortened
     def run(
         self,
         show_plots: bool = False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, progress
+from weft.base import LaunchError, progress, told
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
@@ -139,7 +139,7 @@ def last_run() -> Report:
     512
     """
     if _last is None:
-        raise LookupError("nothing has been simulated yet")
+        raise told(LookupError("nothing has been simulated yet"))
     return _last
 
 

@@ -39,6 +39,14 @@ def test_a_block_more_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 130, (128, 16)) == (128, [(), ("--minnctapersm=2",)])
 
 
+@pytest.mark.parametrize(("ptx", "taken", "asked"), [("bar.sync \t0;", 32, ["--minnctapersm=4"]), ("", 37, [])])
+def test_blocks_that_wait_at_barriers_are_as_many_as_there_may_be(
+    monkeypatch: pytest.MonkeyPatch, ptx: str, taken: int, asked: list[str]
+) -> None:
+    calls = [(), *[(option,) for option in asked]]
+    assert assembled(monkeypatch, 37, (32, 0), threads=512, shared=64, ptx=ptx) == (taken, calls)
+
+
 def test_what_spills_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 150, (128, 40)) == (150, [(), ("--minnctapersm=2",)])
 

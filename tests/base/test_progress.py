@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import itertools
 import sys
 
+import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from weft.base import progress
+from weft.layouts import tables
 
 module = sys.modules["weft.base.progress"]
+PLANNED = tables._planned
 
 
 class Terminal(io.StringIO):
@@ -64,3 +70,26 @@ def test_an_error_takes_the_line_away(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError
     assert sys.stderr.getvalue().endswith("fuzzing: 3, 0 s\r\033[K")
     assert not module._shown
+
+
+def test_a_simulation_is_seen_within_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit
+    def doubled(x):
+        i = tl.program_id(0) * 32 + tl.arange(0, 32)
+        tl.store(x + i, tl.load(x + i) * 2)
+
+    monkeypatch.setattr(module, "_bar", lambda number: None)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(module, "DELAY", 0.0)
+    monkeypatch.setattr(module, "EVERY", 0.0)
+    doubled[(4,)](np.ones(128, np.float32), target="sim:cuda:80")
+    assert sys.stderr.getvalue().count("simulating doubled, programs: 0 of 4") > 3
+
+
+def test_planning_times_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_bar", lambda number: None)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(module, "DELAY", 0.0)
+    monkeypatch.setattr(tables, "_planned", lambda: dict(itertools.islice(PLANNED().items(), 2)))
+    tables.planning_times(runs=1)
+    assert "planning conversions, rounds: 0 of 4" in sys.stderr.getvalue()

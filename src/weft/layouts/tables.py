@@ -52,12 +52,7 @@ class Table:
 
 def published_tables() -> list[Table]:
     """All of them, and how long planning takes, of which the paper says nothing."""
-    tables = []
-    with progress("computing tables", len(TABLES)) as told:
-        for at, made in enumerate(TABLES):
-            told(at)
-            tables.append(made())
-    return tables
+    return [made() for made in TABLES]
 
 
 # (element type, bits, second extent) -> bits that one access moves, before linear layouts and with them
@@ -222,10 +217,14 @@ def planning_times(runs: int = 7) -> Table:
     """
     shape, rows = (128, 128), []
     layouts = {name: normalised(layout, shape, "source") for name, layout in _planned().items()}
-    for bits in (8, 16, 32, 64):
-        pairs = list(itertools.permutations(layouts.items(), 2))
-        times = [[_planning_time(a, b, shape, bits) for (_, a), (_, b) in pairs] for _ in range(runs)]
-        least = [min(each) for each in zip(*times, strict=True)]
+    pairs, sizes = list(itertools.permutations(layouts.items(), 2)), (8, 16, 32, 64)
+    times: dict[int, list[list[float]]] = {bits: [] for bits in sizes}
+    with progress("planning conversions, rounds", len(sizes) * runs) as told:
+        for at, (bits, _) in enumerate(itertools.product(sizes, range(runs))):
+            told(at)
+            times[bits].append([_planning_time(a, b, shape, bits) for (_, a), (_, b) in pairs])
+    for bits in sizes:
+        least = [min(each) for each in zip(*times[bits], strict=True)]
         named = [(time, f"{source} -> {to}") for time, ((source, _), (to, _)) in zip(least, pairs, strict=True)]
         slowest, pair = max(named)
         middle = statistics.median(least)

@@ -56,7 +56,7 @@ class Launch:
     """Counting: what conditions of branches are taken to be where they are not known; None: that is an error."""
     steps: int = 0
     told: Callable[..., None] = lambda done=None: None
-    """Told of each iteration, and of how many programs have ended: the progress that a terminal shows."""
+    """Told of each operation, and of how many programs have ended: the progress that a terminal shows."""
     between: Any = None
     """Who accessed global memory, where races between programs are looked for (between.py)."""
     products: dict[Any, Any] = field(default_factory=dict)

@@ -56,9 +56,11 @@ def start(context: Context) -> Iterator[Wait]:
 def region(context: Context, block: Block) -> Running:
     """Run the operations of a region; the values of its last, if that hands some on."""
     batch, names = context.batch, context.batch.launch.names
+    told = batch.launch.told  # an operation of thousands of programs takes long
     if names is not None:
         names.enter(context, block)
     for op in block.ops if batch.launch.sliced is None else _followed(context, block):
+        told()
         if names is not None:
             names.before(context, op)
         if batch.products:
@@ -306,7 +308,6 @@ def _step(context: Context, op: LaneOp) -> None:
     launch = context.batch.launch
     context.batch.report.add_kind(op.span, op.name, context.count)
     launch.steps += 1
-    launch.told()
     if launch.steps > launch.options.steps:
         raise WeftError(f"given up after {launch.options.steps} iterations of loops ({op.span or op.name})")
 

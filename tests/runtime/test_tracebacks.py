@@ -129,6 +129,11 @@ def _nothing_simulated() -> None:
     weft.sim.last_run()
 
 
+def _limited() -> None:
+    explained = store.explain(weft.like((4,), "fp32"), 4, grid=(1,), target="cuda:90")
+    weft.testing.expect(explained, access_bytes=128)
+
+
 PYTHONS: dict[str, Callable[[], Any]] = {
     "a grid": lambda: store[_fails](_array(), 4),
     "a grid, simulated": lambda: store[_fails](_array(), 4, target="sim:cuda:80"),
@@ -144,13 +149,16 @@ PYTHONS: dict[str, Callable[[], Any]] = {
     "last_run": _nothing_simulated,
     "a stage": lambda: store.warmup(_array(), 4, grid=(1,)).asm["misspelt"],
     "a line": lambda: evaluate("1 +"),
+    "expect": _limited,
+    "a setting": lambda: setattr(knobs.weft, "misspelt", 3),
+    "a module's name": lambda: tl.misspelt,  # type: ignore[attr-defined]
 }
 """Errors of Python's that users cause, and that they may catch as such."""
 
 
 @pytest.mark.parametrize("case", PYTHONS)
 def test_no_frame_of_pythons_errors_is_wefts(case: str) -> None:
-    with pytest.raises((LookupError, AssertionError, SyntaxError)) as caught:
+    with pytest.raises((LookupError, AssertionError, SyntaxError, AttributeError)) as caught:
         PYTHONS[case]()
     assert _files(caught.value) == {__file__}
     if any(name in case for name in ("hook", "prune", "model", "grid", "heuristic", "bench")):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from .frames import shortened, told
+
 
 def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> None:
     """Write the `__all__` of a face that gathers names by `from .memory import *`: all that it has so far.
@@ -70,13 +72,14 @@ def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str]
         publish(face)
         face["__all__"] += [*places, *modules]
 
+    @shortened
     def __getattr__(name: str) -> Any:
         if name in modules:
             value: Any = load(modules[name])
         elif name in places:
             value = getattr(load(f"{package}.{places[name]}"), name)
         else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise told(AttributeError(f"module {package!r} has no attribute {name!r}"))
         setattr(sys.modules[package], name, value)
         return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
-from weft.base import Span, caret_line
+from weft.base import Span, caret_line, told
 from weft.base.remarks import AccessWidth
 
 from .conflicts import conflicts_of
@@ -25,14 +25,14 @@ def expect(explanation: Explanation, **limits: int | float) -> None:
     if unknown:
         near = get_close_matches(unknown[0], CHECKS, 1)
         meant = f"did you mean {near[0]}? " if near else ""
-        raise TypeError(f"there is no limit {unknown[0]!r}; {meant}there are {', '.join(sorted(CHECKS))}")
+        raise told(TypeError(f"there is no limit {unknown[0]!r}; {meant}there are {', '.join(sorted(CHECKS))}"))
     for name, limit in limits.items():
         if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-            raise TypeError(f"{name} is a number, got {limit!r}")
+            raise told(TypeError(f"{name} is a number, got {limit!r}"))
     problems = [problem for name, limit in limits.items() for problem in CHECKS[name](explanation, limit)]
     if problems:
         heading = f"{explanation.kernel} for {explanation.target} does not keep to its limits:"
-        raise AssertionError("\n".join((heading, *(_shown(*problem) for problem in problems))))
+        raise told(AssertionError("\n".join((heading, *(_shown(*problem) for problem in problems)))))
 
 
 def _shown(span: Span | None, text: str) -> str:

@@ -284,6 +284,7 @@ class nvidia_knobs(base_knobs):
     dump_nvptx = env_bool("NVPTX_ENABLE_DUMP")
     disable_ptxas_opt = env_bool("DISABLE_PTXAS_OPT")
 
+    @frames.shortened
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(self._knobs.get(name), env_nvidia_tool) and value is not env:
             if value is not None and not isinstance(value, (str, os.PathLike)):
@@ -331,6 +332,7 @@ class weft_knobs(base_knobs):
     target_was_set: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     """Called when a program sets the target: kernels that were launched before have to ask for it."""
 
+    @frames.shortened
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "target":
             type(self).target_was_set()

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
-from weft.base import LaunchError
+from weft.base import LaunchError, shortened, told
 
 T = TypeVar("T")
 TRUE = ("1", "true", "yes", "on", "y")
@@ -307,13 +307,15 @@ class base_knobs:
     def __init_subclass__(cls) -> None:
         cls._knobs = {name: value for name, value in vars(cls).items() if isinstance(value, _Setting)}
 
+    @shortened
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Env):
             self.__dict__.pop(name, None)
         elif name in self._knobs or name in self.__dict__ or hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:
-            raise AttributeError(f"there is no setting {name!r}; there are {', '.join(sorted(self._names()))}")
+            names = ", ".join(sorted(self._names()))
+            raise told(AttributeError(f"there is no setting {name!r}; there are {names}"))
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)

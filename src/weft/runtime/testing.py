@@ -49,6 +49,7 @@ __all__ = [
 
 
 
+@shortened
 def expect(explanation: Explanation, **limits: Any) -> None:
     """Raise AssertionError if an explanation exceeds limits: a test of performance that needs no GPU.
 

@@ -4,9 +4,10 @@
     python benchmarks/explain_cost.py --only causal
     python benchmarks/explain_cost.py --profile causal    # where the time goes
 
-Kernels are those of gpu_wider.py that took the longest, and some of every day, with shapes in place of arrays. The
-compilation includes the assembler where there is one. `followed` is the number of programs that were followed, and
-`turns` the iterations of loops in all of them: these do not depend on the machine that this runs on.
+Kernels are those of gpu_wider.py that took the longest, and some of every day, with shapes in place of arrays. Times
+are of the processor; the compilation is without the assembler, which is a process of its own. `followed` is the number
+of programs that were followed, and `turns` counts iterations of loops, of programs that are followed together once:
+these do not depend on the machine that this runs on.
 """
 
 # mypy: ignore-errors
@@ -89,26 +90,26 @@ def measure(name, kernel, grid, args, more, loaded, done):
     explanation = gather.explanation
 
     def timed(*values):
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             return explanation(*values)
         finally:
-            spent[0] += time.perf_counter() - begin
+            spent[0] += time.process_time() - begin
 
     done.update(followed=0, turns=0)
     from weft import explain as room
 
     room.explanation = timed
     try:
-        begin = time.perf_counter()
+        begin = time.process_time()
         with weft.target("cuda:90"):
             e = ours.explain(*args, **given, grid=grid)
-        whole = time.perf_counter() - begin
+        whole = time.process_time() - begin
     finally:
         room.explanation = explanation
-    begin = time.perf_counter()
+    begin = time.process_time()
     text = str(e)
-    shown = time.perf_counter() - begin
+    shown = time.process_time() - begin
     assert text
     kept = "" if spent[0] <= 2 and shown <= 0.3 else "  MORE THAN 2 s, or than 0.3 s"
     print(

@@ -13,6 +13,7 @@ from weft.explain import Explanation, Time
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 from weft.gluon.nvidia.hopper import TensorDescriptor
+from weft.sim import count
 from weft.testing import expect
 
 from .kernels import attention, matmul, softmax, transpose
@@ -271,3 +272,10 @@ def test_bytes_that_the_copy_engine_moves_take_time() -> None:
     described = TensorDescriptor(whole, [8192, 8192], [8192, 1], [64, 64], tiles)
     e = doubled.explain(described, described, 64, grid=(128, 128), target="cuda:90")
     assert e.time is not None and e.time.bound == "DRAM" and e.time.dram_bytes == 2 * 8192 * 8192 * 2
+
+
+def test_the_copy_engine_moves_as_much_for_each_program_that_is_counted_with_others() -> None:
+    q, sizes = like((2048, 128), "fp16"), {"HEAD": 128, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 2}
+    program = attention.warmup(q, q, q, q, 0.1, 2048, grid=(16,), target="sim:cuda:90", **sizes).program
+    one, three = (count(program, 16, {"n": 2048}, programs=range(n), steady=True) for n in (1, 3))
+    assert three["global_store_boxes"] == 3 * one["global_store_boxes"] > 0

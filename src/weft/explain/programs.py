@@ -8,7 +8,7 @@ off: in a grid of 64 by 64 there are 63 * 63 programs inside, two edges of 63 an
 One of each is followed, and a few more of those inside; if all count the same, so does the whole grid. If not, a
 sample of each kind is followed, spread over all that are of it, and where those differ too, as where a triangle is
 cut off, what is said is the mean of the sample times the number of programs, and is not exact. A small grid is
-followed as a whole.
+followed as a whole. Programs that go the same way are followed together, as the warps of one large program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ BEGINNING = 2
 """Classes with the shortest loops, which are counted where there are many."""
 
 Grid = tuple[int, int, int]
+Key = TypeVar("Key")
 Classes: TypeAlias = Sequence[tuple[tuple[int, ...], Sequence[int]]]
 """Programs that go the same way: how often they go through each loop, and their numbers."""
 
@@ -58,32 +59,56 @@ class PlacedReport(Report):
         """Instructions of the longest program by the mean, where programs go through loops more or less often."""
 
     def add(self, span: Span | None, **counts: int) -> None:
-        super().add(span, **counts)
-        place = self.places.setdefault(span, Counter())
+        place = self.places.get(span)
+        if place is None:
+            place = self.places[span] = Counter()
         for name, number in counts.items():
             place[name] += number
 
     def tables(self) -> list[dict[Any, Counter[str]]]:
-        return [*super().tables(), self.places]
+        return [self.places]
 
-    def add_share(self, part: Report, numerator: int, denominator: int) -> None:
+    @property
+    def lines(self) -> dict[tuple[str, int] | None, Counter[str]]:
+        """By line: what was added for places, or shares of other reports, which are rounded for lines as for places."""
+        if self._lines:
+            return self._lines
+        lines: dict[tuple[str, int] | None, Counter[str]] = {}
+        for span, counts in self.places.items():
+            lines.setdefault((span.file, span.line) if span is not None else None, Counter()).update(counts)
+        return lines
+
+    def add_share(self, part: PlacedReport, numerator: int, denominator: int) -> None:
         """Add what another one counted, scaled."""
         self.add_shares([(part, Fraction(numerator, denominator))])
 
-    def add_shares(self, parts: Sequence[tuple[Report, Fraction]]) -> None:
+    def add_shares(self, parts: Sequence[tuple[PlacedReport, Fraction]]) -> None:
         """Add the sum of what others counted, scaled, rounded once."""
-        for at, table in enumerate(self.tables()):
-            tables = [(part.tables()[at], share) for part, share in parts]
-            for key in dict.fromkeys(key for other, _ in tables for key in other):
-                total = table.setdefault(key, Counter())
-                for name, number in _sum([(other.get(key, Counter()), share) for other, share in tables]).items():
-                    total[name] += round(number)
+        _add_shares(self._lines, [(part.lines, share) for part, share in parts])
+        _add_shares(self.places, [(part.places, share) for part, share in parts])
         self.exact = self.exact and all(part.exact for part, _ in parts)
+
+    def without_zeros(self) -> PlacedReport:
+        """The same, where counters were taken away."""
+        self._lines = _without_zeros(self._lines)
+        self.places = _without_zeros(self.places)
+        return self
 
     def counts_as(self, parts: Sequence[tuple[Report, Fraction]]) -> bool:
         """Whether it counts in all what others do, scaled."""
         expected = _sum([(part.total, share) for part, share in parts])
         return all(self.total[name] == number for name, number in expected.items())
+
+
+def _add_shares(table: dict[Key, Counter[str]], parts: Sequence[tuple[Mapping[Key, Counter[str]], Fraction]]) -> None:
+    for key in dict.fromkeys(key for other, _ in parts for key in other):
+        total = table.setdefault(key, Counter())
+        for name, number in _sum([(other.get(key, Counter()), share) for other, share in parts]).items():
+            total[name] += round(number)
+
+
+def _without_zeros(table: Mapping[Key, Counter[str]]) -> dict[Key, Counter[str]]:
+    return {key: left for key, counts in table.items() if (left := +counts)}
 
 
 def _sum(parts: Sequence[tuple[Mapping[str, int], Fraction]]) -> dict[str, Fraction]:
@@ -148,8 +173,8 @@ def counted(program: LaneProgram, given: Given) -> tuple[PlacedReport, int, str]
     grid, total = given.grid, prod(given.grid)
     if not total:
         return PlacedReport(), 0, "the grid has no programs"
-    ways, apart = trips(program, grid, given.scalars)
-    follow = _Followed(program, given, apart)
+    ways, apart, known = trips(program, grid, given.scalars)
+    follow = _Followed(program, given, apart, ways if known else None)
     try:
         if total <= SMALL:
             report, note = follow(range(total)), ""
@@ -176,8 +201,9 @@ def _longest(classes: Classes, report: PlacedReport, total: int, follow: _Follow
 class _Followed:
     """What some programs count, and how many have been followed in all."""
 
-    def __init__(self, program: LaneProgram, given: Given, apart: bool) -> None:
+    def __init__(self, program: LaneProgram, given: Given, apart: bool, ways: NDArray[np.int64] | None) -> None:
         self._launch = program, given
+        self._ways = ways
         self.apart = apart
         self.sample = OF_DATA if given.data else SAMPLE
         self._sliced = Sliced(program)
@@ -189,8 +215,33 @@ class _Followed:
         key = tuple(programs)
         if key not in self._known:
             self.number += len(programs)
-            self._known[key] = _followed(*self._launch, programs, self._sliced, self.apart)
+            self._known[key] = _followed(*self._launch, programs, self._sliced, self._parts(programs))
         return self._known[key]
+
+    def infer(self, programs: Sequence[int], more: Sequence[int]) -> None:
+        """Take what these count from what is known: the first alone, and the others together with `more`.
+
+        `more`, which are to be followed in any case, are taken away.
+        """
+        rest = [number for number in programs if number != programs[0]]
+        together = self._known.get((*more, *rest))
+        if together is None or tuple(programs) in self._known:
+            return
+        report = PlacedReport()
+        alone = [(self([number]), Fraction(-1)) for number in more]
+        report.add_shares([(self(programs[:1]), Fraction(1)), (together, Fraction(1)), *alone])
+        self._known[tuple(programs)] = report.without_zeros()
+
+    def _parts(self, programs: Sequence[int]) -> list[list[int]]:
+        """Those that can be followed together: where bounds of loops differ, those that go the same way."""
+        if not self.apart:
+            return [list(programs)]
+        if self._ways is None:
+            return [[number] for number in programs]
+        parts: dict[bytes, list[int]] = {}
+        for number in programs:
+            parts.setdefault(self._ways[number].tobytes(), []).append(number)
+        return list(parts.values())
 
 
 def _of_classes(classes: Classes, kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
@@ -258,10 +309,12 @@ def _of_kinds(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[Placed
     report = PlacedReport()
     one = kinds[0][0]
     first = follow([one])
-    others = [kind[-1] for kind in kinds if kind[-1] != one] + _sample(kinds[0], LONG if follow.apart else SAMPLE)[1:-1]
+    others = [kind[-1] for kind in kinds[1:]] + _sample(kinds[0], LONG if follow.apart else SAMPLE)[1:]
     if not others or _are_alike(first, follow(others), len(others)):
         report.add_share(first, total, 1)
         return report, ""
+    if all(len(kind) == 1 for kind in kinds[1:]):
+        follow.infer(_sample(kinds[0], follow.sample), [kind[-1] for kind in kinds[1:]])
     return _of_samples(kinds, follow)
 
 
@@ -280,22 +333,24 @@ def _of_samples(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[Plac
 
 def _are_alike(one: Report, several: Report, number: int) -> bool:
     """Whether so many programs count as often what one counts."""
-    return dict(several.total) == {name: count * number for name, count in one.total.items()}
+    return several.total == Counter({name: count * number for name, count in one.total.items()})
 
 
-def _followed(program: LaneProgram, given: Given, programs: Sequence[int], sliced: Sliced, apart: bool) -> PlacedReport:
-    def follow(*, steady: bool, apart: bool) -> PlacedReport:
+def _followed(
+    program: LaneProgram, given: Given, programs: Sequence[int], sliced: Sliced, parts: Sequence[Sequence[int]]
+) -> PlacedReport:
+    def follow(*, steady: bool, parts: Sequence[Sequence[int]]) -> PlacedReport:
         report = PlacedReport()
-        count(
-            program, given.grid, given.scalars,
-            programs=programs, steady=steady, report=report, sliced=sliced, apart=apart,
-            data=given.data, suppose=given.suppose, turns=given.turns,
-        )  # fmt: skip
+        for part in parts:
+            count(
+                program, given.grid, given.scalars, programs=part, steady=steady, report=report, sliced=sliced,
+                data=given.data, suppose=given.suppose, turns=given.turns,
+            )  # fmt: skip
         return report
 
     try:
-        return follow(steady=True, apart=apart)
+        return follow(steady=True, parts=parts)
     except Uncountable:
         raise
     except (SimulationError, WeftError):  # of iterations that were left out: follow all of them
-        return follow(steady=False, apart=False)
+        return follow(steady=False, parts=[programs])

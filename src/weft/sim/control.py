@@ -259,6 +259,9 @@ def _by_bounds(context: Context, op: LaneOp) -> Running:
         results = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
         return results
     table = np.stack([np.broadcast_to(b, (context.count,)) for b in bounds], axis=1)
+    if context.batch.launch.counting and (shared := _as_often(table)) is not None:
+        results = yield from _iterate(context, op, shared, initial, table[:, 0] - shared[0])
+        return results
     distinct, group = np.unique(table, axis=0, return_inverse=True)
     rows = [np.flatnonzero(group.reshape(-1) == i) for i in range(len(distinct))]
 
@@ -270,7 +273,24 @@ def _by_bounds(context: Context, op: LaneOp) -> Running:
     return results
 
 
-def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment]) -> Running:
+def _as_often(table: Array) -> list[int] | None:
+    """The bounds of the warp that begins last, if all go through the loop as often and by the same step.
+
+    >>> _as_often(np.array([[0, 8, 4], [2, 9, 4]])), _as_often(np.array([[0, 8, 4], [2, 11, 4]]))
+    ([2, 9, 4], None)
+    """
+    lower, upper, step = table.T
+    times = np.maximum(0, -(-(upper - lower) // np.maximum(1, step)))
+    if (step != step[0]).any() or (times != times[0]).any():
+        return None
+    last: list[int] = table[int(np.argmax(lower))].tolist()
+    return last
+
+
+def _iterate(
+    context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment], before: Array | None = None
+) -> Running:
+    """`before`: how far each warp begins before the lower bound, as a number that is not positive; None for not."""
     body = op.regions[0]
     lower, upper, step = bounds
     dtype = np.int64 if body.arguments[0].elem == "i64" else np.int32
@@ -288,17 +308,22 @@ def _iterate(context: Context, op: LaneOp, bounds: list[int], carried: list[Frag
         )
     steady = Steady(context, op, lower, upper, step) if context.batch.launch.steady else None
     index = lower
+    counter = np.full((1, 1, 1), index, dtype)
+    if before is not None:
+        counter = counter + before[:, None, None].astype(dtype)
     while index < upper:
         _step(context, op)
-        context.env.values[body.arguments[0]] = Fragment(np.full((1, 1, 1), index, dtype))
+        context.env.values[body.arguments[0]] = Fragment(counter)
         for value, fragment in zip(body.arguments[1:], carried, strict=True):
             context.env.values[value] = fragment
         results = yield from region(context, body)
         if results is None:
             return None
+        at = index
         index, carried = index + step, results
         if steady is not None:
             index, carried = steady.after(index, carried)
+        counter = context.env[body.arguments[0]].data + dtype(index - at)  # without warps that returned
         if len(context.batch.contexts) > 1:  # others may move between any two iterations
             yield Wait(lambda: True, "its turn", op.span)
     return carried

@@ -35,7 +35,6 @@ def count(
     steady: bool = False,
     report: Report | None = None,
     sliced: Sliced | None = None,
-    apart: bool = False,
     data: Mapping[str, NDArray[np.uint8]] | None = None,
     suppose: bool | None = None,
     turns: int | None = None,
@@ -52,7 +51,8 @@ def count(
     lengths and tables that addresses, loops and branches depend on. Conditions of branches that are not known all the
     same are taken to be as `suppose` says, and loops whose length is not known turn `turns` times,
     with which masks that are not known hold.
-    With `apart` the programs are followed one by one, as they have to be for `steady` where bounds of loops differ.
+    Programs that go through loops more or less often than others should not be counted together with `steady`: their
+    loops are then followed to the end.
 
     The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
     sectors and wavefronts of some accesses are missing. Uncountable where a loop without `turns`, or a
@@ -85,8 +85,4 @@ def count(
         program, grid_of(grid), GlobalMemory.placed(places), values, options, report,
         counting=True, steady=steady, sliced=parts, suppose=suppose, turns=turns,
     )  # fmt: skip
-    if not apart or programs is None:
-        return launch(counted, programs)
-    for number in programs:
-        launch(counted, [number])
-    return report
+    return launch(counted, programs)

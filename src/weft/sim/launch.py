@@ -191,7 +191,10 @@ def _together(launch: Launch) -> int:
     """How many blocks run at once: as many as the options' bound on registers and on shared memory allows."""
     program = launch.program
     widest = max((v.count for v in _values(program)), default=1)
-    each = program.warps * max(program.lanes * widest, program.shared_bytes)
+    if launch.counting:  # shared memory has no shadow
+        each = max(program.warps * program.lanes * widest, program.shared_bytes)
+    else:
+        each = program.warps * max(program.lanes * widest, program.shared_bytes)
     return max(1, launch.options.together // (each * program.blocks)) * program.blocks
 
 

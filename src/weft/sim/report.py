@@ -63,7 +63,7 @@ class Report:
     """
 
     def __init__(self, options: str = "") -> None:
-        self.lines: dict[tuple[str, int] | None, Counter[str]] = {}
+        self._lines: dict[tuple[str, int] | None, Counter[str]] = {}
         self.errors: list[SimulationError] = []
         self.printed: list[str] = []
         self.options = options
@@ -73,9 +73,9 @@ class Report:
     def add(self, span: Span | None, **counts: int) -> None:
         """Count for a source line."""
         key = (span.file, span.line) if span is not None else None
-        line = self.lines.get(key)
+        line = self._lines.get(key)
         if line is None:
-            line = self.lines[key] = Counter()
+            line = self._lines[key] = Counter()
         for name, count in counts.items():
             line[name] += count
 
@@ -86,8 +86,13 @@ class Report:
             self.add(span, **{f"threads:{kind}": threads})
 
     def tables(self) -> list[dict[Any, Counter[str]]]:
-        """The tables that it counts in: that of lines, and those that a subclass has beside it."""
-        return [self.lines]
+        """The tables that it counts in: that of lines, or what a subclass has in its place."""
+        return [self._lines]
+
+    @property
+    def lines(self) -> dict[tuple[str, int] | None, Counter[str]]:
+        """The counters of each line."""
+        return self._lines
 
     @property
     def total(self) -> Counter[str]:

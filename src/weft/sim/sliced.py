@@ -50,7 +50,7 @@ class Sliced:
     """
 
     def __init__(self, program: LaneProgram) -> None:
-        self.periods: dict[object, tuple[int, list[Any]]] = {}
+        self.periods: dict[object, tuple[int, list[Any], int]] = {}
         """Of loops that have been followed (steady.py)."""
         self.needed: set[Value] = set()
         """What addresses, masks, branches and loops are made of."""

@@ -41,7 +41,7 @@ class Steady:
 
     def __init__(self, context: Context, loop: object, lower: int, upper: int, step: int) -> None:
         batch = context.batch
-        self._key = (loop, context.count, -(-(upper - lower) // step))
+        self._key = (loop, -(-(upper - lower) // step))
         self._first: list[Counts] = []
         """What each of the first iterations counted."""
         self._context, self._report = context, batch.report
@@ -74,7 +74,7 @@ class Steady:
         if not self._period:
             self._period = self._found()
             if self._period:
-                self._before[self._key] = self._period, self._first
+                self._before[self._key] = self._period, self._first, self._context.count
             self._expected = _less(self._counts[-1], self._counts[-1 - self._period]) if self._period else []
         elif self._since < self._period:
             return index, carried
@@ -84,17 +84,19 @@ class Steady:
         return self._jump(index, carried) if self._period else (index, carried)
 
     @property
-    def _before(self) -> dict[object, tuple[int, list[Counts]]]:
-        """The period of each loop that was followed before, and what its first iterations counted."""
+    def _before(self) -> dict[object, tuple[int, list[Counts], int]]:
+        """Of each loop followed before: its period, what its first iterations counted, and of how many warps."""
         launch = self._context.batch.launch
-        known: dict[object, tuple[int, list[Counts]]] = launch.sliced.periods if launch.sliced is not None else {}
+        known: dict[object, tuple[int, list[Counts], int]] = launch.sliced.periods if launch.sliced is not None else {}
         return known
 
     def _as_before(self) -> int:
         """The period that the loop had when it was followed before, if it has begun as it did then; else 0."""
-        period, first = self._before.get(self._key, (0, []))
+        period, first, warps = self._before.get(self._key, (0, [], 1))
         number = len(self._first)
-        if not period or number < 2 * period + 1 or number > len(first) or self._first != first[:number]:
+        if not period or number < 2 * period + 1 or number > len(first):
+            return 0
+        if any(_scaled(a, self._context.count) != _scaled(b, warps) for a, b in zip(first, self._first, strict=False)):
             return 0
         now, before, earlier = (self._carried[-1 - i * period] for i in range(3))
         alike = all(_moves_alike(*three) for three in zip(earlier, before, now, strict=True))
@@ -148,6 +150,10 @@ def _less(after: Counts, before: Counts) -> Counts:
                 between[key] = {name: more for name, n in line.items() if (more := n - was.get(name, 0))}
         differences.append(between)
     return differences
+
+
+def _scaled(counts: Counts, times: int) -> Counts:
+    return [{key: {name: n * times for name, n in line.items()} for key, line in table.items()} for table in counts]
 
 
 def _add(report: Report, counts: Counts, times: int) -> None:

@@ -24,11 +24,14 @@ MOST = 1 << 20
 """Programs of a grid for which it is computed."""
 
 
-def trips(program: LaneProgram, grid: tuple[int, int, int], scalars: Mapping[str, int | float]) -> tuple[Array, bool]:
+def trips(
+    program: LaneProgram, grid: tuple[int, int, int], scalars: Mapping[str, int | float]
+) -> tuple[Array, bool, bool]:
     """int64 [program, loop or branch], of those that differ between programs; the first axis of a grid is the fastest.
 
     Programs with the same row go the same way, as far as that is known. Beside it, whether loops begin or end at
-    other numbers in some programs than in others, however often they turn.
+    other numbers in some programs than in others, however often they turn, and whether all that steers is known, so
+    that programs with the same row can be followed together.
 
     >>> @weft.jit
     ... def triangle(out):
@@ -37,20 +40,21 @@ def trips(program: LaneProgram, grid: tuple[int, int, int], scalars: Mapping[str
     ...         total += i
     ...     tl.store(out + tl.program_id(0), total)
     >>> program = triangle.warmup(weft.like((4,), "i32"), grid=(4,), target="sim:cuda:80").program
-    >>> numbers, differ = weft.sim.trips(program, (4, 1, 1), {})
-    >>> numbers[:, 0].tolist(), differ
-    ([0, 1, 2, 3], True)
+    >>> numbers, differ, known = weft.sim.trips(program, (4, 1, 1), {})
+    >>> numbers[:, 0].tolist(), differ, known
+    ([0, 1, 2, 3], True, True)
     """
     total = grid[0] * grid[1] * grid[2]
     steering = [op for op in program.body.walk() if op.name in ("for", "if")]
     nothing = np.zeros((total, 0), np.int64)
     if not steering or total > MOST or total < 2:
-        return nothing, False
+        return nothing, False, False
     values = _Values(program, grid, scalars, steering)
-    columns, apart = [], False
+    columns, apart, known = [], False, all(op.name != "while" for op in program.body.walk())
     for op in steering:
         of_program = [values.of(v) for v in (op.operands[:3] if op.name == "for" else op.operands[:1])]
         if any(v is None for v in of_program):
+            known = False
             continue
         arrays = [np.broadcast_to(v.reshape(-1), (total,)).astype(np.int64) for v in of_program if v is not None]
         column = arrays[0]
@@ -60,7 +64,7 @@ def trips(program: LaneProgram, grid: tuple[int, int, int], scalars: Mapping[str
             column = np.maximum(0, -(-(upper - lower) // np.maximum(1, step)))
         if (column != column[0]).any():
             columns.append(column)
-    return np.stack(columns, axis=1) if columns else nothing, apart
+    return np.stack(columns, axis=1) if columns else nothing, apart, known
 
 
 class _Values:

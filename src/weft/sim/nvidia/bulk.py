@@ -79,7 +79,10 @@ def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
     p = parameters[maps[0]]
     size = prod(p.box) * ELEMENT_BITS.get(p.pointee, 8) // 8
     active = operands[-1]
-    lanes = int(np.count_nonzero(active.data)) if active.known else max(1, context.count // program.warps)
+    lanes = max(1, context.count // program.warps)
+    if active.known:  # a row may stand for all warps, of all programs that are counted together
+        shape = context.count, context.batch.lanes, active.data.shape[2]
+        lanes = int(np.count_nonzero(np.broadcast_to(active.data, shape)))
     context.batch.report.add(op.span, **{f"global_{'store' if entry.stores else 'load'}_boxes": lanes * size})
 
 

@@ -30,6 +30,16 @@ def in_place(x, n, BLOCK: tl.constexpr):
 
 
 @weft.jit
+def handed_on(x, y, n, BLOCK: tl.constexpr):
+    """The same through two arguments that share memory, which a barrier tells."""
+    for start in range(0, n - BLOCK, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total = tl.sum(tl.load(x + at))
+        tl.store(y + at + BLOCK, tl.load(y + at + BLOCK) + total)
+        tl.debug_barrier()
+
+
+@weft.jit
 def two_passes(x, out, N: tl.constexpr, BLOCK: tl.constexpr):
     """A row less its mean, in known iterations."""
     total = tl.zeros([BLOCK], tl.float32)
@@ -51,12 +61,13 @@ def test_running_sums(n: int) -> None:
     assert out[n] == 0
 
 
-def test_a_load_does_not_pass_a_store() -> None:
+@pytest.mark.parametrize("kernel", [in_place, handed_on])
+def test_a_load_does_not_pass_a_store(kernel: weft.JITFunction) -> None:
     x = np.arange(512, dtype=np.float32) % 5
     wanted = x.copy().reshape(4, 128)
     for i in range(3):
         wanted[i + 1] += wanted[i].sum()
-    in_place[(1,)](x, 512, BLOCK=128, target="sim:cuda:90")
+    kernel[(1,)](*[x] * (len(kernel.arg_names) - 2), 512, BLOCK=128, target="sim:cuda:90")
     np.testing.assert_array_equal(x, wanted.reshape(-1))
 
 

@@ -17,45 +17,65 @@ is loaded for an iteration that does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, is_tensor, shape_of, splat_value, tt
 
-from ..loop_slices import is_there, slice_of
+from ..loop_slices import Slice, is_there, masked_load, slice_of
 from ..removal import remove
 
 
 def load_ahead(loop: scf.ForOp) -> scf.ForOp:
     """Let a loop without effects load its numbers an iteration ahead; the loop that takes its place."""
+    loads = [op for op in loop.body.block.ops if _is_of_numbers(op) and slice_of(loop, op.results) is not None]
+    return begun_ahead(loop, loads) if loads else loop
+
+
+def begun_ahead(loop: scf.ForOp, loads: Sequence[tt.LoadOp]) -> scf.ForOp:
+    """The loop with these loads done an iteration ahead, whose operands can be computed then (`slice_of`)."""
     body = loop.body.block
-    loads = [op for op in body.ops if _is_of_numbers(op) and slice_of(loop, op.results) is not None]
-    if not loads:
-        return loop
-    part = slice_of(loop, [r for op in loads for r in op.results])
+    part = slice_of(loop, [x for op in loads for x in op.operands])
     end = body.last_op
-    assert part is not None and end is not None
-    b = Builder.before(loop)
+    assert part is not None and end is not None, "the operands of each load can be computed ahead"
+    before, near = Builder.before(loop), Builder.before(next(iter(body.ops)))
     starts = {i: loop.operands[3 + i] for i in part.carried}
-    first, ahead = part.clone(b, loop.operands[0], starts, is_there(loop, b, 0))
-    carried = [*(first[op.results[0]] for op in loads), *ahead.values()]
+    first, ahead = _loaded(before, loads, part, loop.operands[0], starts, is_there(loop, before, 0))
+    carried = [*first, *ahead.values()]
     given = [body.insert_arg(x.type, len(body.args)) for x in carried]
-    near = Builder.before(next(iter(body.ops)))
     index = near.binary(arith.AddiOp, body.args[0], loop.operands[2])
     states = dict(zip(ahead, given[len(loads) :], strict=True))
-    following, after = part.clone(near, index, states, is_there(loop, near, 1))
-    handed_on = [*(following[op.results[0]] for op in loads), *after.values()]
+    following, after = _loaded(near, loads, part, index, states, is_there(loop, near, 1))
     for op, value in zip(loads, given, strict=False):
-        value.name_hint = op.results[0].name_hint
-        op.results[0].replace_all_uses_with(value)
+        value.name_hint = op.result.name_hint
+        op.result.replace_all_uses_with(value)
         remove(op)
-    end.operands = [*end.operands, *handed_on]
-    return carrying(loop, carried)
+    end.operands = [*end.operands, *following, *after.values()]
+    return _carrying(loop, carried)
 
 
-def _is_of_numbers(op: Operation) -> bool:
+def _loaded(
+    b: Builder,
+    loads: Sequence[tt.LoadOp],
+    part: Slice,
+    index: SSAValue,
+    states: Mapping[int, SSAValue],
+    exists: SSAValue,
+) -> tuple[list[SSAValue], dict[int, SSAValue]]:
+    """(what the loads of an iteration give, the carried values of the iteration after it)."""
+    clones, after = part.clone(b, index, states, exists)
+    for op in loads:
+        if op.result not in clones:  # else another load looks something up with it
+            load = masked_load(b, op, [clones.get(x, x) for x in op.operands], exists)
+            load.location, load.results[0].name_hint = op.location, op.result.name_hint
+            clones[op.result] = load.results[0]
+    return [clones[op.result] for op in loads], after
+
+
+def _is_of_numbers(op: Operation) -> TypeGuard[tt.LoadOp]:
     """Whether an operation loads a number, or a row of them, as anybody may at any time."""
     if not isinstance(op, tt.LoadOp) or (is_tensor(op.result.type) and len(shape_of(op.result.type)) > 1):
         return False
@@ -63,7 +83,7 @@ def _is_of_numbers(op: Operation) -> bool:
     return volatile is None or not splat_value(volatile)
 
 
-def carrying(loop: scf.ForOp, values: Sequence[SSAValue]) -> scf.ForOp:
+def _carrying(loop: scf.ForOp, values: Sequence[SSAValue]) -> scf.ForOp:
     """The loop with more values to carry, for which its body is prepared."""
     b = Builder.before(loop)
     region = loop.detach_region(loop.regions[0])

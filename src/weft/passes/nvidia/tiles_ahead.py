@@ -11,30 +11,28 @@ A scan or reduction across warps has barriers, over which the assembler moves no
 as long as the memory and the exchange, one after the other.
 
 Loaded ahead are tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py), unless
-the loop stores to the same array. Nothing is loaded for an iteration that does not exist. Rows that begin anywhere stay
+the loop stores to the same array (docs/explanation/gpu.md: arrays that share memory take a barrier, over which nothing
+is moved). Nothing is loaded for an iteration that does not exist. Rows that begin anywhere stay
 as they are: there instructions take longer than memory, and those of masks and addresses come twice (cross entropy of
 32,003 bf16 would take 131 us for 107 by prediction).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import scf
+from xdsl.ir import Operation
 
 from weft.analysis import AxisFacts
 from weft.base.remarks import Prefetched, RemarkCollector
-from weft.ir import Builder, bit_width, find, int_value, is_tensor, shape_of, span_of, tile_text, tt, walk
+from weft.ir import bit_width, find, int_value, is_tensor, shape_of, span_of, tile_text, tt, walk
 from weft.ir.gpu import layout_of
 from weft.layouts.plan import plan_reduction
 from weft.machines import Machine
 
 from ..blocks_of_threads import VECTOR_BITS
-from ..loop_slices import is_there, masked_load, slice_of
+from ..loop_slices import slice_of
 from ..pipeline_loads import depends_on_stores, has_effects, stored_roots
-from ..removal import remove
-from .loads_ahead import carrying
+from .loads_ahead import begun_ahead
 
 MOST_WORDS = 16
 """Registers of a thread for what is loaded ahead in a loop."""
@@ -54,13 +52,6 @@ def _is_aligned(op: tt.LoadOp, facts: AxisFacts) -> bool:
     return begin >= min(run * bytes, VECTOR_BITS // 8)
 
 
-def _of_iteration(b: Builder, op: tt.LoadOp, clones: Mapping[SSAValue, SSAValue], exists: SSAValue) -> SSAValue:
-    """A load for the iteration for which its operands were cloned."""
-    load = masked_load(b, op, [clones.get(x, x) for x in op.operands], exists)
-    load.location = op.location
-    return load.results[0]
-
-
 def _waits(loop: scf.ForOp, machine: Machine) -> bool:
     """Whether an iteration has a barrier in a reduction or scan, and no loop."""
     waits = False
@@ -76,9 +67,8 @@ def _waits(loop: scf.ForOp, machine: Machine) -> bool:
 
 
 def _load_ahead(loop: scf.ForOp, machine: Machine, remarks: RemarkCollector) -> None:
-    body = loop.body.block
     stored, facts, loads, words = stored_roots(loop), AxisFacts(), list[tt.LoadOp](), 0
-    for op in body.ops:
+    for op in loop.body.block.ops:
         if isinstance(op, tt.LoadOp) and is_tensor(op.result.type):
             needed = slice_of(loop, op.operands)
             if needed is None or depends_on_stores(loop, op, stored, frozenset()) or not _is_aligned(op, facts):
@@ -88,26 +78,8 @@ def _load_ahead(loop: scf.ForOp, machine: Machine, remarks: RemarkCollector) -> 
             if words > MOST_WORDS:
                 return
             loads.append(op)
-    if not loads:
-        return
-    part = slice_of(loop, [x for op in loads for x in op.operands])
-    end = body.last_op
-    assert part is not None and end is not None, "each of them can be computed ahead"
-    before = Builder.before(loop)
-    exists = is_there(loop, before, 0)
-    clones, ahead = part.clone(before, loop.operands[0], {i: loop.operands[3 + i] for i in part.carried}, exists)
-    first = [_of_iteration(before, op, clones, exists) for op in loads]
-    given = [body.insert_arg(x.type, len(body.args)) for x in (*first, *ahead.values())]
-    near = Builder.before(loads[0])
-    index = near.binary(arith.AddiOp, body.args[0], loop.operands[2])
-    exists = is_there(loop, near, 1)
-    clones, after = part.clone(near, index, dict(zip(ahead, given[len(loads) :], strict=True)), exists)
-    following = [_of_iteration(near, op, clones, exists) for op in loads]
-    for op, value in zip(loads, given, strict=False):
+    for op in loads:
         why = "an iteration ahead, as the loop waits for other warps"
         remarks.add(Prefetched(span_of(op), tile_text(op.result.type), why))
-        value.name_hint = op.result.name_hint
-        op.result.replace_all_uses_with(value)
-        remove(op)
-    end.operands = [*end.operands, *following, *after.values()]
-    carrying(loop, [*first, *ahead.values()])
+    if loads:
+        begun_ahead(loop, loads)

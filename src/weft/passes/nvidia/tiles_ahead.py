@@ -10,17 +10,18 @@
 A scan or reduction across warps has barriers, over which the assembler moves no load: without this an iteration takes
 as long as the memory and the exchange, one after the other.
 
-Loaded ahead are tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py), unless
-the loop stores to the same array (docs/explanation/gpu.md: arrays that share memory take a barrier, over which nothing
-is moved). Nothing is loaded for an iteration that does not exist. Rows that begin anywhere stay
-as they are: there instructions take longer than memory, and those of masks and addresses come twice (cross entropy of
-32,003 bf16 would take 131 us for 107 by prediction).
+Loaded ahead are tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py). Where the
+loop stores, it has to be to another array and at the same offsets, as above, so that it may also be given one array for
+both. Nothing is loaded for an iteration that does not exist.
+
+Rows that begin anywhere stay as they are: there instructions take longer than memory, and those of masks and addresses
+come twice (cross entropy of 32,003 bf16 would take 131 us for 107 by prediction).
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base.remarks import Prefetched, RemarkCollector
@@ -33,6 +34,8 @@ from ..blocks_of_threads import VECTOR_BITS
 from ..loop_slices import slice_of
 from ..pipeline_loads import depends_on_stores, has_effects, stored_roots
 from .loads_ahead import begun_ahead
+
+WRITES = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
 
 MOST_WORDS = 16
 """Registers of a thread for what is loaded ahead in a loop."""
@@ -52,6 +55,15 @@ def _is_aligned(op: tt.LoadOp, facts: AxisFacts) -> bool:
     return begin >= min(run * bytes, VECTOR_BITS // 8)
 
 
+def _offsets(pointer: SSAValue) -> list[SSAValue]:
+    """What is added to the pointer that is an argument, the last first."""
+    offsets: list[SSAValue] = []
+    while isinstance(op := pointer.owner, tt.AddPtrOp | tt.SplatOp):
+        offsets += op.operands[1:]
+        pointer = op.operands[0]
+    return offsets
+
+
 def _waits(loop: scf.ForOp, machine: Machine) -> bool:
     """Whether an iteration has a barrier in a reduction or scan, and no loop."""
     waits = False
@@ -68,10 +80,13 @@ def _waits(loop: scf.ForOp, machine: Machine) -> bool:
 
 def _load_ahead(loop: scf.ForOp, machine: Machine, remarks: RemarkCollector) -> None:
     stored, facts, loads, words = stored_roots(loop), AxisFacts(), list[tt.LoadOp](), 0
+    stores = [_offsets(op.operands[0]) for op in loop.body.block.ops if isinstance(op, WRITES)]
     for op in loop.body.block.ops:
         if isinstance(op, tt.LoadOp) and is_tensor(op.result.type):
             needed = slice_of(loop, op.operands)
             if needed is None or depends_on_stores(loop, op, stored, frozenset()) or not _is_aligned(op, facts):
+                continue
+            if any(offsets != _offsets(op.ptr) for offsets in stores):
                 continue
             registers = 1 << len(layout_of(op.result.type).bases["register"])
             words += max(1, registers * bit_width(op.result.type) // 32)

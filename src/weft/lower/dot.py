@@ -187,7 +187,7 @@ class _Product:
     def summed_order(self, entry: Instruction) -> list[int] | None:
         """Where the bits of the instruction's k lie in the layouts; None where lanes do not hold what it wants."""
         m, n, k = entry.shape
-        if self.depth % k or self.exceeds(m, 0) or self.exceeds(n, 1):
+        if self.depth % k or self.exceeds(m, 0) or self.exceeds(n, 1) or not self.holds_whole(entry):
             return None
         tiles = [_lanes(o.layout) for o in entry.operands]
         left, right = self.placed(0, 1, tiles[0]), self.placed(1, 0, tiles[1])
@@ -204,6 +204,11 @@ class _Product:
         bits = f2.identity(self.depth.bit_length() - 1)
         free = sorted((b for b in bits if b not in left.values()), key=lambda b: (b > 1 and self.is_far(b), b))
         return [left[b] if b in left else free.pop(0) for b in bits]
+
+    def holds_whole(self, entry: Instruction) -> bool:
+        """Whether each warp holds all of the parts of the result that it holds something of."""
+        held, points = fragments.held(self.layouts[2]), self.points(entry.operands[2].layout)
+        return all(self.moved(origin, p) in held for origin in self.origins(entry, held) for p in points)
 
     def exceeds(self, size: int, axis: int) -> bool:
         """Whether the result has no whole number of an instruction's rows or columns, nor these of it.

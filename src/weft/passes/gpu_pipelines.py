@@ -23,6 +23,7 @@ from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .early_loads import early_loads
 from .explain_asserts import explain_asserts
+from .flatten_loops import flatten_loops
 from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .partial_sums import partial_sums
@@ -87,6 +88,7 @@ def gpu_pipeline(
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
+    flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
     early_loads(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)

@@ -62,7 +62,7 @@ def _is_spoken_for(loop: scf.ForOp) -> bool:
 def _write_out(loop: scf.ForOp, iterations: int, threads: int, remarks: RemarkCollector) -> None:
     instructions = loaded = 0
     for op in loop.regions[0].block.ops:
-        instructions += max((_elements(value, threads) for value in op.results), default=1)
+        instructions += instructions_of(op, threads)
         if isinstance(op, ir.tt.LoadOp):
             loaded += _registers(op.results[0], threads)
         if not _may_be_repeated(op):
@@ -93,6 +93,11 @@ def _may_be_repeated(op: Operation) -> bool:
     if isinstance(op, scf.YieldOp | ir.tt.StoreOp):
         return True
     return not op.regions and (shareable(op) or (isinstance(op, ir.tt.LoadOp) and droppable(op)))
+
+
+def instructions_of(op: Operation, threads: int) -> int:
+    """How many instructions of a thread it is, if it is one for each element."""
+    return max((_elements(value, threads) for value in op.results), default=1)
 
 
 def _elements(value: SSAValue, threads: int) -> int:

@@ -116,7 +116,7 @@ class SumAsProduct(Rewritten):
 
 
 class Unrolled(Rewritten):
-    """A loop that does several iterations at a time, or whose only iteration stands in its place."""
+    """A loop that does several iterations at a time, or is one with the loop around it, or has a single iteration."""
 
     kind = "unrolled"
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.backends.gpu.queued import Context
 from weft.backends.nvidia import driver as backend, events, faults, loaded_kernel, occupancy, tensormaps
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.runtime import gpu as launching, gpu_compiled
@@ -37,6 +38,10 @@ STATUS = {
     2: "CUDA_ERROR_OUT_OF_MEMORY", 209: "CUDA_ERROR_NO_BINARY_FOR_GPU", 218: "CUDA_ERROR_INVALID_PTX",
     222: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 700: "CUDA_ERROR_ILLEGAL_ADDRESS", 720: "CUDA_ERROR_TOO_LARGE",
 }  # fmt: skip
+
+
+MOST_VALUES = 24
+"""Parameters that are read of a launch by native code, most of which are not its own."""
 
 
 class Named:
@@ -78,6 +83,8 @@ class PretendedGPU:
     answers: dict[str, int] = field(default_factory=dict)
     facts: dict[str, int] = field(default_factory=dict)
     launched: list[Launched] = field(default_factory=list)
+    native: int = 0
+    """How many of them native code has made."""
     set: dict[str, int] = field(default_factory=dict)
     """Attributes of kernels that were set."""
     current: int = 0
@@ -86,6 +93,7 @@ class PretendedGPU:
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
     _pushed: list[int] = field(default_factory=list)
+    _kept: list[Any] = field(default_factory=list)
 
     CUdevice_attribute = Named("CU_DEVICE_ATTRIBUTE_")
     CUfunction_attribute = Named("CU_FUNC_ATTRIBUTE_")
@@ -188,24 +196,55 @@ class PretendedGPU:
     def launch(self, config: Any, kernel: Any, parameters: Any, extra: None) -> int:
         """cuLaunchKernelEx."""
         raw = ctypes.string_at(config.value, 56)
-        *sizes, shared, stream, attributes, count = struct.unpack("<IIIIIII4xQQI4x", raw)
         addresses = list[int]()
         while not addresses or addresses[-1] + 8 < config.value:  # Weft puts the parameters before the configuration
             addresses.append(ctypes.c_uint64.from_address(parameters.value + 8 * len(addresses)).value)
+        return self._launch(raw, kernel.value, tuple(ctypes.string_at(a, 8) for a in addresses))
+
+    def _launch(self, config: bytes, kernel: int, copies: tuple[bytes, ...]) -> int:
+        *sizes, shared, stream, attributes, count = struct.unpack("<IIIIIII4xQQI4x", config)
         size = 72 * count
         self.launched.append(
             Launched(
-                kernel.value,
+                kernel,
                 (sizes[0], sizes[1], sizes[2]),
                 (sizes[3], sizes[4], sizes[5]),
                 shared,
                 stream,
                 ctypes.string_at(attributes, size) if size else b"",
-                tuple(ctypes.string_at(a, 8) for a in addresses),
+                copies,
                 self.current,
             )
         )
         return self.answers.get("cuLaunchKernelEx", 0) or self.launch_answers()
+
+    def natively(self) -> dict[str, int]:
+        """The addresses of what native code calls of the driver, by name."""
+
+        def launch(config: int, kernel: int, parameters: int, extra: None) -> int:
+            self.native += 1
+            first = ctypes.c_uint64.from_address(parameters).value  # one behind the other, and nobody says how many
+            copies = tuple(ctypes.string_at(first + 8 * i, 8) for i in range(MOST_VALUES))
+            return self._launch(ctypes.string_at(config, 56), kernel, copies)
+
+        def current(answer: int) -> int:
+            status, ctypes.c_uint64.from_address(answer).value = self.cuCtxGetCurrent()
+            return int(status)
+
+        def push(context: int) -> int:
+            return int(self.cuCtxPushCurrent(context)[0])
+
+        def pop(answer: int) -> int:
+            status, ctypes.c_uint64.from_address(answer).value = self.cuCtxPopCurrent()
+            return int(status)
+
+        ptr = ctypes.c_void_p
+        functions = {
+            "cuLaunchKernelEx": ctypes.CFUNCTYPE(ctypes.c_int, ptr, ptr, ptr, ptr)(launch),
+            **{f.__name__: ctypes.CFUNCTYPE(ctypes.c_int, ptr)(f) for f in (current, push, pop)},
+        }
+        self._kept.append(functions)
+        return {name: ctypes.cast(function, ptr).value or 0 for name, function in functions.items()}
 
 
 class Array:
@@ -233,6 +272,14 @@ def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[Pretended
         monkeypatch.setattr(module, "stream_of", lambda arrays, index: own_stream)
     monkeypatch.setattr(faults, "bindings", lambda: gpu)
     monkeypatch.setattr(loaded_kernel, "_launch_function", lambda: gpu.launch)
+    natively = gpu.natively()
+    monkeypatch.setattr(loaded_kernel, "_launch_address", lambda: natively["cuLaunchKernelEx"])
+    contexts = [natively[name] for name in ("current", "push", "pop")]
+
+    def context_of(where: Any) -> Context:
+        return Context() if gpu.count == 1 else Context(1000 + where.index, *contexts)
+
+    monkeypatch.setattr(loaded_kernel, "context_of", context_of)
     monkeypatch.setattr(backend, "_current_context", lambda: lambda: 1000 + gpu.current)
     monkeypatch.setattr(occupancy, "assemble_for", lambda *args, **limits: MachineCode(b"", "ptxas", 32))
     faults.launches.clear()

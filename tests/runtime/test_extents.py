@@ -101,7 +101,7 @@ def test_an_array_that_has_grown_has_another_kernel(gpu: PretendedGPU) -> None:
         y.storage = 4 * size
         for _ in range(4):  # the first time, those with a launcher of its own, and the quickest way
             assert facts_of(fill[(1,)](x, y, 64, BLOCK=128)) == small
-        assert "_w_last" in fill._on_gpu().launch.__globals__
+        assert "_w_last" in fill._on_gpu().quickest.__globals__
     assert len(gpu.launched) == 16 and len(fill.cache) == 2
     frozen = fill.bind(x, y, 64, grid=(1,), BLOCK=128)
     frozen()

@@ -57,13 +57,13 @@ class Watched:
         """Launch twice: the second time natively."""
         self.kernel[grid](*args, **kwargs)
         way = self.kernel._prepared
-        before = way._general
+        before = way.general
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             self.general += 1
             return before(*args, **kwargs)
 
-        self._patch.setattr(way, "_general", counted)
+        self._patch.setattr(way, "general", counted)
         done = self.kernel[grid](*args, **kwargs)
         assert self.general == 0, "the launch was not prepared"
         return done
@@ -660,13 +660,13 @@ def test_each_kind_of_launch_has_its_plan(monkeypatch: pytest.MonkeyPatch) -> No
     made, x = kernel(), np.arange(64.0)
     for _ in range(300):
         made[(1,)](x.astype(np.float32), np.zeros(64, np.float32), 64, 2.0)
-    general, before = [0], made._prepared._general
+    general, before = [0], made._prepared.general
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         general[0] += 1
         return before(*args, **kwargs)
 
-    monkeypatch.setattr(made._prepared, "_general", counted)
+    monkeypatch.setattr(made._prepared, "general", counted)
     for dtype in (np.float64, np.int32, np.int16, np.int64, np.float16, np.int8):
         for _ in range(20):
             out = np.zeros(64, dtype)

@@ -87,7 +87,10 @@ class Event(Protocol):
 
 
 class Loaded(Protocol):
-    """A kernel in a GPU's memory."""
+    """A kernel in a GPU's memory.
+
+    It may also have `queued(stream, gpu)`: what native code queues its launches on a GPU by (`backends/gpu/queued.py`).
+    """
 
     address: int
     registers: int

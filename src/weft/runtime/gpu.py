@@ -41,6 +41,8 @@ from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import MapMaker, descriptor_rank, make_fire, refuse_read_only, runtime_leaves
 from .made_maps import made_maps
+from .prepared import NoPlan, Prepared, supported
+from .prepared_gpu import PlanOnGPU
 from .protocols import named
 from .quick import Last, chain, make_quick
 from .specialize import FINE, check_annotated, specialize_param
@@ -360,7 +362,7 @@ class GPULaunches:
         self._ways: dict[tuple[type, ...], Callable[..., Any]] = {}
         self._lock = renewed(threading.RLock())
         self.watched = False
-        self._general = self.launch = make_binder(
+        self._general = self.quickest = make_binder(
             kernel.__name__,
             kernel.params,
             {
@@ -380,6 +382,37 @@ class GPULaunches:
                 "_w_divisors": FINE,
             },
         )
+        self._prepared: Prepared | None = None
+        """What launches natively, and else the quickest way in Python; None where it never does."""
+        self.launch = self._general
+        if supported():
+            self._prepared = Prepared(self._general, self._plan, self._launch_by)
+            self.launch = self._prepared.launch
+
+    def _plan(self, compiled: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The plan of a launch, as the caller wrote it."""
+        values = self.kernel.bound(args, kwargs)
+        index = self._index(values)
+        if self.small:
+            raise NoPlan
+        stream = stream_of(arrays_of(values), index)
+        plan = PlanOnGPU(self.kernel, compiled, self._launchers.values(), self.watched, index, stream)
+        return plan.plan(args, kwargs)
+
+    def _launch_by(self, before: Callable[..., Any], now: Callable[..., Any]) -> None:
+        """Take another launching function in the place of one: in native code, or in Python for good."""
+        if self._prepared is not None and now is self._prepared.general:
+            self._prepared = None
+        self.launch = now
+        self.kernel.relaunch(before, now)
+
+    def _go_by(self, way: Callable[..., Any]) -> None:
+        """Launch by another function in Python, the quickest there is."""
+        self.quickest = way
+        if self._prepared is not None:
+            self._prepared.general = way
+        else:
+            self._launch_by(self.launch, way)
 
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Make the entry of a key: (compiled kernel, no guard, what fires it)."""
@@ -473,8 +506,7 @@ class GPULaunches:
             with self._lock:
                 self._ways = {classes: quick, **{k: way for k, way in self._ways.items() if k != classes}}
                 chain(list(self._ways.values()), self._general)
-                before, self.launch = self.launch, quick
-                self.kernel.relaunch(before, quick)
+                self._go_by(quick)
 
     def _classes(self, args: tuple[Any, ...]) -> tuple[type, ...]:
         """Those of the arguments that are handed to the kernel."""
@@ -529,5 +561,6 @@ class GPULaunches:
         with self._lock:
             for table in (self._entries, *self._quick.values(), self._quick, self._launchers, self._ways):
                 table.clear()
-            before, self.launch = self.launch, self._general
-            self.kernel.relaunch(before, self._general)
+            self._go_by(self._general)
+            if self._prepared is not None:
+                self._prepared.forget()

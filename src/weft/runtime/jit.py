@@ -228,7 +228,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         self._host = make_binder(self.__name__, self.params, spaces)
         prepared = load("weft.runtime.prepared")  # with the driver, which whoever launches needs
         if prepared.supported():
-            self._prepared = prepared.Prepared(self, self._host)
+            self._prepared = prepared.prepared(self, self._host)
             self._host = self._prepared.launch
         return self._host
 
@@ -263,6 +263,10 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
             return launches.compiled(values, options, warmup=True)
         with compiling.target(compiling.unsaid_gpu(only_there=True) or current_target()):  # nothing has an address
             return self._compile_for(values, options, warmup=True)
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values of all parameters, for the arguments of a launch."""
+        return self._bind(*args, **kwargs)[0]
 
     def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._collect is None:

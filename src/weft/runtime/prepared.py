@@ -1,6 +1,6 @@
 """Launches whose arguments are as they were before, from Python's call on in native code (see `backends/cpu/calls`).
 
-    launch = Prepared(kernel, general).launch     # general: the launcher of `binder`
+    launch = prepared(kernel, general).launch     # general: the launcher of `binder`
     launch(grid, x, y, out, n, BLOCK=128)         # the general way, which is watched: (1)
     launch(grid, x, y, out, m, BLOCK=128)         # natively, if the key of (1) would be found again
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any
@@ -33,6 +33,7 @@ from . import knobs
 from .arrays import address_of
 from .binder import asked_grid, grid_of
 from .descriptor import TensorDescriptor
+from .exchange import HOST, Described, described, describer
 from .launch import enter_hooks, leave_hooks, positions, runtime_leaves, slots_of
 from .negatives import can_be_read
 from .specialize import COARSE, INT32, INT64, INT_RANGES
@@ -44,10 +45,8 @@ VAIN = 64
 MOST_PLANS = 8
 """Plans of a kernel, looked at one after the other; the oldest goes."""
 
-_DLPACK = "dlpack_exchange_api"
-_FROM_OBJECT = 5
-"""The word of DLPack's exchange functions that describes an array without a new object."""
-
+_TENSORS = (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
+"""Classes by module and name; subclasses may do anything in `data_ptr`."""
 _supported: bool | None = None
 
 
@@ -63,7 +62,7 @@ _writing = renewed(threading.Lock())
 """Held while a plan is written, for which modules are imported: what a signal runs meanwhile goes the general way."""
 
 
-class _NoPlan(Exception):
+class NoPlan(Exception):
     """A launch of which there is to be none."""
 
 
@@ -105,10 +104,19 @@ class _Plans:
 
 
 class Prepared:
-    """The launching function of a kernel, and its plans."""
+    """The launching function of a kernel, and its plans.
 
-    def __init__(self, kernel: Any, general: Callable[..., Any]) -> None:
-        self._kernel, self._general = kernel, general
+    `general`, which may be exchanged, launches in all other cases, and gives the compiled kernel; `plan` writes the
+    plan of such a launch; `launch_by(before, now)` is told of another launching function.
+    """
+
+    def __init__(
+        self,
+        general: Callable[..., Any],
+        plan: Callable[[Any, Sequence[Any], Mapping[str, Any]], tuple[Any, ...]],
+        launch_by: Callable[[Callable[..., Any], Callable[..., Any]], None],
+    ) -> None:
+        self.general, self._plan, self._launch_by = general, plan, launch_by
         self.launch: Callable[..., Any] = self._watched
         self._slow = self.launch
         self._plans = _Plans(self.launch)
@@ -119,7 +127,7 @@ class Prepared:
     @shortened
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
-        compiled = self._general(grid, *args, **kwargs)
+        compiled = self.general(grid, *args, **kwargs)
         hooks = (bool(knobs.runtime.launch_enter_hook), bool(knobs.runtime.launch_exit_hook))
         kind = (id(compiled), hooks, type(grid), *map(type, args), *kwargs, *map(type, kwargs.values()))
         count = self._calls[kind] = self._calls.get(kind, 0) + 1
@@ -128,29 +136,40 @@ class Prepared:
         if not _writing.acquire(blocking=False):
             return compiled
         try:
-            self._plans.add(_Function(self._kernel, compiled).plan(args, kwargs))
+            self._plans.add(self._plan(compiled, args, kwargs))
             if self.launch is self._slow:
                 self.launch = self._plans.function()
-                self._kernel.launch_by(self._slow, self.launch)
-        except _NoPlan:
+                self._launch_by(self._slow, self.launch)
+        except NoPlan:
             if not self._plans and count >= VAIN:  # and most likely there never will be one
-                self._kernel.launch_by(self.launch, self._general)
+                self._launch_by(self.launch, self.general)
         finally:
             _writing.release()
         return compiled
 
 
-class _Writer:
+def prepared(kernel: Any, general: Callable[..., Any]) -> Prepared:
+    """That of a kernel on this machine's processors."""
+
+    def plan(compiled: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        return PlanOfFunction(kernel, compiled, kernel._entries.values(), kernel.watched).plan(args, kwargs)
+
+    return Prepared(general, plan, kernel.launch_by)
+
+
+class Writer:
     """Writes plans of launches of a compiled kernel."""
 
+    divisors = COARSE
+    """What keys tell apart of integers, by their remainder by 16."""
+
     def __init__(self, compiled: Any) -> None:
-        if type(compiled) is not CompiledKernel:  # one that is simulated, or a GPU's
-            raise _NoPlan
-        loaded = compiled._loaded
-        record = getattr(loaded, "record", None)
-        if record is None or not loaded.plain:
-            raise _NoPlan
-        self._compiled, self._loaded, self._record = compiled, loaded, record
+        self._compiled = compiled
+        self._kept: list[Any] = [compiled]
+        self._checks: list[int] = []
+        self._parts = 0
+        """Parts of tuples that have checks."""
+        self._running = self._run()
         signature = getattr(compiled.src, "signature", None)
         self._types = list(compiled.metadata.params if signature is None else signature.values())
         leaves = runtime_leaves(self._types)
@@ -158,37 +177,45 @@ class _Writer:
         self._slots = {leaf[0]: (slot, leaf[1]) for slot, leaf in by_slot.items()}
         self._count = sum(slots_of(kind) for _, kind in leaves)
         if self._count > MOST_SLOTS:
-            raise _NoPlan
+            raise NoPlan
         facts = compiled.metadata
         self._stored = {by_argument[k][0] for k in facts.stored_params}
         self._pairs = [(by_slot[i][0], by_slot[j][0], *rest) for i, j, *rest in facts.alias_pairs]
         self._arrays = {path: k for k, path in enumerate({p for i, j, *_ in self._pairs for p in (i, j)})}
         if len(self._arrays) > MOST_ARRAYS:
-            raise _NoPlan
-        self._kept: list[Any] = [compiled, loaded]
-        self._checks: list[int] = []
-        self._parts = 0
-        """Parts of tuples that have checks."""
+            raise NoPlan
+
+    def _run(self) -> Mapping[int, int]:
+        """The words of a header that say how a grid is run."""
+        loaded = self._compiled._loaded
+        record = getattr(loaded, "record", None)
+        if type(self._compiled) is not CompiledKernel or record is None or not loaded.plain:
+            raise NoPlan  # also of one that is simulated, or a GPU's
+        self._kept.append(loaded)
+        return {
+            Plan.RUN: calls.runs_grid(),
+            Plan.RECORD: record.address,
+            Plan.SCRATCH: loaded.scratch_bytes,
+            Plan.TABLE: loaded.table,
+            Plan.ROOM: self._keep(loaded.room),
+            Plan.PREPARE: self._keep(loaded.prepare),
+            Plan.FAIL: self._keep(loaded.fail),
+            Plan.WAIT: self._keep(loaded.wait) if loaded.waits else 0,
+        }
 
     def _words(self, header: Mapping[int, int], *rest: Sequence[int]) -> tuple[Any, ...]:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
         pairs = [word for i, j, *facts in self._pairs for word in (self._arrays[i], self._arrays[j], *facts)]
         rows = [self._checks, pairs, *rest]
         if {*range(self._count)} - {*self._checks[Check.SLOT :: Check.SIZE]}:
-            raise _NoPlan
+            raise NoPlan
         words = (ctypes.c_int64 * (Plan.SIZE + sum(map(len, rows))))(*[0] * Plan.SIZE, *chain(*rows))
         begin = ctypes.addressof(words) + 8 * Plan.SIZE
         ends = accumulate((8 * len(some) for some in rows), initial=begin)
         common = {
             **dict(zip(range(Plan.CHECKS, Plan.SLOTS), ends, strict=True)),
             Plan.SLOTS: self._count,
-            Plan.SCRATCH: self._loaded.scratch_bytes,
-            Plan.TABLE: self._loaded.table,
-            Plan.RECORD: self._record.address,
-            Plan.ROOM: self._keep(self._loaded.room),
-            Plan.PREPARE: self._keep(self._loaded.prepare),
-            Plan.FAIL: self._keep(self._loaded.fail),
-            Plan.WAIT: self._keep(self._loaded.wait) if self._loaded.waits else 0,
+            **self._running,
         }
         for word, number in {**common, **header}.items():
             words[word] = number
@@ -207,19 +234,40 @@ class _Writer:
         self._checks += check
 
     def _array(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
-        array = self._arrays.get(path, MOST_ARRAYS)
         cls = type(value)
-        if issubclass(cls, np.ndarray):
-            element, size, describe = self._keep(value.dtype), value.itemsize, 0
-            row = _row(Kind.ARRAY, slot, element=element, written=WRITEABLE if path in self._stored else 0)
-        elif (cls.__module__, cls.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter")):
-            describe, size = _describer(cls), value.element_size()
-            ask = 0 if can_be_read(cls) else self._keep(cls.is_neg)
-            row = _row(Kind.TENSOR, slot, element=_element(describe, value), low=describe, high=ask)
-        else:
-            raise _NoPlan
-        row[Check.WANT], row[Check.ARRAY], row[Check.BYTES] = self._keep(cls), array, size
-        row[Check.ALIGNED] = _alignment(value) if align else 0
+        if (cls.__module__, cls.__name__) in _TENSORS:
+            return self._tensor(path, value, slot, align=align)
+        if not issubclass(cls, np.ndarray):
+            raise NoPlan
+        return self._ndarray(path, value, slot, align=align)
+
+    def _ndarray(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
+        written = WRITEABLE if path in self._stored else 0
+        row = _row(Kind.ARRAY, slot, element=self._keep(value.dtype), written=written)
+        return self._placed(row, path, value, value.itemsize, address_of(value), align=align)
+
+    def _tensor(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
+        cls = type(value)
+        describe = describer(cls)
+        told = described(describe, value) if describe else None
+        if told is None or not self._can_read(value, told):
+            raise NoPlan
+        ask = 0 if can_be_read(cls) else self._keep(cls.is_neg)
+        row = _row(Kind.TENSOR, slot, element=told.element, low=describe, high=ask)
+        row[Check.DEVICE] = told.device
+        return self._placed(row, path, value, value.element_size(), value.data_ptr(), align=align)
+
+    def _can_read(self, tensor: Any, told: Described) -> bool:
+        """Whether a tensor is where the kernel runs."""
+        return told.kind == HOST
+
+    def _placed(
+        self, row: list[int], path: tuple[int, ...], value: Any, size: int, address: int, *, align: bool
+    ) -> list[int]:
+        """A row of an array with what all have: its class, and how it lies."""
+        row[Check.WANT], row[Check.BYTES] = self._keep(type(value)), size
+        row[Check.ARRAY] = self._arrays.get(path, MOST_ARRAYS)
+        row[Check.REMAINDERS] = _alike(address, COARSE) if align else Check.ANY
         return row
 
     def _integer(self, value: Any, slot: int, limits: tuple[int, int], specialise: bool, align: bool) -> list[int]:
@@ -229,27 +277,27 @@ class _Writer:
             return _row(Kind.INT, slot, want=self._keep(cls), low=1, high=1)
         within = next((w for w in _RANGES if w[0] <= number <= w[1]), None)
         if within is None:
-            raise _NoPlan
+            raise NoPlan
         low, high = max(within[0], limits[0]), min(within[1], limits[1])
-        aligned = 0 if not align else 1 if COARSE[number & 15] == 16 else 2
+        remainders = _alike(number, self.divisors) if align else Check.ANY
         but = 1 if specialise and low <= 1 <= high else low - 1 if low > INT64[0] else high + 1
-        return _row(Kind.INT, slot, want=self._keep(cls), low=low, high=high, aligned=aligned, element=but)
+        return _row(Kind.INT, slot, want=self._keep(cls), low=low, high=high, remainders=remainders, element=but)
 
 
-class _Function(_Writer):
+class PlanOfFunction(Writer):
     """Of launches of a kernel's function."""
 
-    def __init__(self, kernel: Any, compiled: Any) -> None:
+    def __init__(self, kernel: Any, compiled: Any, entries: Iterable[Any], watched: bool) -> None:
+        if all(entry[0] is not compiled for entry in entries):
+            raise NoPlan
         super().__init__(compiled)
-        if all(entry[0] is not compiled for entry in kernel._entries.values()):
-            raise _NoPlan
-        self._kernel = kernel
+        self._kernel, self._watched = kernel, watched
 
     def plan(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """(words, everything they point to)."""
         params: Sequence[KernelParam] = self._kernel.params
         if any(name in kwargs for name in ("target", "stream")) or len(args) > len(params):
-            raise _NoPlan
+            raise NoPlan
         places = {params[k].name: k + 1 for k in range(len(args))}
         places |= {name: len(args) + 1 + k for k, name in enumerate(kwargs)}
         bound = {**{p.name: value for p, value in zip(params, args, strict=False)}, **kwargs}
@@ -265,7 +313,7 @@ class _Function(_Writer):
         hooks = (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook)
         lists = self._full(*hooks, self._kernel.pre_run_hooks)
         if self._kernel.pre_run_hooks:
-            raise _NoPlan
+            raise NoPlan
         hooked, compiled = any(hooks), self._compiled
         keywords = tuple(kwargs) or None
         header = {
@@ -287,7 +335,7 @@ class _Function(_Writer):
             if isinstance(hook, list):
                 words += [self._keep(hook), int(bool(hook))]
             elif hook is not None and (hasattr(type(hook), "__bool__") or hasattr(type(hook), "__len__")):
-                raise _NoPlan
+                raise NoPlan
         return words
 
     def _asked(self) -> tuple[list[int], Callable[..., Any] | None]:
@@ -297,7 +345,7 @@ class _Function(_Writer):
             (settings, name, settings.get(name, MISSING)) for name in ("debug", "launch_enter_hook", "launch_exit_hook")
         ]
         changed = None
-        if self._kernel.watched:
+        if self._watched:
             kernels = self._kernel.compiled_of
             triples += [(fn.__dict__, "edition", fn.__dict__.get("edition", MISSING)) for fn in kernels]
             for get, name, value in self._kernel.watched_values:
@@ -328,7 +376,7 @@ class _Function(_Writer):
         elif leaf == annotated and not _is_integer(value):
             self._number(value, slot, leaf, place)
         else:
-            raise _NoPlan
+            raise NoPlan
 
     def _value(self, path: tuple[int, ...], value: Any, place: int, specialise: bool, align: bool) -> None:
         """A value whose type was found from what it is; of a part of a tuple all is, always."""
@@ -354,7 +402,7 @@ class _Function(_Writer):
         elements, or it and what says otherwise stay what they are.
         """
         if type(value) is not TensorDescriptor:
-            raise _NoPlan
+            raise NoPlan
         slot, last = self._slots[path][0], len(value.shape) - 1
         base, *others, padding = self._fields(value, ("base", "shape", "strides", "block_shape", "padding"), place)
         self._add(self._array(path, base[0], slot, align=True), base[1], base[0])
@@ -378,7 +426,7 @@ class _Function(_Writer):
         elif (cls is float or (issubclass(cls, np.floating) and cls.__module__ == "numpy")) and leaf in _FLOATS:
             self._add(_row(Kind.FLOAT, slot, want=self._keep(cls), element=int(leaf[2:])), place, value)
         else:
-            raise _NoPlan
+            raise NoPlan
 
     def _constant(self, value: Any, place: int) -> None:
         """A constant, or a tuple of constants. What may change in its place is none that can be told by identity."""
@@ -390,7 +438,7 @@ class _Function(_Writer):
         elif type(value) in _FIXED or (type(value).__name__ == "dtype" and type(value).__module__.startswith("weft.")):
             self._add(_row(Kind.SAME, -1, want=self._keep(value)), place, value)
         else:
-            raise _NoPlan
+            raise NoPlan
 
     def _unpacked(self, value: Sequence[Any], place: int) -> list[tuple[Any, int]]:
         """The parts of a tuple or a list with their places, its own check added."""
@@ -405,7 +453,7 @@ class _Function(_Writer):
     ) -> list[tuple[Any, int]]:
         first, self._parts = self._parts, self._parts + len(parts)
         if self._parts > MOST_PARTS:
-            raise _NoPlan
+            raise NoPlan
         row = _row(kind, -1, want=self._keep(type(value)), low=len(parts), high=first, element=names)
         self._add(row, place, value)
         return [(item, part(first + k)) for k, item in enumerate(parts)]
@@ -426,17 +474,17 @@ def _is_tuple(value: Any) -> bool:
 
 
 def _row(
-    kind: int, slot: int, *, want: int = 0, aligned: int = 0, element: int = 0, low: int = 0, high: int = 0,
+    kind: int, slot: int, *, want: int = 0, remainders: int = Check.ANY, element: int = 0, low: int = 0, high: int = 0,
     written: int = 0,
 ) -> list[int]:  # fmt: skip
     row = [0] * Check.SIZE
-    row[Check.KIND], row[Check.WANT], row[Check.ALIGNED] = kind, want, aligned
+    row[Check.KIND], row[Check.WANT], row[Check.REMAINDERS] = kind, want, remainders
     row[Check.SLOT] = MOST_SLOTS if slot < 0 else slot
     row[Check.ELEMENT], row[Check.LOW], row[Check.HIGH], row[Check.WRITTEN] = element, low, high, written
     return row
 
 
-class _Run(_Writer):
+class _Run(Writer):
     """Of launches of a compiled kernel by itself: what comes `before`, three sizes first, and then its arguments, with
     or without the constants. Of what else comes before, the hooks have to be those that were, with nothing to call."""
 
@@ -450,7 +498,7 @@ class _Run(_Writer):
         for place in range(max(3, self._before - 2), self._before):
             hook = args[place]
             if hook:
-                raise _NoPlan
+                raise NoPlan
             self._add(_row(Kind.SAME, -1, want=self._keep(hook)), place, hook)
             if isinstance(hook, list):
                 lists += [self._keep(hook), 0]
@@ -462,7 +510,7 @@ class _Run(_Writer):
 
     def _value(self, i: int, value: Any) -> list[int]:
         if (i,) not in self._slots:  # parts of a tuple
-            raise _NoPlan
+            raise NoPlan
         slot, leaf = self._slots[i,]
         if leaf.startswith("*"):
             return self._array((i,), value, slot, align=False)
@@ -470,7 +518,7 @@ class _Run(_Writer):
             return self._integer(value, slot, INT_RANGES[leaf], False, False)
         if leaf in _FLOATS and type(value) is float:
             return _row(Kind.FLOAT, slot, want=self._keep(float), element=int(leaf[2:]))
-        raise _NoPlan
+        raise NoPlan
 
 
 def prepare_launcher(kernel: Any, general: Callable[..., None]) -> Callable[..., None]:
@@ -517,7 +565,7 @@ def _planning(
         try:
             plans().add(_Run(kernel, before).plan(args))
             planned()
-        except _NoPlan:
+        except NoPlan:
             pass
         finally:
             _writing.release()
@@ -531,33 +579,10 @@ _RANGES = ((INT64[0], INT32[0] - 1), INT32, (INT32[1] + 1, INT64[1]))
 """Of the numbers of each, keys and what is compiled are alike."""
 
 
-def _alignment(value: Any) -> int:
-    """1 for an array whose address is a multiple of 16, 2 for others."""
-    address = address_of(value) if isinstance(value, np.ndarray) else value.data_ptr()
-    return 2 if address & 15 else 1
+def _alike(number: int, divisors: Sequence[int]) -> int:
+    """The remainders by 16 of numbers that keys do not tell from this one, one bit each.
 
-
-def _describer(cls: Any) -> int:
-    """The address of the function that describes tensors, by DLPack's exchange interface (PyTorch 2.10 and later)."""
-    capsule = getattr(cls, "__dlpack_c_exchange_api__", None)
-    if capsule is None:
-        raise _NoPlan
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    table = pointer(capsule, _DLPACK.encode())
-    major = ctypes.c_uint32.from_address(table).value
-    address = ctypes.c_int64.from_address(table + 8 * _FROM_OBJECT).value
-    if major != 1 or not address:
-        raise _NoPlan
-    return address
-
-
-def _element(describe: int, value: Any) -> int:
-    """DLPack's type of a tensor's elements, as a number; that of one in the host's memory whose address it gives."""
-    told = (ctypes.c_int64 * 6)()
-    if ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_void_p)(describe)(value, ctypes.addressof(told)):
-        raise _NoPlan
-    if told[1] & 0xFFFFFFFF != 1 or told[0] + told[5] != value.data_ptr():
-        raise _NoPlan
-    return (told[2] >> 32) & 0xFFFFFFFF
+    >>> bin(_alike(32, COARSE)), bin(_alike(33, COARSE))
+    ('0b1', '0b1111111111111110')
+    """
+    return sum(1 << rest for rest, divisor in enumerate(divisors) if divisor == divisors[number & 15])

@@ -28,8 +28,6 @@ changed:
   br label %general
 fits:
   store [$calls.STATE_WORDS x i64] zeroinitializer, ptr %state
-  %table = call ptr @word.ptr(ptr %plan, i64 $plan.TABLE)
-  call void @set.ptr(ptr %state, i64 $state.TABLE, ptr %table)
   %kernel = call ptr @word.ptr(ptr %plan, i64 $plan.KERNEL)
   call void @"at python Py_IncRef"(ptr %kernel)
   %asked = call i32 @ask(ptr %plan, ptr %args, ptr %state)
@@ -282,13 +280,12 @@ define internal i1 @check.int(ptr %row, ptr %frame, ptr %x) {
   ret i1 %fine
 }
 
-; Whether a number is a multiple of 16 where ALIGNED is 1, and none where it is 2.
+; Whether a number leaves one of the remainders by 16 that a check allows.
 define internal i1 @aligned(ptr %row, i64 %number) alwaysinline {
   %rest = and i64 %number, 15
-  %odd = icmp ne i64 %rest, 0
-  %wrong = select i1 %odd, i64 1, i64 2
-  %asked = call i64 @word(ptr %row, i64 $check.ALIGNED)
-  %fine = icmp ne i64 %asked, %wrong
+  %allowed = call i64 @word(ptr %row, i64 $check.REMAINDERS)
+  %down = lshr i64 %allowed, %rest
+  %fine = trunc i64 %down to i1
   ret i1 %fine
 }
 
@@ -415,10 +412,11 @@ answered:
   call void @"at python Py_DecRef"(ptr %negative)
   %asked.positive = icmp eq ptr %negative, @"at object False"
   br label %look
-look: ; is it in the memory of the host, and not the negative of what is there?
+look: ; is it in the memory that it has to be in, and not the negative of what is there?
   %as.it.is = phi i1 [ %read.positive, %read ], [ %asked.positive, %answered ]
-  %device = call i64 @get.i32(ptr %told, i64 8)
-  %here = icmp eq i64 %device, 1
+  %device = call i64 @get(ptr %told, i64 8)
+  %device.wanted = call i64 @word(ptr %row, i64 $check.DEVICE)
+  %here = icmp eq i64 %device, %device.wanted
   %type = call i64 @get.i32(ptr %told, i64 20)
   %element = call i64 @word(ptr %row, i64 $check.ELEMENT)
   %of.type = icmp eq i64 %type, %element
@@ -439,13 +437,18 @@ raised:
   ret i1 false
 }
 
-; Note where an array lies: its address, and the bytes from there on in which its elements are, 0 and 0 for an empty
-; one, as `arrays.span_of` has it. Whether that is somewhere, and aligned as it has to be.
+; Note where an array lies: its address, and, of an array of a pair, the bytes from there on in which its elements are,
+; 0 and 0 for an empty one, as `arrays.span_of` has it. Whether that is somewhere, and aligned as it has to be.
 define internal i1 @placed(
     ptr %row, ptr %frame, i64 %address, ptr %sizes, ptr %strides, i64 %unit, i64 %nd) alwaysinline {
 entry:
   call void @put(ptr %row, ptr %frame, i64 %address)
   %array = call i64 @word(ptr %row, i64 $check.ARRAY)
+  %nowhere = icmp eq i64 %address, 0
+  %of.pair = icmp ne i64 %array, $calls.MOST_ARRAYS
+  %extent = or i1 %nowhere, %of.pair
+  br i1 %extent, label %begin, label %done
+begin:
   %span = call ptr @span(ptr %frame, i64 %array)
   %bytes = call i64 @word(ptr %row, i64 $check.BYTES)
   call void @set.word(ptr %span, i64 0, i64 %address)
@@ -453,7 +456,7 @@ entry:
   call void @set.word(ptr %span, i64 2, i64 %bytes)
   br label %next
 next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %axis ]
+  %k = phi i64 [ 0, %begin ], [ %k1, %axis ]
   %more = icmp slt i64 %k, %nd
   br i1 %more, label %axis, label %done
 axis:
@@ -478,7 +481,7 @@ empty:
   call void @set.word(ptr %span, i64 2, i64 0)
   br label %done
 done:
-  %is.empty = phi i1 [ false, %next ], [ true, %empty ]
+  %is.empty = phi i1 [ false, %entry ], [ false, %next ], [ true, %empty ]
   %there = icmp ne i64 %address, 0
   %somewhere = or i1 %there, %is.empty
   %aligned = call i1 @aligned(ptr %row, i64 %address)
@@ -709,11 +712,12 @@ entry:
   %kind = alloca ptr, align 8 ; an exception
   %value = alloca ptr, align 8
   %traceback = alloca ptr, align 8
+  %run = call ptr @word.ptr(ptr %plan, i64 $plan.RUN)
   %enter = call ptr @word.ptr(ptr %plan, i64 $plan.ENTER)
   %no.hooks = icmp eq ptr %enter, null
   br i1 %no.hooks, label %plain, label %hooked
 plain:
-  %ran = call i1 @run(ptr %plan, ptr %state, ptr %slots)
+  %ran = call i1 %run(ptr %plan, ptr %state, ptr %slots)
   ret i1 %ran
 hooked:
   %named = call ptr @named(ptr %plan, ptr %args)
@@ -729,9 +733,9 @@ tell:
   call void @"at python Py_DecRef"(ptr %named)
   call void @"at python Py_DecRef"(ptr %grid)
   %untold = icmp eq ptr %told, null
-  br i1 %untold, label %raised, label %run
-run:
-  %done = call i1 @run(ptr %plan, ptr %state, ptr %slots)
+  br i1 %untold, label %raised, label %launch
+launch:
+  %done = call i1 %run(ptr %plan, ptr %state, ptr %slots)
   call void @"at python PyErr_Fetch"(ptr %kind, ptr %value, ptr %traceback)
   %leave = call ptr @word.ptr(ptr %plan, i64 $plan.LEAVE)
   %left = call i1 @hand(ptr %leave, ptr %told)
@@ -752,186 +756,3 @@ raised:
 }
 
 @three.sizes = private constant [6 x i8] c"(LLL)\00"
-
-; Hand an object, which is new or null, to a function of Python; false where an exception is set.
-define internal i1 @hand(ptr %function, ptr %object) {
-entry:
-  %none = icmp eq ptr %object, null
-  br i1 %none, label %raised, label %call
-call:
-  %answer = call ptr @"at python PyObject_CallOneArg"(ptr %function, ptr %object)
-  call void @"at python Py_DecRef"(ptr %object)
-  %failed = icmp eq ptr %answer, null
-  br i1 %failed, label %raised, label %drop
-drop:
-  call void @"at python Py_DecRef"(ptr %answer)
-  ret i1 true
-raised:
-  ret i1 false
-}
-
-; The same with the bytes of scratch memory that a plan needs.
-define internal i1 @hand.bytes(ptr %plan, i64 %which) {
-  %function = call ptr @word.ptr(ptr %plan, i64 %which)
-  %bytes = call i64 @word(ptr %plan, i64 $plan.SCRATCH)
-  %number = call ptr @"at python PyLong_FromLongLong"(i64 %bytes)
-  %done = call i1 @hand(ptr %function, ptr %number)
-  ret i1 %done
-}
-
-; Run a grid. False where an exception is set.
-define internal i1 @run(ptr %plan, ptr %state, ptr %slots) {
-entry:
-  %mine = alloca [2 x i64], align 8
-  %nx = call i64 @get.i32(ptr %state, i64 $state.NX)
-  %ny = call i64 @get.i32(ptr %state, i64 $state.NY)
-  %nz = call i64 @get.i32(ptr %state, i64 $state.NZ)
-  %layer = mul i64 %nx, %ny
-  %total = mul i64 %layer, %nz
-  %none = icmp eq i64 %total, 0
-  br i1 %none, label %done, label %begin
-begin:
-  call void @set(ptr %state, i64 $state.TOTAL, i64 %total)
-  call void @set(ptr %state, i64 $state.CHUNK, i64 %total)
-  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
-  %report = getelementptr i64, ptr %slots, i64 %count ; of a kernel with checks
-  store [$state.REPORT_WORDS x i64] zeroinitializer, ptr %report
-  %words = add i64 %count, $state.REPORT_WORDS
-  %bytes.slots = mul i64 %words, 8
-  %bytes = add i64 %bytes.slots, $state.STATE_BYTES
-  %wait.fn = call ptr @word.ptr(ptr %plan, i64 $plan.WAIT)
-  %alone = icmp eq ptr %wait.fn, null
-  br i1 %alone, label %room, label %wait
-wait: ; Python runs programs that may wait for each other, in memory of its own
-  %copied = call ptr @"at python PyBytes_FromStringAndSize"(ptr %state, i64 %bytes)
-  %waited = call i1 @hand(ptr %wait.fn, ptr %copied)
-  ret i1 %waited
-room:
-  %taken = call i1 @take(ptr %plan, ptr %mine)
-  br i1 %taken, label %run, label %raised
-run:
-  %over = call i1 @run_programs(ptr %plan, ptr %state, ptr %slots, ptr %mine)
-  call void @give(ptr %mine)
-  br i1 %over, label %look, label %raised
-look:
-  %error = call i64 @get(ptr %state, i64 $state.ERROR)
-  %failed = icmp ne i64 %error, 0
-  br i1 %failed, label %fail, label %done
-fail: ; Python raises what the state says
-  %fail.fn = call ptr @word.ptr(ptr %plan, i64 $plan.FAIL)
-  %told = call ptr @"at python PyBytes_FromStringAndSize"(ptr %state, i64 %bytes)
-  %fine = call i1 @hand(ptr %fail.fn, ptr %told)
-  ret i1 %fine
-raised:
-  ret i1 false
-done:
-  ret i1 true
-}
-
-; Take the last of the free blocks of scratch memory (`pool.scratch`): its address and its bytes, 0 and 0 where none is
-; needed. Python makes one where none is free or large enough. False where an exception is set.
-define internal i1 @take(ptr %plan, ptr %mine) alwaysinline {
-entry:
-  store [2 x i64] zeroinitializer, ptr %mine
-  %needed = call i64 @word(ptr %plan, i64 $plan.SCRATCH)
-  %none = icmp eq i64 %needed, 0
-  br i1 %none, label %yes, label %find
-find:
-  %count = load i64, ptr @"at words scratch"
-  %last = mul i64 %count, 2
-  %bytes = call i64 @word(ptr @"at words scratch", i64 %last) ; the count itself, 0, where none is free
-  %large = icmp sge i64 %bytes, %needed
-  br i1 %large, label %take, label %make
-make:
-  %made = call i1 @hand.bytes(ptr %plan, i64 $plan.ROOM)
-  br i1 %made, label %find, label %no
-take:
-  %rest = sub i64 %count, 1
-  store i64 %rest, ptr @"at words scratch"
-  %first = sub i64 %last, 1
-  %address = call i64 @word(ptr @"at words scratch", i64 %first)
-  call void @set.word(ptr %mine, i64 0, i64 %address)
-  call void @set.word(ptr %mine, i64 1, i64 %bytes)
-  br label %yes
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-; Put a block back, unless enough are free.
-define internal void @give(ptr %mine) alwaysinline {
-entry:
-  %bytes = call i64 @word(ptr %mine, i64 1)
-  %some = icmp ne i64 %bytes, 0
-  %count = load i64, ptr @"at words scratch"
-  %few = icmp slt i64 %count, $scratch.MOST
-  %back = and i1 %some, %few
-  br i1 %back, label %push, label %done
-push:
-  %more = add i64 %count, 1
-  store i64 %more, ptr @"at words scratch"
-  %last = mul i64 %more, 2
-  %first = sub i64 %last, 1
-  %address = call i64 @word(ptr %mine, i64 0)
-  call void @set.word(ptr @"at words scratch", i64 %first, i64 %address)
-  call void @set.word(ptr @"at words scratch", i64 %last, i64 %bytes)
-  br label %done
-done:
-  ret void
-}
-
-; Run all programs of a state, with workers where they pay, without the interpreter's lock where it takes long. False
-; where an exception is set.
-define internal i1 @run_programs(ptr %plan, ptr %state, ptr %slots, ptr %mine) alwaysinline {
-entry:
-  %record = call ptr @word.ptr(ptr %plan, i64 $plan.RECORD)
-  %needed = call i64 @word(ptr %plan, i64 $plan.SCRATCH)
-  %scratch = call ptr @word.ptr(ptr %mine, i64 0)
-  br label %again
-again:
-  %next = call i64 @get(ptr %state, i64 $state.NEXT)
-  %total = call i64 @get(ptr %state, i64 $state.TOTAL)
-  %left = sub i64 %total, %next
-  %wanted = call i64 @"at code wanted"(ptr %record, i64 %left)
-  %helped = icmp sgt i64 %wanted, 0
-  br i1 %helped, label %help, label %alone
-help:
-  %ready = call i32 @"at code ready"(i64 %needed)
-  %are.ready = icmp ne i32 %ready, 0
-  br i1 %are.ready, label %free, label %prepare
-prepare:
-  %prepared = call i1 @hand.bytes(ptr %plan, i64 $plan.PREPARE)
-  br i1 %prepared, label %free, label %raised
-alone:
-  %ns = call double @word.double(ptr %record, i64 $record.NS)
-  %count = sitofp i64 %left to double
-  %work = fmul double %ns, %count
-  %known = fcmp ogt double %ns, 0.0
-  %short = fcmp olt double %work, $limits.HOLD_NS
-  %held = and i1 %known, %short
-  br i1 %held, label %hold, label %free
-hold:
-  %more.held = call i32 @"at code grid"(ptr %record, ptr %slots, ptr %state, ptr %scratch, i64 %wanted)
-  br label %ran
-free:
-  %thread = call ptr @"at python PyEval_SaveThread"()
-  call void @"at code leave"(ptr %thread)
-  %more.free = call i32 @"at code grid"(ptr %record, ptr %slots, ptr %state, ptr %scratch, i64 %wanted)
-  %then = call i64 @"at code return"(ptr %thread)
-  call void @"at python PyEval_RestoreThread"(ptr %thread)
-  store ptr %thread, ptr getelementptr (i64, ptr @"at words turns", i64 $turns.HOLDER)
-  %has.turn = icmp eq i64 %then, 0
-  br i1 %has.turn, label %ran, label %told
-told:
-  call void @"at code asked"(i64 %then)
-  br label %ran
-ran:
-  %more = phi i32 [ %more.held, %hold ], [ %more.free, %free ], [ %more.free, %told ]
-  %is.more = icmp ne i32 %more, 0
-  br i1 %is.more, label %again, label %done
-done:
-  ret i1 true
-raised:
-  ret i1 false
-}

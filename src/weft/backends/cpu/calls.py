@@ -2,16 +2,20 @@
 
     launch = function(book, keep)                      # a built-in function, launch(grid, *arguments, **keywords)
 
-It compares the arguments with what `Plan`s say, takes addresses and numbers out of them, asks for the grid, and runs
-it: half a microsecond where the same in Python takes four. Where no plan fits, it calls the `GENERAL` function of its
-book with what it was given, so that everything that is rare or wrong is said and done in one place, in Python.
+It compares the arguments with what `Plan`s say, takes addresses and numbers out of them, asks for the grid, and lets
+the plan's `RUN` run it: half a microsecond where the same in Python takes four. Where no plan fits, it calls the
+`GENERAL` function of its book with what it was given, so that everything that is rare or wrong is said and done in one
+place, in Python.
 
 A plan is a row of words: a header, and what it holds of each kind, one after the other.
 
     header   ARGUMENTS, KEYWORDS   how many arguments by position, and the names of the others
              CHECKS, PAIRS ... END where the rows of each kind begin: where those of the kind before end
              SIZES_FIRST           whether the first three are the sizes of the grid; else the first is the grid
-             KERNEL, RECORD ...    what to give back, what to run
+             KERNEL                what to give back
+             RUN                   the native function that runs the grid, as (plan, state, slots): `runs_grid` gives
+                                   that for this machine's processors, which reads RECORD, SCRATCH ...;
+                                   `backends/gpu/queued.py` that for a GPU, which reads QUEUE
              WAIT                  what runs programs that may wait for each other: it takes the bytes of the state
                                    and the slots; or 0
              ENTER, LEAVE          where hooks are set: what to call before (it takes the grid and a dictionary of
@@ -61,24 +65,29 @@ class Plan:
 
     (
         NEXT, OWNER, KERNEL, RECORD, ARGUMENTS, KEYWORDS, CHECKS, PAIRS, WATCHED, LISTS, NAMES, END, SLOTS,
-        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE, WAIT,
-    ) = range(25)  # fmt: skip
-    SIZE = 25
+        SCRATCH, TABLE, ROOM, PREPARE, FAIL, ASK, SIZES, CHANGED, SIZES_FIRST, ENTER, LEAVE, WAIT, RUN, QUEUE,
+    ) = range(27)  # fmt: skip
+    SIZE = 27
 
 
 class Check:
-    """Words of a check: the argument's place (-1: the object; below: `part`), what it has to be, its slot."""
+    """Words of a check: the argument's place (-1: the object; below: `part`), what it has to be, its slot.
 
-    KIND, PLACE, OBJECT, WANT, SLOT, ALIGNED, ARRAY, ELEMENT, BYTES, WRITTEN, LOW, HIGH = range(12)
-    SIZE = 12
+    REMAINDERS are those by 16 that a number or an address may leave, one bit each.
+    """
+
+    KIND, PLACE, OBJECT, WANT, SLOT, REMAINDERS, ARRAY, ELEMENT, BYTES, WRITTEN, LOW, HIGH, DEVICE = range(13)
+    SIZE = 13
+    ANY = 0xFFFF
+    """All remainders."""
 
 
 class Kind:
     """What an argument has to be: the object WANT or its equal; WANT, which is true, or LOW, which is false; an
     integer from LOW to HIGH that is not ELEMENT; a number for a float of ELEMENT bits; an array of NumPy; a tensor,
-    which the function LOW describes, and which the method HIGH does not call the negative of what its memory has, or
-    if that is 0 the bit that `Tensors` says; a tuple or a list of LOW parts, which are then the parts from HIGH on; an
-    object with LOW attributes, which are such parts, named in the tuple ELEMENT.
+    which the function LOW describes as one in the memory of DEVICE, and which the method HIGH does not call the
+    negative of what its memory has, or if that is 0 the bit that `Tensors` says; a tuple or a list of LOW parts, which
+    are then the parts from HIGH on; an object with LOW attributes, which are such parts, named in the tuple ELEMENT.
     """
 
     SAME, BOOL, INT, FLOAT, ARRAY, TENSOR, TUPLE, LIST, FIELDS = range(9)  # as in @checks
@@ -158,25 +167,38 @@ class _MethodDef(ctypes.Structure):
 
 _FASTCALL, _KEYWORDS = 0x0080, 0x0002
 _method: _MethodDef | None = None
+_runs_grid = 0
 _keep_loaded: list[Any] = []
 
 
 def function(book: bytearray, keep: list[Any]) -> Callable[..., Any]:
     """The function of a book (`Book.SIZE` words); it keeps the book, and what `keep` holds."""
-    method = _method or _load(kept("launches") or _made())
+    global _method
+    method = _method
+    if method is None:
+        at = address("launches", "weft_call", lambda: _filled("words", "hands", "calls"))
+        method = _method = _MethodDef(b"launch", at, _FASTCALL | _KEYWORDS, None)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, _ptr, ctypes.py_object, _ptr)(("PyCFunction_NewEx", ctypes.pythonapi))
     launch: Callable[..., Any] = new(ctypes.addressof(method), (book, keep), None)
     return launch
 
 
-def _made() -> tuple[bytes, list[str]]:
-    return made("launches", load("weft.backends.cpu.native_code").filled("words", "calls"))
+def runs_grid() -> int:
+    """The address of what runs a grid on this machine's processors."""
+    global _runs_grid
+    if not _runs_grid:
+        native()  # which says where its functions are
+        _runs_grid = address("runs", "weft_run_grid", lambda: _filled("words", "hands", "runs"))
+    return _runs_grid
 
 
-def _load(code: tuple[bytes, list[str]]) -> _MethodDef:
-    global _method
-    native()  # which says where its functions are
-    tracker, (address,) = load_native(*code, ["weft_call"])
+def address(name: str, function: str, text: Callable[[], str]) -> int:
+    """The address of a native function, for ever; its module of LLVM IR is compiled once on a machine, and kept."""
+    tracker, (at,) = load_native(*(kept(name) or made(name, text())), [function])
     _keep_loaded.append(tracker)
-    _method = _MethodDef(b"launch", address, _FASTCALL | _KEYWORDS, None)
-    return _method
+    return at
+
+
+def _filled(*files: str) -> str:
+    text: str = load("weft.backends.cpu.native_code").filled(*files)
+    return text

@@ -18,12 +18,14 @@ from typing import Any
 from weft.machines import closest
 
 from ..gpu.launches import OUT_OF_MEMORY, check_index, check_memory, no_memory_left
+from ..gpu.queued import Context
 from .faults import NoDevice, bindings, check, failed
 
 __all__ = [
     "Device",
     "allocate",
     "available",
+    "context_of",
     "current_device",
     "device",
     "device_count",
@@ -214,6 +216,15 @@ def _current_context() -> Callable[[], int]:
         return answer.word.value or 0
 
     return current
+
+
+def context_of(where: Device) -> Context:
+    """The context of a GPU, for launches that are made natively; see `on`."""
+    if device_count() == 1:
+        return Context()
+    cuda = api()
+    names = (b"cuCtxGetCurrent", b"cuCtxPushCurrent", b"cuCtxPopCurrent")
+    return Context(int(where.context), *(int(check(cuda.cuGetProcAddress(name, 4000, 0))[0]) for name in names))
 
 
 def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:

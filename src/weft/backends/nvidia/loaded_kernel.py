@@ -18,11 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from weft.base import LaunchError, OutOfResources, Unsupported
+from weft.base import LaunchError, OutOfResources, Unsupported, WeftError, shorten
 from weft.machines import DEFAULT
 
 from ..gpu.launches import check_shared, written_launch
-from .driver import Device, api, current_device, device_count, driver_version
+from ..gpu.queued import Queued, queued
+from .driver import Device, api, context_of, current_device, device_count, driver_version
 from .faults import check, failed, launches
 
 Stream = Callable[[], int]
@@ -41,14 +42,20 @@ _INVALID_CONTEXT = 201
 
 
 @lru_cache(maxsize=1)
+def _launch_address() -> int:
+    """The address of cuLaunchKernelEx(configuration, function, parameters, nothing) -> status."""
+    cuda = api()
+    address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
+    return int(address)
+
+
+@lru_cache(maxsize=1)
 def _launch_function() -> Any:
-    """cuLaunchKernelEx(configuration, function, parameters, nothing) -> status; without the interpreter's lock.
+    """The same as a function, which is called without the interpreter's lock.
 
     Its arguments are ctypes' own pointers, made once for each buffer: that is quicker than to have numbers converted.
     """
-    cuda = api()
-    address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
-    return ctypes.CFUNCTYPE(ctypes.c_int)(int(address))
+    return ctypes.CFUNCTYPE(ctypes.c_int)(_launch_address())
 
 
 def _attributes(metadata: Mapping[str, Any]) -> bytes:
@@ -229,6 +236,30 @@ class LoadedKernel:
         }
         call, fail = "call(*buffer.arguments)", "failed(status, buffer)"
         return written_launch(self.name, len(offsets), spaces, call=call, fail=fail, packs_grid=True)
+
+    def queued(self, stream: Stream, gpu: Device) -> Queued:
+        """What native code queues launches on a GPU by, of a kernel whose parameters have 8 bytes each."""
+
+        def fail(status: int, tries: int) -> None:
+            try:
+                if status != _INVALID_CONTEXT or tries:
+                    check((api().CUresult(status),), self.name)
+                current_device()
+            except WeftError as error:  # native code has no frame of its own that could shorten it
+                shorten(error)
+                raise
+
+        config = struct.pack(f"<{_GRID}{_FIXED[1:]}", 1, 1, 1, *self._fixed())
+        return queued(
+            _launch_address(),
+            self.address,
+            config,
+            name=self.name,
+            stream=stream,
+            note=launches.append,
+            fail=fail,
+            context=context_of(gpu),
+        )
 
     def frozen(
         self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]

@@ -1,0 +1,147 @@
+; A launch on a GPU, as a plan of `calls` says it: `queued` says what the words of a queue are.
+
+; Queue a grid whose sizes are in the state. False where an exception is set.
+define i1 @weft_queue(ptr %plan, ptr %state, ptr %slots) {
+entry:
+  %config = alloca [$queue.CONFIG_WORDS x i64], align 16
+  %queue = call ptr @word.ptr(ptr %plan, i64 $plan.QUEUE)
+  %nx = call i64 @get.i32(ptr %state, i64 $state.NX)
+  %ny = call i64 @get.i32(ptr %state, i64 $state.NY)
+  %nz = call i64 @get.i32(ptr %state, i64 $state.NZ)
+  %layer = mul i64 %nx, %ny
+  %total = mul i64 %layer, %nz
+  %none = icmp eq i64 %total, 0
+  br i1 %none, label %done, label %note
+note:
+  %noted = call i1 @note(ptr %queue, i64 %nx, i64 %ny, i64 %nz)
+  br i1 %noted, label %where, label %raised
+where:
+  %ask = call ptr @word.ptr(ptr %queue, i64 $queue.STREAM)
+  %handle = call ptr @"at python PyObject_CallNoArgs"(ptr %ask)
+  %unknown = icmp eq ptr %handle, null
+  br i1 %unknown, label %raised, label %write
+write: ; what the configuration has that is the same for all launches, and then the rest
+  %fixed = getelementptr i64, ptr %queue, i64 $queue.CONFIG
+  %same = load [$queue.CONFIG_WORDS x i64], ptr %fixed
+  store [$queue.CONFIG_WORDS x i64] %same, ptr %config
+  %sizes = getelementptr i8, ptr %state, i64 $state.NX
+  %grid = load [3 x i32], ptr %sizes
+  store [3 x i32] %grid, ptr %config
+  %stream = call i64 @"at python PyLong_AsUnsignedLongLongMask"(ptr %handle)
+  call void @set(ptr %config, i64 $queue.STREAM_AT, i64 %stream)
+  call void @"at python Py_DecRef"(ptr %handle)
+  br label %try
+try:
+  %tries = phi i64 [ 0, %write ], [ %tries1, %again ]
+  %status = call i32 @launch(ptr %plan, ptr %queue, ptr %config, ptr %slots)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %tell, label %done
+tell: ; Python raises what the status says, unless the launch is to be tried once more
+  %tries1 = add i64 %tries, 1
+  %wide = zext i32 %status to i64
+  %fail = call ptr @word.ptr(ptr %queue, i64 $queue.FAIL)
+  %status.object = call ptr @"at python PyLong_FromLongLong"(i64 %wide)
+  %tries.object = call ptr @"at python PyLong_FromLongLong"(i64 %tries)
+  %answer = call ptr (ptr, ...) @"at python PyObject_CallFunctionObjArgs"(
+    ptr %fail, ptr %status.object, ptr %tries.object, ptr null)
+  call void @"at python Py_DecRef"(ptr %status.object)
+  call void @"at python Py_DecRef"(ptr %tries.object)
+  %is.told = icmp eq ptr %answer, null
+  br i1 %is.told, label %raised, label %again
+again:
+  call void @"at python Py_DecRef"(ptr %answer)
+  br label %try
+raised:
+  ret i1 false
+done:
+  ret i1 true
+}
+
+; Hand a launch to the driver, in the context of its GPU, without the interpreter's lock: the driver waits where its
+; queue is full. The driver's status.
+define internal i32 @launch(ptr %plan, ptr %queue, ptr %config, ptr %slots) {
+entry:
+  %parameters = alloca [$calls.MOST_SLOTS x ptr], align 8
+  %now.at = alloca i64, align 8
+  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %point ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %point, label %leave
+point:
+  %slot = getelementptr i64, ptr %slots, i64 %k
+  %parameter = getelementptr ptr, ptr %parameters, i64 %k
+  store ptr %slot, ptr %parameter
+  %k1 = add i64 %k, 1
+  br label %next
+leave:
+  %function = call ptr @word.ptr(ptr %queue, i64 $queue.FUNCTION)
+  %kernel = call ptr @word.ptr(ptr %queue, i64 $queue.KERNEL)
+  %context = call i64 @word(ptr %queue, i64 $queue.CONTEXT)
+  %thread = call ptr @"at python PyEval_SaveThread"()
+  %only = icmp eq i64 %context, 0
+  br i1 %only, label %here, label %where
+where:
+  %current = call ptr @word.ptr(ptr %queue, i64 $queue.CURRENT)
+  store i64 0, ptr %now.at
+  call i32 %current(ptr %now.at)
+  %now = load i64, ptr %now.at
+  %is.here = icmp eq i64 %now, %context
+  br i1 %is.here, label %here, label %there
+here:
+  %status.here = call i32 %function(ptr %config, ptr %kernel, ptr %parameters, ptr null)
+  br label %return
+there:
+  %push = call ptr @word.ptr(ptr %queue, i64 $queue.PUSH)
+  %pushed = call i32 %push(i64 %context)
+  %entered = icmp eq i32 %pushed, 0
+  br i1 %entered, label %in, label %return
+in:
+  %status.there = call i32 %function(ptr %config, ptr %kernel, ptr %parameters, ptr null)
+  %pop = call ptr @word.ptr(ptr %queue, i64 $queue.POP)
+  call i32 %pop(ptr %now.at)
+  br label %return
+return:
+  %status = phi i32 [ %status.here, %here ], [ %pushed, %there ], [ %status.there, %in ]
+  call void @"at python PyEval_RestoreThread"(ptr %thread)
+  ret i32 %status
+}
+
+; Note a launch, its name and grid, for errors that are found later; a grid like that of the last launch has its tuple.
+; False where an exception is set.
+define internal i1 @note(ptr %queue, i64 %nx, i64 %ny, i64 %nz) {
+entry:
+  %list = call ptr @word.ptr(ptr %queue, i64 $queue.NOTED)
+  %far = shl i64 %ny, 32
+  %plane = or i64 %nx, %far
+  %plane.before = call i64 @word(ptr %queue, i64 $queue.PLANE)
+  %nz.before = call i64 @word(ptr %queue, i64 $queue.LAYERS)
+  %same.plane = icmp eq i64 %plane, %plane.before
+  %same.nz = icmp eq i64 %nz, %nz.before
+  %same = and i1 %same.plane, %same.nz
+  br i1 %same, label %note, label %make
+make:
+  %name = call ptr @word.ptr(ptr %queue, i64 $queue.NAME)
+  %made = call ptr (ptr, ...) @"at python Py_BuildValue"(ptr @name.and.sizes, ptr %name, i64 %nx, i64 %ny, i64 %nz)
+  %none = icmp eq ptr %made, null
+  br i1 %none, label %raised, label %keep
+keep:
+  call i32 @"at python PyList_SetItem"(ptr %list, i64 0, ptr %made)
+  call void @set.word(ptr %queue, i64 $queue.PLANE, i64 %plane)
+  call void @set.word(ptr %queue, i64 $queue.LAYERS, i64 %nz)
+  br label %note
+note:
+  %told = call ptr @"at python PyList_GetItem"(ptr %list, i64 0)
+  %function = call ptr @word.ptr(ptr %queue, i64 $queue.NOTE)
+  %answer = call ptr @"at python PyObject_CallOneArg"(ptr %function, ptr %told)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %raised, label %drop
+drop:
+  call void @"at python Py_DecRef"(ptr %answer)
+  ret i1 true
+raised:
+  ret i1 false
+}
+
+@name.and.sizes = private constant [7 x i8] c"(OLLL)\00"

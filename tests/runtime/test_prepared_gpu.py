@@ -270,6 +270,16 @@ def test_nothing_keeps_a_kernel(watched: Watched) -> None:
     assert compiled() is None
 
 
+def test_no_plan_keeps_an_array(watched: Watched) -> None:
+    """Plans kept the arguments that they were written of, and so gigabytes of a GPU's memory."""
+    x, y = Tensor(), Tensor()
+    watched.prepare(x, y, 64, 0.5)
+    kept = weakref.ref(x), weakref.ref(y)
+    del x, y
+    gc.collect()
+    assert [array() for array in kept] == [None, None]
+
+
 def test_many_threads(watched: Watched) -> None:
     """Each launch has its own grid and numbers, whoever has the interpreter's lock while the driver is called."""
     x = Tensor()

@@ -305,7 +305,8 @@ class PlanOfFunction(Writer):
         for param in params:
             value = bound.pop(param.name, param.default if param.has_default else MISSING)
             place = places.get(param.name, -1)
-            names += [self._keep(param.name), place, self._keep(value)]
+            # An argument is looked up in each launch: a plan that kept it would keep its memory, too.
+            names += [self._keep(param.name), place, self._keep(value) if place < 0 else 0]
             self._param(param, value, place)
         for name, value in bound.items():  # options
             self._constant(value, places[name])

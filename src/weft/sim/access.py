@@ -90,7 +90,7 @@ def _is_supposed(context: Context, mask: Value | None) -> bool:
 def _issued(context: Context, kind: str, access: Access, mask: Value | None) -> None:
     """Count an access by its kind, and the threads whose mask holds."""
     known = mask is None or context.env[mask].known or _is_supposed(context, mask)
-    threads = int(access.active.sum()) if known else 0
+    threads = int(np.count_nonzero(access.active)) if known else 0
     context.batch.report.add_kind(access.op.span, kind, access.address.shape[2] * context.count, threads)
 
 
@@ -115,6 +115,9 @@ def _load(context: Context, op: LaneOp) -> None:
         raw, access.known = read, True
     else:
         raw, wrong = context.batch.load(context, access)
+        if not access.known:
+            context.env.values[result] = unknown(result.elem, result.count)
+            return
     shape = (context.count, context.batch.lanes, result.count)
     data = _typed(raw, result.elem).reshape(shape)
     active = np.repeat(access.active, vector, axis=2)
@@ -330,7 +333,7 @@ def _copy_async(context: Context, op: LaneOp) -> None:
     active = batch.checked(context, to, True)
     if batch.remembered is not None:
         batch.remember(context, to, None)
-    if active.any():
+    elif active.any():
         batch.issue_copy(context, to, active, data, None)
 
 

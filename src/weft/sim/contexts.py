@@ -59,8 +59,8 @@ class Launch:
     """Told of each operation, and of how many programs have ended: the progress that a terminal shows."""
     between: Any = None
     """Who accessed global memory, where races between programs are looked for (between.py)."""
-    products: dict[Any, Any] = field(default_factory=dict)
-    """Counting: what the accesses of a matrix unit's instructions count, by their addresses."""
+    patterns: Any = None
+    """Counting: what accesses have counted (patterns.py)."""
 
     def error(self, error: SimulationError) -> None:
         """Raise it, or keep it: one for each kind and place."""
@@ -136,6 +136,8 @@ class Access:
     """Whether what is written is known, or what was read: only the counter reads what it does not know."""
     home: Array | None = None
     """In the space `cluster` the block of the batch whose memory each address is in; `address` counts within it."""
+    number: int = 0
+    """Which it is of the accesses of its operation."""
 
 
 class Blocks(Protocol):

@@ -83,6 +83,6 @@ def count(
     parts = Sliced(program) if sliced is None else sliced
     counted = Launch(
         program, grid_of(grid), GlobalMemory.placed(places), values, options, report,
-        counting=True, steady=steady, sliced=parts, suppose=suppose, turns=turns,
+        counting=True, steady=steady, sliced=parts, patterns=parts.patterns, suppose=suppose, turns=turns,
     )  # fmt: skip
     return launch(counted, programs)

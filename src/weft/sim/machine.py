@@ -22,8 +22,8 @@ from .errors import (
     Thread,
     UninitializedError as Uninitialized,
 )
-from .memory import count_lines, count_sectors, count_wavefronts
 from .notes import note_of_flight, note_of_read, note_of_write
+from .patterns import FOR_ESTIMATES, counts_of
 from .races import Shadow
 from .remembered import Remembered
 from .turns import Turns
@@ -156,22 +156,13 @@ class Batch(Turns):
     def count(self, context: Context, access: Access, store: bool) -> None:
         """Bytes, sectors, wavefronts."""
         verb = "store" if store else "load"
-        active, address = (
-            np.moveaxis(x, 1, 2).reshape(-1, x.shape[1]) for x in (access.active, access.address)
-        )  # [access, lane]
-        counts = {f"{access.space}_{verb}_bytes": int(active.sum()) * access.width}
-        if access.space == "global":
-            counts[f"global_{verb}_sectors"] = count_sectors(address, active)
-            if self.launch.steady:  # for estimates: what an earlier register of the access touched is in the L1 cache
-                counts[f"global_{verb}_lines"] = count_lines(address, active)
-                warps = len(access.address)
-                counts[f"global_{verb}_distinct"] = count_sectors(
-                    access.address.reshape(warps, -1), access.active.reshape(warps, -1)
-                )
-        elif access.space == "shared":
-            passes, ideal = count_wavefronts(address, active, access.width, not store, self.program.machine)
-            counts[f"shared_{verb}_wavefronts"] = passes
-            counts["shared_ideal"] = ideal
+        patterns = self.launch.patterns
+        if patterns is not None:
+            counts = patterns.counts(access, verb, self.program)
+        else:
+            counts = counts_of(access.space, verb, access.address, access.active, access.width, self.program.machine)
+        if not self.launch.steady:
+            counts = {name: n for name, n in counts.items() if not name.endswith(FOR_ESTIMATES)}
         self.report.add(access.op.span, **counts)
 
     def load(self, context: Context, access: Access) -> tuple[Array, Array | None]:
@@ -261,10 +252,8 @@ class Batch(Turns):
         if not access.counted or access.space == "cluster":
             self.remembered.forget()
             return
-        if data is None:
-            data = np.zeros((*access.address.shape, access.width), np.uint8)
-            access.known = False
-        self.remembered.write(access.address + self.base(context), access.active, data, access.known)
+        flat = access.address + self.base(context)
+        self.remembered.write(flat, access.active, access.width, data if access.known else None)
 
     # -- races --------------------------------------------------------------------------------------------------------
 

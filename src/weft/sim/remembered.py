@@ -17,21 +17,29 @@ class Remembered:
     def __init__(self, size: int) -> None:
         self.data = np.zeros(size, np.uint8)
         self.known = np.zeros(size, np.bool_)
+        self._is_any_known = False
 
     def forget(self) -> None:
         """Something was written that may be anywhere."""
-        self.known[:] = False
+        if self._is_any_known:
+            self.known[:] = self._is_any_known = False
 
-    def write(self, flat: Array, active: Array, data: Array, known: bool) -> None:
-        """The bytes uint8 [..., width] to addresses [...], where active."""
-        at = self._places(flat, active, data.shape[-1])
+    def write(self, flat: Array, active: Array, width: int, data: Array | None) -> None:
+        """The bytes uint8 [..., width] to addresses [...], where active; None are not known."""
+        if data is None and not self._is_any_known:
+            return
+        at = self._places(flat, active, width)
         if at is None:
             self.forget()
             return
-        self.data[at], self.known[at] = data[active], known
+        self.known[at] = data is not None
+        if data is not None:
+            self.data[at], self._is_any_known = data[active], True
 
     def read(self, flat: Array, active: Array, width: int) -> Array | None:
         """uint8 [..., width] with zeros where not active; None if any of it is not known."""
+        if not self._is_any_known and active.any():
+            return None
         at = self._places(flat, active, width)
         if at is None or not self.known[at].all():
             return None

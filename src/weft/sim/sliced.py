@@ -13,7 +13,7 @@ A value that passes through shared memory is followed if one that is loaded from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from weft.base import Span
@@ -21,6 +21,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
 from .arithmetic import is_elementwise
+from .patterns import Patterns
 from .registers import words_of
 from .values import Fragment, unknown
 
@@ -52,6 +53,9 @@ class Sliced:
     def __init__(self, program: LaneProgram) -> None:
         self.periods: dict[object, tuple[int, list[Any], int]] = {}
         """Of loops that have been followed (steady.py)."""
+        self.patterns = Patterns()
+        self.products: dict[object, Mapping[str, int]] = {}
+        """What the accesses of a matrix unit's instructions count, by their addresses."""
         self.needed: set[Value] = set()
         """What addresses, masks, branches and loops are made of."""
         self._open: list[Value] = []

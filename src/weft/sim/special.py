@@ -33,6 +33,8 @@ class _Memory:
         self.context, self.op, self.known, self.known_data, self.proxy = context, op, known, known_data, proxy
         self.undefined: Array | None = None
         """Which warps have read what is undefined."""
+        self.number = 0
+        """Of accesses so far."""
         self.reads: list[Array] = []
         """What the asynchronous proxy reads, as bytes in the shared memory of all blocks."""
 
@@ -47,7 +49,8 @@ class _Memory:
         if self.proxy and not self.context.batch.launch.counting:
             flat = place + self.context.batch.base(self.context)
             self.reads.append(flat[spread(active)][:, None] + np.arange(0, width, self.context.batch.granule))
-        return Access(self.op, space, place, spread(active), width, self.known, self.proxy)
+        self.number += 1
+        return Access(self.op, space, place, spread(active), width, self.known, self.proxy, number=self.number)
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
         access = self._access(space, address, active, width)
@@ -104,37 +107,48 @@ def run_instruction(context: Context, op: LaneOp, entry: Instruction, proxy: boo
 def _counted_product(context: Context, op: LaneOp, entry: Instruction, fragments: list[Fragment]) -> list[Array]:
     """Count an instruction of a matrix unit: of what it computes nothing is known, but which memory it reads.
 
-    The same addresses count the same again.
+    The same addresses count the same again, also in another block.
     """
     batch = context.batch
     repeats = max(v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True))
     batch.report.add_kind(op.span, entry.name, repeats * context.count)
     if entry.touches:
-        places = [(f, o) for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l"]
-        if not all(f.known for f, _ in places):
+        places = {o.name: f for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l"}
+        if not all(f.known for f in places.values()):
             batch.report.exact = False
-        key = (entry.name, context.count, *(f.data.tobytes() for f, _ in places))
-        counts = batch.launch.products.get(key)
+        warps = batch.program.warps if all(_is_per_block(context, f.data) for f in places.values()) else context.count
+        products = batch.launch.sliced.products
+        key = (entry.name, warps, repeats, *(f.data[:warps].tobytes() for f in places.values()))
+        counts = products.get(key)
         if counts is None:
-            counts = batch.launch.products[key] = _reads(context, op, entry, fragments, repeats)
-        batch.report.add(op.span, **counts)
+            rows = np.arange(warps)
+            of_block = {name: f.rows(rows) for name, f in places.items()}
+            counts = products[key] = _reads(context.part(rows), op, entry, of_block, repeats)
+        batch.report.add(op.span, **{name: n * (context.count // warps) for name, n in counts.items()})
     for value in op.results:
         context.env.values[value] = unknown(value.elem, value.count)
     return []
 
 
+def _is_per_block(context: Context, data: Array) -> bool:
+    """Whether a value is the same in all blocks, whose warps are all there."""
+    warps = context.batch.program.warps
+    if context.count % warps or (context.warps[::warps] % warps).any():
+        return False
+    return len(data) == 1 or bool((data.reshape(-1, warps, *data.shape[1:]) == data[:warps]).all())
+
+
 def _reads(
-    context: Context, op: LaneOp, entry: Instruction, fragments: list[Fragment], repeats: int
+    context: Context, op: LaneOp, entry: Instruction, places: Mapping[str, Fragment], repeats: int
 ) -> Mapping[str, int]:
-    """What the accesses of an instruction count."""
-    arrays = [
-        _repeated(full(f.data, context.count, context.batch.lanes), o.count, repeats)
-        for f, o in zip(fragments, entry.operands, strict=True)
-    ]
+    """What the accesses of an instruction count, whose operands are at these places."""
+    assert entry.fetch is not None, entry.name
+    shape = context.count, context.batch.lanes
+    arrays = {name: _repeated(full(f.data, *shape), 1, repeats) for name, f in places.items()}
+    known = all(f.known for f in places.values())
     report, context.batch.report = context.batch.report, Report()
     try:
-        known = all(f.known for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l")
-        entry.run(*arrays, memory=_Memory(context, op, known, False, False))
+        entry.fetch(_Memory(context, op, known, False, False), **arrays)
         return context.batch.report.total
     finally:
         context.batch.report = report
@@ -185,7 +199,8 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
     context.batch.report.add_kind(op.span, f"barrier.{scope}", context.count)
     context.batch.report.add(op.span, barriers=context.count)
     if scope == "warp":
-        context.batch.shadow.clocks.warp_barrier(context.warps)
+        if not context.batch.launch.counting:
+            context.batch.shadow.clocks.warp_barrier(context.warps)
     elif scope == "block" or context.batch.program.blocks == 1:
         yield from context.batch.block_barrier(context, op)
     else:
@@ -200,7 +215,8 @@ def _fence(context: Context, op: LaneOp) -> None:
         if not machine.async_proxy:
             feature = "a fence for the asynchronous proxy"
             raise Unsupported(feature, machine.name, op.span, works_on=oldest_with("async_proxy"))
-        context.batch.shadow.clocks.fence(context.warps)
+        if not context.batch.launch.counting:
+            context.batch.shadow.clocks.fence(context.warps)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------

@@ -133,6 +133,9 @@ class Instruction:
     """The first version of its vendor's assembly that has it."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Shapes and modifiers, for whoever chooses among entries."""
+    fetch: Callable[..., Any] | None = None
+    """Of an instruction of a matrix unit that takes operands from memory: reads them, given the memory and, by the
+    operands' names, what says where they are."""
 
     @property
     def shape(self) -> tuple[int, ...]:

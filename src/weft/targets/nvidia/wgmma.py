@@ -111,16 +111,19 @@ def _fetch(memory: Memory, desc: Array, rows: int, k: int, elem: str, trans: boo
     groups, size = len(desc), BITS[elem] // 8
     lines, along = (k, rows * size) if trans else (rows, k * size)
     address = np.stack([_chunks(int(d) & (1 << 64) - 1, lines, along, not trans) for d in desc])
-    flat = address.reshape(groups, -1)
-    data = np.zeros((groups, flat.shape[1], 16), np.uint8)
-    for first in range(0, flat.shape[1], 128):  # the lanes of four warps take a chunk each
-        part = flat[:, first : first + 128]
-        wanted = np.zeros((groups, 128), np.int64)
-        wanted[:, : part.shape[1]] = part
-        active = np.broadcast_to(np.arange(128) < part.shape[1], wanted.shape)
-        fetched = memory.read("shared", wanted.reshape(-1, 32), 16, active.reshape(-1, 32))
-        data[:, first : first + 128] = fetched.reshape(groups, 128, 16)[:, : part.shape[1]]
-    matrix = data.reshape(groups, lines, along).view(DTYPES[elem])
+    number = lines * along // 16
+    times = -(-number // 128)  # the lanes of four warps take a chunk each, several times
+    chunks = np.zeros((groups, times * 128), np.int64)
+    chunks[:, :number] = address.reshape(groups, -1)
+
+    def shared_out(x: Array) -> Array:
+        """[group, chunk] as [time * group * warp, lane]."""
+        return np.swapaxes(x.reshape(-1, times, 128), 0, 1).reshape(-1, 32)
+
+    active = np.broadcast_to(np.arange(times * 128) < number, chunks.shape)
+    fetched = memory.read("shared", shared_out(chunks), 16, shared_out(active))
+    data = np.swapaxes(fetched.reshape(times, groups, 128, 16), 0, 1).reshape(groups, -1, 16)[:, :number]
+    matrix = np.ascontiguousarray(data).reshape(groups, lines, along).view(DTYPES[elem])
     return np.swapaxes(matrix, 1, 2) if trans else matrix
 
 
@@ -157,6 +160,7 @@ def _entry(
         ),
         results=(Operand("d", acc, n // 2, word, c_layout),),
         semantics=_semantics(acc, elems, n, k, registers, trans, names[0] == "tf32"),
+        fetch=_fetching(elems, n, k, trans),
         cost=max(16.0, n / 2),
         touches="shared",
         width=16,
@@ -174,16 +178,26 @@ def _entry(
     )
 
 
+def _fetching(
+    elems: tuple[str, str], n: int, k: int, trans: tuple[bool, bool]
+) -> Callable[..., tuple[Array | None, Array]]:
+    def fetch(memory: Memory, b: Array, a: Array | None = None) -> tuple[Array | None, Array]:
+        left = None if a is None else _fetch(memory, a[::4, 0, 0], 64, k, elems[0], trans[0])
+        return left, np.swapaxes(_fetch(memory, b[::4, 0, 0], n, k, elems[1], trans[1]), 1, 2)
+
+    return fetch
+
+
 def _semantics(
     acc: str, elems: tuple[str, str], n: int, k: int, registers: bool, trans: tuple[bool, bool], cut: bool
 ) -> Callable[..., tuple[Array, ...]]:
+    fetch = _fetching(elems, n, k, trans)
+
     def run(memory: Memory, a: Array, b: Array, c: Array, scale: Array) -> tuple[Array, ...]:
         c_layout = _with_warps(fragment("dim0", 16, "dim1", n, 2))
-        if registers:
+        left, right = fetch(memory, b, None if registers else a)
+        if left is None:
             left = to_matrix(a, _with_warps(fragment("dim0", 16, "dim1", k, 32 // BITS[elems[0]])))
-        else:
-            left = _fetch(memory, a[::4, 0, 0], 64, k, elems[0], trans[0])
-        right = np.swapaxes(_fetch(memory, b[::4, 0, 0], n, k, elems[1], trans[1]), 1, 2)
         if cut:
             left, right = tf32(left), tf32(right)
         before = np.where(scale[::4, :1, :1] != 0, to_matrix(c, c_layout), 0).astype(c.dtype)

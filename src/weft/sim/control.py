@@ -16,6 +16,7 @@ from .access import need_defined
 from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Wait
+from .proven import Proof
 from .steady import Steady
 from .values import Array, Fragment, full
 
@@ -56,6 +57,7 @@ def start(context: Context) -> Iterator[Wait]:
 def region(context: Context, block: Block) -> Running:
     """Run the operations of a region; the values of its last, if that hands some on."""
     batch, names = context.batch, context.batch.launch.names
+    slopes = batch.slopes
     told = batch.launch.told  # an operation of thousands of programs takes long
     if names is not None:
         names.enter(context, block)
@@ -85,6 +87,8 @@ def region(context: Context, block: Block) -> Running:
                 return None
         if names is not None:
             names.after(context, op)
+        if slopes is not None:
+            slopes.after(context, op)
     return []
 
 
@@ -307,11 +311,14 @@ def _iterate(
             hint="count in int64: range(start.to(tl.int64), ...)",
         )
     steady = Steady(context, op, lower, upper, step) if context.batch.launch.steady else None
+    proof = Proof(context, op, upper, step) if steady is not None else None
     index = lower
     counter = np.full((1, 1, 1), index, dtype)
     if before is not None:
         counter = counter + before[:, None, None].astype(dtype)
     while index < upper:
+        if proof is not None:
+            proof.before(index, carried)
         _step(context, op)
         context.env.values[body.arguments[0]] = Fragment(counter)
         for value, fragment in zip(body.arguments[1:], carried, strict=True):
@@ -321,7 +328,9 @@ def _iterate(
             return None
         at = index
         index, carried = index + step, results
-        if steady is not None:
+        if proof is not None:
+            index, carried = proof.after(index, carried)
+        if steady is not None and proof is not None and not proof.is_hopeful:
             index, carried = steady.after(index, carried)
         counter = context.env[body.arguments[0]].data + dtype(index - at)  # without warps that returned
         if len(context.batch.contexts) > 1:  # others may move between any two iterations

@@ -53,6 +53,8 @@ class Sliced:
     def __init__(self, program: LaneProgram) -> None:
         self.periods: dict[object, tuple[int, list[Any], int]] = {}
         """Of loops that have been followed (steady.py)."""
+        self.proofs: dict[LaneOp, Any] = {}
+        """Of loops what is known to move as it goes on; None where nothing is (proven.py)."""
         self.patterns = Patterns()
         self.products: dict[object, Mapping[str, int]] = {}
         """What the accesses of a matrix unit's instructions count, by their addresses."""

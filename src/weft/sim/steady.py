@@ -15,13 +15,10 @@ A loop in which warps go different ways, or wait at mbarriers, is followed to it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 import numpy as np
 
 from .machine import Context
-from .report import Report
+from .tables import Counts, add, less, tables_of
 from .values import Fragment
 
 MOST = 16
@@ -32,8 +29,6 @@ LAST = 2
 JUMPS = 3
 
 __all__ = ["Steady"]
-
-Counts: TypeAlias = list[dict[object, Mapping[str, int]]]
 
 
 class Steady:
@@ -61,7 +56,7 @@ class Steady:
         if not self._jumps or len(batch.contexts) > 1 or batch.barriers or self._left(index) < MOST:
             return index, carried
         self._counts.append(tables_of(self._report))
-        self._each.append(_less(self._counts[-1], self._counts[-2]))
+        self._each.append(less(self._counts[-1], self._counts[-2]))
         self._carried.append(carried)
         del self._counts[: -2 * MOST - 1], self._each[: -2 * MOST], self._carried[: -2 * MOST - 1]
         self._since += 1
@@ -69,16 +64,16 @@ class Steady:
             self._first.append(self._each[-1])
             if period := self._as_before():
                 self._period, self._jumps = period, 1
-                self._expected = _less(self._counts[-1], self._counts[-1 - period])
+                self._expected = less(self._counts[-1], self._counts[-1 - period])
                 return self._jump(index, carried)
         if not self._period:
             self._period = self._found()
             if self._period:
                 self._before[self._key] = self._period, self._first, self._context.count
-            self._expected = _less(self._counts[-1], self._counts[-1 - self._period]) if self._period else []
+            self._expected = less(self._counts[-1], self._counts[-1 - self._period]) if self._period else []
         elif self._since < self._period:
             return index, carried
-        elif _less(self._counts[-1], self._counts[-1 - self._period]) != self._expected:
+        elif less(self._counts[-1], self._counts[-1 - self._period]) != self._expected:
             self._report.exact, self._jumps = False, 0
             return index, carried
         return self._jump(index, carried) if self._period else (index, carried)
@@ -125,7 +120,7 @@ class Steady:
         self._since = 0
         before = self._carried[-1 - self._period]
         if times:
-            _add(self._report, self._expected, times)
+            add(self._report, self._expected, times)
             carried = [_moved(a, b, times) for a, b in zip(before, carried, strict=True)]
             index += times * self._period * self._step
         # What comes next is compared with what was counted up to here.
@@ -134,33 +129,8 @@ class Steady:
         return index, carried
 
 
-def tables_of(report: Report) -> Counts:
-    """The counters of a report, copied."""
-    return [{key: dict(line) for key, line in table.items()} for table in report.tables()]
-
-
-def _less(after: Counts, before: Counts) -> Counts:
-    """What was counted in between."""
-    differences: Counts = []
-    for new, old in zip(after, before, strict=True):
-        between: dict[object, Mapping[str, int]] = {}
-        for key, line in new.items():
-            was = old.get(key, {})
-            if line != was:
-                between[key] = {name: more for name, n in line.items() if (more := n - was.get(name, 0))}
-        differences.append(between)
-    return differences
-
-
 def _scaled(counts: Counts, times: int) -> Counts:
     return [{key: {name: n * times for name, n in line.items()} for key, line in table.items()} for table in counts]
-
-
-def _add(report: Report, counts: Counts, times: int) -> None:
-    for table, lines in zip(report.tables(), counts, strict=True):
-        for key, line in lines.items():
-            for name, count in line.items():
-                table[key][name] += count * times
 
 
 def _moves_alike(first: Fragment, before: Fragment, now: Fragment) -> bool:

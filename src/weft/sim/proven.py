@@ -42,10 +42,13 @@ class Proof:
     def __init__(self, context: Context, loop: LaneOp, upper: int, step: int) -> None:
         self._context, self._body, self._upper, self._step = context, loop.regions[0], upper, step
         self._loop = loop
-        self._proofs: dict[LaneOp, Supposed | None] = context.batch.launch.sliced.proofs
+        sliced = context.batch.launch.sliced
+        self._proofs: dict[LaneOp, Supposed | None] = sliced.proofs
+        self._matters = [i for i, value in enumerate(self._body.arguments[1:]) if value in sliced.needed]
+        """Which of what is carried decides about anything."""
         if loop not in self._proofs and any(op.name in ("for", "while") for op in self._body.walk()):
             self._proofs[loop] = None
-        self._supposed = self._proofs.get(loop)
+        self._supposed: Supposed | None = self._proofs.get(loop)
         self._attempts = ATTEMPTS if loop not in self._proofs or self._supposed is not None else 0
         self._wrong: set[int] = set()
         """Periods that are none."""
@@ -84,14 +87,14 @@ class Proof:
         batch.slopes = None
         if slopes is None:
             return index, carried
-        moved = slopes.end(self._body)
+        moved = slopes.end(self._body, self._matters)
         period, supposed = self._under_way
         start, before, counts = self._start
         if moved is not None and (index - start) // self._step < period:
             self._moved = moved
             return index, carried
         self._slopes = None
-        if moved is None or not all(map(_moves_by, before, carried, supposed, moved)):
+        if moved is None or not all(_moves_by(before[i], carried[i], supposed[i], moved[i]) for i in self._matters):
             self._wrong.add(period)
             self._supposed = None
             self._fail()
@@ -122,16 +125,18 @@ class Proof:
 
     def _suppose(self) -> Supposed | None:
         """What is known, or the shortest period for which all that is carried is the same, or moves evenly."""
-        if self._supposed is not None:
-            pairs = zip(self._carried[-1], self._supposed[1], strict=True)
+        supposed = self._supposed
+        if supposed is not None:
+            pairs = zip(self._carried[-1], supposed[1], strict=True)
             if all(x is None or all(map(_goes_with, f.data.shape, x.shape)) for f, x in pairs):
-                return self._supposed
+                return supposed
             self._supposed = None
         for period in range(1, min(LONGEST, len(self._carried) - 1) + 1):
             if period not in self._wrong:
-                steps = [_step([each[i] for each in self._carried], period) for i in range(len(self._carried[-1]))]
-                if all(step is not None for step in steps):
-                    return period, [compact(step) for step in steps if step is not None]
+                steps = {i: _step([each[i] for each in self._carried], period) for i in self._matters}
+                if all(step is not None for step in steps.values()):
+                    each = map(steps.get, range(len(self._carried[-1])))
+                    return period, [None if step is None else compact(step) for step in each]
         if len(self._carried) > 2 * LONGEST:
             self._attempts = 0
         return None

@@ -47,6 +47,10 @@ def compact(slope: Array) -> Array | None:
     return slope if slope.any() else None
 
 
+UNKNOWN = frozenset(("while", "for", "partitions", "assembly"))
+"""Operations whose results nothing is known of."""
+
+
 class _Unproven(Exception):
     """Nothing is known of the period."""
 
@@ -70,31 +74,33 @@ class Slopes:
         for value, slope in zip(body.arguments, slopes, strict=True):
             self._set(value, slope)
 
-    def end(self, body: Block) -> list[Array | None] | None:
-        """How far the values move that it hands on; None where that is not known."""
+    def end(self, body: Block, matters: Sequence[int]) -> list[Array | None] | None:
+        """How far the values move that it hands on; None where that is not known of those that matter."""
         handed_on = body.ops[-1].operands
-        if self._wild.intersection(v for v in handed_on if self._context.env[v].known):
-            self.reason = self.reason or "it hands on what depends on memory"
+        if not self.reason and self._wild.intersection(handed_on[i] for i in matters):
+            self.reason = "it hands on what depends on memory"
         return None if self.reason else [self._of.get(v) for v in handed_on]
 
     def after(self, context: AnyContext, op: LaneOp) -> None:
         """An operation was followed, and its results are there."""
         if self.reason:
             return
+        self._context = context  # some of the warps may be in a branch
         try:
-            if context is not self._context or op.name in ("while", "for", "partitions", "assembly"):
-                raise _Unproven
             self._follow(op)
         except _Unproven:
             self.reason = f"`{op.name}` is given what moves"
 
     def _follow(self, op: LaneOp) -> None:
+        moving = [self._of[v] for v in op.operands if v in self._of]
+        if op.name in UNKNOWN or any(len(slope) not in (1, self._context.count) for slope in moving):
+            raise _Unproven
         if op.name == "if":
             self._branch(op)
         elif op.name in ACCESSES or (op.name == "instruction" and instruction(op.attrs["isa"]).touches):
             self._access(op)
             self._wild.update(v for v in op.results if self._context.env[v].known)
-        elif op.name in PLAIN or not any(v in self._of or v in self._wild for v in op.operands):
+        elif op.name in PLAIN or not (moving or self._wild.intersection(op.operands)):
             return
         elif not all(self._context.env[v].known for v in op.results):
             return  # what is not known has no slope
@@ -169,15 +175,20 @@ class Slopes:
 
     def _branch(self, op: LaneOp) -> None:
         condition = self._context.env[op.operands[0]]
-        if op.operands[0] in self._wild or (condition.known and (condition.data != condition.data.flat[0]).any()):
+        if op.operands[0] in self._wild:
             raise _Unproven
-        chosen = 0 if (condition.data.flat[0] if condition.known else self._context.batch.launch.suppose) else 1
-        if chosen >= len(op.regions) or not op.results:
-            return
-        for result, value in zip(op.results, op.regions[chosen].ops[-1].operands, strict=True):
-            self._set(result, self._of.get(value))
-            if value in self._wild:
+        ways = np.unique(condition.data) if condition.known else [bool(self._context.batch.launch.suppose)]
+        for i, result in enumerate(op.results):
+            given = [op.regions[0 if way else 1].ops[-1].operands[i] for way in ways]
+            slopes = [self._of.get(value) for value in given]
+            if self._wild.intersection(given) or any(not _are_same(slopes[0], other) for other in slopes[1:]):
                 self._wild.add(result)
+            else:
+                self._set(result, slopes[0])
+
+
+def _are_same(a: Array | None, b: Array | None) -> bool:
+    return a is b if a is None or b is None else a.size == b.size == 1 and bool((a == b).all())
 
 
 def _addresses(context: AnyContext, op: LaneOp) -> list[tuple[Value, int]]:
@@ -299,7 +310,8 @@ def _compared(s: Slopes, op: LaneOp) -> Array | None:
     if s.data(op.operands[0]).dtype == np.bool_:
         return None
     predicate = int(op.attrs["predicate"])
-    _keeps(s, *op.operands, is_unsigned=predicate >= 6, kind=PREDICATES[predicate])
+    a, b = op.operands
+    _keeps(s, a, b, is_unsigned=predicate >= 6, kind=PREDICATES[predicate])
     return np.zeros((1, 1, 1), np.bool_)
 
 

@@ -250,17 +250,26 @@ def _alike_blocks(buffer: SSAValue) -> int:
 
 @lowering("ttng.async_tma_copy_local_to_global")
 def _store(c: Context, op: Operation) -> None:
+    _begin_store(c, op, "store")
+
+
+@lowering("ttng.async_tma_reduce")
+def _reduce(c: Context, op: Operation) -> None:
+    _begin_store(c, op, f"reduce.{REDUCTIONS[int_value(op.properties['kind'])]}")
+
+
+def _begin_store(c: Context, op: Operation, kind: str) -> None:
     if EACH_WARP in op.attributes:
-        _store_by_warps(c, op)
+        _store_by_warps(c, op, kind)
         return
     desc, *coordinates, source = op.operands
     t = _Transfer(c, desc, coordinates, source)
-    t.tell("store")
-    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.store", [t.map, t.at, t.shared, elected(c, whichever=True)])
+    t.tell(kind.removeprefix("reduce."))
+    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.{kind}", [t.map, t.at, t.shared, elected(c, whichever=True)])
     c.build.instruction("cp.async.bulk.commit_group", [])
 
 
-def _store_by_warps(c: Context, op: Operation) -> None:
+def _store_by_warps(c: Context, op: Operation, kind: str) -> None:
     """Each warp has its own parts of a tile stored, those that the descriptor is for: of W warps, warp w the parts w,
     w + W, ..., counted down the columns. A part that would begin before the tensor is not stored."""
     desc, *coordinates, source = op.operands
@@ -302,25 +311,14 @@ def _store_by_warps(c: Context, op: Operation) -> None:
     active = c.all_of([elected(c, None, warps, whichever=True), *inside])
     assert active is not None
     operands = [c[desc], c.build.add("join", at, [("i32", len(at))]).result, shared, active]
-    copy = c.build.instruction("cp.async.bulk.tensor.2d.store", operands)
+    copy = c.build.instruction(f"cp.async.bulk.tensor.2d.{kind}", operands)
     copy.attrs[OF_WARP] = every.bytes(width)
     c.build.instruction("cp.async.bulk.commit_group", [])
     if c.program.remarks:
+        access = kind.removeprefix("reduce.")
         c.program.remarks.add(
-            BulkCopy(c.build.span, "store", memory_text(type), len(mine) * warps, boxes.box, boxes.swizzle, warps)
+            BulkCopy(c.build.span, access, memory_text(type), len(mine) * warps, boxes.box, boxes.swizzle, warps)
         )
-
-
-@lowering("ttng.async_tma_reduce")
-def _reduce(c: Context, op: Operation) -> None:
-    desc, *coordinates, source = op.operands
-    kind = REDUCTIONS[int_value(op.properties["kind"])]
-    t = _Transfer(c, desc, coordinates, source)
-    t.tell(kind)
-    c.build.instruction(
-        f"cp.async.bulk.tensor.{t.rank}d.reduce.{kind}", [t.map, t.at, t.shared, elected(c, whichever=True)]
-    )
-    c.build.instruction("cp.async.bulk.commit_group", [])
 
 
 @lowering("ttng.async_tma_store_wait")

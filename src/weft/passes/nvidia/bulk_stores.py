@@ -1,4 +1,4 @@
-"""Stores of a loop over tiles that the copy engine does, while the warps that multiply go on to the next tile.
+"""Stores and atomic additions that the copy engine does, while the warps that multiply go on.
 
     tt.store (%base + rows * %stride + columns), %tile, mask
 becomes
@@ -7,12 +7,18 @@ becomes
     ttng.fence_async_shared
     ttng.async_tma_copy_local_to_global %map[%row, %column] %staged {tt.each_warp}
 
+and `tt.atomic_rmw fadd, relaxed` the same with `ttng.async_tma_reduce add`. Stores are those of a loop over tiles,
+additions those of any loop of products: gradients of attention add to those of the queries in each iteration. By
+threads, an addition takes an instruction for 16 bytes, with an address of its own, and for that the tile is brought
+into another layout, for which all warps wait for each other.
+
 Each warp stores the part of the tile that it holds, through its own part of the buffer, and waits for no other warp. So
 one warp group may store while another multiplies, as far as the buffers of the loop let it run ahead.
 
 The copy engine writes later than the threads would, and nothing but the end of the kernel says when. So that is done
 only where nothing in the kernel can tell: no other operation accesses the array, and none is atomic, by which other
-programs might be told that the tile is there.
+programs might be told that the tile is there. Additions that yield nothing and are relaxed tell nobody anything, and
+may be as many as there are.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ from ..removal import remove
 from .bulk_loads import descriptor_of, is_forbidden, map_for
 from .pointed_tensors import PointedTensor, stored_tensor, tensor_of_descriptor
 
-ACCESSES = ("tt.load", "tt.store", "tt.atomic_store")
+ACCESSES = ("tt.load", "tt.store", "tt.atomic_store", "tt.atomic_rmw")
 ATOMIC = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.call")
 PART_ROWS = 16
 """Of the result of a product of warp groups that a warp holds, one below the other."""
@@ -44,9 +50,9 @@ PART_ROWS = 16
 
 @dataclass(frozen=True)
 class BulkStore:
-    """A store that the copy engine can do."""
+    """A store, or an atomic addition, that the copy engine can do."""
 
-    store: tt.StoreOp
+    store: tt.StoreOp | tt.AtomicRMWOp
     value: SSAValue
     """The tile as the warps hold it."""
     tensor: PointedTensor
@@ -64,7 +70,7 @@ class BulkStore:
     @property
     def conversion(self) -> Operation | None:
         """What brings the tile into the layout by which threads store it, where nothing else wants that."""
-        op = self.store.value.owner
+        op = stored_value(self.store).owner
         return op if op is not self.value.owner and isinstance(op, Operation) else None
 
     def memory(self) -> MemDescType:
@@ -83,7 +89,11 @@ class BulkStore:
         wait_until_read(b, pending)
         b.create(ttg.LocalStoreOp, (self.value, staged))
         b.create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
-        copy = b.create(ttng.AsyncTMACopyLocalToGlobalOp, (map, *at, staged))
+        if isinstance(self.store, tt.StoreOp):
+            copy = b.create(ttng.AsyncTMACopyLocalToGlobalOp, (map, *at, staged))
+        else:
+            kind = {"kind": ir.enum_attr(tt.DescriptorReduceKind.ADD)}
+            copy = b.create(ttng.AsyncTMAReduceOp, (map, *at, staged), (), kind)
         copy.attributes[ttng.EACH_WARP] = unit_attr()
         copy.location = self.store.location
         conversion = self.conversion
@@ -97,24 +107,45 @@ def wait_until_read(b: Builder, pending: int = 0) -> None:
     b.create(ttng.AsyncTMAStoreWaitOp, (), (), {"pendings": i32_attr(pending)})
 
 
-def bulk_stores(tiles: scf.ForOp, warps: int) -> Sequence[BulkStore]:
-    """The stores of a loop over tiles that the copy engine can do."""
-    function = tiles.parent_op()
-    if is_forbidden(tiles) or not isinstance(function, tt.FuncOp):
+def bulk_stores(loop: scf.ForOp, tiles: scf.ForOp | None, warps: int) -> Sequence[BulkStore]:
+    """What the copy engine can store of the loop over tiles that a loop of products is in, and what it can add to
+    memory of either loop."""
+    function = (loop if tiles is None else tiles).parent_op()
+    if is_forbidden(loop) or not isinstance(function, tt.FuncOp):
         return ()
     ops = list(walk(function.body.block))
-    if any(op.name in ATOMIC for op in ops):
+    if not all(is_silent_addition(op) for op in ops if op.name in ATOMIC):
         return ()
-    found = [x for op in tiles.body.block.ops if isinstance(op, tt.StoreOp) and (x := _bulk_store(op, warps))]
+    inside = [op for op in loop.body.block.ops if isinstance(op, tt.AtomicRMWOp)]
+    of_tiles = [] if tiles is None else [x for x in tiles.body.block.ops if isinstance(x, tt.StoreOp | tt.AtomicRMWOp)]
+    found = [x for op in (*inside, *of_tiles) if (x := _bulk_store(op, warps))]
     accesses = [op for op in ops if op.name in ACCESSES]
     while others := [x for x in found if not _is_alone(x, found, accesses)]:
         found = [x for x in found if x not in others]
     return found
 
 
+def is_silent_addition(op: Operation) -> bool:
+    """Whether an operation is an atomic addition of floats that orders nothing and yields nothing: nobody can tell when
+    it is done, nor which of several comes first."""
+    if not isinstance(op, tt.AtomicRMWOp) or ir.int_value(op.atomic_rmw_op) != tt.RMWOp.FADD:
+        return False
+    is_ordered = ir.int_value(op.sem) != tt.MemSemantic.RELAXED or ir.int_value(op.scope) == tt.MemSyncScope.SYSTEM
+    return not is_ordered and op.result.first_use is None
+
+
+def stored_value(op: tt.StoreOp | tt.AtomicRMWOp) -> SSAValue:
+    """The tile that is stored, or added."""
+    return op.value if isinstance(op, tt.StoreOp) else op.val
+
+
 def _is_alone(one: BulkStore, stores: Sequence[BulkStore], accesses: Sequence[Operation]) -> bool:
-    """Whether no other access meets a store: at most others of them go to the same array, beside it."""
-    beside = {x.store for x in stores if x is one or _are_apart(one, x)}
+    """Whether no other access meets a store, or only additions meet an addition: at most stores beside it, or other
+    additions, go to the same array."""
+    if isinstance(one.store, tt.StoreOp):
+        beside = {x.store for x in stores if x is one or _are_apart(one, x)}
+    else:
+        beside = set(filter(is_silent_addition, accesses))
     return all(op in beside or root_of(op.operands[0]) not in (None, one.tensor.base) for op in accesses)
 
 
@@ -130,14 +161,14 @@ def _are_apart(one: BulkStore, other: BulkStore) -> bool:
     return False
 
 
-def _bulk_store(op: tt.StoreOp, warps: int) -> BulkStore | None:
+def _bulk_store(op: tt.StoreOp | tt.AtomicRMWOp, warps: int) -> BulkStore | None:
     if not ir.is_tensor(op.ptr.type) or any(ir.int_value(op.properties[x]) > 1 for x in HINTS if x in op.properties):
         return None
-    value = op.value
+    value = stored_value(op)
     if isinstance(value.owner, ttg.ConvertLayoutOp) and len(list(value.uses)) == 1:
         value = value.owner.src
     shape, bits = ir.shape_of(value.type), ir.bit_width(ir.element_of(value.type))
-    if len(shape) != 2 or bits < 8:
+    if len(shape) != 2 or bits not in ((16, 32) if isinstance(op, tt.AtomicRMWOp) else (8, 16, 32, 64)):
         return None
     held = layout_of(value.type)
     blocks = held.bases["block"]

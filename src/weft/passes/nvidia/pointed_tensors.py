@@ -155,8 +155,8 @@ def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
     return _pointed(op, lambda forms: _stored(op, loop, forms))
 
 
-def stored_tensor(op: tt.StoreOp) -> PointedTensor:
-    """That of a store. NotAffine where there is none.
+def stored_tensor(op: tt.StoreOp | tt.AtomicRMWOp) -> PointedTensor:
+    """That of a store, or of an atomic addition. NotAffine where there is none.
 
     The copy engine stores no block that begins before the tensor: where the mask may have elements before it, none of a
     block are behind its beginning then. And it stores whole runs of 16 bytes, of which rows must consist.
@@ -171,9 +171,9 @@ def tensor_of_descriptor(base: BlockArgument) -> MadeTensor:
     return MadeTensor(_number(base), (), shape, (*strides, _polynomial(ONE)))
 
 
-def _pointed(op: tt.LoadOp | tt.StoreOp, stored_of: Callable[[WrappingForms], _Stored]) -> PointedTensor:
+def _pointed(op: tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp, stored_of: Callable[[WrappingForms], _Stored]) -> PointedTensor:
     """The tensor of an access, of whose elements, or of what is made of them, some are stored."""
-    stores = isinstance(op, tt.StoreOp)
+    stores = not isinstance(op, tt.LoadOp)
     if len(ir.shape_of(op.ptr.type)) != 2:
         raise NotAffine("are of no rows and columns")
     forms = WrappingForms()
@@ -187,7 +187,7 @@ def _pointed(op: tt.LoadOp | tt.StoreOp, stored_of: Callable[[WrappingForms], _S
     dims = (1 - column, column)
     pitch = form.steps[dims[0]]
     facts = AxisFacts()
-    size = ir.bit_width(ir.element_of(op.value.type if isinstance(op, tt.StoreOp) else op.result.type)) // 8
+    size = ir.bit_width(ir.pointee_of(ir.element_of(op.ptr.type))) // 8
     if not size:
         raise NotAffine("are of less than a byte")
     if not _of_arguments(pitch):

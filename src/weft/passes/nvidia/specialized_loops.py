@@ -95,7 +95,7 @@ class Plan:
     tiles: scf.ForOp | None = None
     """The loop over tiles that the loop is in, which is divided with it."""
     stores: tuple[BulkStore, ...] = ()
-    """What the copy engine stores of each tile."""
+    """What the copy engine stores of each tile, and what it adds to memory."""
     is_one: bool = False
     """Whether it does so by way of one buffer, not of one for each store."""
     blocks: int = 1
@@ -145,7 +145,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
     groups = _groups(loads, products)
     room = _Room(whole, loads, stages, machine)
-    bulk = tuple(bulk_stores(tiles, warps)) if tiles is not None else ()
+    bulk = tuple(bulk_stores(loop, tiles, warps))
     is_alike = len({x.memory() for x in bulk}) == 1
     ways: list[tuple[tuple[BulkStore, ...], bool]] = [(bulk, False), (bulk, is_alike), ((), False)]
     count, copied, is_one = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])

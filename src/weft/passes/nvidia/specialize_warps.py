@@ -63,7 +63,7 @@ from weft.machines import Machine
 
 from ..buffered_tiles import read_instead
 from ..effects import shareable
-from ..overlap_products import drop_fences, hoist_operands
+from ..overlap_products import hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
 from .bulk_stores import wait_until_read
@@ -124,6 +124,7 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     """Replace loops, one behind the other, and all between them by what two kinds of warps do."""
     for part in parts:
         hoist_operands(part.loop)
+        _drop_fences(part.loop)
         if are_used_at_once(part.loop, shared_products(part.loop.body.block)):
             load_by_warp(part.loop, part.machine)
             part.loop = load_ahead(part.loop)
@@ -250,7 +251,6 @@ class _Specialized:
                 b = Builder.before(bulk.load)
                 buffer = b.create(ttg.MemDescIndexOp, (buffers, self.slot), (bulk.memory(),)).result
                 read_instead(bulk.load, bulk.tile(b, buffer), self.machine)
-        drop_fences(self.loop)
         _stop_idle(self.loop)
         load_by_warp(self.loop, self.machine)
         if self.halves is None and not are_used_at_once(self.loop, shared_products(body)):
@@ -316,7 +316,7 @@ class _Specialized:
     def others(self) -> list[Operation]:
         """The operations of the loop's body but products, views of buffers, and its end."""
         views = {v.owner for v in self.views}
-        apart = (SharedProductOp, scf.YieldOp, OperandFenceOp)
+        apart = (SharedProductOp, scf.YieldOp)
         return [op for op in self.loop.body.block.ops if not isinstance(op, apart) and op not in views]
 
     def alone(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
@@ -538,6 +538,13 @@ def _stored_before(product: SharedProductOp) -> bool:
         if isinstance(op, ttg.LocalAllocOp) and op.src is not None and op.parent is not product.parent:
             return True
     return False
+
+
+def _drop_fences(loop: scf.ForOp) -> None:
+    """Take out the fences of a loop's products: each product that needs one gets its own where it begins."""
+    for op in list(loop.body.block.ops):
+        if isinstance(op, OperandFenceOp):
+            remove(op)
 
 
 def _stop_idle(loop: scf.ForOp) -> None:

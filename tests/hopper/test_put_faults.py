@@ -98,10 +98,9 @@ EQUIVALENT = {
     "all gradients": {
         r"without fence kind=async 2": FENCED_BEHIND,
         r"without wgmma.fence [245]": FENCED_BEFORE,
-        r"without barrier scope=warp 2": BY_Q,
         r"before the product has ended: mbarrier.arrive.each 2": BY_Q,
         r"without mbarrier.wait.parity 4": BY_Q,
-        r"without barrier scope=warp [34]": IN_PRODUCER,
+        r"without barrier scope=warp [45]": IN_PRODUCER,
     },
 }
 """By kind of program and the fault's name: why the program is as right with it."""

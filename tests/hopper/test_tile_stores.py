@@ -1,4 +1,4 @@
-"""What the copy engine stores of loops over tiles, and what threads store because something could tell."""
+"""What the copy engine stores of loops over tiles, or adds to memory, and what threads do because something could tell."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ def stored(a, b, c, other, counter, k, KIND: tl.constexpr):  # type: ignore[no-u
         elif KIND == "by pointers":
             places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
             tl.store(other + places, result)
+        elif KIND == "added" or KIND == "added to what is loaded":
+            places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
+            if KIND == "added to what is loaded":
+                result += tl.load(other + places) - 1
+            tl.atomic_add(other + places, result, sem="relaxed")
+        elif KIND == "added in an order":
+            places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tl.atomic_add(other + places, result)
         elif KIND == "where a number says so":
             if tile != 1:
                 c.store([row, 0], result)
@@ -50,11 +58,11 @@ def stored(a, b, c, other, counter, k, KIND: tl.constexpr):  # type: ignore[no-u
             c.store([row, 0], result + result)
 
 
-BY_COPY_ENGINE = ("plain", "by pointers", "summed over rows")
+BY_COPY_ENGINE = ("plain", "by pointers", "summed over rows", "added")
 BY_THREADS = (
     "a whole tile further up",  # where a constant moves the tile, its rows would be counted from another one
     *("loaded too", "a row further up", "columns that are no 16 bytes", "with a hint", "where a number says so"),
-    *("told to others", "twice"),
+    *("told to others", "twice", "added to what is loaded", "added in an order"),
 )
 
 
@@ -76,18 +84,20 @@ def check(kind: str) -> Any:
         wanted[:64], wanted[128:] = exact[:64], exact[128:]
     elif kind == "summed over rows":
         wanted = exact + np.repeat(exact.reshape(3, 64, 64).sum(1), 64, axis=0)
+    elif kind.startswith("added"):
+        wanted = 1 + exact
     else:
         wanted = exact * (2 if kind == "twice" else 1) + (kind == "loaded too")
     sides = [described(x, (64, 64)) for x in (a, b, c)]
     made = simulated(stored, (1,), *sides, other, np.zeros(1, np.int32), 128, KIND=kind)
     assert is_specialized(made), why_not(made)
-    found = other if kind in ("by pointers", "with a hint") else c
+    found = other if kind in ("by pointers", "with a hint") or kind.startswith("added") else c
     np.testing.assert_allclose(found.astype(np.float64), wanted, atol=0.1, rtol=1e-2)
     return made
 
 
 def is_bulk(made: Any) -> bool:
-    return "ttng.async_tma_copy_local_to_global" in made.asm["ttgir"]
+    return any(f"ttng.async_tma_{x}" in made.asm["ttgir"] for x in ("copy_local_to_global", "reduce add"))
 
 
 def test_what_the_copy_engine_stores() -> None:

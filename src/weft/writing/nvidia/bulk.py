@@ -45,16 +45,18 @@ def _load_images(w: Writer, op: Any) -> None:
 
 @writes("ttng.async_tma_copy_local_to_global")
 def _store(w: Writer, op: Any) -> None:
-    blocks, *at, memory = w.take(*op.operands)
-    alone = ", each_warp=True" if EACH_WARP in op.attributes else ""
-    w.effect(op, f"{_tma(w)}.async_copy_shared_to_global({blocks.text}, {_listed(at)}, {memory.text}{alone})")
+    _from_shared(w, op, "copy_shared_to_global")
 
 
 @writes("ttng.async_tma_reduce")
 def _reduce(w: Writer, op: Any) -> None:
+    _from_shared(w, op, f"atomic_{tt.DescriptorReduceKind(int_value(op.properties['kind'])).name.lower()}")
+
+
+def _from_shared(w: Writer, op: Any, name: str) -> None:
     blocks, *at, memory = w.take(*op.operands)
-    kind = tt.DescriptorReduceKind(int_value(op.properties["kind"])).name.lower()
-    w.effect(op, f"{_tma(w)}.async_atomic_{kind}({blocks.text}, {_listed(at)}, {memory.text})")
+    alone = ", each_warp=True" if EACH_WARP in op.attributes else ""
+    w.effect(op, f"{_tma(w)}.async_{name}({blocks.text}, {_listed(at)}, {memory.text}{alone})")
 
 
 @writes("ttng.async_tma_store_wait")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.ir import Operation
+
 from weft import ir
 from weft.base import LayoutError, hinted
 from weft.ir import tt
@@ -123,12 +125,25 @@ def async_copy_shared_to_global(
     other: the descriptor is for such a part, and of W warps, warp w has parts w, w + W, ..., counted down the columns.
     A part that would begin before the tensor is dropped. Weft's, not Triton's.
     """
+    _from_shared("async_copy_shared_to_global", None, tensor_desc, coord, src, each_warp, _semantic)
+
+
+def _from_shared(
+    name: str, combines: tt.DescriptorReduceKind | None, desc: Any, coord: Any, src: Any, each_warp: Any,
+    semantic: GluonSemantic,
+) -> None:  # fmt: skip
+    """Begin to store shared memory to a block of a tensor, or to combine it with what is there."""
     at, alone = listed(coord), unwrap(each_warp)
     if not isinstance(alone, bool):
-        raise TypeError(f"async_copy_shared_to_global: each_warp must be True or False when compiling, got {alone}")
-    _check("async_copy_shared_to_global", tensor_desc, at, src, of_parts=alone)
-    operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
-    op = _semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
+        raise TypeError(f"{name}: each_warp must be True or False when compiling, got {alone}")
+    _check(name, desc, at, src, of_parts=alone)
+    operands = [desc.handle, *semantic._convert_to_ir_values(at, require_i64=False), src.handle]
+    op: Operation
+    if combines is None:
+        op = semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
+    else:
+        semantic.check_reducible(desc, combines)
+        op = semantic.builder.create(ttng.AsyncTMAReduceOp, operands, (), {"kind": ir.enum_attr(combines)})
     if alone:
         op.attributes[ttng.EACH_WARP] = ir.unit_attr()
 
@@ -186,15 +201,13 @@ async_store = async_copy_shared_to_global
 def _reduction(kind: tt.DescriptorReduceKind, meaning: str) -> Any:
     name = f"async_atomic_{kind.name.lower()}"
 
-    def function(tensor_desc: Any, coord: Any, src: Any, _semantic: GluonSemantic = GIVEN) -> None:
-        at = listed(coord)
-        _check(name, tensor_desc, at, src)
-        _semantic.check_reducible(tensor_desc, kind)
-        operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
-        _semantic.builder.create(ttng.AsyncTMAReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
+    def function(
+        tensor_desc: Any, coord: Any, src: Any, *, each_warp: Any = False, _semantic: GluonSemantic = GIVEN
+    ) -> None:
+        _from_shared(name, kind, tensor_desc, coord, src, each_warp, _semantic)
 
     done = "Begin to combine shared memory into the block at `coord`, each element by an atomic step"
-    return builtin_named(name, f"{done}: {meaning}. Over after `store_wait`.", function)
+    return builtin_named(name, f"{done}: {meaning}. Over after `store_wait`. `each_warp` is as in `async_store`.", function)
 
 
 async_atomic_add = _reduction(tt.DescriptorReduceKind.ADD, "the sum of the two")

@@ -1,4 +1,4 @@
-"""What the copy engine stores of loops over tiles, or adds to memory, and what threads do because something could tell."""
+"""What the copy engine stores of loops over tiles, or adds to memory, and what threads do, as something could tell."""
 
 from __future__ import annotations
 

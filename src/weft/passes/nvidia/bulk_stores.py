@@ -89,6 +89,7 @@ class BulkStore:
         wait_until_read(b, pending)
         b.create(ttg.LocalStoreOp, (self.value, staged))
         b.create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        copy: Operation
         if isinstance(self.store, tt.StoreOp):
             copy = b.create(ttng.AsyncTMACopyLocalToGlobalOp, (map, *at, staged))
         else:
@@ -142,10 +143,11 @@ def stored_value(op: tt.StoreOp | tt.AtomicRMWOp) -> SSAValue:
 def _is_alone(one: BulkStore, stores: Sequence[BulkStore], accesses: Sequence[Operation]) -> bool:
     """Whether no other access meets a store, or only additions meet an addition: at most stores beside it, or other
     additions, go to the same array."""
+    beside: set[Operation]
     if isinstance(one.store, tt.StoreOp):
         beside = {x.store for x in stores if x is one or _are_apart(one, x)}
     else:
-        beside = set(filter(is_silent_addition, accesses))
+        beside = {op for op in accesses if is_silent_addition(op)}
     return all(op in beside or root_of(op.operands[0]) not in (None, one.tensor.base) for op in accesses)
 
 

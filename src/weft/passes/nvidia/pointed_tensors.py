@@ -171,7 +171,9 @@ def tensor_of_descriptor(base: BlockArgument) -> MadeTensor:
     return MadeTensor(_number(base), (), shape, (*strides, _polynomial(ONE)))
 
 
-def _pointed(op: tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp, stored_of: Callable[[WrappingForms], _Stored]) -> PointedTensor:
+def _pointed(
+    op: tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp, stored_of: Callable[[WrappingForms], _Stored]
+) -> PointedTensor:
     """The tensor of an access, of whose elements, or of what is made of them, some are stored."""
     stores = not isinstance(op, tt.LoadOp)
     if len(ir.shape_of(op.ptr.type)) != 2:

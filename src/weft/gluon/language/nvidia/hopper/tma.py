@@ -207,7 +207,8 @@ def _reduction(kind: tt.DescriptorReduceKind, meaning: str) -> Any:
         _from_shared(name, kind, tensor_desc, coord, src, each_warp, _semantic)
 
     done = "Begin to combine shared memory into the block at `coord`, each element by an atomic step"
-    return builtin_named(name, f"{done}: {meaning}. Over after `store_wait`. `each_warp` is as in `async_store`.", function)
+    rest = "Over after `store_wait`. `each_warp` is as in `async_store`."
+    return builtin_named(name, f"{done}: {meaning}. {rest}", function)
 
 
 async_atomic_add = _reduction(tt.DescriptorReduceKind.ADD, "the sum of the two")

@@ -52,8 +52,8 @@ def test_products_of_queries() -> None:
 
 @slow
 def test_products_of_all() -> None:
-    """The one that the iteration itself uses comes first; the left operand of that goes through shared memory. All warps
-    meet before it is stored, and after that; the copy engine adds each warp's part of the result to memory."""
+    """The one that the iteration itself uses comes first; its left operand goes through shared memory. All warps meet
+    before that is stored, and after it; the copy engine adds each warp's part of the result to memory."""
     made = check(OF_ALL)
     assert steps(made) == ["begin", "begin", "wait 1", "begin", "wait 1", "begin", "begin", "wait 1"]
     barriers = [x for x in made.remarks.of("barrier") if x.scope == "block" and "stmatrix" in str(x)]

@@ -19,7 +19,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.cpu import CPUOptions, codegen, schedule
+from weft.backends.cpu import CPUOptions, codegen, loads_first, schedule
 from weft.backends.cpu.nest import Nest, Root
 from weft.backends.cpu.program import FunctionProgram, Value, read_function
 from weft.backends.cpu.reduce import ReduceRoot
@@ -151,12 +151,14 @@ class _Recorder(Nest):
         _Recorder.made.append(self)
 
 
-def _emit() -> tuple[str, list[_Recorder]]:
+def _emit(vectors: int = loads_first.VECTORS) -> tuple[str, list[_Recorder]]:
+    """The text and the nests, with so many vectors at a time (as a power of two) where loads come before stores."""
     module, parameters = cpu_pipeline(_module())
     program: FunctionProgram = read_function(module.body.block.first_op)
     _Recorder.made = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "Nest", _Recorder)
+        patch.setattr(loads_first, "VECTORS", vectors)
         text, _ = codegen.emit(program, OPTIONS, parameters)
     return text, _Recorder.made
 
@@ -187,9 +189,9 @@ def nests() -> str:
     for i, nest in enumerate(_emit()[1], 1):
         roles = {
             "lanes": nest.lane_bits,
-            "unrolled": nest.unroll,
+            "unrolled": (*nest.unroll, *nest.group.bits),
             "loop of the reduction": nest.inner_bits,
-            "loop": nest.outer_bits,
+            "loop": [b for b in nest.outer_bits if b not in nest.group.bits],
         }
         shape = "x".join(map(str, nest.shape))
         lines.append(f"nest {i} over {shape}: bits " + ", ".join(f"{_bits(b)} {r}" for r, b in roles.items() if b))
@@ -200,8 +202,10 @@ def nests() -> str:
 
 
 def llvm() -> str:
-    """The versions of the last nest: inside of the mask, with stores around the cache and not; and not inside."""
-    blocks = re.split(r"^(?=\w+:$)", _emit()[0].partition("\n}\n")[0], flags=re.MULTILINE)
+    """The versions of the last nest: inside of the mask, with stores around the cache and not; and not inside. With one
+    vector at a time.
+    """
+    blocks = re.split(r"^(?=\w+:$)", _emit(vectors=0)[0].partition("\n}\n")[0], flags=re.MULTILINE)
     wanted = "".join(b for b in blocks if "fdiv" in b)
     names: dict[str, str] = {}
     for name in re.findall(r"%[vr]\d+", wanted):

@@ -181,8 +181,8 @@ def test_what_is_the_same_along_a_row(width: int, height: int, processor: dict[s
 def test_the_row_of_an_index_is_found_once_for_a_row() -> None:
     """A loop over the vectors of a row is in one over rows: what the innermost one counts is not divided."""
     x = np.zeros(2 * 12 * 5 * 64, np.float32)
-    for width, loops in ((64, 2), (768, 1)):  # a tile of 256 elements has four rows of 64, and part of one of 768
-        kernel = images.warmup(x, x, x, x.size, C=3, H=5, W=width, B=256, grid=(1,), cpu="x86-64-v4")
+    for width, size, loops in ((128, 512, 2), (768, 256, 1)):  # four rows, and part of one
+        kernel = images.warmup(x, x, x, x.size, C=3, H=5, W=width, B=size, grid=(1,), cpu="x86-64-v4")
         body = kernel.asm["llir"].split("then", 2)[2].split("store")[0]
         counters = re.findall(r"(%r\d+) = phi i64", body)
         assert len(counters) == loops

@@ -30,7 +30,7 @@ def test_nests_and_what_is_kept_between_them() -> None:
     assert told(kernel, "loop nest") == [
         f"k.py:5:24: loop nest: {lanes}, 4 vectors at a time, 32 iterations, for tt.reduce on line 5, "
         "the tile of tt.load on line 4, 2 operations fused",
-        f"k.py:6:5: loop nest: {lanes}, 1 vector at a time, 128 iterations, for tt.store on line 6, 1 operation fused; "
+        f"k.py:6:5: loop nest: {lanes}, 4 vectors at a time, 32 iterations, for tt.store on line 6, 1 operation fused; "
         "a version that stores past the caches, for launches that write more than they hold",
         f"k.py:6:29: loop nest: {lanes}, 4 vectors at a time, 32 iterations, for tt.reduce on line 6, "
         "the tile of math.exp on line 5, 2 operations fused",

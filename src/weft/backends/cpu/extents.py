@@ -160,12 +160,12 @@ def comparisons(mask: Value, coords: Coords, bits: tuple[int, ...]) -> list[tupl
     predicate = op.attrs["predicate"]
     low, high = op.args if predicate in LESS + AT_MOST else reversed(op.args)
     end = constant_int(high)
-    if predicate not in LESS + AT_MOST + MORE + AT_LEAST or end is None or end < 0 or not _counts(low, coords, bits):
+    if predicate not in LESS + AT_MOST + MORE + AT_LEAST or end is None or end < 0 or not counts(low, coords, bits):
         return []
     return [(mask, end + (predicate in AT_MOST + AT_LEAST))]
 
 
-def _counts(value: Value, coords: Coords, bits: tuple[int, ...]) -> bool:
+def counts(value: Value, coords: Coords, bits: tuple[int, ...]) -> bool:
     """Whether an integer is the place along an axis."""
     op = value.op
     while op is not None and op.name in (*MOVES[:4], "arith.extsi", "arith.extui"):

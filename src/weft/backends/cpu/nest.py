@@ -67,6 +67,7 @@ from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, log2, pinned, row_major, substitute
 from weft.backends.cpu.evaluate import Evaluator, LoopVar
 from weft.backends.cpu.extents import Ends, Extent, Reached
+from weft.backends.cpu.loads_first import Group, find_group
 from weft.backends.cpu.planned import Root as Root
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import (
@@ -169,6 +170,7 @@ class Nest:
         self.ends = Ends(self, () if self.rows is None else self.rows.bits)
         self.unsettled = self.ends.bits | set(self.rows.bits if self.rows is not None else ())
         """The bits of axes that end early, or are walked along, before their loops begin."""
+        self.group = find_group(self) if self.rows is None else Group()
 
     # -- planning ---------------------------------------------------------------------------------------------------
 
@@ -416,8 +418,8 @@ class Nest:
                 available.difference_update(run)
 
             def iteration(var: Reg) -> None:
-                loop = LoopVar(var, run[0], len(run))
-                ev.loops.update(dict.fromkeys(run, loop))
+                counted = [b for b in run if b not in self.unroll]
+                ev.loops.update(dict.fromkeys(counted, LoopVar(var, run[-len(counted)], len(counted))))
                 ev.enter()
                 inside(ev)
                 ev.leave()
@@ -450,11 +452,11 @@ class Nest:
         if limit is not None:
             with f.loop(const(I64, 0), limit, const(I64, 1)) as var:
                 iteration(var)
-        elif count == 1:
-            iteration(const(I64, 0))
-        elif count:
-            with f.loop(const(I64, 0), const(I64, count), const(I64, 1), at_least_once=True) as var:
-                iteration(var)
+        else:
+            group = self.group.of_loop(run, ev.full)
+            with self._repeated(group):
+                self._known_loop(0, count >> len(group), iteration)
+            self._known_loop(count >> len(group) << len(group), count, iteration)
         if extent is not None and left:
             full, ev.full = ev.full, set()
             with self.ends.rest(extent, left):
@@ -462,6 +464,21 @@ class Nest:
             ev.full = full
         if extent is not None:
             self.unsettled |= set(extent.bits)
+
+    def _known_loop(self, first: int, end: int, iteration: Callable[[Reg], None]) -> None:
+        """The iterations from a number on up to another one."""
+        if end == first + 1:
+            iteration(const(I64, first))
+        elif end > first:
+            with self.f.loop(const(I64, first), const(I64, end), const(I64, 1), at_least_once=True) as var:
+                iteration(var)
+
+    @contextmanager
+    def _repeated(self, group: tuple[int, ...]) -> Iterator[None]:
+        """While a loop is emitted whose body is repeated for some of the bits that it would count."""
+        planned, self.unroll = self.unroll, (*self.unroll, *group)
+        yield
+        self.unroll = planned
 
     @contextmanager
     def up_to(self, reached: Reached) -> Iterator[None]:
@@ -490,8 +507,14 @@ class Nest:
             whole = f.lshr(end, const(I64, shift))
             last = f.lshr(f.add(end, const(I64, (1 << shift) - 1)), const(I64, shift))
             full, ev.full = ev.full, set(reached.inside)
-            whole = f.select(reached.known, whole, none)
-            with f.loop(none, whole, const(I64, 1)) as var:
+            first, whole = none, f.select(reached.known, whole, none)
+            group = self.group.of_loop(extent.bits[shift:], ev.full)
+            if group:
+                groups = f.lshr(whole, const(I64, len(group)))
+                first = f.shl(groups, const(I64, len(group)))
+                with self._repeated(group), f.loop(none, groups, const(I64, 1)) as var:
+                    iteration(var)
+            with f.loop(first, whole, const(I64, 1)) as var:
                 iteration(var)
             ev.full = full
             with f.loop(whole, last, const(I64, 1)) as var:

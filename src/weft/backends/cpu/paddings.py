@@ -4,7 +4,8 @@
     s = tl.sum(x, 0)
 
 The elements from 65 on are zeros. One zero more or less is the same, so that the loop along the axis may end behind the
-first point that has such (see extents.py for ends that are known to the compiler).
+first point that has such (see extents.py for ends that are known to the compiler). So it may for an extremum with its
+place (reduced_places.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from weft.backends.cpu.extents import repeats
 from weft.backends.cpu.nest import Nest
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.questions import operands_at
+from weft.backends.cpu.reduced_places import keeps_first
 from weft.backends.llvm.values import I1, Value as Reg, const
 
 MOST_READERS = 24
@@ -47,8 +49,8 @@ def stops_of(nest: Nest, reductions: Sequence[Op], moving: Set[int]) -> list[Sto
     stops: list[Stop] = []
     for op in reductions:
         coords = row_major(op.args[0].shape)
-        padding = _padding(op.args[0], coords, op.attrs["axis"]) if len(op.args) == 1 else None
-        if padding is None or not repeats(op, padding[0]):
+        padding = _padding(op.args[0], coords, op.attrs["axis"])
+        if padding is None or not (repeats if len(op.args) == 1 else keeps_first)(op, padding[0]):
             return []
         for mask, at in padding[1]:
             stop = _stop(nest, mask, at, moving)

@@ -7,7 +7,7 @@ the region is one known operation its identity starts the accumulators; otherwis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from weft.backends.cpu import access
 from weft.backends.cpu.buffers import Buffer
@@ -20,11 +20,12 @@ from weft.backends.cpu.forms import form_of, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.paddings import Stop, reaches, stops_of, unread
 from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.cpu.reduced_places import known_of_places
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.versions import Streamed, all_hold, cuts_every_tile, mask_conditions, masks_of_points, versions
 from weft.backends.llvm import casts
 from weft.backends.llvm.emit import Function
-from weft.backends.llvm.values import I64, Value as Reg, const
+from weft.backends.llvm.values import I1, I64, Value as Reg, const
 from weft.base import Unsupported
 from weft.ops import ELEMENTS
 from weft.ops.table import ROWS
@@ -37,9 +38,14 @@ Failed = Callable[[Op, Reg], None]
 
 
 def emit_region(
-    f: Function, block: Block, args: Sequence[Reg], env: dict[Value, Reg | Buffer], failed: Failed | None = None
+    f: Function,
+    block: Block,
+    args: Sequence[Reg],
+    env: dict[Value, Reg | Buffer],
+    failed: Failed | None = None,
+    known: Set[Value] = frozenset(),
 ) -> Regs:
-    """Apply a region of scalar operations to values of any lane count."""
+    """Apply a region of scalar operations to values of any lane count; conditions in `known` hold."""
     lanes = args[0].type.lanes
     local: dict[Value, Reg] = dict(zip(block.args, args, strict=True))
 
@@ -55,7 +61,9 @@ def emit_region(
     for op in block.ops:
         if op.name in ("tt.reduce.return", "tt.scan.return", "scf.yield"):
             return [get(a) for a in op.args]
-        if op.name == "arith.constant":
+        if known and op.results and op.result in known:
+            local[op.result] = const(I1.with_lanes(lanes), 1)
+        elif op.name == "arith.constant":
             local[op.result] = const_of(op.result.elem, op.attrs["value"])
         elif op.name == "scf.if":
             _emit_if(f, op, local, get, env, failed)
@@ -130,6 +138,7 @@ class ReduceRoot:
         self.elem = op.args[0].elem
         # Known operations accumulate halves in single precision and round once.
         self.wide = "f32" if self.name.endswith("f") and self.elem in ("f16", "bf16") else self.elem
+        self.known_further = known_of_places(op)
         self.pick = {"arith.maxnumf": "ogt", "arith.minnumf": "olt"}.get(self.name)
 
     def inputs(self) -> list[tuple[Value, Coords]]:
@@ -154,8 +163,10 @@ class ReduceRoot:
             result.append(v)
         return result * 2 if self.pick else result
 
-    def combine(self, ev: Evaluator, a: Regs, b: Regs) -> Regs:
-        """Accumulators with more elements, or other accumulators, combined in."""
+    def combine(self, ev: Evaluator, a: Regs, b: Regs, *, further: bool = False) -> Regs:
+        """Accumulators with more elements, which may all be `further` along the axis, or other accumulators, combined
+        in.
+        """
         f = ev.f
         if self.pick:
             # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because
@@ -164,7 +175,8 @@ class ReduceRoot:
             return [f.select(f.fcmp(p, y, f.bound(x)), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
         if self.wide != self.elem:
             return [ARITHMETIC[self.name](f, [a[0], b[0]])]
-        return emit_region(f, self.block, [*a, *b], ev.env, self.failed)
+        known = self.known_further if further else frozenset[Value]()
+        return emit_region(f, self.block, [*a, *b], ev.env, self.failed, known)
 
     def start(self, ev: Evaluator) -> Regs | None:
         """The accumulators before the first element; None where that has to be the first element itself."""
@@ -348,7 +360,7 @@ class _Reductions:
                     continue
                 values = root.values(ev, copy)
                 before = root.before_first(ev) if accumulators is None else accumulators[r][k]
-                row.append(values if before is None else root.combine(ev, before, values))
+                row.append(values if before is None else root.combine(ev, before, values, further=True))
             result.append(row)
         for write in writes:
             write()

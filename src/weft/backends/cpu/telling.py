@@ -78,9 +78,9 @@ def tell_nest(nest: Nest, roots: Sequence[Root], program: FunctionProgram, remar
     pulled = {v.op for v, _ in nest.visited if v not in nest.env and v.op is not None and v.is_tile}
     fused = sum(op.name not in SHAPE_OPS and op.name not in ("arith.constant", "tt.make_range") for op in pulled)
     span = next((site.span for site in does if site.span is not None), None)
-    loops = 1 << len(nest.inner_bits) + len(nest.outer_bits)
+    loops = 1 << len(nest.inner_bits) + len(nest.outer_bits) - len(nest.group.bits)
     prices = tuple((" and ".join(map(str, along(lanes))), round(price, 3)) for lanes, price in nest.prices.items())
-    lanes, unrolled = 1 << len(nest.lane_bits), 1 << len(nest.unroll)
+    lanes, unrolled = 1 << len(nest.lane_bits), 1 << len(nest.unroll or nest.group.bits)
     size = nest.shape, does, fused, lanes, nest.data_bits, along(nest.lane_bits), unrolled, loops
     least = {name: min(p for n, p in prices if n == name) for name, _ in prices}
     scalar = nest.data_bits > nest.vector_bits // 2 or not nest.count

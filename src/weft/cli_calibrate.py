@@ -58,6 +58,7 @@ def _text(rates: Rates) -> str:
     lines.append(f"tiles of 32 and 64 transposed {alike} times as long as a copy, where rows begin alike in pages")
     lines.append(f"and {apart} times as long where they do not; one thread reads {rates.alone:.2f} of what all read")
     lines.append(f"memory and arithmetic together: a mean of power {rates.together:.1f}")
+    lines.append(f"divisions and other arithmetic together: a mean of power {rates.beside:.1f}")
     rest = f"{rates.simple / 1000:.1f} simple operations, {rates.divided / 1000:.2f} divisions"
     rest += f", {rates.rounded / 1000:.2f} roundings to bfloat16"
     lines.append(f"{rest} and {rates.special / 1000:.2f} exponentials a nanosecond")

@@ -33,7 +33,7 @@ RATES = Rates(
     alone=0.16, lengths=(128, 256, 1024, 4096), slow_read=(2.3, 1.7, 1.4, 1.4), slow_written=(1.7, 1.4, 1.4, 1.3),
     of_four=0.8, looped=1.2, by_rows=(1.1, 1.3),
     turned=(1.8, 1.8), turned_apart=(1.8, 1.8), again=578800, far=5e5, simple=4e5, special=1.6e4, divided=3e4,
-    rounded=8e4, reduction=0.002, together=3.0, product=7e5, product_16=7e5,
+    beside=2.0, rounded=8e4, reduction=0.002, together=3.0, product=7e5, product_16=7e5,
 )  # fmt: skip
 """For pages of the CPU: launch, programs, reading, writing and caches as `weft calibrate` once measured them on such a
 machine; the others are of their order."""

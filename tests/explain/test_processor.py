@@ -25,8 +25,8 @@ RATES = Rates(
     "a processor", 2, launch=5.0, program=0.01, sizes=(1 << 16, 1 << 26), read=(1e4, 1e4), written=(5e3, 5e3),
     both=(1.0, 0.5), in_place=(1e4, 1e4), alone=0.75, lengths=(128, 4096), slow_read=(4.0, 2.0),
     slow_written=(3.0, 1.5), of_four=0.5, looped=1.25, by_rows=(1.2, 1.5), turned=(1.5, 1.0), turned_apart=(3.0, 2.0),
-    again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5, rounded=1e6, reduction=0.01, together=1.5, product=1e6,
-    product_16=2e6,
+    again=1e5, far=5e4, simple=1e6, special=1e6, divided=1e5, beside=2.0, rounded=1e6, reduction=0.01, together=1.5,
+    product=1e6, product_16=2e6,
 )  # fmt: skip
 
 

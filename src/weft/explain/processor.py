@@ -57,7 +57,8 @@ TURNED = (128, 256)
 MANY_ROUNDS = 8
 """Programs of a thread from which on it does not matter that some have one more than others."""
 MINOR = 0.1
-"""The part of the bytes that are read below which an array does not count as one that is read beside others."""
+"""The part of the bytes that are read below which an array is not one that is read beside others, and stores of what is
+made of rows do not count."""
 OFF = (0.75, 1.3)
 """How far the time may be below and above what is predicted, as factors: of nine in ten of explain_cpu.py it is not."""
 UNKNOWN = (0.5, 2.0)
@@ -119,6 +120,8 @@ class Rates:
     """Exponentials in a microsecond."""
     divided: float
     """Divisions in a microsecond."""
+    beside: float
+    """The power of the mean in which divisions and other arithmetic are combined, which is done by other units."""
     rounded: float
     """Elements that are rounded to bfloat16 in a microsecond."""
     reduction: float
@@ -273,7 +276,8 @@ def slowness_of(facts: Facts, rates: Rates) -> tuple[float, float]:
         turned = _between(TURNED, rates.turned if alike else rates.turned_apart, length)
         turned *= max(1.0, rates.slow("store", length) / rates.slow("store", TURNED[0]))
         slow = dict.fromkeys(VERBS, turned)
-    row = reduced_rows(facts)
+    stores = sum(n for (_, _, verb), n in touched.items() if verb == "store")
+    row = reduced_rows(facts) if stores >= MINOR * sum(once.values()) else 0.0  # a number for each row is no row
     rows = _between((PAGE, PAGES), rates.by_rows, row) if row else 1.0
     return factor * rows * slow["load"], rows * slow["store"]
 
@@ -298,6 +302,7 @@ def _arithmetic(facts: Facts, rates: Rates) -> float:
     """Microseconds of operations on floating-point elements, 32 of which are an instruction of the lane program;
     integers are mostly of addresses, which vectors do not have for each element."""
     assert facts.program is not None
+    lanes = facts.program.lanes
     simple = special = divided = 0.0
     for name, n in float_kinds(facts.explanation.counts.total):
         if _is_special(name):
@@ -306,10 +311,11 @@ def _arithmetic(facts: Facts, rates: Rates) -> float:
             divided += n
         else:
             simple += n
-    each = special / rates.special + divided / rates.divided + simple / rates.simple
+    others = lanes * (special / rates.special + simple / rates.simple) + roundings(facts) / rates.rounded
+    divisions = lanes * divided / rates.divided
+    elements = float((others**rates.beside + divisions**rates.beside) ** (1 / rates.beside))
     products = sum(n / (rates.product_16 if is_16 else rates.product) for is_16, n in product_operations(facts).items())
-    rounded = roundings(facts) / rates.rounded
-    return facts.program.lanes * each + products + rates.reduction * reductions(facts) + rounded
+    return elements + products + rates.reduction * reductions(facts)
 
 
 def float_kinds(total: Mapping[str, int]) -> Iterator[tuple[str, int]]:

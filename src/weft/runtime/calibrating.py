@@ -32,7 +32,7 @@ from . import calibration_kernels as kernels, knobs
 
 __all__ = ["calibrate", "calibrated", "chill", "path_of"]
 
-VERSION = 5
+VERSION = 6
 SIZES = tuple(1 << log for log in range(16, 28, 2))
 """Bytes that are moved: 64 KiB to 64 MiB."""
 ROUNDS, TIMES = 4, 3
@@ -169,7 +169,8 @@ def _runs(x: Any, out: Any, threads: int) -> Iterator[tuple[str, tuple[Callable[
             yield cold(f"{kernel.__name__} {size}", kernel, (size // 4 // BLOCK // part,), BLOCK=BLOCK)
     for name, different in (("near", 4), ("far", 64)):
         yield warm(name, kernels.again, grid, MANY, different, BLOCK=1024)
-    for kernel in (kernels.simple, kernels.special, kernels.divided, kernels.rounded_to):
+    arithmetic = (kernels.simple, kernels.special, kernels.divided, kernels.special_and_divided, kernels.rounded_to)
+    for kernel in arithmetic:
         yield warm(kernel.__name__, kernel, grid, TURNS, BLOCK=BLOCK)
     yield warm("summed", kernels.summed, grid, MANY, BLOCK=LITTLE)
     for dtype in (np.float32, np.float16):
@@ -251,6 +252,7 @@ def _rates(took: Mapping[str, float], threads: int) -> Rates:
         simple=round(8 * each / (took["simple"] - warm), 1),
         special=round(special, 1),
         divided=round(each / (took["divided"] - warm), 1),
+        beside=round(_power(*(took[name] - warm for name in ("special", "divided", "special_and_divided"))), 2),
         rounded=round(each / (took["rounded_to"] - warm), 1),
         reduction=round((took["summed"] - warm) / all / MANY, 5),
         together=_together(took, special),

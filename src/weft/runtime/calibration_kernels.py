@@ -103,6 +103,18 @@ def divided(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-un
 
 
 @jit
+def special_and_divided(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i) * 0.01
+    b = a
+    c = a + 2.0
+    for k in tl.static_range(n):
+        a += tl.exp(b - k)
+        a += 1.5 / (c + k)
+    tl.store(out + i, a)
+
+
+@jit
 def rounded_to(x, out, n: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + i)

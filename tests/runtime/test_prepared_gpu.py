@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import struct
 import threading
@@ -17,6 +18,7 @@ import weft.language as tl
 from weft.backends.nvidia import faults
 from weft.base import CapturedGlobalError, DeviceLost, LaunchError
 from weft.runtime import gpu as launching, knobs, prepared
+from weft.runtime.exchange import described
 
 from .pretended_gpu import PretendedGPU, Tensor, forget, pretend
 
@@ -278,6 +280,12 @@ def test_no_plan_keeps_an_array(watched: Watched) -> None:
     del x, y
     gc.collect()
     assert [array() for array in kept] == [None, None]
+
+
+def test_an_array_that_dlpack_cannot_describe_has_no_plan() -> None:
+    """The function that describes arrays raises then, and the error came out of a launch that was right."""
+    raises = ctypes.cast(ctypes.pythonapi.PyErr_SetString, ctypes.c_void_p).value or 0
+    assert described(raises, ValueError) is None
 
 
 def test_many_threads(watched: Watched) -> None:

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Never, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load, shortened
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load, shorten, shortened
 from weft.base.locks import renewed
 from weft.language.callable import JITCallable
 from weft.language.keys import is_constexpr_value, key_of, key_text
@@ -138,7 +138,9 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         self._kernels = _KernelCache(self._entries, self._gpu, self._forget_plans)
         self._key_cache: dict[Any, str] = {}
         self._compile_lock = renewed(threading.RLock())
-        self._launcher: Callable[..., Any] = self._first_launch
+        self._launcher: Callable[..., Any] = self._indexed_early
+        self._has_launcher = False
+        """Whether there is one that launches where the arrays are."""
         self._host: Callable[..., Any] | None = None
         self._prepared: Any = None
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
@@ -190,16 +192,24 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
             launches = self._gpu[target] = compiling.gpu_launches()(self, target)
         return launches
 
-    @shortened
+    def _indexed_early(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """The launcher until there is another; what was indexed before the first launch comes here at every launch."""
+        try:
+            if not self._has_launcher or compiling.blocks:
+                return self._first_launch(grid, *args, **kwargs)
+            return self._launcher(grid, *args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
     def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
-        # What was indexed before the first launch comes here at every launch.
         target = current_target()
         if target != "cpu":  # WEFT_TARGET, or run() inside of `with weft.target(...)`
             return self._launch_elsewhere(target, grid, *args, **kwargs)
         if "target" in kwargs and "target" not in self.arg_names:
             return self._launch_elsewhere(target, grid, *args, **kwargs)
         launcher = self._launcher
-        if launcher == self._first_launch:
+        if not self._has_launcher:
             launcher = self._make_launcher()
         elif not compiling.choose_by_arrays():
             launcher = self._host_launcher()
@@ -207,7 +217,7 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
 
     def _make_launcher(self) -> Callable[..., Any]:
         """The launcher for arrays of the host, from now on the first that is asked."""
-        self._launcher = self._host_launcher()
+        self._launcher, self._has_launcher = self._host_launcher(), True
         return self._launcher
 
     def _host_launcher(self) -> Callable[..., Any]:

@@ -158,7 +158,7 @@ def measure(kernel: str, kind: str, columns: int, sizes):
     some = torch.cat([torch.arange(min(rows, 16)), torch.arange(max(0, rows - 16), rows)]).cuda()
     wanted = expected(kernel, *args[:3], some)
     lists = {side: list(launches(side, kernel, args, columns)) for side in SIDES}
-    if columns > 8192:
+    if columns > 8192 and sizes:
         lists["asked"] = [one for blocks in sizes for one in launches("Weft", kernel, args, columns, blocks)]
     chosen = {}
     for side, found in lists.items():

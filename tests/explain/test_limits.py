@@ -24,7 +24,7 @@ def of_transpose(stride: int) -> Explanation:
 def test_limits_that_hold() -> None:
     x = like((4096, 1024), "fp32")
     e = softmax.explain(x, x, 1024, 1000, BLOCK=1024, grid=(4096,), target="cuda:90")
-    expect(e, access_bytes=16, conversions=0, bank_conflicts=0, shared_bytes=16, blocks=16)
+    expect(e, access_bytes=16, conversions=0, bank_conflicts=0, shared_bytes=32, blocks=16)
 
 
 def test_the_whole_message() -> None:

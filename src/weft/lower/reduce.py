@@ -19,6 +19,7 @@ from .row_parts import reduced_in_runs
 from .shapes import settle
 from .telling import tell_combined
 
+WORD_BITS = 32
 MANY_WAYS = 8
 """From so many results of warps on, lanes share the work of combining them."""
 DEAR = 3
@@ -47,7 +48,8 @@ def _reduce(c: Context, op: Operation) -> None:
         alive, taken, values = _of_runs(c, plan, *in_runs)
     else:
         values = [c.build.rename(c.whole(x), alive) for x in op.operands]
-    for direction in plan.registers:
+    first = int(bits < WORD_BITS)  # small elements that are neighbours share a word, and words are combined whole
+    for direction in (*plan.registers[first:], *plan.registers[:first]):
         if _rep(taken, direction[0]):
             alive, values = _within_registers(c, body, alive, taken, direction[0], values)
     for register, lane, _, _ in plan.lanes:

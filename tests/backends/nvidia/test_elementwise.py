@@ -122,7 +122,7 @@ def _as_byte(kit: Kit, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("math.exp", ["mul.f32", "ex2.approx.f32"]),
+        ("math.exp", ["mul.f32", "ex2.approx.ftz.f32", "mul.f32"]),
         ("math.exp2", ["ex2.approx.ftz.f32"]),
         ("math.sqrt", ["sqrt.approx.ftz.f32"]),
         ("math.rsqrt", ["rsqrt.approx.ftz.f32"]),
@@ -132,6 +132,10 @@ def _as_byte(kit: Kit, value: Any) -> Any:
 )
 def test_functions_that_are_instructions(name: str, expected: list[str]) -> None:
     assert names(name, ["f32"], "f32") == expected
+
+
+def test_halves_of_a_word_are_widened_by_an_instruction_each() -> None:
+    assert names("arith.extf", ["bf16"], "f32", count=2) == ["shl.b32", "and.b32"]
 
 
 def test_division() -> None:

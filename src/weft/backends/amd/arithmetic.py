@@ -23,7 +23,7 @@ APPROXIMATE = {
     "quotient": "amdgcn.fdiv.fast",
 }
 """LLVM's intrinsics of instructions; all take denormals for 0, or give 0 for them, but sqrt and rsqrt."""
-PLAIN = {"exp2 of denormals": "exp2", "sin": "sin", "cos": "cos"}
+PLAIN = {"sin": "sin", "cos": "cos"}
 """What LLVM writes a few instructions for."""
 TICK = 10
 """Nanoseconds of a step of the clock of all multiprocessors, which has 100 MHz."""

@@ -8,7 +8,7 @@ from weft.ir.lane import LaneOp
 
 from .dialect import Pair
 from .elementwise import scalars
-from .emitter import BITS, Emitter, Register, emitter
+from .emitter import BITS, Emitter, Part, Register, emitter
 
 
 @emitter("arith.extf", "arith.truncf")
@@ -22,11 +22,21 @@ def _float_cast(e: Emitter, op: LaneOp) -> None:
         return
     converted: dict[str, str] = {}
     out: list[Register] = []
-    for name in e.names(source):
+    for register in registers:
+        if (source.elem, result.elem) == ("bf16", "f32") and isinstance(register, Part) and register.count == 2:
+            out.append(_upper_half(e, register))
+            continue
+        name = e.name(register)
         if name not in converted:
             converted[name] = convert(e, source.elem, result.elem, name, down)
         out.append(converted[name])
     e.env[result] = out
+
+
+def _upper_half(e: Emitter, half: Part) -> str:
+    """The f32 whose upper half is a bf16 in a word: that is an instruction, and another to take the half out first."""
+    bits = e.pure(f"and i32 {half.word}, {-1 << 16}" if half.index else f"shl i32 {half.word}, 16")
+    return e.pure(f"bitcast i32 {bits} to float")
 
 
 def _pair_conversion(e: Emitter, source: str, target: str) -> Pair[Emitter] | None:

@@ -38,8 +38,8 @@ Scalar: TypeAlias = Callable[[E, LaneOp, list[str]], str]
 Pair: TypeAlias = Callable[[E, list[Register]], list[Register]]
 """How two registers are converted at once."""
 
-APPROXIMATE = ("exp2", "exp2 of denormals", "log2", "reciprocal", "sqrt", "rsqrt", "sin", "cos", "quotient")
-"""What `Dialect.approximation` is asked for, of f32; all but the second may take denormals for 0. `exp2` may be off by
+APPROXIMATE = ("exp2", "log2", "reciprocal", "sqrt", "rsqrt", "sin", "cos", "quotient")
+"""What `Dialect.approximation` is asked for, of f32; all may take denormals for 0. `exp2` may be off by
 2^-22 of the result, `log2` by 2^-22 near 1, `reciprocal` and `sqrt` by 2^-23, `rsqrt` by 2^-22.9 of the result,
 `quotient` by two units in the last place."""
 

@@ -79,16 +79,21 @@ def _as_fma(name: str, x: str, y: str) -> tuple[str, str, str]:
 
 
 def _in_pairs(e: Emitter, op: LaneOp) -> bool:
-    """Compute halves two at a time, where operands lie in words already; whether it was done."""
+    """Compute halves two at a time, where operands lie in words already, or one that is a word's first; whether it was
+    done."""
     result, name = op.results[0], PAIRED[op.name]
-    if result.elem not in ("f16", "bf16") or e.llvm[result.elem][0] == "i" or result.count % 2:
+    if result.elem not in ("f16", "bf16") or e.llvm[result.elem][0] == "i":
         return False
     columns = [e.wide(v, result.count) for v in op.operands]
-    if not any(_is_word(column[i : i + 2]) for column in columns for i in range(0, result.count, 2)):
+    if result.count == 1:
+        columns = [_with_neighbour(column[0]) for column in columns]
+    if any(len(column) % 2 for column in columns) or not any(
+        _is_word(column[i : i + 2]) for column in columns for i in range(0, len(column), 2)
+    ):
         return False
     type = e.llvm[result.elem]
     vector, out = f"<2 x {type}>", list[Register]()
-    for i in range(0, result.count, 2):
+    for i in range(0, len(columns[0]), 2):
         words = [e.word(column[i : i + 2], type) for column in columns]
         vectors = [e.pure(f"bitcast i32 {w} to {vector}") for w in words]
         if name in PLAIN and result.elem == "bf16" and not e.dialect.adds_bf16:
@@ -99,8 +104,15 @@ def _in_pairs(e: Emitter, op: LaneOp) -> bool:
             text = e.call(f"llvm.{name}.v2{result.elem}", vector, [(vector, g) for g in vectors])
             pair = e.pure(text)
         out += e.parts(e.pure(f"bitcast {vector} {pair} to i32"), type, 2)
-    e.env[result] = out
+    e.env[result] = out[: result.count]
     return True
+
+
+def _with_neighbour(register: Register) -> list[Register]:
+    """The first half of a word, and the other one, whose result is nobody's: so nothing is taken out of words."""
+    if isinstance(register, Part) and (register.index, register.count) == (0, 2):
+        return [register, Part(register.word, 1, 2, register.type)]
+    return [register]
 
 
 def _is_word(pair: list[Register]) -> bool:

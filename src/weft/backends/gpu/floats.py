@@ -48,11 +48,16 @@ def _quotient(e: Emitter, op: LaneOp, a: list[str]) -> str:
     return through_f32(f, elem, values, divided).name
 
 
-LOG2_E = "0x3FF7154760000000"  # f32: 1.4426950216293335
+HALF_LOG2_E = "0x3FE7154760000000"  # f32: 1.4426950216293335 / 2
 
 
 def _exp(e: Emitter, x: Value) -> Value:
-    return e.dialect.approximation(e.f, "exp2 of denormals", [e.f.fmul(x, e.typed("f32", LOG2_E))])
+    """The square of exp(x / 2): where the result is denormal, its root is not, so that exp2 need not give denormals.
+
+    That is one product more. What gives denormals itself, `ex2.approx` without `ftz`, is compared and scaled twice.
+    """
+    root = e.dialect.approximation(e.f, "exp2", [e.f.fmul(x, e.typed("f32", HALF_LOG2_E))])
+    return e.f.fmul(root, root)
 
 
 FAST: dict[str, Callable[[Emitter, Value], Value]] = {

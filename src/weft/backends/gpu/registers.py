@@ -206,10 +206,21 @@ def _through_words(e: Emitter, register: Register, type: str, lane: str, xor: bo
     return moved_word if type[0] == "i" else e.ins(f"bitcast i{bits} {moved_word} to {type}")
 
 
+def _in_word(e: Emitter, register: Register, type: str) -> Register:
+    """A half as that of a word: what moves and computes whole words has nothing to take out then."""
+    if isinstance(register, Part):
+        return register
+    pair = e.pure(f"insertelement <2 x {type}> poison, {type} {e.name(register)}, i32 0")
+    return Part(e.pure(f"bitcast <2 x {type}> {pair} to i32"), 0, 2, type)
+
+
 @emitter("shuffle")
 def _shuffle(e: Emitter, op: LaneOp) -> None:
     value, result = op.operands[0], op.results[0]
-    type, registers = e.llvm[value.elem], e.env[value]
+    type = e.llvm[value.elem]
+    if e.of_type(type, "").type.bits == 16:
+        e.env[value] = [_in_word(e, r, type) for r in e.env[value]]
+    registers = e.env[value]
     xor = op.attrs["kind"] == "xor"
     if xor:
         masks = op.attrs["masks"]

@@ -17,7 +17,6 @@ from .version import Version
 
 APPROXIMATE = {
     "exp2": "ex2.approx.ftz.f",
-    "exp2 of denormals": "ex2.approx.f",
     "log2": "lg2.approx.ftz.f",
     "reciprocal": "rcp.approx.ftz.f",
     "sqrt": "sqrt.approx.ftz.f",

@@ -1,9 +1,9 @@
 """Instructions that ptxas makes of an operation on an element, on Hopper, and the units that do them.
 
 Found by compiling a kernel with each operation and one without it for sm_90a, and counting the difference (ptxas 12.8,
-2026-11-27): `exp` is two multiplications that keep it in range, a comparison, ex2 and one more multiplication. Rates of
-units are those of the CUDA programming guide: 32 lanes of a scheduler multiply and add floats in a cycle, 16 compare,
-choose, shift and add integers, 4 compute special functions and convert numbers.
+2026-11-27): `exp` is a multiplication, ex2 and one more multiplication. Rates of units are those of the CUDA
+programming guide: 32 lanes of a scheduler multiply and add floats in a cycle, 16 compare, choose, shift and add
+integers, 4 compute special functions and convert numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FLOATS: dict[str, tuple[float, float]] = {
     "math.absf": (0.25, 0),
     "math.floor": (1, 1),
     "math.ceil": (1, 1),
-    "math.exp": (5, 1),
+    "math.exp": (3, 1),
     "math.exp2": (1, 1),
     "math.log": (27, 0),
     "math.log2": (27, 0),

@@ -22,6 +22,7 @@ from .fence_copies import fence_copies, tell_fences
 from .fence_reads import fence_reads
 from .given_descriptors import take_apart
 from .join_products import join_products
+from .narrow_extremes import narrow_extremes
 from .share_stored import share_stored
 from .specialize_warps import specialize_warps
 from .start_from_zero import start_from_zero
@@ -29,6 +30,9 @@ from .tiles_ahead import load_tiles_ahead
 from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgroup_product
 
 __all__ = ["PASSES"]
+
+COMPARES_HALVES = 80
+"""The first generation that finds the larger of two halves, also of two pairs at once."""
 
 
 class _Passes(VendorPasses):
@@ -43,6 +47,8 @@ class _Passes(VendorPasses):
     ) -> None:
         if blocks == 1:
             divide_results(module, machine, warps, remarks)
+        if machine.generation >= COMPARES_HALVES:
+            narrow_extremes(module)
 
     def product_layout(
         self, op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf

@@ -186,7 +186,7 @@ class Dialect:
         if name in ("reciprocal", "rsqrt"):
             x = operands[0].name if name == "reciprocal" else f.intrinsic("sqrt", type, operands).name
             return f.emit(type, f"fdiv {type} 1.0, {x}")
-        return f.intrinsic({"exp2 of denormals": "exp2"}.get(name, name), type, operands)
+        return f.intrinsic(name, type, operands)
 
     def hidden(self, name: str, a: str, b: str) -> str:
         return f"{name} i64 {a}, {b}"

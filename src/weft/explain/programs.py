@@ -14,7 +14,7 @@ followed as a whole. Programs that go the same way are followed together, as the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from weft.base import Span, WeftError
 from weft.ir.lane import LaneProgram
 from weft.sim import Report, SimulationError, Sliced, Uncountable, count, trips
+
+from .grouped import Grouped
 
 __all__ = ["Given", "PlacedReport", "counted"]
 
@@ -58,15 +60,10 @@ class PlacedReport(Report):
         self.longest = 1.0
         """Instructions of the longest program by the mean, where programs go through loops more or less often."""
 
-    def add(self, span: Span | None, **counts: int) -> None:
-        place = self.places.get(span)
-        if place is None:
-            place = self.places[span] = Counter()
-        for name, number in counts.items():
-            place[name] += number
-
-    def tables(self) -> list[dict[Any, Counter[str]]]:
-        return [self.places]
+    def add_places(self, places: Mapping[Span | None, Counter[str]]) -> None:
+        """Add what was counted by place."""
+        for span, counts in places.items():
+            self.places.setdefault(span, Counter()).update(counts)
 
     @property
     def lines(self) -> dict[tuple[str, int] | None, Counter[str]]:
@@ -88,16 +85,11 @@ class PlacedReport(Report):
         _add_shares(self.places, [(part.places, share) for part, share in parts])
         self.exact = self.exact and all(part.exact for part, _ in parts)
 
-    def without_zeros(self) -> PlacedReport:
-        """The same, where counters were taken away."""
-        self._lines = _without_zeros(self._lines)
-        self.places = _without_zeros(self.places)
-        return self
-
     def counts_as(self, parts: Sequence[tuple[Report, Fraction]]) -> bool:
         """Whether it counts in all what others do, scaled."""
         expected = _sum([(part.total, share) for part, share in parts])
-        return all(self.total[name] == number for name, number in expected.items())
+        total = self.total
+        return all(total[name] == number for name, number in expected.items())
 
 
 def _add_shares(table: dict[Key, Counter[str]], parts: Sequence[tuple[Mapping[Key, Counter[str]], Fraction]]) -> None:
@@ -105,10 +97,6 @@ def _add_shares(table: dict[Key, Counter[str]], parts: Sequence[tuple[Mapping[Ke
         total = table.setdefault(key, Counter())
         for name, number in _sum([(other.get(key, Counter()), share) for other, share in parts]).items():
             total[name] += round(number)
-
-
-def _without_zeros(table: Mapping[Key, Counter[str]]) -> dict[Key, Counter[str]]:
-    return {key: left for key, counts in table.items() if (left := +counts)}
 
 
 def _sum(parts: Sequence[tuple[Mapping[str, int], Fraction]]) -> dict[str, Fraction]:
@@ -207,30 +195,32 @@ class _Followed:
         self.apart = apart
         self.sample = OF_DATA if given.data else SAMPLE
         self._sliced = Sliced(program)
+        self._reports: dict[int, Grouped] = {}
+        """By program what it was counted in."""
         self._known: dict[tuple[int, ...], PlacedReport] = {}
-        self.number = 0
+
+    @property
+    def number(self) -> int:
+        """How many were followed."""
+        return len(self._reports)
+
+    def ahead(self, programs: Iterable[int]) -> None:
+        """Follow those that were not, together: they will be asked for."""
+        fresh = [number for number in dict.fromkeys(programs) if number not in self._reports]
+        if fresh:
+            reports = _followed(*self._launch, fresh, self._sliced, self._parts(fresh))
+            self._reports.update(reports)
 
     def __call__(self, programs: Sequence[int]) -> PlacedReport:
         """Those with these numbers, together. The report is not to be changed: it may be asked for again."""
         key = tuple(programs)
         if key not in self._known:
-            self.number += len(programs)
-            self._known[key] = _followed(*self._launch, programs, self._sliced, self._parts(programs))
+            self.ahead(programs)
+            report = self._known[key] = PlacedReport()
+            for grouped in {id(r): r for r in (self._reports[number] for number in programs)}.values():
+                report.add_places(grouped.places(programs))
+                report.exact = report.exact and grouped.exact
         return self._known[key]
-
-    def infer(self, programs: Sequence[int], more: Sequence[int]) -> None:
-        """Take what these count from what is known: the first alone, and the others together with `more`.
-
-        `more`, which are to be followed in any case, are taken away.
-        """
-        rest = [number for number in programs if number != programs[0]]
-        together = self._known.get((*more, *rest))
-        if together is None or tuple(programs) in self._known:
-            return
-        report = PlacedReport()
-        alone = [(self([number]), Fraction(-1)) for number in more]
-        report.add_shares([(self(programs[:1]), Fraction(1)), (together, Fraction(1)), *alone])
-        self._known[tuple(programs)] = report.without_zeros()
 
     def _parts(self, programs: Sequence[int]) -> list[list[int]]:
         """Those that can be followed together: where bounds of loops differ, those that go the same way."""
@@ -308,19 +298,19 @@ def _of_kinds(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[Placed
     total = sum(map(len, kinds))
     report = PlacedReport()
     one = kinds[0][0]
-    first = follow([one])
     others = [kind[-1] for kind in kinds[1:]] + _sample(kinds[0], LONG if follow.apart else SAMPLE)[1:]
+    follow.ahead([one, *others])
+    first = follow([one])
     if not others or _are_alike(first, follow(others), len(others)):
         report.add_share(first, total, 1)
         return report, ""
-    if all(len(kind) == 1 for kind in kinds[1:]):
-        follow.infer(_sample(kinds[0], follow.sample), [kind[-1] for kind in kinds[1:]])
     return _of_samples(kinds, follow)
 
 
 def _of_samples(kinds: Sequence[Sequence[int]], follow: _Followed) -> tuple[PlacedReport, str]:
     """The whole from some programs of each kind; exact if all that stand for others are alike."""
     report, note = PlacedReport(), ""
+    follow.ahead(number for kind in kinds for number in _sample(kind, follow.sample))
     for kind in kinds:
         sample = _sample(kind, follow.sample)
         part = follow(sample)
@@ -338,15 +328,19 @@ def _are_alike(one: Report, several: Report, number: int) -> bool:
 
 def _followed(
     program: LaneProgram, given: Given, programs: Sequence[int], sliced: Sliced, parts: Sequence[Sequence[int]]
-) -> PlacedReport:
-    def follow(*, steady: bool, parts: Sequence[Sequence[int]]) -> PlacedReport:
-        report = PlacedReport()
+) -> dict[int, Grouped]:
+    """What each of the programs was counted in."""
+
+    def follow(*, steady: bool, parts: Sequence[Sequence[int]]) -> dict[int, Grouped]:
+        reports = {}
         for part in parts:
+            report = Grouped()
             count(
                 program, given.grid, given.scalars, programs=part, steady=steady, report=report, sliced=sliced,
                 data=given.data, suppose=given.suppose, turns=given.turns,
             )  # fmt: skip
-        return report
+            reports.update(dict.fromkeys(part, report))
+        return reports
 
     try:
         return follow(steady=True, parts=parts)

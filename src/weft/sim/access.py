@@ -90,7 +90,7 @@ def _is_supposed(context: Context, mask: Value | None) -> bool:
 def _issued(context: Context, kind: str, access: Access, mask: Value | None) -> None:
     """Count an access by its kind, and the threads whose mask holds."""
     known = mask is None or context.env[mask].known or _is_supposed(context, mask)
-    threads = int(np.count_nonzero(access.active)) if known else 0
+    threads = np.count_nonzero(access.active, axis=(1, 2)) if known else np.zeros(context.count, np.int64)
     context.batch.report.add_kind(access.op.span, kind, access.address.shape[2] * context.count, threads)
 
 

@@ -166,6 +166,7 @@ class Context(Generic[B]):
     """The line that it is at, where someone watches."""
     first: int = 0
     """The first warp in the block of the partition that they belong to."""
+    _by_program: list[Array] | None = None
 
     @property
     def count(self) -> int:
@@ -183,6 +184,13 @@ class Context(Generic[B]):
         for block in np.unique(blocks).tolist():
             yield block, np.flatnonzero(blocks == block)
 
+    def by_program(self) -> list[Array]:
+        """The rows of the warps of each program of the grid."""
+        if self._by_program is None:
+            programs = self.warps // (self.batch.program.warps * self.batch.program.blocks)
+            self._by_program = np.split(np.arange(self.count), np.flatnonzero(np.diff(programs)) + 1)
+        return self._by_program
+
     def part(self, rows: Array) -> Context[B]:
         """A context of some of the warps."""
         return Context(self.batch, self.warps[rows], Environment(self.env, rows), first=self.first)
@@ -190,7 +198,7 @@ class Context(Generic[B]):
     def narrow(self, rows: Array) -> None:
         """Go on with some of the warps; the others have returned."""
         self.env = Environment(self.env, rows)
-        self.warps = self.warps[rows]
+        self.warps, self._by_program = self.warps[rows], None
 
 
 AnyContext: TypeAlias = Context[Any]

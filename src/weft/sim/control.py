@@ -73,8 +73,7 @@ def region(context: Context, block: Block) -> Running:
             if batch.products:
                 batch.adds.carry(context, op)
         elif is_elementwise(op.name):
-            with np.errstate(all="ignore"):
-                registers.elementwise_op(context, op)
+            registers.elementwise_op(context, op)
         elif op.name in special.WAITING:
             yield from special.WAITING[op.name](context, op)
         elif op.name in ("yield", "condition"):
@@ -188,6 +187,7 @@ def _parallel(
     places = [np.searchsorted(order, s) for s in survivors]
     if len(order) < context.count:
         context.narrow(order)
+        context.batch.counts_for(context)
     fragments = [outcomes[i] or [] for i in alive]
     return [_joined(context, places, [f[k] for f in fragments]) for k in range(len(fragments[0]))]
 

@@ -170,7 +170,8 @@ def launch(run: Launch, programs: Sequence[int] | None = None) -> Report:
     blocks = np.arange(int(np.prod(run.grid)) * program.blocks)
     if programs is not None:
         blocks = blocks.reshape(-1, program.blocks)[list(programs)].reshape(-1)
-    together, granule, apart = _together(run), _granule(program), _may_wait(program)
+    together, granule = _together(run), _granule(program)
+    apart = _may_wait(program) and not run.counting  # who counts waits for nobody
     for first in range(0, len(blocks), together):
         run.told(first // program.blocks)
         numbers = blocks[first : first + together]

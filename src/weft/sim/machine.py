@@ -157,15 +157,17 @@ class Batch(Turns):
 
     def count(self, context: Context, access: Access, store: bool) -> None:
         """Bytes, sectors, wavefronts."""
-        verb = "store" if store else "load"
-        patterns = self.launch.patterns
-        if patterns is not None:
-            counts = patterns.counts(access, verb, self.program)
+        verb, times = "store" if store else "load", 1
+        if self.launch.patterns is not None:
+            counts, times = self.launch.patterns.counts(access, verb, self.program)
         else:
             counts = counts_of(access.space, verb, access.address, access.active, access.width, self.program.machine)
         if not self.launch.steady:
-            counts = {name: n for name, n in counts.items() if not name.endswith(FOR_ESTIMATES)}
-        self.report.add(access.op.span, **counts)
+            counts = {name: each for name, each in counts.items() if not name.endswith(FOR_ESTIMATES)}
+        if times > 1 and context.count == len(self.numbers) * self.program.warps:  # all blocks count the same
+            self.report.add(access.op.span, **{name: int(each.sum()) * times for name, each in counts.items()})
+        else:
+            self.report.add_each(access.op.span, {name: np.tile(each, times) for name, each in counts.items()})
 
     def load(self, context: Context, access: Access) -> tuple[Array, Array | None]:
         """The bytes, uint8 [warp, lane, register, width], zeros where not active; and which are undefined."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -171,43 +170,45 @@ class GlobalMemory:
         return [(self.segments[i], np.flatnonzero(index == i)) for i in np.unique(index)]
 
 
-def count_lines(address: Array, active: Array) -> int:
-    """Lines of the L1 cache that accesses [access, lane] would touch if the first sector of each began one: so accesses
-    that touch as many sectors touch as many lines, wherever they begin."""
+def lines_of(address: Array, active: Array) -> Array:
+    """How many lines of the L1 cache each of the accesses [access, lane] would touch if its first sector began one: so
+    accesses that touch as many sectors touch as many lines, wherever they begin."""
     first = np.min(address, axis=1, keepdims=True, where=active, initial=np.iinfo(np.int64).max) // SECTOR * SECTOR
-    return count_sectors(address - first, active, LINE)
+    return sectors_of(address - first, active, LINE)
 
 
-def count_sectors(address: Array, active: Array, size: int = SECTOR) -> int:
-    """Sectors of global memory, or parts of another size, that accesses [access, lane] touch, once for an access."""
+def count_sectors(address: Array, active: Array) -> int:
+    """Sectors of global memory that accesses [access, lane] touch, once for an access."""
+    return int(sectors_of(address, active).sum())
+
+
+def sectors_of(address: Array, active: Array, size: int = SECTOR) -> Array:
+    """How many sectors of global memory, or parts of another size, each of the accesses [access, lane] touches."""
     sectors = np.where(active, address // size, -1)
     sectors = np.sort(sectors, axis=1)
     new = np.ones(sectors.shape, np.bool_)
     new[:, 1:] = sectors[:, 1:] != sectors[:, :-1]
-    return int((new & (sectors >= 0)).sum())
+    return np.asarray(np.count_nonzero(new & (sectors >= 0), axis=1))
 
 
 def count_wavefronts(
     address: Array, active: Array, width: int, load: bool = True, machine: Machine = DEFAULT
 ) -> tuple[int, int]:
-    """(passes over the banks, passes without conflicts) of accesses [access, lane] of `width` bytes, shared memory.
+    """(passes over the banks, passes without conflicts) of accesses [access, lane] of `width` bytes, shared memory."""
+    passes, ideal = wavefronts_of(address, active, width, load, machine)
+    return int(passes.sum()), int(ideal.sum())
+
+
+def wavefronts_of(
+    address: Array, active: Array, width: int, load: bool = True, machine: Machine = DEFAULT
+) -> tuple[Array, Array]:
+    """The same of each access.
 
     Lanes go in phases of at most as many bytes as the banks have. Within one, lanes with one word share it; a bank
     gives one word a pass.
     Two phases of a load are one where lanes in pairs (i and i ^ 1, or i and i ^ 2) want the same: 16 bytes that all
     lanes load were measured to take two passes on an H200, not four.
     """
-    given = np.ascontiguousarray(address, np.int64), np.ascontiguousarray(active)
-    return _wavefronts(given[0].tobytes(), given[1].tobytes(), address.shape, width, load, machine)
-
-
-@lru_cache(maxsize=1024)
-def _wavefronts(
-    addresses: bytes, actives: bytes, shape: tuple[int, int], width: int, load: bool, machine: Machine
-) -> tuple[int, int]:
-    """The same by value: an iteration of a loop goes to the places that the one before it went to."""
-    address = np.frombuffer(addresses, np.int64).reshape(shape)
-    active = np.frombuffer(actives, np.bool_).reshape(shape)
     words = max(1, width // machine.bank_bytes)
     if load and width == 16 and machine.load_phase and address.shape[1] == machine.lanes:
         order = f2.span(machine.load_phase)
@@ -215,7 +216,7 @@ def _wavefronts(
     inside = max(1, min(address.shape[1], machine.banks // words))
     passes, ideal = _passes(address, active, inside, words, machine)
     if words == 1 or not load or 2 * inside > address.shape[1]:
-        return int(passes.sum()), int(ideal.sum())
+        return _of_each(passes, len(address)), _of_each(ideal, len(address))
     pairs = address.reshape(-1, 2 * inside)
     valid = active.reshape(pairs.shape)
     number = np.arange(2 * inside)
@@ -226,7 +227,12 @@ def _wavefronts(
     together, _ = _passes(address, active, 2 * inside, words, machine)
     apart, least = passes.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
     taken = np.where(alike, together, apart)
-    return int(taken.sum()), int(np.minimum(taken, least).sum())
+    return _of_each(taken, len(address)), _of_each(np.minimum(taken, least), len(address))
+
+
+def _of_each(phases: Array, accesses: int) -> Array:
+    """The sums over the phases of each access."""
+    return np.asarray(phases.reshape(accesses, -1).sum(axis=1))
 
 
 def _passes(address: Array, active: Array, inside: int, words: int, machine: Machine) -> tuple[Array, Array]:

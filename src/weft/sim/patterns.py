@@ -19,7 +19,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import Machine
 
 from .contexts import Access
-from .memory import SECTOR, count_lines, count_sectors, count_wavefronts
+from .memory import SECTOR, lines_of, sectors_of, wavefronts_of
 from .values import Array
 
 __all__ = ["FOR_ESTIMATES", "Patterns", "counts_of"]
@@ -30,21 +30,20 @@ FOR_ESTIMATES = ("_lines", "_distinct")
 
 def counts_of(
     space: str, verb: str, address: Array, active: Array, width: int, machine: Machine
-) -> Mapping[str, int]:
-    """The counters of an access by warps: address and active are [warp, lane, register]."""
-    places, valid = (np.moveaxis(x, 1, 2).reshape(-1, x.shape[1]) for x in (address, active))  # [access, lane]
-    counts = {f"{space}_{verb}_bytes": int(np.count_nonzero(valid)) * width}
+) -> dict[str, Array]:
+    """The counters of an access, of each warp: address and active are [warp, lane, register]."""
+    warps, lanes = len(address), address.shape[1]
+    places, valid = (np.moveaxis(x, 1, 2).reshape(-1, lanes) for x in (address, active))  # [access, lane]
+    found = {f"{space}_{verb}_bytes": np.count_nonzero(valid, axis=1) * width}
     if space == "global":
-        warps = len(address)
-        counts[f"global_{verb}_sectors"] = count_sectors(places, valid)
+        found[f"global_{verb}_sectors"] = sectors_of(places, valid)
+        found[f"global_{verb}_lines"] = lines_of(places, valid)
         # What an earlier register of the access touched is in the L1 cache.
-        counts[f"global_{verb}_lines"] = count_lines(places, valid)
-        counts[f"global_{verb}_distinct"] = count_sectors(address.reshape(warps, -1), active.reshape(warps, -1))
+        found[f"global_{verb}_distinct"] = sectors_of(address.reshape(warps, -1), active.reshape(warps, -1))
     elif space == "shared":
-        passes, ideal = count_wavefronts(places, valid, width, verb == "load", machine)
-        counts[f"shared_{verb}_wavefronts"] = passes
-        counts["shared_ideal"] = ideal
-    return counts
+        passes, ideal = wavefronts_of(places, valid, width, verb == "load", machine)
+        found |= {f"shared_{verb}_wavefronts": passes, "shared_ideal": ideal}
+    return {name: np.asarray(each.reshape(warps, -1).sum(axis=1)) for name, each in found.items()}
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,8 @@ class _Pattern:
     parts: tuple[Array, ...]
     """Of each warp, [warp, lane, register]: where its first lane is in a sector, or in a row of the banks; how far each
     address is from that lane's; and which lanes take part."""
-    counts: Mapping[str, int]
+    counts: Mapping[str, Array]
+    """Of each warp."""
 
     def groups(self, parts: tuple[Array, ...]) -> int:
         """How many groups of as many warps these warps are that do the same; 0 if they do something else."""
@@ -75,8 +75,8 @@ class Patterns:
     def __init__(self) -> None:
         self._last: dict[tuple[LaneOp, str, int, str, int], _Pattern] = {}
 
-    def counts(self, access: Access, verb: str, program: LaneProgram) -> Mapping[str, int]:
-        """The counters of an access."""
+    def counts(self, access: Access, verb: str, program: LaneProgram) -> tuple[Mapping[str, Array], int]:
+        """The counters of an access, of each of the first warps, and how many times as many count the same again."""
         machine, warps = program.machine, len(access.address)
         period = SECTOR if access.space == "global" else machine.banks * machine.bank_bytes
         first = access.address[:, :1, :1]
@@ -91,4 +91,4 @@ class Patterns:
             # The arrays are copied, so that a view does not keep those of all warps.
             last = self._last[key] = _Pattern(tuple(np.array(x[:each]) for x in parts), counts)
             groups = warps // each
-        return {name: groups * n for name, n in last.counts.items()}
+        return last.counts, groups

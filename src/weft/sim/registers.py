@@ -40,7 +40,10 @@ def elementwise_op(context: Context, op: LaneOp) -> None:
         for value in op.results:
             context.env.values[value] = unknown(value.elem, value.count)
         return
-    undefined = union([f.undefined for f in operands])
+    undefined: Array | None = None
+    for f in operands:
+        if f.undefined is not None:
+            undefined = union([each.undefined for each in operands])
     _count(context, op, op.results[0].count)
     if op.name == "select" and undefined is not None:
         undefined = _select_undefined(operands)

@@ -14,8 +14,11 @@ import json
 import linecache
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.base import Span
 
@@ -79,11 +82,18 @@ class Report:
         for name, count in counts.items():
             line[name] += count
 
-    def add_kind(self, span: Span | None, kind: str, count: int, threads: int | None = None) -> None:
-        """Instructions of a kind, and how many threads take part in them."""
+    def of_warps(self, programs: NDArray[np.int64]) -> None:
+        """From here on it is told what warps of these programs do, one number for each warp."""
+
+    def add_each(self, span: Span | None, counts: Mapping[str, NDArray[np.int64]]) -> None:
+        """Count for a source line what each of the warps counts for itself."""
+        self.add(span, **{name: int(each.sum()) for name, each in counts.items()})
+
+    def add_kind(self, span: Span | None, kind: str, count: int, threads: NDArray[np.int64] | None = None) -> None:
+        """Instructions of a kind, and how many threads of each warp take part in them."""
         self.add(span, **{"instructions": count, f"kind:{kind}": count})
         if threads is not None:
-            self.add(span, **{f"threads:{kind}": threads})
+            self.add_each(span, {f"threads:{kind}": threads})
 
     def tables(self) -> list[dict[Any, Counter[str]]]:
         """The tables that it counts in: that of lines, or what a subclass has in its place."""

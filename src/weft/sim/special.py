@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,26 +116,42 @@ def _counted_product(context: Context, op: LaneOp, entry: Instruction, fragments
         places = {o.name: f for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l"}
         if not all(f.known for f in places.values()):
             batch.report.exact = False
-        warps = batch.program.warps if all(_is_per_block(context, f.data) for f in places.values()) else context.count
-        products = batch.launch.sliced.products
-        key = (entry.name, warps, repeats, *(f.data[:warps].tobytes() for f in places.values()))
-        counts = products.get(key)
-        if counts is None:
-            rows = np.arange(warps)
-            of_block = {name: f.rows(rows) for name, f in places.items()}
-            counts = products[key] = _reads(context.part(rows), op, entry, of_block, repeats)
-        batch.report.add(op.span, **{name: n * (context.count // warps) for name, n in counts.items()})
+        parts = context.by_program()
+        if all(_is_repeated(f.data, parts) for f in places.values()):
+            counts = _known_reads(context, op, entry, places, repeats, parts[0])
+            batch.report.add(op.span, **{name: n * context.count // len(parts[0]) for name, n in counts.items()})
+        else:
+            of_warps: dict[str, Array] = {}
+            for rows in parts:
+                for name, n in _known_reads(context, op, entry, places, repeats, rows).items():
+                    of_warps.setdefault(name, np.zeros(context.count, np.int64))[rows[0]] = n
+            batch.report.add_each(op.span, of_warps)
     for value in op.results:
         context.env.values[value] = unknown(value.elem, value.count)
     return []
 
 
-def _is_per_block(context: Context, data: Array) -> bool:
-    """Whether a value is the same in all blocks, whose warps are all there."""
-    warps = context.batch.program.warps
-    if context.count % warps or (context.warps[::warps] % warps).any():
-        return False
-    return len(data) == 1 or bool((data.reshape(-1, warps, *data.shape[1:]) == data[:warps]).all())
+def _is_repeated(data: Array, parts: Sequence[Array]) -> bool:
+    """Whether a value is the same in all of these parts of the warps, which follow each other."""
+    warps = len(parts[0])
+    if len(data) == 1 or len(parts) == 1:
+        return True
+    return all(len(rows) == warps for rows in parts) and bool(
+        (data.reshape(len(parts), warps, *data.shape[1:]) == data[:warps]).all()
+    )
+
+
+def _known_reads(
+    context: Context, op: LaneOp, entry: Instruction, places: Mapping[str, Fragment], repeats: int, rows: Array
+) -> Mapping[str, int]:
+    """What the accesses of an instruction by some of the warps count, which is remembered by the places."""
+    products = context.batch.launch.sliced.products
+    of_rows = {name: f.rows(rows) for name, f in places.items()}
+    key = (entry.name, len(rows), repeats, *(f.data.tobytes() for f in of_rows.values()))
+    counts: Mapping[str, int] | None = products.get(key)
+    if counts is None:
+        counts = products[key] = _reads(context.part(rows), op, entry, of_rows, repeats)
+    return counts
 
 
 def _reads(

@@ -109,9 +109,10 @@ class Turns:
             for value, parameter in zip(self.program.body.arguments, self.program.parameters, strict=True):
                 env.values[value] = self.launch.arguments[parameter.name]
             self.add(self.context(part, env), start)
-        while self.contexts:
-            if not self._turn() and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
-                self._deadlock()
+        with np.errstate(all="ignore"):  # numbers overflow, and are divided by zero, as on the machine
+            while self.contexts:
+                if not self._turn() and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
+                    self._deadlock()
 
     def _turn(self) -> bool:
         """Let each context that can go on do so, up to where it waits; whether one did more than to ask again."""
@@ -155,8 +156,13 @@ class Turns:
         context.running = start(context)
         self.contexts.append(context)
 
+    def counts_for(self, context: AnyContext) -> None:
+        """What is counted from here on is what these warps do."""
+        self.report.of_warps(self.numbers[context.warps // self.program.warps] // self.program.blocks)
+
     def _resume(self, context: AnyContext) -> None:
         assert context.running is not None
+        self.counts_for(context)
         context.waits = next(context.running, None)
         if context.waits is None:
             context.done = True

@@ -79,11 +79,11 @@ def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
     p = parameters[maps[0]]
     size = prod(p.box) * ELEMENT_BITS.get(p.pointee, 8) // 8
     active = operands[-1]
-    lanes = max(1, context.count // program.warps)
+    lanes = (context.warps % program.warps == 0).astype(np.int64)
     if active.known:  # a row may stand for all warps, of all programs that are counted together
         shape = context.count, context.batch.lanes, active.data.shape[2]
-        lanes = int(np.count_nonzero(np.broadcast_to(active.data, shape)))
-    context.batch.report.add(op.span, **{f"global_{'store' if entry.stores else 'load'}_boxes": lanes * size})
+        lanes = np.count_nonzero(np.broadcast_to(active.data, shape), axis=(1, 2))
+    context.batch.report.add_each(op.span, {f"global_{'store' if entry.stores else 'load'}_boxes": lanes * size})
 
 
 def _one(registers: Array, count: int, at: int) -> list[int]:

@@ -67,13 +67,9 @@ def region(context: Context, block: Block) -> Running:
             names.before(context, op)
         if batch.products:
             batch.adds.watch(context, op)
-        handler = HANDLERS.get(op.name)
-        if handler is not None:
-            handler(context, op)
+        if _is_done(context, op):
             if batch.products:
                 batch.adds.carry(context, op)
-        elif is_elementwise(op.name):
-            registers.elementwise_op(context, op)
         elif op.name in special.WAITING:
             yield from special.WAITING[op.name](context, op)
         elif op.name in ("yield", "condition"):
@@ -89,6 +85,18 @@ def region(context: Context, block: Block) -> Running:
         if slopes is not None:
             slopes.after(context, op)
     return []
+
+
+def _is_done(context: Context, op: LaneOp) -> bool:
+    """Do an operation at once, if it is one of those that neither wait nor have regions."""
+    handler = HANDLERS.get(op.name)
+    if handler is not None:
+        handler(context, op)
+    elif is_elementwise(op.name):
+        registers.elementwise_op(context, op)
+    else:
+        return False
+    return True
 
 
 def _followed(context: Context, block: Block) -> Iterator[LaneOp]:
@@ -310,6 +318,9 @@ def _iterate(
             op.span,
             hint="count in int64: range(start.to(tl.int64), ...)",
         )
+    sliced = context.batch.launch.sliced
+    for each in sliced.before[id(body)] if sliced is not None and lower < upper else ():
+        _is_done(context, each)
     steady = Steady(context, op, lower, upper, step) if context.batch.launch.steady else None
     proof = Proof(context, op, upper, step) if steady is not None else None
     index = lower

@@ -75,6 +75,37 @@ class Sliced:
         self._close()
         for block in (program.body, *(region for op in program.body.walk() for region in op.regions)):
             self.blocks[id(block)] = self._taken_apart(block)
+        self.before: dict[int, list[LaneOp]] = {}
+        """By the identity of a loop's body: what is the same in all iterations, followed before the first."""
+        self._take_out(program.body)
+
+    def _take_out(self, block: Block) -> None:
+        """Take out of loops in a block, from the innermost on, what works on registers that they do not change."""
+        for op in block.ops:
+            for region in op.regions:
+                self._take_out(region)
+                if op.name == "for":
+                    self.before[id(region)] = self._taken_out(region)
+
+    def _taken_out(self, body: Block) -> list[LaneOp]:
+        changing = {*body.arguments, *(value for op in body.walk() for value in op.results)}
+        taken: list[LaneOp] = []
+
+        def left(ops: list[LaneOp]) -> list[LaneOp]:
+            kept = []
+            for op in ops:
+                if op.name == "for":
+                    inner = id(op.regions[0])
+                    self.before[inner] = left(self.before[inner])
+                if _is_pure(op) and op.name != "instruction" and not changing.intersection(op.operands):
+                    changing.difference_update(op.results)
+                    taken.append(op)
+                else:
+                    kept.append(op)
+            return kept
+
+        self.blocks[id(body)] = [(left(ops), counted) for ops, counted in self.blocks[id(body)]]
+        return taken
 
     def _read(self, op: LaneOp) -> None:
         name = op.name

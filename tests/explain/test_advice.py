@@ -152,3 +152,83 @@ def test_a_layout_without_conflicts_is_one_of_the_buffer_that_leaves_copies_as_w
     fixed = explained(gl.SwizzledSharedLayout(4, 4, 8, [1, 0]))
     assert [access.wavefronts for access in fixed.accesses] == [(0, 0), (4096, 4096), (0, 0)]
     assert fixed.accesses[0].remark.bytes == 16 and fixed.findings == ()
+
+
+@weft.jit
+def weights_of_images(w, out, channels, R: tl.constexpr, K: tl.constexpr, BK: tl.constexpr):
+    k = tl.arange(0, K)
+    total = tl.zeros([K], tl.float32)
+    for start in range(0, R * channels, BK):
+        i = start + tl.arange(0, BK)
+        x = tl.load(w + k[:, None] * (R * channels) + i[None, :], mask=i[None, :] < R * channels, other=0.0)
+        total += tl.sum(x.to(tl.float32), 1)
+    tl.store(out + k, total)
+
+
+def test_of_a_product_the_factor_that_an_argument_is_in_is_blamed() -> None:
+    """Rows are no multiple of anything; once they were blamed, and nothing could be done about them."""
+    e = weights_of_images.explain(
+        like((32, 9 * 60), "fp16"), like(32, "fp32"), 60, R=9, K=32, BK=64, grid=(1,), target="cuda:80"
+    )
+    finding = found(e)["narrow-access"]
+    assert finding.change == {"channels": 64} and "`channels` is not known to be a multiple of 8" in finding.why
+    assert "narrow-access" not in found(e.what_if(channels=64))
+
+
+@weft.jit
+def normed(x, w, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.program_id(0) * BLOCK
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(n):
+        total += tl.load(x + (row + start) * BLOCK + i).to(tl.float32)
+    group = tl.load(w + i // n)
+    tl.store(out + row + i, total * group)
+
+
+def test_nothing_is_said_of_what_nobody_can_do_better() -> None:
+    """Float32 beside bfloat16 takes two accesses of a thread, whatever its layout; and what many lanes load of a small
+    table is no row."""
+    x, out = like((4096 * 1024,), "bf16"), like(4096 * 1024, "fp32")
+    for target in ("cuda:90", "xpu:pvc"):
+        e = normed.explain(x, like(1024, "bf16"), out, 16, BLOCK=1024, num_warps=4, grid=(4096,), target=target)
+        assert found(e) == {}, target
+
+
+@weft.jit
+def few_rows(x, w, out, K: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """16 rows by a matrix that is read once."""
+    m, n = tl.arange(0, 16)[:, None], tl.program_id(0) * N + tl.arange(0, N)[None, :]
+    total = tl.zeros([16, N], tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        total = tl.dot(tl.load(x + m * K + k[None, :]), tl.load(w + n * K + k[:, None]), total)
+    tl.store(out + m * 16384 + n, total)
+
+
+def test_a_better_instruction_is_no_matter_where_memory_is_waited_for() -> None:
+    x, w, out = like((16, 2048), "fp16"), like((65536, 2048), "fp16"), like((16, 65536), "fp32")
+    e = few_rows.explain(x, w, out, K=2048, N=64, BK=128, num_stages=4, grid=(1024,), target="cuda:90")
+    assert any(r.instruction == "wgmma" for r in e.remarks.of(weft.remarks.InstructionDeclined))
+    assert e.time is not None and e.time.bound == "DRAM" and "weaker-instruction" not in found(e)
+
+
+@weft.jit
+def products(x, w, out, K: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * 64 + tl.arange(0, 64)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros([64, N], tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        total = tl.dot(tl.load(x + m % 1000 * K + k[None, :]), tl.load(w + n * K + k[:, None]), total)
+    tl.store(out + m * N + n, total)
+
+
+def test_a_machine_is_not_blamed_for_what_it_does_not_have() -> None:
+    """CDNA3 loads one iteration ahead, through registers, however many stages; Intel's GPUs have no asynchronous
+    copies."""
+    x, out = like((1000, 256), "fp16"), like((1024, 64), "fp32")
+    for target in ("hip:gfx942", "xpu:pvc"):
+        e = products.explain(x, x, out, K=256, N=64, BK=64, num_stages=3, grid=(16,), target=target)
+        assert e.remarks.of(weft.remarks.Pipelined) or e.remarks.of(weft.remarks.NotPipelined)
+        assert not {"fewer-stages", "not-pipelined"} & found(e).keys(), target
+    assert found(e)["weaker-instruction"].fix == "leave the modulo out, and mask what is behind the end"

@@ -10,6 +10,8 @@ import weft
 import weft.language as tl
 from weft import like
 from weft.explain import Explanation
+from weft.explain.supposed import supposing
+from weft.ir.lane import LaneProgram
 
 
 @weft.jit
@@ -94,3 +96,43 @@ def test_arrays_that_are_written_are_not_read() -> None:
 
     e = counted_up.explain(np.zeros(1, np.int32), X, BLOCK=128, grid=(4,), target="cuda:90")
     assert "depends on data" in e.counts.note
+
+
+@weft.jit
+def paged_sums(pages, table, lengths, out, most, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total, largest = tl.zeros([BLOCK], tl.float32), tl.full([BLOCK], -1.0, tl.float32)
+    length = tl.load(lengths + row)
+    for i in range(tl.cdiv(length, BLOCK)):
+        page = tl.load(table + row * most + i)
+        x = tl.load(pages + page * BLOCK + tl.arange(0, BLOCK))
+        total += tl.where(i * BLOCK + tl.arange(0, BLOCK) < length, x, 0.0)
+        largest = tl.maximum(largest, x)
+    tl.store(out + row, tl.sum(total, 0) + tl.max(largest, 0))
+
+
+PAGES, TABLE, LENGTHS = like((4096, 128), "fp32"), like((ROWS, 32), "i32"), like((ROWS,), "i32")
+
+
+def test_a_number_that_all_warps_load_is_one_element() -> None:
+    """The table has a number for each iteration, of which every warp reads a sector."""
+    e = paged_sums.explain(PAGES, TABLE, LENGTHS, OUT, 32, BLOCK=128, grid=(ROWS,), target="cuda:90")
+    assert "as if it had 32 iterations, which goes through all of `table` once" in e.counts.note
+    known = np.full(ROWS, 32 * 128, np.int32)
+    e_known = paged_sums.explain(PAGES, TABLE, known, OUT, 32, BLOCK=128, grid=(ROWS,), target="cuda:90")
+    assert e.time is not None and e_known.time is not None
+    assert abs(e.time.microseconds / e_known.time.microseconds - 1) < 0.05
+    assert e.time.low < 0.7 * e_known.time.low  # no iteration at least
+
+
+def test_how_often_a_loop_turns_is_not_supposed() -> None:
+    """Of integers from memory, those that addresses are made of are taken to be random; a length would take long to
+    follow and say nothing. What is at hand is not supposed."""
+    x = like(ROWS * 128, "fp32")
+    program = paged_sums.warmup(x, TABLE, LENGTHS, OUT, 32, BLOCK=128, grid=(ROWS,), target="sim:cuda:90").program
+
+    def integers(program: LaneProgram) -> int:
+        loads = [op for op in program.body.walk() if op.name == "load"]
+        return sum(op.result.elem == "i32" for op in loads)
+
+    assert (integers(program), integers(supposing(program)), integers(supposing(program, {"table"}))) == (2, 1, 2)

@@ -27,6 +27,15 @@ def test_limits_that_hold() -> None:
     expect(e, access_bytes=16, conversions=0, bank_conflicts=0, shared_bytes=32, blocks=16)
 
 
+def test_a_limit_of_what_is_not_known_does_not_hold() -> None:
+    """Rather than passing where nothing was looked at."""
+    x = like((64, 1024), "fp32")
+    e = softmax.explain(x, x, 1024, 1000, BLOCK=1024, grid=(64,), target="cpu")
+    for name in ("access_bytes", "blocks", "registers", "shared_bytes", "spills", "time_us"):
+        with pytest.raises(AssertionError, match="cpu"):
+            expect(e, **{name: 1})
+
+
 def test_the_whole_message() -> None:
     with pytest.raises(AssertionError) as caught:
         expect(of_transpose(4097), access_bytes=16, conversions=0)

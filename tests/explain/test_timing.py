@@ -274,8 +274,31 @@ def test_bytes_that_the_copy_engine_moves_take_time() -> None:
     assert e.time is not None and e.time.bound == "DRAM" and e.time.dram_bytes == 2 * 8192 * 8192 * 2
 
 
+@gluon.jit
+def loaded(source, out, BLOCK: gl.constexpr) -> None:  # type: ignore[no-untyped-def]
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    tile = gl.allocate_shared_memory(source.dtype, [BLOCK, BLOCK], source.layout)
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, source.block_type.nbytes)
+    tma.async_copy_global_to_shared(source, [gl.program_id(0) * BLOCK, 0], bar, tile)
+    mbarrier.wait(bar, phase=0)
+    gl.store(out + gl.program_id(0), gl.max(gl.max(tile.load(layout), 1), 0))
+
+
+def test_what_the_copy_engine_loads_counts_as_read() -> None:
+    """Instructions that load store to shared memory; once they counted as stores of global memory."""
+    tiles = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)
+    described = TensorDescriptor(like((8192, 64), "fp16"), [8192, 64], [64, 1], [64, 64], tiles)
+    program = loaded.warmup(described, like((128,), "fp16"), 64, grid=(128,), target="sim:cuda:90").program
+    counts = count(program, 128, steady=True)
+    assert counts["global_load_boxes"] == 8192 * 64 * 2 and not counts["global_store_boxes"]
+
+
 def test_the_copy_engine_moves_as_much_for_each_program_that_is_counted_with_others() -> None:
     q, sizes = like((2048, 128), "fp16"), {"HEAD": 128, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 2}
     program = attention.warmup(q, q, q, q, 0.1, 2048, grid=(16,), target="sim:cuda:90", **sizes).program
     one, three = (count(program, 16, {"n": 2048}, programs=range(n), steady=True) for n in (1, 3))
-    assert three["global_store_boxes"] == 3 * one["global_store_boxes"] > 0
+    for verb in ("load", "store"):
+        assert three[f"global_{verb}_boxes"] == 3 * one[f"global_{verb}_boxes"]
+    assert one["global_load_boxes"] > 0

@@ -112,6 +112,15 @@ def test_no_file_is_read_where_the_setting_is_empty(file: str, monkeypatch: pyte
     assert _measured(monkeypatch, 3000)
 
 
+def test_an_empty_variable_is_an_empty_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it was as if there were none."""
+    monkeypatch.delitem(vars(knobs.autotuning), "tuned", raising=False)
+    monkeypatch.setenv("WEFT_TUNED", "")
+    assert knobs.autotuning.tuned == ""
+    monkeypatch.delenv("WEFT_TUNED")
+    assert knobs.autotuning.tuned is None
+
+
 def test_winners_of_other_launches_stay(file: str) -> None:
     winners.written(file, [_entry(CONFIGS[0], 3000), _entry(CONFIGS[1], 5000)])
     winners.written(file, [_entry(CONFIGS[2], 3000)])

@@ -26,8 +26,9 @@ __all__ = ["Limit", "arguments_that_spoil", "limit_of_run"]
 
 @dataclass(frozen=True)
 class Limit:
-    """What keeps a run short: alignment, contiguity, stride (neighbours are a number apart), wrap (they begin anew, at
-    a multiple of a number) or mask; the value behind it by name and place, or as a number, if it has any."""
+    """What keeps a run short: alignment, contiguity, stride (neighbours are a number apart), repeat (they have the same
+    address), wrap (they begin anew, at a multiple of a number) or mask; the value behind it by name and place, or as a
+    number, if it has any."""
 
     kind: str
     fact: str
@@ -146,17 +147,28 @@ def _carried(value: SSAValue) -> tuple[SSAValue, ...]:
     return ()
 
 
-def _blame(lacking: list[tuple[SSAValue, int, int]]) -> tuple[SSAValue, int, int] | None:
+def _blame(facts: AxisFacts, lacking: list[tuple[SSAValue, int, int]]) -> tuple[SSAValue, int, int] | None:
     """Of several that have too little, an argument of the kernel before anything else, for that is what its caller can
-    change; what loops count and carry next; constants and programs last."""
+    change; what loops count and carry next; constants and programs last. Of results that are alike so far, one that an
+    argument is behind: of `rows[:, None] * (R * S * channels)` the second factor, and not the rows."""
 
-    def rank(choice: tuple[SSAValue, int, int]) -> int:
-        root = _root(choice[0])
+    def own(value: SSAValue) -> int:
+        root = _root(value)
         if isinstance(root.owner, Block):
             return 0 if _is_argument(root) else 1
         return 3 if root.owner.name in ("arith.constant", "tt.get_program_id") else 2
 
-    return min(lacking, key=rank, default=None)
+    def behind(choice: tuple[SSAValue, int, int]) -> int:
+        open_, seen, least = [choice], set[SSAValue](), own(choice[0])
+        while open_ and least and len(seen) < MOST:
+            value, axis, need = open_.pop()
+            if value not in seen and facts.of(value).divisibility[axis] < need:
+                seen.add(value)
+                least = min(least, own(value))
+                open_ += _behind(facts, value, axis, need)
+        return least
+
+    return min(lacking, key=lambda choice: (own(choice[0]), behind(choice)), default=None)
 
 
 def _root(value: SSAValue) -> SSAValue:
@@ -194,7 +206,7 @@ def _lacking(
     """Those behind a value that lack what they need; none where a loop's counter says more than what it counts by."""
     open_ = _behind(facts, value, axis, need)
     lacking = [(x, a, n) for x, a, n in open_ if facts.of(x).divisibility[a] < n and x not in seen]
-    chosen = _blame(lacking)
+    chosen = _blame(facts, lacking)
     if chosen is not None and _is_counter(value) and not isinstance(_root(chosen[0]).owner, Block):
         return []
     return lacking
@@ -205,7 +217,7 @@ def _least_aligned(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> t
     seen: set[SSAValue] = set()
     while value not in seen and len(seen) < MOST:
         seen.add(value)
-        chosen = _blame(_lacking(facts, value, axis, need, seen))
+        chosen = _blame(facts, _lacking(facts, value, axis, need, seen))
         if chosen is None:
             break
         value, axis, need = chosen
@@ -226,7 +238,7 @@ def _arguments_behind(facts: AxisFacts, value: SSAValue, axis: int, need: int) -
         if not every and not _wraps(facts, now, axis):
             names.append(_name(now) if _is_argument(now) else "")
         is_product = isinstance(now.owner, Operation) and now.owner.name == "arith.muli"
-        chosen = _blame(lacking)
+        chosen = _blame(facts, lacking)
         open_ += [chosen] if is_product and chosen is not None else lacking
     return names
 
@@ -278,7 +290,7 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
             operand = owner.operands[0]
             grown = owner.name == "tt.broadcast" and shape_of(operand.type)[axis] == 1
             if before is None or grown or not is_tensor(operand.type):
-                return Limit("contiguity", f"neighbours {dim} have the same address")
+                return Limit("repeat", f"neighbours {dim} have the same address")
             following = (operand, before)
         elif owner.name in SUMS:
             a, b = owner.operands
@@ -300,6 +312,8 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
             return _apart(facts, stride, axis, dim)
         elif owner.name in REMAINDERS and (wrap := _wrapping(facts, value, axis, run)) is not None:
             return wrap
+        elif owner.name in WRAPS - REMAINDERS and facts.of(owner.operands[0]).contiguity[axis] >= run:
+            return Limit("repeat", f"neighbours {dim} may have the same address, as they are divided by a number")
         if following is None or following[0] in seen:
             break
         value, axis = following

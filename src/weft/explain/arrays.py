@@ -47,5 +47,5 @@ def _verb(op: LaneOp) -> str:
     if op.name == "instruction":
         entry = instruction(op.attrs["isa"])
         if entry.touches == "bulk" and any(operand.name == "map" for operand in entry.operands):
-            return "store" if entry.stores else "load"
+            return "load" if entry.stores else "store"  # `stores` is about shared memory
     return ""

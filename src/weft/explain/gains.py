@@ -17,7 +17,7 @@ from weft.base.remarks import LayoutKept
 from .findings import Facts
 from .processor import Rates, time_on_cpu
 from .record import Finding, Line, Time
-from .relief import microseconds_less, relief_of
+from .relief import microseconds_less, most_of_line, relief_of
 from .timing import time_of
 
 __all__ = ["with_gains", "with_gains_on_cpu"]
@@ -38,12 +38,19 @@ def with_gains(
     gains = []
     for finding in findings:
         gain = _gain(facts, sizes, time, finding)
-        if finding.code in LEFT_OUT and gain is not None and gain < WORTH * time.microseconds:
+        if finding.code in LEFT_OUT and _is_worthless(facts, finding, gain, time):
             continue
         why_not = NO_FIGURE.get(finding.code, "") if gain is None else ""
         at_most = finding.code in AT_MOST and gain is not None
         gains.append(replace(finding, microseconds=gain, no_figure=why_not, is_at_most=at_most))
     return tuple(sorted(gains, key=lambda finding: -(finding.microseconds or 0.0)))
+
+
+def _is_worthless(facts: Facts, finding: Finding, gain: float | None, time: Time) -> bool:
+    """Whether a fix brings nothing; one of which it is not known what it brings, even if its line took no time."""
+    if gain is not None:
+        return gain < WORTH * time.microseconds
+    return microseconds_less(time, most_of_line(facts, finding, time)) < WORTH_TRYING * time.microseconds
 
 
 def with_gains_on_cpu(facts: Facts, rates: Rates | None, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -64,12 +71,16 @@ def with_gains_on_cpu(facts: Facts, rates: Rates | None, findings: tuple[Finding
 
 
 BY_INSTRUCTIONS = "whose gain is not known, as the model of the CPU's time counts bytes and arithmetic, no instructions"
-LEFT_OUT = ("bank-conflicts", "half-empty-wave", "low-occupancy", "small-grid")
+LEFT_OUT = (
+    "bank-conflicts", "half-empty-wave", "low-occupancy", "mask-always-true", "small-grid", "weaker-instruction",
+)  # fmt: skip
 """Findings that are none where their fixes bring nothing."""
 AT_MOST = ("conversion-in-loop", "fewer-stages", "not-pipelined")
 """Findings whose gain is all that is waited for, of which the fixed kernel may still wait for a part."""
 WORTH = 0.01
 """The part of the time that their fixes have to bring."""
+WORTH_TRYING = 0.05
+"""The part that all of a line has to take, if it is not known what a fix of it brings."""
 NO_FIGURE = {
     "wrapped-offset": "an error, and no matter of time",
     "weaker-instruction": "whose gain is not known without the other kernel: explain it, and compare",

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,13 +138,14 @@ def _explained(
     """All but the time and findings; the facts for these, and as they would be if programs did the least that they may.
     `is_other` says that the program is for another machine."""
     if program is None:
-        report, followed, note, least = PlacedReport(), 0, f"programs for {launch.target} are not counted", None
+        made = _Followed(PlacedReport(), 0, f"programs for {launch.target} are not counted", launch.given())
         loops: frozenset[Span] = frozenset()
         moved = loops
     else:
-        report, followed, note, least = _counted(program, launch)
+        made = _counted(program, launch)
         loops, moved = spans_in_loops(program.body), spans_in_loops(program.body, moves)
-    counts = _counts(launch, report, followed, note)
+    report = made.report
+    counts = _counts(launch, made)
     files = {span.file for span in (launch.span, *(r.span for r in remarks)) if span is not None}
     occupancy = None
     if program is not None and not is_other:
@@ -166,16 +166,22 @@ def _explained(
         remarks=remarks,
     )  # fmt: skip
 
-    supposed = _supposed(program, launch, counts)
+    supposed = _supposed(program, counts, made.given)
     facts = Facts(
         explained, program, launch.scalars, report.places, launch.wrapped, supposed,
         is_gluon=launch.is_gluon, device=launch.device,
     )  # fmt: skip
     facts = with_code(facts, launch.image)
     fewer = None
-    if least is not None:
-        less = replace(explained, counts=_counts(launch, least, followed, note))
-        fewer = with_code(replace(facts, explanation=less, places=least.places), launch.image)
+    if made.least is not None:
+        less = _counts(launch, replace(made.least, note=made.note))
+        fewer = with_code(
+            replace(
+                facts, explanation=replace(explained, counts=less), places=made.least.report.places,
+                supposed=_supposed(program, less, made.least.given),
+            ),
+            launch.image,
+        )  # fmt: skip
     return explained, facts, fewer
 
 
@@ -207,73 +213,85 @@ def _held(program: LaneProgram, image: bytes) -> tuple[Held, ...]:
     return tuple(rows)
 
 
-def _supposed(program: LaneProgram | None, launch: Launch, counts: Counts) -> dict[Span | None, Counter[str]]:
+def _supposed(program: LaneProgram | None, counts: Counts, given: Given) -> dict[Span | None, Counter[str]]:
     """Counters by place as if integers from memory were random, where the counts depend on them."""
     if program is None or counts.exact or not counts.counted or costs_of(program.machine) is None:
         return {}
-    supposed = supposing(program)
+    supposed = supposing(program, given.data)
     if supposed is program:
         return {}
     try:
-        return counted(supposed, launch.given())[0].places
+        return counted(supposed, given)[0].places
     except (SimulationError, WeftError):
         return {}
 
 
-def _counted(program: LaneProgram, launch: Launch) -> tuple[PlacedReport, int, str, PlacedReport | None]:
-    """The report, how many programs were followed, why it is not exact, and the least that there may be instead.
+@dataclass(frozen=True)
+class _Followed:
+    """What the programs of a launch count."""
 
-    Where branches depend on data that are not at hand, programs are followed as if all such conditions held, and as if
-    none did. The report is that of more instructions. Loops whose length is not known turn never at least, and at most
-    as often as reads all of an array once (lengths.py).
+    report: PlacedReport
+    number: int
+    """Programs that were followed."""
+    note: str
+    """Why it is not exact."""
+    given: Given
+    """What they were followed with, and what was assumed of branches and loops that depend on data."""
+    least: _Followed | None = None
+    """The least that there may be instead."""
+
+
+def _counted(program: LaneProgram, launch: Launch) -> _Followed:
+    """Where branches depend on data that are not at hand, programs are followed as if all such conditions held, and as
+    if none did. The report is that of more instructions. Loops whose length is not known turn never at least, and at
+    most as often as reads all of an array once (lengths.py).
     """
-    report, followed, note = counted(program, launch.given())
-    if followed or not prod(launch.grid):
-        return report, followed, note, None
-    ways = [(*counted(program, launch.given(suppose)), suppose) for suppose in (False, True)]
-    possible = [way for way in ways if way[1]]
+    given = launch.given()
+    report, number, note = counted(program, given)
+    if number or not prod(launch.grid):
+        return _Followed(report, number, note, given)
+    ways = [_follow(program, launch.given(suppose)) for suppose in (False, True)]
+    possible = [way for way in ways if way.number]
     if not possible:
-        return _of_unknown_length(program, launch, note) or (report, followed, note, None)
-    least, most = (pick(possible, key=lambda way: way[0].total["instructions"]) for pick in (min, max))
-    note = f"{note}: counted as if it were {str(most[3]).lower()} everywhere"
-    return most[0], most[1], note, least[0]
+        return _of_unknown_length(program, launch, note) or _Followed(report, number, note, given)
+    least, most = (_by_instructions(pick, possible) for pick in (min, max))
+    note = f"{note}: counted as if it were {str(most.given.suppose).lower()} everywhere"
+    return replace(most, note=note, least=least)
 
 
-def _of_unknown_length(
-    program: LaneProgram, launch: Launch, note: str
-) -> tuple[PlacedReport, int, str, PlacedReport | None] | None:
+def _follow(program: LaneProgram, given: Given) -> _Followed:
+    return _Followed(*counted(program, given), given)
+
+
+def _of_unknown_length(program: LaneProgram, launch: Launch, note: str) -> _Followed | None:
     """The same where the length of a loop is not known; None where something else is not, too."""
-    ways = (False, True)
-    never = [counted(program, launch.given(suppose=way, turns=0)) for way in ways]
-    once = [counted(program, launch.given(suppose=way, turns=1)) for way in ways]
-    if not all(followed for _, followed, _ in (*never, *once)):
+    never, once = ([_follow(program, launch.given(way, turns)) for way in (False, True)] for turns in (0, 1))
+    if not all(way.number for way in (*never, *once)):
         return None
-    least, most = (_by_instructions(pick, each)[0] for pick, each in ((min, never), (max, once)))
-    turns, array = most_turns(program, most.places, least.places, launch.sizes)
-    often = [counted(program, launch.given(suppose=way, turns=turns)) for way in ways] if turns > 1 else once
-    most, followed, _ = _by_instructions(max, often)
-    most.exact = False
+    least, most = _by_instructions(min, never), _by_instructions(max, once)
+    turns, array = most_turns(program, most.report.places, least.report.places, launch.sizes)
+    often = [_follow(program, launch.given(way, turns)) for way in (False, True)] if turns > 1 else once
+    most = _by_instructions(max, often)
+    most.report.exact = False
     which = f", which goes through all of `{array}` once" if array else ""
     told = f"{turns:,} iterations" if turns > 1 else "one iteration"
     branches = ""
-    if often[0][0].total != often[1][0].total:
-        holds = str(most is often[1][0]).lower()
+    if often[0].report.total != often[1].report.total:
+        holds = str(most.given.suppose).lower()
         branches = f", and conditions of branches that depend on data as if they were {holds} everywhere"
     note += f": counted as if it had {told}{which}{branches}; the least is as if it had none"
-    return most, followed, note, least
+    return replace(most, note=note, least=least)
 
 
-Way: TypeAlias = tuple[PlacedReport, int, str]
-
-
-def _by_instructions(pick: Callable[..., Way], ways: Sequence[Way]) -> Way:
+def _by_instructions(pick: Callable[..., _Followed], ways: Sequence[_Followed]) -> _Followed:
     """The one of the fewest or the most instructions."""
-    return pick(ways, key=lambda way: way[0].total["instructions"])
+    return pick(ways, key=lambda way: way.report.total["instructions"])
 
 
-def _counts(launch: Launch, report: PlacedReport, followed: int, note: str) -> Counts:
+def _counts(launch: Launch, made: _Followed) -> Counts:
+    report, exact = made.report, bool(made.number) and made.report.exact
     total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(OF_TIME)}
-    return Counts(prod(launch.grid), followed, bool(followed) and report.exact, note, total, round(report.longest, 2))
+    return Counts(prod(launch.grid), made.number, exact, made.note, total, round(report.longest, 2))
 
 
 def _between(most: Time, least: Time | None) -> Time:

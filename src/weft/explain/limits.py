@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from weft.base import Span, caret_line, told
-from weft.base.remarks import AccessWidth
+from weft.base.remarks import AccessWidth, SharedAccess, VectorAccess
 
 from .conflicts import conflicts_of
 from .record import Explanation
@@ -45,6 +45,8 @@ def _shown(span: Span | None, text: str) -> str:
 
 
 def _access_bytes(e: Explanation, least: float) -> Iterator[Problem]:
+    if any(isinstance(access.remark, VectorAccess) for access in e.accesses):
+        yield e.span, f"accesses of {e.target} are of vectors, not of threads; expected {least:g} bytes or more"
     for access in e.accesses:
         r = access.remark
         if isinstance(r, AccessWidth) and r.bytes < least:
@@ -63,6 +65,8 @@ def _conversions(e: Explanation, most: float) -> Iterator[Problem]:
 
 def _bank_conflicts(e: Explanation, most: float) -> Iterator[Problem]:
     lost = conflicts_of(e)
+    if not e.counts.counted and any(isinstance(access.remark, SharedAccess) for access in e.accesses):
+        yield e.span, f"bank conflicts are not counted, as {e.counts.note}; expected {most:g} at most"
     if sum(n for _, n in lost) > most:
         for span, number in lost:
             yield span, f"{number:,} wavefronts are lost to bank conflicts; expected {most:g} at most"
@@ -89,7 +93,9 @@ def _of_occupancy(name: str, what: str) -> Callable[[Explanation, float], Iterat
 
 def _blocks(e: Explanation, least: float) -> Iterator[Problem]:
     o = e.occupancy
-    if o is not None and o.blocks < least:
+    if o is None:
+        yield e.span, f"blocks on a multiprocessor are not known for {e.target} here; expected {least:g} or more"
+    elif o.blocks < least:
         step = f"; one more takes {o.next_step}" if o.next_step else ""
         yield e.span, f"{o.blocks} blocks on a multiprocessor, limited by {o.limit}{step}; expected {least:g} or more"
 

@@ -16,18 +16,18 @@ from typing import TypeAlias
 
 from weft.base import Span
 from weft.base.remarks import AccessWidth
-from weft.ir.lane import LaneOp, Value
+from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
 from .findings import Facts
-from .record import Finding, Iteration, Occupancy, Time
+from .record import Finding, Iteration, Occupancy, Time, line_key
 from .timing import FEW_WAVES
 from .together import Taken, together
 
-__all__ = ["microseconds_less", "relief_of"]
+__all__ = ["microseconds_less", "most_of_line", "relief_of"]
 
 OF_MULTIPROCESSORS = (
-    "issue", "integers and choices", "matrix units", "special functions", "double precision", "shared memory", "L1",
-    "latency",
+    "issue", "integers and choices", "floats", "matrix units", "special functions", "double precision",
+    "shared memory", "L1", "latency",
 )  # fmt: skip
 """Resources of which each multiprocessor has its own."""
 MULTIPLIES = ("kind:math.fma", "kind:arith.mulf", "kind:arith.addf", "kind:arith.muli", "kind:arith.addi")
@@ -43,6 +43,13 @@ def relief_of(facts: Facts, finding: Finding, time: Time) -> Parts:
     """The parts of resources that remain; empty where that is not known."""
     found = RELIEFS.get(finding.code)
     return found(facts, finding, time) if found is not None else {}
+
+
+def most_of_line(facts: Facts, finding: Finding, time: Time) -> Parts:
+    """What remains if the line of a finding took no time at all: no fix of it leaves less to multiprocessors."""
+    span = finding.span
+    part = time.lines.get(line_key(facts.explanation, span.file, span.line), 0.0) if span is not None else 1.0
+    return dict.fromkeys(OF_MULTIPROCESSORS, 1.0 - part)
 
 
 def microseconds_less(time: Time, left: Parts) -> float:
@@ -83,7 +90,7 @@ def _replicated(facts: Facts, finding: Finding, time: Time) -> Parts:
     program = facts.program
     assert program is not None
     elements = max(prod(tile.shape) for tile in facts.explanation.tiles)
-    return {"issue": elements / program.machine.threads(program.warps)}
+    return dict.fromkeys(OF_MULTIPROCESSORS[:-1], elements / program.machine.threads(program.warps))
 
 
 def _idle(facts: Facts, finding: Finding, time: Time) -> Parts:
@@ -109,12 +116,15 @@ def _without_products(facts: Facts, finding: Finding, time: Time) -> Parts:
 
 
 def _without_mask(facts: Facts, finding: Finding, time: Time) -> Parts:
-    """What is computed for a mask alone."""
-    masks = {
-        v for op in facts.ops if op.span == finding.span and op.attrs.get("masked") for v in op.operands if _is_mask(v)
-    }
-    alone = set(_made_for(facts, masks))
+    """What is computed for a mask alone, and registers that are set to what a load gives where its mask is false."""
+    masked = [op for op in facts.ops if op.span == finding.span and op.attrs.get("masked")]
+    alone = set(_made_for(facts, {v for op in masked for v in op.operands if _is_mask(v)}))
     less = sum(facts.places.get(op.span, Counter())[f"kind:{op.name}"] / _alike(facts, op) for op in alone)
+    for op in masked:
+        if op.name == "load" and len(op.operands) > OTHER:
+            words = ceil(op.result.count * ELEMENT_BITS[op.result.elem] / WORD)
+            times = sum(n for name, n in facts.places[op.span].items() if name.startswith("kind:load.global"))
+            less += words * times / _instructions_of(op) / _alike(facts, op)
     part = _issued_less(facts, less)
     return {"issue": part, "integers and choices": part}
 
@@ -133,13 +143,26 @@ def _made_for(facts: Facts, values: set[Value]) -> Iterator[LaneOp]:
     for op in reversed(facts.ops):
         uses = {user for user in facts.ops if any(result in user.operands for result in op.results)}
         of_mask = values.intersection(op.results)
-        if of_mask and op.name.startswith("arith.") and all(_is_masked(user, of_mask) for user in uses):
+        if of_mask and op.name.startswith(MASKING) and all(_is_masked(user, of_mask) for user in uses):
             values.update(op.operands)
             yield op
 
 
 def _is_masked(op: LaneOp, masks: set[Value]) -> bool:
-    return bool(op.attrs.get("masked")) or (op.name.startswith("arith.") and all(_is_mask(v) for v in op.results))
+    return bool(op.attrs.get("masked")) or (op.name.startswith(MASKING) and all(_is_mask(v) for v in op.results))
+
+
+def _instructions_of(load: LaneOp) -> int:
+    """Instructions of a load, each of which has several registers side by side."""
+    return max(1, load.result.count // int(load.attrs.get("vector", 1)))
+
+
+OTHER = 2
+"""The operand of a load that says what is there where its mask is false."""
+WORD = 32
+"""Bits of a register."""
+MASKING = ("arith.", "rename", "join")
+"""Operations that masks are made by."""
 
 
 def _wider(facts: Facts, finding: Finding, time: Time) -> Parts:

@@ -5,13 +5,20 @@
 
 What is read is not known, but mostly it does not matter: that a row's lanes are side by side follows from the program,
 wherever the row is; and elements that are looked up one by one lie in a sector each, unless the index has an order.
+How often a loop turns stays unknown: a random number of iterations would say nothing, and take long to follow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
+from typing import cast
 
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
+
+from .arrays import arrays_of
+from .findings import Facts
+from .record import Explanation
 
 __all__ = ["supposing"]
 
@@ -23,46 +30,34 @@ POINTERS = 1 << 24
 SCALED = ("arith.muli", "arith.shli")
 
 
-def supposing(program: LaneProgram) -> LaneProgram:
-    """The program with loads of integers that addresses are made of replaced; itself, if it has none."""
-    wanted = _of_addresses(program.body)
-    if not any(_is_index(op, wanted) for op in program.body.walk()):
-        return program
-    return replace(program, body=_block(program.body, program.body.uses(), wanted))
+def supposing(program: LaneProgram, at_hand: Container[str] = ()) -> LaneProgram:
+    """The program with loads of integers that addresses are made of replaced; itself, if it has none. Loads from arrays
+    whose data is at hand stay."""
+    facts = Facts(cast(Explanation, None), program)  # what values are made of follows from the program alone
+    arrays = arrays_of(facts)
+    accesses = [op for op in facts.ops if op.name in ("load", "store", "atomic", "copy_async")]
+    wanted = {v for op in accesses for v in facts.made_from(op.operands[1 if op.name == "copy_async" else 0])}
+    indices = set()
+    for op in facts.ops:
+        if _is_integer(op) and op.result in wanted:
+            names = arrays[op.span, "load"]
+            if not names or not all(name in at_hand for name in names):
+                indices.add(op.result)
+    return replace(program, body=_block(program.body, program.body.uses(), indices)) if indices else program
 
 
-def _is_index(op: LaneOp, wanted: set[Value]) -> bool:
-    """Whether an operation loads an integer that an address is made of."""
-    is_load = op.name == "load" and op.attrs["space"] == "global"
-    return is_load and op.result.elem in ("i16", "i32", "i64") and op.result in wanted
+def _is_integer(op: LaneOp) -> bool:
+    """Whether an operation loads an integer that may be an index."""
+    return op.name == "load" and op.attrs["space"] == "global" and op.result.elem in ("i16", "i32", "i64")
 
 
-def _of_addresses(body: Block) -> set[Value]:
-    """The values that addresses of global memory are made of."""
-    makers = {result: op for op in body.walk() for result in op.results}
-    makers.update({a: op for op in body.walk() for region in op.regions for a in region.arguments})
-    accesses = [op for op in body.walk() if op.name in ("load", "store", "atomic", "copy_async")]
-    open_values = [op.operands[1 if op.name == "copy_async" else 0] for op in accesses]
-    found: set[Value] = set()
-    while open_values:
-        now = open_values.pop()
-        if now in found:
-            continue
-        found.add(now)
-        if now in makers:
-            maker = makers[now]
-            open_values += maker.operands
-            open_values += [v for region in maker.regions for op in region.ops[-1:] for v in op.operands]
-    return found
-
-
-def _block(block: Block, uses: dict[Value, list[LaneOp]], wanted: set[Value]) -> Block:
+def _block(block: Block, uses: dict[Value, list[LaneOp]], indices: set[Value]) -> Block:
     ops: list[LaneOp] = []
     for op in block.ops:
-        if _is_index(op, wanted):
+        if any(result in indices for result in op.results):
             ops += _instead(op, not _is_scaled(op.result, uses))
         elif op.regions:
-            ops.append(replace(op, regions=tuple(_block(region, uses, wanted) for region in op.regions)))
+            ops.append(replace(op, regions=tuple(_block(region, uses, indices) for region in op.regions)))
         else:
             ops.append(op)
     return Block(block.arguments, ops)

@@ -40,6 +40,7 @@ from .settings import (
     env_int as env_int,
     env_nvidia_tool as env_nvidia_tool,
     env_opt_bool as env_opt_bool,
+    env_opt_path as env_opt_path,
     env_opt_str as env_opt_str,
     env_read,
     env_str as env_str,
@@ -223,7 +224,7 @@ class autotuning_knobs(base_knobs):
     """Keep the timings of tuned kernels on disk."""
     print = env_bool("TRITON_PRINT_AUTOTUNING")
     """Print which configuration was chosen, and how long tuning took."""
-    tuned = env_opt_str("WEFT_TUNED")
+    tuned = env_opt_path("WEFT_TUNED")
     """A file that `weft tune` wrote, whose configurations are launched without measuring. If it is empty, no such file
     is read, not even those next to the kernels' sources."""
     listener: Callable[..., Any] | None = None

@@ -186,6 +186,14 @@ class env_opt_str(env_read[str | None]):
         super().__init__(key, str, None)
 
 
+class env_opt_path(env_opt_str):
+    """A path, or None; an empty text is the answer that no file is meant."""
+
+    def text(self) -> str | None:
+        """What the environment says, empty or not."""
+        return next((os.environ[key] for key in self.keys if key in os.environ), None)
+
+
 class env_opt_bool(env_read[bool | None]):
     """Yes, no, or None where nothing is said."""
 

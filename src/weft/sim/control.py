@@ -261,12 +261,17 @@ def _by_bounds(context: Context, op: LaneOp) -> Running:
     """By all warps that have the same bounds."""
     names = ("the lower bound of `for`", "the upper bound of `for`", "the step of `for`")
     initial = [context.env[v] for v in op.operands[3:]]
+    values = [context.env[v] for v in op.operands[:3]]
     turns = context.batch.launch.turns
-    if turns is not None and not all(context.env[v].known for v in op.operands[:3]):
+    if turns is not None and not all(v.known for v in values):
         context.batch.launch.report.exact = False
-        results = yield from _iterate(context, op, [0, turns, 1], initial)
-        return results
-    bounds = [_per_warp(context, op, context.env[v], v, name) for v, name in zip(op.operands[:3], names, strict=True)]
+        bounds = [np.array([0]), np.array([0]), np.array([1])]
+        for i in (0, 2):
+            if values[i].known:
+                bounds[i] = _per_warp(context, op, values[i], op.operands[i], names[i])
+        bounds[1] = bounds[0] + turns * bounds[2]
+    else:
+        bounds = [_per_warp(context, op, *each) for each in zip(values, op.operands[:3], names, strict=True)]
     if all(len(b) == 1 for b in bounds):
         results = yield from _iterate(context, op, [int(b[0]) for b in bounds], initial)
         return results

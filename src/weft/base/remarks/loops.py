@@ -24,6 +24,8 @@ class Pipelined(Remark):
     """Of all buffers together."""
     fewer: str = ""
     """Why there are fewer stages than were asked for."""
+    IN_REGISTERS: ClassVar[str] = "registers hold one iteration's loads"
+    """The reason on machines whose loads go through registers, which have two stages in any case."""
 
     @property
     def message(self) -> str:

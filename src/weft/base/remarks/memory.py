@@ -26,7 +26,8 @@ class AccessWidth(Remark):
     """The bytes that the widest access of this kind has on the machine."""
     limit: str
     """What is in the way: nothing ("widest"), "alignment", "contiguity", "stride" (neighbours are a number apart),
-    "wrap" (they begin anew at the multiples of a number), "mask", "tile", "layout", "buffer" or "index"."""
+    "repeat" (they have the same address), "wrap" (they begin anew at the multiples of a number), "mask", "tile",
+    "layout", "buffer" or "index"."""
     fact: str
     """What it is, with the value that spoils it; empty where nothing does."""
     value: str = ""

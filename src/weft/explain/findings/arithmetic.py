@@ -26,20 +26,31 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
 
 @rule("weaker-instruction")
 def weaker_instruction(facts: Facts) -> Iterator[Finding]:
-    """A product or copy that was not given the best instruction of the machine."""
+    """A product or copy that was not given the best instruction of the machine, for a reason that its author can do
+    something about; the remark says the others."""
     for r in facts.explanation.remarks.of(InstructionDeclined):
-        fix = next((fix for reason, fix in BY_REASON.items() if reason in r.reason), OTHERWISE)
-        yield Finding("weaker-instruction", r.span, f"not done by {r.instruction}", r.reason, fix)
+        fix = next((fix for reason, fix in BY_REASON.items() if reason in r.reason), None)
+        if fix is not None:
+            yield Finding("weaker-instruction", r.span, f"not done by {r.instruction}", r.reason, fix)
 
 
 BY_REASON = {
     "num_warps is": "take num_warps=4, or a multiple of it",
     "its rows are": "take blocks that have its sizes",
     "lies along the other": "store the operand transposed, contiguous along the dimension that is summed",
+    "which input_precision does not allow": 'pass input_precision="tf32", if its 10 bits of fraction are enough',
+    "a product with a batch": "let each program do one product of the batch",
+    "it has no": "take operands of 16 bits, 8 bits or tf32",
+    "compared and swapped": "add in a type that it has, such as float32",
     "descriptors of the Triton language": "write the copy in Gluon: kernel.to_gluon(...) has the rest",
+    "are taken modulo": "leave the modulo out, and mask what is behind the end",
+    "is a stride 1?": "leave out a stride that is 1, or let it be specialised (do_not_specialize)",
+    "may both load and store": "store to another array than those that are loaded",
+    "is not 0": "let `other` of the load be 0, and choose another value by tl.where",
+    "are masked": "mask rows and columns by one limit each: (i < rows)[:, None] & (j < columns)[None, :]",
+    "along the other dimension": "store the operand transposed, or transpose the loaded tile by tl.trans",
 }
 """What helps, by a part of the reason."""
-OTHERWISE = "change its sizes or num_warps, or transpose the operand"
 
 
 @rule("double-precision")

@@ -22,7 +22,7 @@ def not_pipelined(facts: Facts) -> Iterator[Finding]:
     """A loop of products that waits for memory in each iteration."""
     for r in facts.explanation.remarks.of(NotPipelined):
         because = f"{r.reason} ({r.because})" if r.because is not None else r.reason
-        if facts.multiplies:
+        if facts.multiplies and NEVER not in r.reason:
             what = f"{r.what} waits for memory in each iteration"
             narrow = _narrow_at(facts, r.span) if "a copy takes" in r.reason else None
             fix = next((fix for reason, fix in FIXES.items() if reason in r.reason), DIRECTLY)
@@ -44,6 +44,8 @@ FIXES = {
     "addresses cannot be computed": "compute the addresses from the loop's counter, not from what the loop loads",
 }
 """What helps, by a part of the reason."""
+NEVER = "has no asynchronous copies"
+"""A part of the reason on machines where no loop can be pipelined, whatever its author does."""
 DIRECTLY = "use what is loaded as an operand of the product directly, with num_stages of 2 or more"
 
 
@@ -51,7 +53,7 @@ DIRECTLY = "use what is loaded as an operand of the product directly, with num_s
 def fewer_stages(facts: Facts) -> Iterator[Finding]:
     """A loop with fewer iterations under way than were asked for."""
     for r in facts.explanation.remarks.of(Pipelined):
-        if r.stages < r.asked:
+        if r.stages < r.asked and r.fewer != Pipelined.IN_REGISTERS:
             yield Finding(
                 "fewer-stages",
                 r.span,

@@ -88,8 +88,8 @@ class Facts:
         return any(op.name == "instruction" and "multiplies" in instruction(op.attrs["isa"]).params for op in self.ops)
 
     def made_from(self, value: Value, by_memory: bool = True) -> set[Value]:
-        """All values that a value is made from, itself included; what a loop carries, from all that it begins with.
-        With `by_memory` a number that is loaded is made from its address."""
+        """All values that a value is made from, itself included. With `by_memory` a number that is loaded is made from
+        its address."""
         seen: set[Value] = set()
         open_values = [value]
         while open_values:
@@ -99,8 +99,7 @@ class Facts:
             seen.add(now)
             maker = self._makers.get(now)
             if maker is not None and (by_memory or maker.name != "load"):
-                open_values += maker.operands
-                open_values += [v for region in maker.regions for op in region.ops[-1:] for v in op.operands]
+                open_values += _carried(maker, now) if maker.name == "for" else _taken(maker)
         return seen
 
     @cached_property
@@ -109,6 +108,28 @@ class Facts:
         makers = {result: op for op in self.ops for result in op.results}
         makers.update({a: op for op in self.ops for region in op.regions for a in region.arguments})
         return makers
+
+
+def _taken(op: LaneOp) -> list[Value]:
+    """What an operation takes, and what its regions end with; of a load its address, and what is there without one."""
+    if op.name == "load":
+        return [op.operands[0], *op.operands[2:]]
+    return [*op.operands, *(v for region in op.regions for last in region.ops[-1:] for v in last.operands)]
+
+
+def _carried(loop: LaneOp, value: Value) -> list[Value]:
+    """What a loop makes its counter, a value that it carries, or one of its results from. The upper bound of a counter
+    says how far it counts, and not where it begins."""
+    (body,), bounds = loop.regions, loop.operands[:BOUNDS]
+    if value is body.arguments[0]:
+        return [bounds[0], bounds[2]]
+    is_result = value in loop.results
+    at = loop.results.index(value) if is_result else body.arguments.index(value) - 1
+    return [loop.operands[BOUNDS + at], body.ops[-1].operands[at], *(bounds if is_result else ())]
+
+
+BOUNDS = 3
+"""Operands of a loop that bound it; the others are what it begins to carry."""
 
 
 Rule: TypeAlias = Callable[[Facts], Iterator[Finding]]

@@ -80,7 +80,7 @@ def why_spread(facts: Facts, access: Access) -> Cure | None:
         if "from memory" in r.fact:
             return Cure(f"{apart}: {r.fact}", "let an index stand for a whole row of elements, or sort the indices")
         return Cure(f"{apart}: {r.fact}", "let neighbours in the tile have neighbouring addresses")
-    return _of_rows(r, apart) or _of_warps(facts, access, apart) or _of_another(facts, r, apart)
+    return _of_rows(r, apart) or _of_warps(facts, access, apart) or _of_another(facts, access, apart)
 
 
 def _of_rows(r: AccessWidth, apart: str) -> Cure | None:
@@ -98,6 +98,8 @@ def _of_warps(facts: Facts, access: Access, apart: str) -> Cure | None:
     r, program = access.remark, facts.program
     if facts.is_gluon or program is None or not isinstance(r, AccessWidth) or r.bytes != r.most:
         return None
+    if r.bytes * 8 > ELEMENT_BITS.get(r.tile.split("x")[-1], 32):  # several at a time, of two accesses or more
+        return None
     warps = prod(access.shape) // program.lanes
     if not program.warps < warps <= MOST_WARPS:
         return None
@@ -108,10 +110,14 @@ def _of_warps(facts: Facts, access: Access, apart: str) -> Cure | None:
     )
 
 
-def _of_another(facts: Facts, r: AccessWidth, apart: str) -> Cure | None:
-    """A layout that another operation on the tile wanted, which costs less in all."""
+def _of_another(facts: Facts, access: Access, apart: str) -> Cure | None:
+    """A layout that another operation on the tile wanted, which costs less in all. A tile of one dimension has no other
+    along which both could go."""
     if facts.is_gluon:
         return Cure(f"{apart} in its layout", "give the tile a layout whose threads lie along the contiguous dimension")
+    if len(access.shape) < 2:
+        return None
+    r = access.remark
     for tile in facts.explanation.tiles:
         by = tile.remark.chosen_by
         if by is not None and by.span != r.span and any(wish.site.span == r.span for wish in tile.remark.others):

@@ -102,7 +102,7 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
         remarks.add(NotPipelined(span_of(op), tile_text(op.result.type), ahead))
     if chosen:
         copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), 1, c.bytes) for c in chosen)
-        fewer = "registers hold one iteration's loads" + (f" ({why_not})" if why_not else "")
+        fewer = Pipelined.IN_REGISTERS + (f" ({why_not})" if why_not else "")
         remarks.add(Pipelined(span_of(loop), 2, stages, copies, sum(c.bytes for c in chosen), fewer))
     for op in held:
         why = "threads carry it to the next iteration, as it is computed with before a product takes it"

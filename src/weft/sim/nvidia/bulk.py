@@ -83,7 +83,8 @@ def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
     if active.known:  # a row may stand for all warps, of all programs that are counted together
         shape = context.count, context.batch.lanes, active.data.shape[2]
         lanes = np.count_nonzero(np.broadcast_to(active.data, shape), axis=(1, 2))
-    context.batch.report.add_each(op.span, {f"global_{'store' if entry.stores else 'load'}_boxes": lanes * size})
+    verb = "load" if entry.stores else "store"  # `stores` is about shared memory: what is loaded is stored there
+    context.batch.report.add_each(op.span, {f"global_{verb}_boxes": lanes * size})
 
 
 def _one(registers: Array, count: int, at: int) -> list[int]:

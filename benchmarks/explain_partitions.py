@@ -32,7 +32,8 @@ def explained(name: str, config: list[int], device: str):
     heads = 2048 // head * max(1, TOKENS // length)
     x = weft.like((heads * length, head), "bf16")
     given = [weft.TensorDescriptor.from_tensor(x, [n, head]) for n in (rows, keys, keys, rows)]
-    more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "SPECIALIZE": False}
+    together = max(1, TOKENS // length)
+    more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "TOGETHER": together, "SPECIALIZE": False}
     with weft.target("cuda:90", device=device):
         e = KERNELS.forward.explain(
             *given, 1.4426950408889634 / math.sqrt(head), length, **more,

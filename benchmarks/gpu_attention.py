@@ -63,7 +63,8 @@ def launches(side: str, q, k, v, out, causal: bool):
     scale = 1.4426950408889634 / math.sqrt(head)
     for rows, keys, warps, stages in CONFIGURATIONS:
         described = [descriptor.from_tensor(x, [n, head]) for x, n in zip(flat, (rows, keys, keys, rows), strict=True)]
-        more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "SPECIALIZE": False}
+        together = max(1, TOKENS // length)
+        more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "TOGETHER": together, "SPECIALIZE": False}
         grid = (length // rows, heads)
 
         def launch(described=described, more=more, grid=grid, warps=warps, stages=stages):

@@ -33,11 +33,22 @@ def _blocks(
 @jit
 def forward(
     queries, keys, values, out, scale, length,
-    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, SPECIALIZE: tl.constexpr,
+    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, TOGETHER: tl.constexpr,
+    SPECIALIZE: tl.constexpr,
 ):  # fmt: skip
-    """softmax(q k^T) v for a block of queries of one head; `scale` is log2(e) / sqrt(HEAD) and more."""
-    block = tl.program_id(0)
-    first = tl.program_id(1) * length
+    """softmax(q k^T) v for a block of queries of one head; `scale` is log2(e) / sqrt(HEAD) and more.
+
+    Of causal attention the blocks with the most keys come first, of as many heads `TOGETHER` as have their keys and
+    values in the cache: programs that begin last are short then.
+    """
+    if CAUSAL:
+        blocks = tl.num_programs(0)
+        place = tl.program_id(0) + tl.program_id(1) % TOGETHER * blocks
+        block = blocks - 1 - place // TOGETHER
+        first = (tl.program_id(1) // TOGETHER * TOGETHER + place % TOGETHER) * length
+    else:
+        block = tl.program_id(0)
+        first = tl.program_id(1) * length
     rows = block * BM + tl.arange(0, BM)
     most = tl.full([BM], float("-inf"), tl.float32)
     total = tl.zeros([BM], tl.float32)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import sides_of
 import weft
+from weft.machines import machine_of
 
 KERNELS = sides_of.loaded("gpu_attention_kernels")
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -28,17 +29,20 @@ def explained(name: str, config: list[int], device: str):
     """What is said of a row of gpu_attention.py, and its floating-point operations."""
     _, head, length, *causal = name.split()
     head, length, causal = int(head[1:]), int(length), bool(causal)
-    rows, keys, warps, stages = config
+    rows, keys, warps, stages, *over_tiles = config
     heads = 2048 // head * max(1, TOKENS // length)
     x = weft.like((heads * length, head), "bf16")
     given = [weft.TensorDescriptor.from_tensor(x, [n, head]) for n in (rows, keys, keys, rows)]
-    together = max(1, TOKENS // length)
-    more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "TOGETHER": together, "SPECIALIZE": False}
+    given += [1.4426950408889634 / math.sqrt(head), length]
+    more = {"HEAD": head, "BM": rows, "BN": keys, "SPECIALIZE": False, "num_warps": warps, "num_stages": stages}
+    if over_tiles:
+        kernel, grid = KERNELS.over_tiles, (machine_of("cuda:90").multiprocessors,)
+        given.append(heads * length // rows)
+    else:
+        kernel, grid = KERNELS.forward, (length // rows, heads)
+        more |= {"CAUSAL": causal, "TOGETHER": max(1, TOKENS // length)}
     with weft.target("cuda:90", device=device):
-        e = KERNELS.forward.explain(
-            *given, 1.4426950408889634 / math.sqrt(head), length, **more,
-            num_warps=warps, num_stages=stages, grid=(length // rows, heads),
-        )  # fmt: skip
+        e = kernel.explain(*given, **more, grid=grid)
     return e, 4 * length * length * head * heads / (2 if causal else 1)
 
 

@@ -38,6 +38,8 @@ SIDES = {
 }
 CONFIGURATIONS = [(128, 128, 8, 2), (128, 128, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 4, 4)]
 """Rows of queries, of keys, warps, stages."""
+OVER_TILES = [(128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3)]
+"""The same for a loop over tiles."""
 TOKENS = 16384
 ROWS = [
     (head, length, causal)
@@ -61,16 +63,24 @@ def launches(side: str, q, k, v, out, causal: bool):
     _, heads, length, head = q.shape
     flat = [x.view(heads * length, head) for x in (q, k, v, out)]
     scale = 1.4426950408889634 / math.sqrt(head)
-    for rows, keys, warps, stages in CONFIGURATIONS:
+    programs = torch.cuda.get_device_properties(0).multi_processor_count
+    configurations = [(*x, False) for x in CONFIGURATIONS] + [(*x, True) for x in OVER_TILES if not causal]
+    for rows, keys, warps, stages, is_over_tiles in configurations:
         described = [descriptor.from_tensor(x, [n, head]) for x, n in zip(flat, (rows, keys, keys, rows), strict=True)]
         together = max(1, TOKENS // length)
         more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "TOGETHER": together, "SPECIALIZE": False}
-        grid = (length // rows, heads)
+        more |= {"num_warps": warps, "num_stages": stages}
+        kernel, grid, sizes = kernels.forward, (length // rows, heads), (length,)
+        if is_over_tiles:
+            tiles = heads * length // rows
+            more = {name: value for name, value in more.items() if name not in ("CAUSAL", "TOGETHER")}
+            kernel, sizes = kernels.over_tiles, (length, tiles)
+            grid = (min(tiles, programs * (2 if warps == 4 else 1)),)
 
-        def launch(described=described, more=more, grid=grid, warps=warps, stages=stages):
-            return kernels.forward[grid](*described, scale, length, **more, num_warps=warps, num_stages=stages)
+        def launch(kernel=kernel, described=described, sizes=sizes, more=more, grid=grid):
+            return kernel[grid](*described, scale, *sizes, **more)
 
-        yield (rows, keys, warps, stages), launch
+        yield (rows, keys, warps, stages, *(["over tiles"] if is_over_tiles else [])), launch
 
 
 def row(head: int, length: int, causal: bool):

@@ -66,3 +66,31 @@ def forward(
             acc, total, most, q, keys, values, first, 0, length, scale, rows, False, BN, SPECIALIZE
         )
     out.store([first + block * BM, 0], (acc / total[:, None]).to(tl.bfloat16))
+
+
+@jit
+def over_tiles(
+    queries, keys, values, out, scale, length, tiles,
+    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """The same without a mask, for all blocks of queries by as many programs as there are multiprocessors."""
+    blocks = length // BM
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), warp_specialize=SPECIALIZE):
+        first = tile // blocks * length
+        at = first + tile % blocks * BM
+        most = tl.full([BM], float("-inf"), tl.float32)
+        total = tl.zeros([BM], tl.float32)
+        acc = tl.zeros([BM, HEAD], tl.float32)
+        q = queries.load([at, 0])
+        for start in range(0, length, BN):
+            k = keys.load([first + start, 0])
+            scores = tl.dot(q, k.T)
+            now = tl.maximum(most, tl.max(scores, 1) * scale)
+            p = tl.exp2(scores * scale - now[:, None])
+            shrink = tl.exp2(most - now)
+            total = total * shrink + tl.sum(p, 1)
+            acc = acc * shrink[:, None]
+            v = values.load([first + start, 0])
+            acc = tl.dot(p.to(v.dtype), v, acc)
+            most = now
+        out.store([at, 0], (acc / total[:, None]).to(tl.bfloat16))

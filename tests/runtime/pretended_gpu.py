@@ -85,6 +85,8 @@ class PretendedGPU:
     launched: list[Launched] = field(default_factory=list)
     native: int = 0
     """How many of them native code has made."""
+    parameters: int = 0
+    """Of the kernel that native code launches; it has to be said where some are not slots of 8 bytes."""
     set: dict[str, int] = field(default_factory=dict)
     """Attributes of kernels that were set."""
     current: int = 0
@@ -196,9 +198,12 @@ class PretendedGPU:
     def launch(self, config: Any, kernel: Any, parameters: Any, extra: None) -> int:
         """cuLaunchKernelEx."""
         raw = ctypes.string_at(config.value, 56)
-        addresses = list[int]()
+        addresses, at = list[int](), ctypes.c_uint64.from_address
         while not addresses or addresses[-1] + 8 < config.value:  # Weft puts the parameters before the configuration
-            addresses.append(ctypes.c_uint64.from_address(parameters.value + 8 * len(addresses)).value)
+            address = at(parameters.value + 8 * len(addresses)).value
+            if addresses and not addresses[-1] < address < config.value:  # the last one is a tensor map, which is long
+                break
+            addresses.append(address)
         return self._launch(raw, kernel.value, tuple(ctypes.string_at(a, 8) for a in addresses))
 
     def _launch(self, config: bytes, kernel: int, copies: tuple[bytes, ...]) -> int:
@@ -223,8 +228,12 @@ class PretendedGPU:
 
         def launch(config: int, kernel: int, parameters: int, extra: None) -> int:
             self.native += 1
-            first = ctypes.c_uint64.from_address(parameters).value  # one behind the other, and nobody says how many
-            copies = tuple(ctypes.string_at(first + 8 * i, 8) for i in range(MOST_VALUES))
+            if self.parameters:
+                places = (ctypes.c_uint64 * self.parameters).from_address(parameters)
+            else:  # one behind the other, and nobody says how many
+                first = ctypes.c_uint64.from_address(parameters).value
+                places = [first + 8 * i for i in range(MOST_VALUES)]
+            copies = tuple(ctypes.string_at(place, 8) for place in places)
             return self._launch(ctypes.string_at(config, 56), kernel, copies)
 
         def current(answer: int) -> int:

@@ -89,7 +89,7 @@ class Event(Protocol):
 class Loaded(Protocol):
     """A kernel in a GPU's memory.
 
-    It may also have `queued(stream, gpu)`: what native code queues its launches on a GPU by (`backends/gpu/queued.py`).
+    It may also have `queued(stream, gpu, parameters)`, by which native code queues launches: `backends/gpu/queued.py`.
     """
 
     address: int

@@ -41,6 +41,7 @@ from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import MapMaker, descriptor_rank, make_fire, refuse_read_only, runtime_leaves
 from .made_maps import made_maps
+from .parameters import Arguments, Parameters, parameters_of
 from .prepared import NoPlan, Prepared, supported
 from .prepared_gpu import PlanOnGPU
 from .protocols import named
@@ -393,11 +394,25 @@ class GPULaunches:
         """The plan of a launch, as the caller wrote it."""
         values = self.kernel.bound(args, kwargs)
         index = self._index(values)
-        if self.small:
+        entries = ((made, at, entry) for (made, at, _), entry in self._launchers.items())
+        entry = next((entry for made, at, entry in entries if made is compiled and at == index), None)
+        if entry is None or self.small:
             raise NoPlan
+        parameters = self._parameters(compiled, entry[2])
         stream = stream_of(arrays_of(values), index)
-        plan = PlanOnGPU(self.kernel, compiled, self._launchers.values(), self.watched, index, stream)
-        return plan.plan(args, kwargs)
+        return PlanOnGPU(self.kernel, entry, self.watched, index, stream, parameters).plan(args, kwargs)
+
+    def _parameters(self, compiled: Any, fire: Callable[..., None]) -> Parameters:
+        """What native code hands a kernel, which `fire` launches in Python."""
+        leaves = runtime_leaves(list(compiled.src.signature.values()))
+        makers, made = map_makers(compiled, leaves, self.kernel.arg_names), made_maps(compiled, devices.map_maker)
+        if made and any(len(path) > 1 for path, _ in leaves):
+            raise NoPlan
+        arguments = Arguments(leaves, [p.num for p in self.kernel.params if not p.is_constexpr])
+        parameters = parameters_of(leaves, makers, made, lambda grid, slots: fire(*grid, *arguments.of(slots)))
+        if parameters is None:
+            raise NoPlan
+        return parameters
 
     def _launch_by(self, before: Callable[..., Any], now: Callable[..., Any]) -> None:
         """Take another launching function in the place of one: in native code, or in Python for good."""

@@ -80,7 +80,7 @@ def make_fire(
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, arguments, described = [], [], 0
     slots: list[str] = []  # of a launch, as source, but for maps
-    spaces: dict[str, Any] = {"single": _single}
+    spaces: dict[str, Any] = {"__name__": __name__, "single": _single}  # a frame of Weft: see `base/frames.py`
     for path, name in leaves:
         value = _at(path)
         if name.startswith("*"):

@@ -2,17 +2,17 @@
 
 A plan says of each tensor that it is on the GPU of the launch, and of each integer what divides it as far as kernels
 for GPUs are compiled for it. It ends in a call of the driver (`backends/gpu/queued.py`), if the kernel's driver has
-such a call. Left to Python are kernels that need more than their arguments in slots of 8 bytes: tensor maps, memory of
-their own, clusters; and arrays that are not PyTorch's, or of a PyTorch without DLPack's exchange functions.
+such a call. Left to Python are kernels that need more than arguments and tensor maps made of them: clusters, memory of
+their own, Gluon's descriptors; and arrays that are not PyTorch's, or of a PyTorch without DLPack's exchange functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.backends.cpu.calls import Plan
-from weft.backends.gpu.queued import runs_queue
+from weft.backends.gpu.queued import Parameters, runs_queue
 
 from .device import devices
 from .exchange import HOST, Described
@@ -23,27 +23,27 @@ __all__ = ["PlanOnGPU"]
 
 
 class PlanOnGPU(PlanOfFunction):
-    """Of launches on one GPU, whose stream a function gives."""
+    """Of launches on one GPU, into the stream that a function gives."""
 
     divisors = FINE
 
     def __init__(
         self,
         kernel: Any,
-        compiled: Any,
-        entries: Iterable[Any],
+        entry: tuple[Any, ...],
         watched: bool,
         index: int,
         stream: Callable[[], int],
+        parameters: Parameters,
     ) -> None:
-        self._index, self._stream, self._tensors = index, stream, 0
-        super().__init__(kernel, compiled, entries, watched)
+        self._index, self._stream, self._parameters, self._tensors = index, stream, parameters, 0
+        super().__init__(kernel, entry[0], [entry], watched)
         self._pairs.clear()  # nothing is assumed of how arrays on a GPU overlap
         self._arrays.clear()
 
     def _run(self) -> Mapping[int, int]:
         facts = self._compiled.metadata
-        if facts.num_ctas != 1 or facts.global_scratch_size or facts.checked or facts.tensor_maps or facts.made_maps:
+        if facts.num_ctas != 1 or facts.global_scratch_size or facts.checked:
             raise NoPlan
         gpu = devices.device(self._index)
         with devices.entered(gpu):
@@ -51,7 +51,7 @@ class PlanOnGPU(PlanOfFunction):
         queued = getattr(loaded, "queued", None)
         if queued is None:
             raise NoPlan
-        queue = queued(self._stream, gpu)
+        queue = queued(self._stream, gpu, self._parameters)
         self._kept += [loaded, queue]
         return {Plan.RUN: runs_queue(), Plan.QUEUE: queue.address}
 
@@ -70,6 +70,3 @@ class PlanOnGPU(PlanOfFunction):
 
     def _ndarray(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
         raise NoPlan
-
-    def _descriptor(self, path: tuple[int, ...], value: Any, place: int) -> None:
-        raise NoPlan  # what is handed on for it depends on more than its fields

@@ -4,6 +4,7 @@
 define i1 @weft_queue(ptr %plan, ptr %state, ptr %slots) {
 entry:
   %config = alloca [$queue.CONFIG_WORDS x i64], align 16
+  %maps = alloca [$queue.MOST_MAPS x [$lookup.BYTES x i8]], align 64
   %queue = call ptr @word.ptr(ptr %plan, i64 $plan.QUEUE)
   %nx = call i64 @get.i32(ptr %state, i64 $state.NX)
   %ny = call i64 @get.i32(ptr %state, i64 $state.NY)
@@ -11,7 +12,13 @@ entry:
   %layer = mul i64 %nx, %ny
   %total = mul i64 %layer, %nz
   %none = icmp eq i64 %total, 0
-  br i1 %none, label %done, label %note
+  br i1 %none, label %done, label %look
+look:
+  %found = call i32 @look_up(ptr %queue, ptr %slots, ptr %maps)
+  switch i32 %found, label %raised [ i32 0, label %note i32 1, label %other ]
+other: ; Python launches what needs no maps
+  %told = call i1 @instead(ptr %plan, ptr %queue, i64 %nx, i64 %ny, i64 %nz, ptr %slots)
+  ret i1 %told
 note:
   %noted = call i1 @note(ptr %queue, i64 %nx, i64 %ny, i64 %nz)
   br i1 %noted, label %where, label %raised
@@ -33,7 +40,7 @@ write: ; what the configuration has that is the same for all launches, and then 
   br label %try
 try:
   %tries = phi i64 [ 0, %write ], [ %tries1, %again ]
-  %status = call i32 @launch(ptr %plan, ptr %queue, ptr %config, ptr %slots)
+  %status = call i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %tell, label %done
 tell: ; Python raises what the status says, unless the launch is to be tried once more
@@ -59,20 +66,26 @@ done:
 
 ; Hand a launch to the driver, in the context of its GPU, without the interpreter's lock: the driver waits where its
 ; queue is full. The driver's status.
-define internal i32 @launch(ptr %plan, ptr %queue, ptr %config, ptr %slots) {
+define internal i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps) {
 entry:
-  %parameters = alloca [$calls.MOST_SLOTS x ptr], align 8
+  %parameters = alloca [$queue.MOST_PARAMETERS x ptr], align 8
   %now.at = alloca i64, align 8
-  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
+  %places = call ptr @word.ptr(ptr %queue, i64 $queue.PLACES)
+  %count = call i64 @word(ptr %queue, i64 $queue.PARAMETERS)
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %point ]
   %more = icmp slt i64 %k, %count
   br i1 %more, label %point, label %leave
 point:
-  %slot = getelementptr i64, ptr %slots, i64 %k
+  %place = call i64 @word(ptr %places, i64 %k)
+  %number = sub i64 -1, %place
+  %slot = getelementptr i64, ptr %slots, i64 %place
+  %map = getelementptr [$lookup.BYTES x i8], ptr %maps, i64 %number
+  %is.slot = icmp sge i64 %place, 0
+  %at = select i1 %is.slot, ptr %slot, ptr %map
   %parameter = getelementptr ptr, ptr %parameters, i64 %k
-  store ptr %slot, ptr %parameter
+  store ptr %at, ptr %parameter
   %k1 = add i64 %k, 1
   br label %next
 leave:
@@ -107,6 +120,106 @@ return:
   call void @"at python PyEval_RestoreThread"(ptr %thread)
   ret i32 %status
 }
+
+; Find the tensor maps of a launch by the values that they are made of, and copy them to where parameters are. 0: all are
+; there; 1: there is none for these values; 2: an exception is set.
+define internal i32 @look_up(ptr %queue, ptr %slots, ptr %maps) {
+entry:
+  %first = call ptr @word.ptr(ptr %queue, i64 $queue.LOOKUPS)
+  %last = call ptr @word.ptr(ptr %queue, i64 $queue.LOOKUPS_END)
+  br label %next
+next:
+  %row = phi ptr [ %first, %entry ], [ %row1, %copied ]
+  %more = icmp ne ptr %row, %last
+  br i1 %more, label %key, label %all
+key:
+  %key.new = call ptr @values(ptr %row, ptr %slots)
+  %no.key = icmp eq ptr %key.new, null
+  br i1 %no.key, label %raised, label %find
+find:
+  %table = call ptr @word.ptr(ptr %row, i64 $lookup.TABLE)
+  %made = call ptr @"at python PyObject_GetItem"(ptr %table, ptr %key.new)
+  call void @"at python Py_DecRef"(ptr %key.new)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %raised, label %look
+look:
+  %is.none = icmp eq ptr %made, @"at object None"
+  br i1 %is.none, label %none, label %begin
+begin:
+  %from = call ptr @"at python PyBytes_AsString"(ptr %made)
+  %count = call i64 @word(ptr %row, i64 $lookup.MAPS)
+  %number = call i64 @word(ptr %row, i64 $lookup.FIRST_MAP)
+  %to = getelementptr [$lookup.BYTES x i8], ptr %maps, i64 %number
+  br label %copy
+copy:
+  %k = phi i64 [ 0, %begin ], [ %k1, %copy ]
+  %source = getelementptr [$lookup.BYTES x i8], ptr %from, i64 %k
+  %target = getelementptr [$lookup.BYTES x i8], ptr %to, i64 %k
+  %map = load [$lookup.WORDS x i64], ptr %source, align 1
+  store [$lookup.WORDS x i64] %map, ptr %target
+  %k1 = add i64 %k, 1
+  %several = icmp slt i64 %k1, %count
+  br i1 %several, label %copy, label %copied
+copied:
+  call void @"at python Py_DecRef"(ptr %made)
+  %row1 = getelementptr i64, ptr %row, i64 $lookup.SIZE
+  br label %next
+none:
+  call void @"at python Py_DecRef"(ptr %made)
+  ret i32 1
+raised:
+  ret i32 2
+all:
+  ret i32 0
+}
+
+; The values that a row of maps is made of, as a new tuple; null where an exception is set.
+define internal ptr @values(ptr %row, ptr %slots) {
+entry:
+  %numbers = call ptr @word.ptr(ptr %row, i64 $lookup.NUMBERS)
+  %count = call i64 @word(ptr %row, i64 $lookup.COUNT)
+  %tuple = call ptr @"at python PyTuple_New"(i64 %count)
+  %none = icmp eq ptr %tuple, null
+  br i1 %none, label %done, label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %put ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %make, label %done
+make:
+  %slot = call i64 @word(ptr %numbers, i64 %k)
+  %value = call i64 @word(ptr %slots, i64 %slot)
+  %number = call ptr @"at python PyLong_FromLongLong"(i64 %value)
+  %no.memory = icmp eq ptr %number, null
+  br i1 %no.memory, label %drop, label %put
+put:
+  call i32 @"at python PyTuple_SetItem"(ptr %tuple, i64 %k, ptr %number)
+  %k1 = add i64 %k, 1
+  br label %next
+drop:
+  call void @"at python Py_DecRef"(ptr %tuple)
+  br label %done
+done:
+  %made = phi ptr [ %tuple, %entry ], [ %tuple, %next ], [ null, %drop ]
+  ret ptr %made
+}
+
+; Have Python launch, with the sizes of the grid and the bytes of the slots. False where an exception is set.
+define internal i1 @instead(ptr %plan, ptr %queue, i64 %nx, i64 %ny, i64 %nz, ptr %slots) {
+  %function = call ptr @word.ptr(ptr %queue, i64 $queue.INSTEAD)
+  %count = call i64 @word(ptr %plan, i64 $plan.SLOTS)
+  %bytes = mul i64 %count, 8
+  %grid = call ptr (ptr, ...) @"at python Py_BuildValue"(ptr @sizes, i64 %nx, i64 %ny, i64 %nz)
+  %values = call ptr @"at python PyBytes_FromStringAndSize"(ptr %slots, i64 %bytes)
+  %answer = call ptr (ptr, ...) @"at python PyObject_CallFunctionObjArgs"(
+    ptr %function, ptr %grid, ptr %values, ptr null)
+  call void @"at python Py_DecRef"(ptr %grid)
+  call void @"at python Py_DecRef"(ptr %values)
+  call void @"at python Py_DecRef"(ptr %answer)
+  %done = icmp ne ptr %answer, null
+  ret i1 %done
+}
+
+@sizes = private constant [6 x i8] c"(LLL)\00"
 
 ; Note a launch, its name and grid, for errors that are found later; a grid like that of the last launch has its tuple.
 ; False where an exception is set.

@@ -1,24 +1,25 @@
 """Launches on a GPU that are queued in native code, for plans of `backends/cpu/calls`.
 
-    queue = queued(function, kernel, config, name=..., stream=..., note=..., fail=..., context=...)
+    queue = queued(function, kernel, config, name=..., stream=..., note=..., fail=..., context=..., parameters=...)
     words[Plan.RUN], words[Plan.QUEUE] = runs_queue(), queue.address
 
 The driver takes a configuration: the three sizes of the grid (12 bytes), and then what is the same for each launch but
-the stream (`Queue.STREAM_AT`). The parameters are the slots of the plan, 8 bytes each.
+the stream (`Queue.STREAM_AT`). Its parameters are slots of the plan, of 8 bytes, and tensor maps, of 128, which are
+looked up by the values of slots.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from weft.base import data_lines, load
 
-from ..cpu.calls import address
+from ..cpu.calls import MOST_SLOTS, address
 
 
 class Queue:
@@ -29,15 +30,41 @@ class Queue:
     is a list with what it took last, when the sizes were PLANE (x, and y above it) and LAYERS. FAIL takes a status of
     the driver and how often the launch was tried before, and raises unless it is to be tried again. CONTEXT is the one
     that the launch has to be made in, or 0 if there is no other; CURRENT, PUSH and POP are the driver's functions for
-    contexts.
+    contexts. PLACES has for each of the PARAMETERS the number of its slot, or of a map: -1 for the first, -2 for the
+    second. Rows of `Lookup` go from LOOKUPS to LOOKUPS_END. INSTEAD launches in Python where there is no map for the
+    values of a launch: it takes the sizes of the grid, and the bytes of all slots.
     """
 
     (
-        FUNCTION, KERNEL, STREAM, FAIL, NOTE, NAME, NOTED, PLANE, LAYERS, CONTEXT, CURRENT, PUSH, POP, CONFIG,
-    ) = range(14)  # fmt: skip
+        FUNCTION, KERNEL, STREAM, FAIL, NOTE, NAME, NOTED, PLANE, LAYERS, CONTEXT, CURRENT, PUSH, POP, PLACES,
+        PARAMETERS, LOOKUPS, LOOKUPS_END, INSTEAD, CONFIG,
+    ) = range(19)  # fmt: skip
     CONFIG_WORDS, STREAM_AT = 7, 32
     """Of a configuration: how long it is, and the byte that its stream begins at."""
     SIZE = CONFIG + CONFIG_WORDS
+    MOST_MAPS = 16
+    MOST_PARAMETERS = MOST_SLOTS + MOST_MAPS
+
+
+class Lookup:
+    """Words of a lookup of maps: in the dictionary TABLE, by a tuple of the values in COUNT slots, of NUMBERS.
+
+    It has the bytes of as many MAPS, the first of which is the map FIRST_MAP of the launch; or None.
+    """
+
+    TABLE, NUMBERS, COUNT, MAPS, FIRST_MAP = range(5)
+    SIZE = 5
+    BYTES, WORDS = 128, 16
+    """Of a map."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Maps of a kernel, one after the other, and what gives their bytes: for a tuple of the values of some slots."""
+
+    table: dict[tuple[int, ...], bytes | None]
+    slots: Sequence[int]
+    count: int = 1
 
 
 class Context(NamedTuple):
@@ -47,6 +74,20 @@ class Context(NamedTuple):
     current: int = 0
     push: int = 0
     pop: int = 0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a kernel is handed: slots by their numbers, and maps, -1 for the first one; see `Queue`."""
+
+    places: Sequence[int]
+    maps: Sequence[Maps] = ()
+    instead: Callable[[tuple[int, int, int], bytes], object] | None = None
+
+    @property
+    def are_few(self) -> bool:
+        """Whether native code has room for them."""
+        return len(self.places) <= Queue.MOST_PARAMETERS and sum(m.count for m in self.maps) <= Queue.MOST_MAPS
 
 
 @dataclass(frozen=True)
@@ -67,15 +108,28 @@ def queued(
     note: Callable[[Any], None],
     fail: Callable[[int, int], None],
     context: Context,
+    parameters: Parameters,
 ) -> Queued:
     """The queue of a kernel's launches on one GPU; `config` is a whole configuration, with any grid and stream."""
-    words, noted = (ctypes.c_int64 * Queue.SIZE)(), [None]
+    words, noted, rows = (ctypes.c_int64 * Queue.SIZE)(), [None], list[int]()
+    keep: list[Any] = [words, stream, fail, note, name, noted, parameters]
+    maps = 0
+    for lookup in parameters.maps:
+        numbers = (ctypes.c_int64 * len(lookup.slots))(*lookup.slots)
+        rows += [id(lookup.table), ctypes.addressof(numbers), len(lookup.slots), lookup.count, maps]
+        keep.append(numbers)
+        maps += lookup.count
+    places = (ctypes.c_int64 * max(1, len(parameters.places)))(*parameters.places)
+    lookups = (ctypes.c_int64 * max(1, len(rows)))(*rows)
+    words[Queue.PLACES], words[Queue.PARAMETERS] = ctypes.addressof(places), len(parameters.places)
+    words[Queue.LOOKUPS], words[Queue.LOOKUPS_END] = (ctypes.addressof(lookups) + 8 * k for k in (0, len(rows)))
+    words[Queue.INSTEAD] = id(parameters.instead)
     words[Queue.FUNCTION], words[Queue.KERNEL] = function, kernel
     words[Queue.STREAM], words[Queue.FAIL], words[Queue.NOTE] = id(stream), id(fail), id(note)
     words[Queue.NAME], words[Queue.NOTED], words[Queue.PLANE] = id(name), id(noted), -1
     words[Queue.CONTEXT], words[Queue.CURRENT], words[Queue.PUSH], words[Queue.POP] = context
     words[Queue.CONFIG :] = list(struct.unpack(f"<{Queue.CONFIG_WORDS}q", config))
-    return Queued(ctypes.addressof(words), (words, stream, fail, note, name, noted))
+    return Queued(ctypes.addressof(words), (*keep, places, lookups))
 
 
 @lru_cache(maxsize=1)
@@ -87,5 +141,5 @@ def runs_queue() -> int:
 def _text() -> str:
     code = load("weft.backends.cpu.native_code")
     text = "\n".join(data_lines(__name__, "queued.ll"))
-    made: str = code.filled("words") + "\n" + code.named(text, {**code.SOURCES, "queue": Queue})
+    made: str = code.filled("words") + "\n" + code.named(text, {**code.SOURCES, "queue": Queue, "lookup": Lookup})
     return made

@@ -22,7 +22,7 @@ from weft.base import LaunchError, OutOfResources, Unsupported, WeftError, short
 from weft.machines import DEFAULT
 
 from ..gpu.launches import check_shared, written_launch
-from ..gpu.queued import Queued, queued
+from ..gpu.queued import Parameters, Queued, queued
 from .driver import Device, api, context_of, current_device, device_count, driver_version
 from .faults import check, failed, launches
 
@@ -237,8 +237,8 @@ class LoadedKernel:
         call, fail = "call(*buffer.arguments)", "failed(status, buffer)"
         return written_launch(self.name, len(offsets), spaces, call=call, fail=fail, packs_grid=True)
 
-    def queued(self, stream: Stream, gpu: Device) -> Queued:
-        """What native code queues launches on a GPU by, of a kernel whose parameters have 8 bytes each."""
+    def queued(self, stream: Stream, gpu: Device, parameters: Parameters) -> Queued:
+        """What native code queues launches on a GPU by."""
 
         def fail(status: int, tries: int) -> None:
             try:
@@ -259,6 +259,7 @@ class LoadedKernel:
             note=launches.append,
             fail=fail,
             context=context_of(gpu),
+            parameters=parameters,
         )
 
     def frozen(

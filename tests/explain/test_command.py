@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import weft
+import weft.language as tl
 from weft.cli_explain import main
 from weft.explain import Explanation
 
@@ -44,6 +45,15 @@ scale[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
 print("hello")
 assert (out == 2).all()
 """
+
+
+@weft.jit
+def row_sums(x, out, n, stride, BLOCK: tl.constexpr):
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        total += tl.load(x + tl.program_id(0) * stride + i, mask=i < n, other=0.0)
+    tl.store(out + tl.program_id(0), tl.sum(total, 0))
 
 
 def ran(*arguments: str) -> tuple[int, str, str]:
@@ -90,6 +100,21 @@ def test_layout_ir(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "grid 64x64: 4,096 programs" in out and "stride = 4096" in out and "shared" in out
     assert main([*arguments[:4], "width=1", *arguments[5:]]) == 2
     assert "there is no argument `width`" in capsys.readouterr().err
+
+
+def test_an_argument_of_layout_ir_that_is_not_given_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was called data."""
+    x = weft.like((64, 1000), "fp32")
+    text = row_sums.warmup(x, x, 1000, 1000, BLOCK=256, grid=(64,), target="sim:cuda:90").asm["ttgir"]
+    (tmp_path / "k.ttgir").write_text(text)
+    for given, said in (
+        ("stride=1000", "the upper bound of `for` depends on `n`, which is not given"),
+        ("n=1000", "some accesses depend on data, or on `stride`, which is not given"),
+    ):
+        assert main(["explain", "--grid", "64", "--arg", given, str(tmp_path / "k.ttgir")]) == 0
+        assert said in capsys.readouterr().out
 
 
 def test_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,8 +173,21 @@ def counted(program: LaneProgram, given: Given) -> tuple[PlacedReport, int, str]
     except Uncountable as error:
         return PlacedReport(), 0, str(getattr(error, "message", error))
     if not report.exact and not note:
-        note = "some accesses depend on data: their bytes, sectors and wavefronts are not counted"
+        unknown = _unknown(program, given)
+        note = f"some accesses depend on {unknown}: their bytes, sectors and wavefronts are not counted"
     return report, follow.number, note
+
+
+def _unknown(program: LaneProgram, given: Given) -> str:
+    """What is not known of a launch: its data, and numbers among its arguments that were not given."""
+    numbers = [p.name for p in program.parameters if p.elem not in ADDRESSES]
+    missing = [f"`{name}`" for name in numbers if name not in given.scalars]
+    if not missing:
+        return "data"
+    return f"data, or on {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not given"
+
+
+ADDRESSES = ("ptr", "tensormap")
 
 
 def _longest(classes: Classes, report: PlacedReport, total: int, follow: _Followed) -> float:

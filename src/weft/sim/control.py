@@ -133,7 +133,7 @@ def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, na
         if op.name == "if" and launch.suppose is not None:
             launch.report.exact = False
             return np.array([launch.suppose])
-        raise Uncountable(f"{name} depends on data" + (f" ({op.span})" if op.span else ""))
+        raise Uncountable(f"{name} depends on {_unknown(context, value)}" + (f" ({op.span})" if op.span else ""))
     need_defined(context, op, value, name)
     data = fragment.data
     if data.shape[1] > 1:
@@ -146,6 +146,28 @@ def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, na
             context.batch.launch.error(DivergenceError(message, op.span, thread=context.thread(row, lane)))
     of_warps: Array = data[:, 0, 0]
     return of_warps[:1] if (of_warps == of_warps[0]).all() else of_warps
+
+
+def _unknown(context: Context, value: Value) -> str:
+    """What is not known of that which a value is made from: arguments that were not given, else what memory holds."""
+    program = context.batch.program
+    makers: dict[Value, LaneOp] = {}
+    for op in program.body.walk():
+        makers.update(dict.fromkeys((*op.results, *(a for region in op.regions for a in region.arguments)), op))
+    seen: set[Value] = set()
+    open_values = [value]
+    while open_values:
+        now = open_values.pop()
+        if now not in seen:
+            seen.add(now)
+            op = makers.get(now)
+            if op is not None and op.name != "load":
+                open_values += [*op.operands, *(v for r in op.regions for last in r.ops[-1:] for v in last.operands)]
+    pairs = zip(program.body.arguments, program.parameters, strict=True)
+    names = [f"`{p.name}`" for v, p in pairs if v in seen and not context.env[v].known]
+    if not names:
+        return "data"
+    return f"{' and '.join(names)}, which {'is' if len(names) == 1 else 'are'} not given"
 
 
 def _split(context: Context, op: LaneOp, parts: Sequence[tuple[Array, Block | None]]) -> Running:

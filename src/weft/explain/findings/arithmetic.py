@@ -20,8 +20,12 @@ def no_matrix_unit(facts: Facts) -> Iterator[Finding]:
         if not r.instruction:
             size = "x".join(map(str, r.shape))
             what = f"a product of {size} takes {r.count:,} multiplications of each lane"
-            fix = "take operands of 16 bits, 8 bits or tf32, and sizes of at least 16"
+            fix = PRECISE if "in full precision" in r.reason else TYPES
             yield Finding("no-matrix-unit", r.span, what, r.reason, fix)
+
+
+TYPES = "take operands of 16 bits, 8 bits or tf32, and sizes of at least 16"
+PRECISE = 'pass input_precision="tf32", or "tf32x3" where its 10 bits of fraction are not enough'
 
 
 @rule("weaker-instruction")
@@ -36,9 +40,9 @@ def weaker_instruction(facts: Facts) -> Iterator[Finding]:
 
 BY_REASON = {
     "num_warps is": "take num_warps=4, or a multiple of it",
-    "its rows are": "take blocks that have its sizes",
+    "its rows are": "take blocks that have its sizes; of few rows and many columns, exchange the operands",
     "lies along the other": "store the operand transposed, contiguous along the dimension that is summed",
-    "which input_precision does not allow": 'pass input_precision="tf32", if its 10 bits of fraction are enough',
+    "which input_precision does not allow": PRECISE,
     "a product with a batch": "let each program do one product of the batch",
     "it has no": "take operands of 16 bits, 8 bits or tf32",
     "compared and swapped": "add in a type that it has, such as float32",

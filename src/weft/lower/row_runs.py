@@ -6,8 +6,8 @@
 
 A run is whole if all that is loaded or stored with it is of the row. What is not whole lies in the first places of the
 tile or in the last ones of the row, at most as many as half a warp has lanes: `Ends` has them one a lane, the first
-places in the lower half of the lanes and those from `tail` on in the upper one. A run that is loaded by two aligned
-vectors, which begin before it and end behind it, is whole where they are (`before`, `needed`).
+places in the lower half of the lanes and those from `tail` on in the upper one. A run of small elements that is loaded
+by words, of which the first begins before it and the last ends behind it, is whole where they are (`before`, `needed`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from weft.layouts import f2
 
 from .context import Context, elem_of, tile_shape
 from .memory import VECTOR_BYTES, runs_of
+
+WORD_BYTES = 4
 
 
 class Runs:
@@ -41,23 +43,23 @@ class Runs:
         lane = c.build.linear([0], *(self.layout.in_columns(dim) for dim in ("lane", "warp", "block")))
         self.first = self.less(lane, self.shift)
         """The number of the element at the first place of run 0: what is added to `places`."""
-        self.chunk = 4 if self.size == 1 else min(VECTOR_BYTES, self.run * self.size)
-        """Bytes of an aligned vector; of bytes, which take too long to be shifted by more than that, of a word."""
+        self.vector = min(self.run, VECTOR_BYTES // self.size) if is_aligned else 1
+        """Elements that are loaded or stored at once."""
         self.distance = c.number(0)
-        """By how many bytes runs lie behind such vectors."""
+        """By how many bytes runs lie behind words."""
         self.before = c.number(0)
         """How many elements must be there before a run, for it to be whole."""
         self.needed = c.number(self.run)
         """And how many from its first one on."""
-        self.is_shifted = not is_aligned
+        self.is_shifted = not is_aligned and self.size < WORD_BYTES
         if self.is_shifted:
             begins = c.build.op("arith.trunci", [self.row], "i32")
-            if min(c.facts.of(op.operands[0]).divisibility) % self.chunk == 0:
+            if min(c.facts.of(op.operands[0]).divisibility) % WORD_BYTES == 0:
                 begins = c.number(0)  # rows of several arrays have one distance then, and one set of predicates
             start = self.less(begins, c.build.op("arith.muli", [self.shift, c.number(self.size)], "i32"))
-            self.distance = c.build.op("arith.andi", [start, c.number(self.chunk - 1)], "i32")
+            self.distance = c.build.op("arith.andi", [start, c.number(WORD_BYTES - 1)], "i32")
             self.before = c.build.op("arith.shrui", [self.distance, c.number(self.size.bit_length() - 1)], "i32")
-            self.needed = self.less(c.number(self.run + self.chunk // self.size), self.before)
+            self.needed = self.less(c.number(self.run + WORD_BYTES // self.size), self.before)
 
     def parts(self) -> list[Runs]:
         """One run at a time."""
@@ -115,6 +117,23 @@ class Runs:
         index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
         return self.in_warp(self.compare(index, "<", self.end))
 
+    def all_of_warp(self) -> Value:
+        """Whether all elements of a warp's runs are."""
+        c, lanes = self.c, self.layout.in_columns("lane")
+        warp = c.build.linear([0], (), self.layout.in_columns("warp"), self.layout.in_columns("block"))
+        index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
+        behind = max(self.places) - min(self.places) + sum(lanes) + self.run  # the last lane's last element
+        limit = c.build.op("arith.maxsi", [self.less(self.end, c.number(behind - 1)), c.number(0)], "i32")
+        return self.in_warp(self.compare(index, "<u", limit))
+
+    def there(self) -> Value:
+        """Whether each element of the runs is of the row."""
+        c = self.c
+        numbers = c.build.linear([e for _ in self.places for e in range(self.run)])
+        numbers = c.plus(self.each(self.index(), self.run), numbers)
+        inside = c.build.op("arith.andi", [numbers, c.number(self.tile - 1)], "i32")  # places wrap around in run 0
+        return self.compare(inside, "<", self.end)
+
     def in_warp(self, condition: Value) -> Value:
         """Whether it holds in any lane; an assembler sees by the ballot that it is whole warps that go one way."""
         return self.c.build.holds_somewhere(condition, self.c.program.lanes)
@@ -132,7 +151,7 @@ class Runs:
     # -- addresses ----------------------------------------------------------------------------------------------------
 
     def address(self) -> Value:
-        """The address of run 0, or of the vector that it begins in."""
+        """The address of run 0, or of the word that it begins in."""
         start = self.of_index(self.first)
         if not self.is_shifted:
             return start
@@ -154,10 +173,9 @@ class Runs:
         """What there is of each run, so many times."""
         return self.c.build.rename(value, [k for k in range(value.count) for _ in range(times)])
 
-    def vectors(self) -> tuple[int, Value]:
-        """(the elements of a vector, the addresses of those that runs are made of)"""
-        vector = min(self.run, VECTOR_BYTES // self.size)
-        return vector, self.at(self.address(), range(0, self.run * self.size, vector * self.size))
+    def vectors(self) -> Value:
+        """The addresses of the vectors that runs are made of."""
+        return self.at(self.address(), range(0, self.run * self.size, self.vector * self.size))
 
     def number(self) -> dict[str, int]:
         """For an access: which of the rows it is whose elements are each for one warp alone."""

@@ -18,7 +18,7 @@ miss they have of the end of the tile, so that it is the same elements, only in 
 element: nothing is read that is no element of the row.
 
 What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are rotated with the
-others) is read by the aligned vectors in which the runs lie, and shifted in registers. The shift is the same for all:
+others) is read by words, whose bytes are moved where elements are smaller. The shift is the same for all:
 what is stored decides it, because a store cannot be done in two parts that two threads share.
 
 Done where nothing sees who has which element (as in `recoalesce`, whose tiles these are) and sums may be taken in any
@@ -262,9 +262,12 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remar
     for op in slice:
         start.insert(op)
     shift = _shift(start, first, run)
-    _number(start, ranges, shift, size)
+    numbers = _number(start, ranges, shift, size)
+    masks = [(row, mask) for row in rows for mask in recoalesce.masks_of(row.op)]
     for row in rows:
         _rewrite(row, first, shift, run, size)
+    for row, mask in masks:
+        _name(row, mask, numbers, size)
     return True
 
 
@@ -272,11 +275,12 @@ def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkC
     """Say how a row is accessed, and what keeps it from being accessed so as it is written."""
     op, pointer, masks = row.op, row.op.operands[0], recoalesce.masks_of(row.op)
     wanted = min(run, recoalesce.RUN_BYTES // row.size)
+    bytes = LEAST_RUN_BYTES if shifted else wanted * row.size
     limit = limit_of_run(facts, pointer, masks[0] if masks else None, 0, wanted, row.size)
     fact = (limit.fact, limit.value, limit.span) if limit is not None else ("",)
     tile = ir.tile_text((*op.results, *op.operands[1:])[0].type)
     access = "store" if row.is_store else "load"
-    remarks.add(RowAligned(ir.span_of(op), access, tile, wanted * row.size, shifted, *fact))
+    remarks.add(RowAligned(ir.span_of(op), access, tile, bytes, shifted, *fact))
 
 
 def _come_back(rows: Sequence[_Row]) -> bool:
@@ -337,11 +341,11 @@ def _shift(b: ir.Builder, row: _Row, run: int) -> SSAValue:
     return b.binary(arith.AndIOp, total, b.constant(run - 1, i32))
 
 
-def _number(b: ir.Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> None:
-    """Give those who look at the numbers of the elements those that are at the places of a tile now."""
+def _number(b: ir.Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> SSAValue:
+    """Give those who look at the numbers of the elements those that are at the places of a tile now: these numbers."""
     number = getattr(shift.owner, "value", None)
-    if not ranges or (isinstance(number, IntegerAttr) and not number.value.data):
-        return
+    if isinstance(number, IntegerAttr) and not number.value.data:
+        return ranges[0].results[0]
     kind = ranges[0].results[0].type
     places = b.create(ir.tt.MakeRangeOp, (), (kind,), dict(ranges[0].properties)).results[0]
     splat = b.create(ir.tt.SplatOp, (shift,), (kind,)).results[0]
@@ -350,6 +354,15 @@ def _number(b: ir.Builder, ranges: Sequence[Operation], shift: SSAValue, size: i
         elements.name_hint = elements.name_hint or op.results[0].name_hint
         op.results[0].replace_all_uses_with(elements)
         remove(op)
+    return elements
+
+
+def _name(row: _Row, mask: SSAValue, numbers: SSAValue, size: int) -> None:
+    """Write a mask that others want with the row's end, so that it is seen that it says which elements are there."""
+    if mask.uses and isinstance(mask.owner, Operation) and mask.owner.name != "arith.constant":
+        b = ir.Builder.after(mask.owner)
+        end = b.create(ir.tt.SplatOp, (_end(b, row, size),), (numbers.type,)).results[0]
+        mask.replace_all_uses_with(b.cmpi("slt", numbers, end))
 
 
 def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> None:

@@ -197,9 +197,9 @@ class RowAligned(Remark):
     access: str
     tile: str
     bytes: int
-    """Of a vector."""
+    """Of a vector, or a word."""
     shifted: bool
-    """Whether its runs are not those of the rows that are stored, so that they are shifted in registers."""
+    """Whether its runs are not those of the rows that are stored, so that they do not begin at vectors."""
     fact: str
     """Why vectors are not aligned as the row is written; empty for a row that only lies with such."""
     value: str = ""
@@ -207,8 +207,10 @@ class RowAligned(Remark):
 
     @property
     def message(self) -> str:
-        text = f"{self.access} of {self.tile} by aligned vectors of {self.bytes} bytes, wherever the row begins"
-        text += ", shifted in registers" if self.shifted else ""
+        text = f"{self.access} of {self.tile} by "
+        if self.shifted:
+            return f"{text}words of {self.bytes} bytes: the rows that are stored are aligned otherwise"
+        text += f"aligned vectors of {self.bytes} bytes, wherever the row begins"
         return text + (f": {self.fact}{_elsewhere(self.span, self.value_span)}" if self.fact else "")
 
 

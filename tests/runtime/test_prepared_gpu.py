@@ -263,6 +263,24 @@ def test_a_kernel_without_plans_is_launched_by_python_alone(watched: Watched, mo
         assert watched.kernel._launcher is watched.kernel._on_gpu().quickest
 
 
+def test_many_kinds_in_turn_are_launched_by_python(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at all plans in vain took longer than a launch in Python: twice as long with 40 kinds."""
+    monkeypatch.setattr(prepared, "MOST_PLANS", 2)
+    monkeypatch.setattr(prepared, "MOST_RETURNS", 8)
+    x, kept = Tensor(), watched.kernel[(1,)]
+    for warps in (1, 2) * 8:
+        watched.kernel[(1,)](x, x, 64, 0.5, num_warps=warps)
+    assert watched.is_native(x, x, 64, 0.5, num_warps=1) and watched.is_native(x, x, 64, 0.5, num_warps=2)
+    early = watched.kernel[(1,)]
+    for warps in (1, 2, 4) * 40:
+        watched.kernel[(1,)](x, x, 64, 0.5, num_warps=warps)
+    assert watched.kernel._launcher is watched.kernel._on_gpu().quickest
+    native = watched.gpu.native
+    for launch in (kept, early, watched.kernel[(1,)]) * 4:
+        launch(x, x, 64, 0.5, num_warps=1)
+    assert watched.gpu.native == native
+
+
 def test_nothing_keeps_a_kernel(watched: Watched) -> None:
     x = Tensor()
     watched.prepare(x, x, 64, 0.5)

@@ -32,6 +32,7 @@ from weft.language.constants import constexpr
 from . import knobs
 from .arrays import address_of
 from .binder import asked_grid, grid_of
+from .checks import alike, cheap_first, check_row, is_integer, is_tuple
 from .descriptor import TensorDescriptor
 from .exchange import HOST, Described, described, describer
 from .launch import enter_hooks, leave_hooks, positions, runtime_leaves, slots_of
@@ -42,8 +43,11 @@ AFTER = 3
 """Launches of a kind until its plan: a plan takes as long as a dozen launches save."""
 VAIN = 64
 """Launches of a kernel without any plan, after which there is to be none."""
-MOST_PLANS = 8
+MOST_PLANS = 32
 """Plans of a kernel, looked at one after the other; the oldest goes."""
+MOST_RETURNS = 4 * MOST_PLANS
+"""Plans of a kernel that are written again since the oldest went, after which there are to be none: launches of so many
+kinds in turn take longer to look at all plans than to be made in Python."""
 
 _TENSORS = (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
 """Classes by module and name; subclasses may do anything in `data_ptr`."""
@@ -122,12 +126,18 @@ class Prepared:
         self._plans = _Plans(self.launch)
         self._calls: dict[tuple[Any, ...], int] = {}
         """Launches by the general way, of each compiled kernel, classes of arguments, and whether there are hooks."""
+        self._planned = set[tuple[Any, ...]]()
+        """Kinds of which there was a plan."""
+        self._returns = 0
+        self._has_given_up = False
         self.forget = self._plans.forget
 
     @shortened
     def _watched(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The general way, and now and then a plan of it."""
         compiled = self.general(grid, *args, **kwargs)
+        if self._has_given_up:  # and this was indexed before
+            return compiled
         hooks = (bool(knobs.runtime.launch_enter_hook), bool(knobs.runtime.launch_exit_hook))
         kind = (id(compiled), hooks, type(grid), *map(type, args), *kwargs, *map(type, kwargs.values()))
         count = self._calls[kind] = self._calls.get(kind, 0) + 1
@@ -137,15 +147,25 @@ class Prepared:
             return compiled
         try:
             self._plans.add(self._plan(compiled, args, kwargs))
-            if self.launch is self._slow:
+            self._returns += kind in self._planned
+            self._planned.add(kind)
+            if self._returns > MOST_RETURNS:
+                self._give_up()
+            elif self.launch is self._slow:
                 self.launch = self._plans.function()
                 self._launch_by(self._slow, self.launch)
         except NoPlan:
             if not self._plans and count >= VAIN:  # and most likely there never will be one
-                self._launch_by(self.launch, self.general)
+                self._give_up()
         finally:
             _writing.release()
         return compiled
+
+    def _give_up(self) -> None:
+        """Launch the general way from now on."""
+        self._has_given_up = True
+        self._launch_by(self.launch, self.general)
+        self._plans.forget()
 
 
 def prepared(kernel: Any, general: Callable[..., Any]) -> Prepared:
@@ -206,7 +226,7 @@ class Writer:
     def _words(self, header: Mapping[int, int], *rest: Sequence[int]) -> tuple[Any, ...]:
         """(words, everything they point to): a plan with these words in its header; `rest` is what follows pairs."""
         pairs = [word for i, j, *facts in self._pairs for word in (self._arrays[i], self._arrays[j], *facts)]
-        rows = [self._checks, pairs, *rest]
+        rows = [cheap_first(self._checks), pairs, *rest]
         if {*range(self._count)} - {*self._checks[Check.SLOT :: Check.SIZE]}:
             raise NoPlan
         words = (ctypes.c_int64 * (Plan.SIZE + sum(map(len, rows))))(*[0] * Plan.SIZE, *chain(*rows))
@@ -243,7 +263,7 @@ class Writer:
 
     def _ndarray(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
         written = WRITEABLE if path in self._stored else 0
-        row = _row(Kind.ARRAY, slot, element=self._keep(value.dtype), written=written)
+        row = check_row(Kind.ARRAY, slot, element=self._keep(value.dtype), written=written)
         return self._placed(row, path, value, value.itemsize, address_of(value), align=align)
 
     def _tensor(self, path: tuple[int, ...], value: Any, slot: int, *, align: bool) -> list[int]:
@@ -253,7 +273,7 @@ class Writer:
         if told is None or not self._can_read(value, told):
             raise NoPlan
         ask = 0 if can_be_read(cls) else self._keep(cls.is_neg)
-        row = _row(Kind.TENSOR, slot, element=told.element, low=describe, high=ask)
+        row = check_row(Kind.TENSOR, slot, element=told.element, low=describe, high=ask)
         row[Check.DEVICE] = told.device
         return self._placed(row, path, value, value.element_size(), value.data_ptr(), align=align)
 
@@ -267,21 +287,21 @@ class Writer:
         """A row of an array with what all have: its class, and how it lies."""
         row[Check.WANT], row[Check.BYTES] = self._keep(type(value)), size
         row[Check.ARRAY] = self._arrays.get(path, MOST_ARRAYS)
-        row[Check.REMAINDERS] = _alike(address, COARSE) if align else Check.ANY
+        row[Check.REMAINDERS] = alike(address, COARSE) if align else Check.ANY
         return row
 
     def _integer(self, value: Any, slot: int, limits: tuple[int, int], specialise: bool, align: bool) -> list[int]:
         """An integer between limits; what a key tells apart is not taken for the same."""
         cls, number = type(value), int(value)
         if specialise and number == 1:
-            return _row(Kind.INT, slot, want=self._keep(cls), low=1, high=1)
+            return check_row(Kind.INT, slot, want=self._keep(cls), low=1, high=1)
         within = next((w for w in _RANGES if w[0] <= number <= w[1]), None)
         if within is None:
             raise NoPlan
         low, high = max(within[0], limits[0]), min(within[1], limits[1])
-        remainders = _alike(number, self.divisors) if align else Check.ANY
+        remainders = alike(number, self.divisors) if align else Check.ANY
         but = 1 if specialise and low <= 1 <= high else low - 1 if low > INT64[0] else high + 1
-        return _row(Kind.INT, slot, want=self._keep(cls), low=low, high=high, remainders=remainders, element=but)
+        return check_row(Kind.INT, slot, want=self._keep(cls), low=low, high=high, remainders=remainders, element=but)
 
 
 class PlanOfFunction(Writer):
@@ -372,9 +392,9 @@ class PlanOfFunction(Writer):
             self._value((param.num,), value, place, specialise, specialise and align)
             return
         slot, leaf = self._slots.get((param.num,), (-1, ""))
-        if annotated in INT_RANGES and leaf == annotated and _is_integer(value):
+        if annotated in INT_RANGES and leaf == annotated and is_integer(value):
             self._add(self._integer(value, slot, INT_RANGES[annotated], specialise, specialise and align), place, value)
-        elif leaf == annotated and not _is_integer(value):
+        elif leaf == annotated and not is_integer(value):
             self._number(value, slot, leaf, place)
         else:
             raise NoPlan
@@ -384,10 +404,10 @@ class PlanOfFunction(Writer):
         slot, leaf = self._slots.get(path, (-1, ""))
         if value is None:
             self._constant(value, place)
-        elif _is_tuple(value):
+        elif is_tuple(value):
             for k, (item, where) in enumerate(self._unpacked(value, place)):
                 self._value((*path, k), item, where, True, True)
-        elif _is_integer(value) and (slot < 0 or (leaf[0] in "iu" and leaf not in ("u1", "i1"))):
+        elif is_integer(value) and (slot < 0 or (leaf[0] in "iu" and leaf not in ("u1", "i1"))):
             self._add(self._integer(value, slot, INT64, specialise, align), place, value)
         elif leaf.startswith("*"):
             self._add(self._array(path, value, slot, align=align), place, value)
@@ -423,21 +443,21 @@ class PlanOfFunction(Writer):
         """A bool, or a float."""
         cls = type(value)
         if cls in (bool, np.bool_) and leaf in ("u1", "i1"):
-            self._add(_row(Kind.BOOL, slot, want=self._keep(cls(1)), low=self._keep(cls(0))), place, value)
+            self._add(check_row(Kind.BOOL, slot, want=self._keep(cls(1)), low=self._keep(cls(0))), place, value)
         elif (cls is float or (issubclass(cls, np.floating) and cls.__module__ == "numpy")) and leaf in _FLOATS:
-            self._add(_row(Kind.FLOAT, slot, want=self._keep(cls), element=int(leaf[2:])), place, value)
+            self._add(check_row(Kind.FLOAT, slot, want=self._keep(cls), element=int(leaf[2:])), place, value)
         else:
             raise NoPlan
 
     def _constant(self, value: Any, place: int) -> None:
         """A constant, or a tuple of constants. What may change in its place is none that can be told by identity."""
-        if _is_tuple(value) or type(value) is list:
+        if is_tuple(value) or type(value) is list:
             for item, where in self._unpacked(value, place):
                 self._constant(item, where)
         elif type(value) is constexpr:
             self._constant(*self._fields(value, ("value",), place)[0])
         elif type(value) in _FIXED or (type(value).__name__ == "dtype" and type(value).__module__.startswith("weft.")):
-            self._add(_row(Kind.SAME, -1, want=self._keep(value)), place, value)
+            self._add(check_row(Kind.SAME, -1, want=self._keep(value)), place, value)
         else:
             raise NoPlan
 
@@ -455,34 +475,9 @@ class PlanOfFunction(Writer):
         first, self._parts = self._parts, self._parts + len(parts)
         if self._parts > MOST_PARTS:
             raise NoPlan
-        row = _row(kind, -1, want=self._keep(type(value)), low=len(parts), high=first, element=names)
+        row = check_row(kind, -1, want=self._keep(type(value)), low=len(parts), high=first, element=names)
         self._add(row, place, value)
         return [(item, part(first + k)) for k, item in enumerate(parts)]
-
-
-def _is_integer(value: Any) -> bool:
-    """Whether a value is handed on as the integer that it says it is: one of Python's or NumPy's, or an IntEnum's."""
-    cls = type(value)
-    if issubclass(cls, np.integer):
-        return cls.__module__ == "numpy"
-    return issubclass(cls, int) and cls is not bool and cls.__int__ is int.__int__
-
-
-def _is_tuple(value: Any) -> bool:
-    """Whether a value is a tuple, or a named one, that has no ways of its own."""
-    cls = type(value)
-    return issubclass(cls, tuple) and (cls is tuple or (hasattr(cls, "_fields") and cls.__iter__ is tuple.__iter__))
-
-
-def _row(
-    kind: int, slot: int, *, want: int = 0, remainders: int = Check.ANY, element: int = 0, low: int = 0, high: int = 0,
-    written: int = 0,
-) -> list[int]:  # fmt: skip
-    row = [0] * Check.SIZE
-    row[Check.KIND], row[Check.WANT], row[Check.REMAINDERS] = kind, want, remainders
-    row[Check.SLOT] = MOST_SLOTS if slot < 0 else slot
-    row[Check.ELEMENT], row[Check.LOW], row[Check.HIGH], row[Check.WRITTEN] = element, low, high, written
-    return row
 
 
 class _Run(Writer):
@@ -500,7 +495,7 @@ class _Run(Writer):
             hook = args[place]
             if hook:
                 raise NoPlan
-            self._add(_row(Kind.SAME, -1, want=self._keep(hook)), place, hook)
+            self._add(check_row(Kind.SAME, -1, want=self._keep(hook)), place, hook)
             if isinstance(hook, list):
                 lists += [self._keep(hook), 0]
         dynamic = [i for i, kind in enumerate(self._types) if kind != "constexpr"]
@@ -515,10 +510,10 @@ class _Run(Writer):
         slot, leaf = self._slots[i,]
         if leaf.startswith("*"):
             return self._array((i,), value, slot, align=False)
-        if leaf in INT_RANGES and _is_integer(value):
+        if leaf in INT_RANGES and is_integer(value):
             return self._integer(value, slot, INT_RANGES[leaf], False, False)
         if leaf in _FLOATS and type(value) is float:
-            return _row(Kind.FLOAT, slot, want=self._keep(float), element=int(leaf[2:]))
+            return check_row(Kind.FLOAT, slot, want=self._keep(float), element=int(leaf[2:]))
         raise NoPlan
 
 
@@ -578,12 +573,3 @@ _FIXED = frozenset({int, str, float, bool, type(None)})
 _FLOATS = ("fp32", "fp64")
 _RANGES = ((INT64[0], INT32[0] - 1), INT32, (INT32[1] + 1, INT64[1]))
 """Of the numbers of each, keys and what is compiled are alike."""
-
-
-def _alike(number: int, divisors: Sequence[int]) -> int:
-    """The remainders by 16 of numbers that keys do not tell from this one, one bit each.
-
-    >>> bin(_alike(32, COARSE)), bin(_alike(33, COARSE))
-    ('0b1', '0b1111111111111110')
-    """
-    return sum(1 << rest for rest, divisor in enumerate(divisors) if divisor == divisors[number & 15])

@@ -17,6 +17,7 @@ from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Wait
 from .proven import Proof
+from .slopes import Slopes
 from .steady import Steady
 from .values import Array, Fragment, full
 
@@ -82,8 +83,8 @@ def region(context: Context, block: Block) -> Running:
                 return None
         if names is not None:
             names.after(context, op)
-        if slopes is not None:
-            slopes.after(context, op)
+        for each in slopes:
+            each.after(context, op)
     return []
 
 
@@ -345,16 +346,24 @@ def _iterate(
             op.span,
             hint="count in int64: range(start.to(tl.int64), ...)",
         )
-    sliced = context.batch.launch.sliced
-    for each in sliced.before[id(body)] if sliced is not None and lower < upper else ():
-        _is_done(context, each)
-    steady = Steady(context, op, lower, upper, step) if context.batch.launch.steady else None
+    batch = context.batch
+    outer: tuple[Slopes, ...] = batch.slopes
+    for slopes in outer:
+        slopes.enter(context, op)
+    if batch.launch.sliced is not None and lower < upper:
+        for each in batch.launch.sliced.before[id(body)]:
+            _is_done(context, each)
+            for slopes in outer:
+                slopes.after(context, each)
+    steady = Steady(context, op, lower, upper, step) if batch.launch.steady else None
     proof = Proof(context, op, upper, step) if steady is not None else None
     index = lower
     counter = np.full((1, 1, 1), index, dtype)
     if before is not None:
         counter = counter + before[:, None, None].astype(dtype)
     while index < upper:
+        for slopes in outer if index > lower else ():
+            slopes.again(op)
         if proof is not None:
             proof.before(index, carried)
         _step(context, op)
@@ -370,9 +379,13 @@ def _iterate(
             index, carried = proof.after(index, carried)
         if steady is not None and proof is not None and not proof.is_hopeful:
             index, carried = steady.after(index, carried)
+            for slopes in outer:
+                slopes.reason = "nothing is proven of a loop inside"
         counter = context.env[body.arguments[0]].data + dtype(index - at)  # without warps that returned
         if len(context.batch.contexts) > 1:  # others may move between any two iterations
             yield Wait(lambda: True, "its turn", op.span)
+    for slopes in outer:
+        slopes.leave(op, lower < upper)
     return carried
 
 

@@ -58,8 +58,8 @@ class Batch(Turns):
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
         self.products: list[Any] = []
         self.product_groups = np.zeros(blocks * warps, np.int64)
-        self.slopes: Any = None
-        """Counting: how far values move from a period of a loop to the next (slopes.py)."""
+        self.slopes: tuple[Any, ...] = ()
+        """Counting: how far values move from a period to the next, of the loops that are looked at (slopes.py)."""
         self.turns: dict[int, Any] = {}
         """Of each warp that takes turns with another group: the step that it is at."""
         self.clusters: dict[Any, Any] = {}

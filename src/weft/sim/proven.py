@@ -46,7 +46,9 @@ class Proof:
         self._proofs: dict[LaneOp, Supposed | None] = sliced.proofs
         self._matters = [i for i, value in enumerate(self._body.arguments[1:]) if value in sliced.needed]
         """Which of what is carried decides about anything."""
-        if loop not in self._proofs and any(op.name in ("for", "while") for op in self._body.walk()):
+        self._outer: tuple[Slopes, ...] = context.batch.slopes
+        """Of loops around it."""
+        if loop not in self._proofs and any(op.name == "while" for op in self._body.walk()):
             self._proofs[loop] = None
         self._supposed: Supposed | None = self._proofs.get(loop)
         self._attempts = ATTEMPTS if loop not in self._proofs or self._supposed is not None else 0
@@ -77,14 +79,14 @@ class Proof:
                 return
             self._under_way, self._moved = supposed, supposed[1]
             self._slopes, self._start = Slopes(self._context), (index, carried, tables_of(batch.report))
-        batch.slopes = self._slopes
+        batch.slopes = (*self._outer, self._slopes)
         counter = np.full((1, 1, 1), self._under_way[0] * self._step, DTYPES[self._body.arguments[0].elem])
         self._slopes.begin(self._body, [counter, *self._moved])
 
     def after(self, index: int, carried: list[Fragment]) -> tuple[int, list[Fragment]]:
         """Where to go on, and with what, after an iteration that led to these."""
         batch, slopes = self._context.batch, self._slopes
-        batch.slopes = None
+        batch.slopes = self._outer
         if slopes is None:
             return index, carried
         moved = slopes.end(self._body, self._matters)
@@ -107,9 +109,14 @@ class Proof:
             return index, carried
         self._proofs[self._loop] = self._supposed = self._under_way
         times = min(slopes.horizon, self._left(index) // period)
+        if self._outer:  # the last period that is like this one is followed, for what is said of the loops around it
+            times -= 1
+            if times <= 0 or not all(each.as_at_first(self._body, self._matters) for each in self._outer):
+                return index, carried
         if times <= 0:
             self._fail()
             return index, carried
+        self._attempts = ATTEMPTS
         add(batch.report, less(tables_of(batch.report), counts), times)
         self._carried.clear()
         further = [f if x is None else _further(f, x, times) for f, x in zip(carried, supposed, strict=True)]

@@ -10,6 +10,9 @@ the `horizon`; an access counts the same in all of them if its address moves by 
 in shared memory. If what the loop carries moves by what it was taken to move by, the periods up to the horizon count
 what the one that was followed does, by induction.
 
+A loop may have loops inside, of which iterations are left out in the same way (proven.py). What is the case in those
+before and behind them, which are followed, is so in them: all is even between.
+
 `reason` says why nothing is known: another operation is given a value that moves, or one that may be anything.
 """
 
@@ -47,7 +50,7 @@ def compact(slope: Array) -> Array | None:
     return slope if slope.any() else None
 
 
-UNKNOWN = frozenset(("while", "for", "partitions", "assembly"))
+UNKNOWN = frozenset(("while", "partitions", "assembly"))
 """Operations whose results nothing is known of."""
 
 
@@ -59,7 +62,9 @@ class Slopes:
     """The slopes of values in the iterations of a period, those that are not zero."""
 
     def __init__(self, context: AnyContext) -> None:
-        self._context = context
+        self._context = self._whole = context
+        self._depth = 0
+        """Of loops inside the one that is looked at."""
         self._of: dict[Value, Array] = {}
         self._wild: set[Value] = set()
         """Values that may be anything in another period."""
@@ -81,6 +86,50 @@ class Slopes:
             self.reason = "it hands on what depends on memory"
         return None if self.reason else [self._of.get(v) for v in handed_on]
 
+    # -- loops inside -------------------------------------------------------------------------------------------------
+
+    def enter(self, context: AnyContext, loop: LaneOp) -> None:
+        """A loop inside begins. It turns as often in each period if its bounds move together."""
+        lower, upper, step = (self._of.get(v) for v in loop.operands[:3])
+        if context is not self._whole:
+            self.reason = "a loop inside is not for all warps"
+        elif self._wild.intersection(loop.operands[:3]) or step is not None or not _are_same(lower, upper):
+            self.reason = "a loop inside does not turn as often"
+        self._depth += 1
+        self._hand_on([loop.operands[0], *loop.operands[3:]], loop.regions[0].arguments)
+
+    def again(self, loop: LaneOp) -> None:
+        """The next iteration of a loop inside begins."""
+        body = loop.regions[0]
+        self._hand_on([body.arguments[0], *body.ops[-1].operands], body.arguments)
+
+    def leave(self, loop: LaneOp, has_turned: bool) -> None:
+        """A loop inside has ended."""
+        self._depth -= 1
+        self._hand_on(loop.regions[0].ops[-1].operands if has_turned else loop.operands[3:], loop.results)
+
+    def _hand_on(self, values: Sequence[Value], to: Sequence[Value]) -> None:
+        """What is said of some values is said of others from here on."""
+        slopes, are_wild = [self._of.get(v) for v in values], [v in self._wild for v in values]
+        self._forget(to)
+        for value, slope, is_wild in zip(to, slopes, are_wild, strict=True):
+            self._set(value, slope)
+            if is_wild:
+                self._wild.add(value)
+
+    def _forget(self, values: Sequence[Value]) -> None:
+        """These are computed anew, as in each iteration of a loop inside."""
+        for value in values:
+            self._of.pop(value, None)
+            self._wild.discard(value)
+
+    def as_at_first(self, body: Block, matters: Sequence[int]) -> bool:
+        """Whether what a loop inside hands on moves, in a period of the outer one, as what it was given."""
+        pairs = [(body.arguments[1 + i], body.ops[-1].operands[i]) for i in matters]
+        return not any(
+            a in self._wild or b in self._wild or not _are_same(self._of.get(a), self._of.get(b)) for a, b in pairs
+        )
+
     def after(self, context: AnyContext, op: LaneOp) -> None:
         """An operation was followed, and its results are there."""
         if self.reason:
@@ -95,6 +144,9 @@ class Slopes:
         moving = [self._of[v] for v in op.operands if v in self._of]
         if op.name in UNKNOWN or any(len(slope) not in (1, self._context.count) for slope in moving):
             raise _Unproven
+        if op.name == "for":
+            return  # `leave` has been told of it
+        self._forget(op.results)
         if op.name == "if":
             self._branch(op)
         elif op.name in ACCESSES or (op.name == "instruction" and instruction(op.attrs["isa"]).touches):
@@ -138,6 +190,10 @@ class Slopes:
     def moves(self, value: Value) -> bool:
         """Whether it does."""
         return value in self._of
+
+    def is_inside(self) -> bool:
+        """Whether a loop inside is followed, of which iterations may be left out in the middle."""
+        return self._depth > 0
 
     def until(self, periods: Array | int) -> None:
         """Something is as it is now for so many periods more."""
@@ -248,16 +304,23 @@ def _shifted_right(s: Slopes, op: LaneOp) -> Array | None:
 
 
 def _divided(s: Slopes, op: LaneOp) -> Array | None:
-    """By what does not move, where the slope is a multiple of it: numbers that are not negative."""
+    """Numbers that are not negative, by what does not move, as long as the remainder stays within its bounds."""
     value, divisor = op.operands
     by = s.data(divisor).astype(np.int64)
     if s.moves(divisor) or (by <= 0).any():
         return None
     data, slope = s.whole(value, _row(op).is_unsigned)
-    if (data < 0).any() or (slope % by).any():
+    if (data < 0).any() or (s.is_inside() and (slope % by).any()):
         return None
     s.until(np.where(slope < 0, data // np.maximum(1, -slope), FOREVER))
-    return (slope // by if "div" in op.name else np.zeros_like(slope)).astype(s.data(value).dtype)
+    rest, up = data % by, slope % by
+    down = by - up
+    rising = int(np.where(up == 0, FOREVER, (by - 1 - rest) // np.maximum(1, up)).min())
+    falling = int(np.where(up == 0, FOREVER, rest // down).min())
+    s.until(max(rising, falling))
+    falls = (up != 0) & (falling > rising)
+    quotient, remainder = slope // by + falls, np.where(falls, -down, up)
+    return (quotient if "div" in op.name else remainder).astype(s.data(value).dtype)
 
 
 def _lowest_bits(s: Slopes, op: LaneOp) -> Array | None:
@@ -294,6 +357,8 @@ def _keeps(s: Slopes, a: Value, b: Value, is_unsigned: bool, kind: str) -> None:
     distance, slope = np.broadcast_arrays(x - y - (kind == "le"), x_slope - y_slope)
     speed = np.maximum(1, abs(slope))
     if kind == "eq":
+        if s.is_inside() and slope.any():
+            raise _Unproven
         meets = (slope != 0) & (distance % speed == 0) & ((distance == 0) | ((distance < 0) == (slope > 0)))
         s.until(np.where(meets, np.maximum(0, abs(distance) // speed - 1), FOREVER))
         return

@@ -394,8 +394,8 @@ class GPULaunches:
         """The plan of a launch, as the caller wrote it."""
         values = self.kernel.bound(args, kwargs)
         index = self._index(values)
-        entries = ((made, at, entry) for (made, at, _), entry in self._launchers.items())
-        entry = next((entry for made, at, entry in entries if made is compiled and at == index), None)
+        entries = [*self._launchers.items()]  # at once: other threads may add some
+        entry = next((entry for (made, at, _), entry in entries if made is compiled and at == index), None)
         if entry is None or self.small:
             raise NoPlan
         parameters = self._parameters(compiled, entry[2])

@@ -96,6 +96,8 @@ class _Plans:
             self._set([])
 
     def _set(self, plans: list[tuple[Any, ...]]) -> None:
+        for plan in self._keep[1:]:  # a launch that is at one that goes does not go on to another that goes
+            plan[0][Plan.NEXT] = 0
         following = 0
         for plan in reversed(plans):
             plan[0][Plan.NEXT], following = following, ctypes.addressof(plan[0])
@@ -172,7 +174,8 @@ def prepared(kernel: Any, general: Callable[..., Any]) -> Prepared:
     """That of a kernel on this machine's processors."""
 
     def plan(compiled: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        return PlanOfFunction(kernel, compiled, kernel._entries.values(), kernel.watched).plan(args, kwargs)
+        entries = [*kernel._entries.values()]  # at once: other threads may add some
+        return PlanOfFunction(kernel, compiled, entries, kernel.watched).plan(args, kwargs)
 
     return Prepared(general, plan, kernel.launch_by)
 

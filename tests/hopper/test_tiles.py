@@ -91,6 +91,50 @@ def test_tiles_without_a_step() -> None:
 
 
 @weft.jit
+def side_by_side(  # type: ignore[no-untyped-def]
+    a, b, narrow_b, c, narrow_c, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, NARROW: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """c = a b by tiles of BN + NARROW columns, which are two sums."""
+    blocks_n = tl.cdiv(n, BN + NARROW)
+    tiles = tl.cdiv(m, BM) * blocks_n
+    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True, warp_specialize=True):
+        m0, n0 = tile // blocks_n * BM, tile % blocks_n * (BN + NARROW)
+        acc = tl.zeros((BM, BN), tl.float32)
+        narrow = tl.zeros((BM, NARROW), tl.float32)
+        for at in range(0, k, BK):
+            x = a.load([m0, at])
+            acc = tl.dot(x, b.load([at, n0]), acc)
+            narrow = tl.dot(x, narrow_b.load([at, n0 + BN]), narrow)
+        c.store([m0, n0], acc.to(c.dtype))
+        narrow_c.store([m0, n0 + BN], narrow.to(narrow_c.dtype))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ways"), [(2, [2]), pytest.param(2, [2, 1], marks=slow), pytest.param(1, [2, 1], marks=slow)]
+)
+def test_sums_side_by_side(blocks: int, ways: list[int]) -> None:
+    """The copy engine stores both; blocks of a cluster each begin a half of what they share. `ways` are stages."""
+    (bm, bn, narrow, bk), (m, n, k) = (64 * blocks, 64, 32, 32), (72, 104, 72)
+    a, b = aligned((m, k), np.float16), aligned((k, n), np.float16)
+    rng = np.random.default_rng(3)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    found = []
+    for stages in ways:
+        c = aligned((m, n), np.float16)
+        sides = [(a, (bm, bk)), (b, (bk, bn)), (b, (bk, narrow)), (c, (bm, bn)), (c, (bm, narrow))]
+        sizes = {"BM": bm, "BN": bn, "NARROW": narrow, "BK": bk, "PROGRAMS": 2}
+        made = simulated(
+            side_by_side, (2,), *(described(*x) for x in sides), m, n, k, **sizes, num_stages=stages, num_ctas=blocks
+        )
+        assert is_specialized(made) == (stages == 2), why_not(made)
+        assert made.asm["ttgir"].count("async_tma_copy_local_to_global") == (2 if stages == 2 else 0)
+        found.append(c)
+    np.testing.assert_array_equal(found[0], found[-1])
+    np.testing.assert_allclose(found[0].astype(np.float64), a.astype(np.float64) @ b.astype(np.float64), atol=0.05)
+
+
+@weft.jit
 def odd_tiles(a, b, c, counter, k, KIND: tl.constexpr, PROGRAMS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Products of 64 rows each, in ways that keep warps from going over tiles apart from each other."""
     total = tl.zeros((64, 64), tl.float32)

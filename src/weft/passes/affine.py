@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd, prod
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -130,6 +131,16 @@ class Sum:
                 power *= facts.of(v).divisibility[0]
             least = min(least, power)
         return least
+
+    def begins_blocks(self, width: int, facts: AxisFacts) -> bool:
+        """Whether blocks of a width that begin at its values lie on one side of 0 each, as far as is known.
+
+        192 * j + 128 does so with a width of 64, and not with one of 128: -64 is one of its values.
+        """
+        step = gcd(*(n * prod(facts.of(v).divisibility[0] for v in m) for m, n in self.terms.items() if m))
+        if not step:
+            return self.known_part >= 0 or self.known_part + width <= 0
+        return self.known_part % step + width <= step
 
     def is_positive(self, bounds: IntegerBounds) -> bool:
         """Whether it is known not to be less than 0."""

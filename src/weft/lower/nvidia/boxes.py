@@ -7,6 +7,11 @@ map divides the buffer's layout from the left; the quotient says which boxes the
 >>> from weft.layouts import NVMMASharedLayout
 >>> boxes_of(NVMMASharedLayout(128, 16, 2).to_linear([64, 128]), 2)
 Boxes(box=(64, 64), swizzle=128, offsets=(0, 8192), starts=((0, 0), (0, 64)))
+
+Two blocks of a cluster that hold the same each begin a half:
+
+>>> boxes_of(NVMMASharedLayout(128, 16, 2, cga_layout=[[0, 0]]).to_linear([64, 64]), 2)
+Boxes(box=(32, 64), swizzle=128, offsets=(0, 4096), starts=((0, 0), (32, 0)))
 """
 
 from __future__ import annotations
@@ -46,16 +51,24 @@ class Boxes:
 def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
     """The fewest boxes that a buffer of elements of `width` bytes falls into; None where no mode gives its layout.
 
-    In a cluster they are those of one block.
+    In a cluster they are those of one block. If several blocks hold the same, there is a box for each of them to begin,
+    as far as boxes can be halved.
     """
     shape = tuple(of_block(memory).out_dims.values())
+    blocks = memory.bases["block"] if memory.has_in("block") else ()
+    shared = 1 << sum(not any(basis) for basis in blocks)
     largest: Boxes | None = None
     for swizzle in SWIZZLES:
         for box in _candidates(shape, swizzle, width):
             boxes = divided(memory, box, swizzle, width)
-            if boxes is not None and (largest is None or len(boxes.offsets) < len(largest.offsets)):
+            if boxes is not None and (largest is None or _cost(boxes, shared) < _cost(largest, shared)):
                 largest = boxes
     return largest
+
+
+def _cost(boxes: Boxes, shared: int) -> tuple[int, int]:
+    """How many of `shared` blocks have no box to begin, then how many boxes there are: less is better."""
+    return max(0, shared - len(boxes.offsets)), len(boxes.offsets)
 
 
 def columns_of(memory: LinearLayout, width: int) -> Boxes | None:

@@ -103,6 +103,29 @@ class BulkStore:
             remove(conversion)
 
 
+def buffers_of(stores: Sequence[BulkStore], each: bool) -> tuple[int, ...]:
+    """By way of which buffer, by number, each store goes: one for each of them, or one for all of a type in a loop."""
+    kinds = [(x.store.parent, x.memory()) for x in stores]
+    return tuple(range(len(stores))) if each else tuple(map(list(dict.fromkeys(kinds)).index, kinds))
+
+
+def pending_copies(buffers: Sequence[int], loops: Sequence[object]) -> list[int]:
+    """For stores of some loops that go by way of some buffers: how many of the last copies that were begun may still
+    read, because they surely read other buffers. Only stores of the same loop are known to come between.
+
+    >>> pending_copies([0, 1], "ii"), pending_copies([0, 0], "ii"), pending_copies([0, 0, 1], "iii")
+    ([1, 1], [0, 0], [1, 0, 2])
+    >>> pending_copies([0, 1], "ij")
+    [0, 0]
+    """
+    found = []
+    for i, loop in enumerate(loops):
+        those = [k for k, other in enumerate(loops) if other is loop]
+        before = [buffers[k] for k in (*those[those.index(i) :], *those[: those.index(i)])][::-1]
+        found.append(before.index(buffers[i]))
+    return found
+
+
 def wait_until_read(b: Builder, pending: int = 0) -> None:
     """Each thread waits until the copies that it began have read what they store, all but the last `pending`."""
     b.create(ttng.AsyncTMAStoreWaitOp, (), (), {"pendings": i32_attr(pending)})

@@ -228,7 +228,7 @@ def _pointed(
         below = [x.offset for x in limits if x.below and x.dim == dim]
         if any(x != at[place] for x in below):
             raise NotAffine("are masked from below by another index than from above")
-        is_whole = not stores or at[place].divisor(facts) % ir.shape_of(op.ptr.type)[dim] == 0
+        is_whole = not stores or at[place].begins_blocks(ir.shape_of(op.ptr.type)[dim], facts)
         starts += [] if below and is_whole else [at[place]]
     least = _assumed(starts, sizes, stored.limits, forms)
     whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*[None for _ in outer], *shape)]

@@ -66,7 +66,7 @@ from ..effects import shareable
 from ..overlap_products import hoist_operands
 from ..removal import remove
 from .bulk_loads import map_of
-from .bulk_stores import wait_until_read
+from .bulk_stores import pending_copies, wait_until_read
 from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
@@ -196,7 +196,7 @@ class _Specialized:
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
         self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
         self.groups, self.count, self.halves, self.stores = plan.groups, plan.count, plan.halves, plan.stores
-        self.is_one, self.blocks = plan.is_one, plan.blocks
+        self.staged, self.blocks = plan.staged, plan.blocks
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
@@ -232,12 +232,13 @@ class _Specialized:
 
     def store(self, b: Builder) -> None:
         """Let the copy engine do the stores, by way of buffers that are made before the loop."""
-        staged: SSAValue | None = None
-        for bulk in self.stores:
-            if staged is None or not self.is_one:
-                staged = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
-                staged.name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
-            bulk.done(staged, 0 if self.is_one else len(self.stores) - 1)
+        buffers: dict[int, SSAValue] = {}
+        pending = pending_copies(self.staged, [x.store.parent for x in self.stores])
+        for bulk, number, others in zip(self.stores, self.staged, pending, strict=True):
+            if number not in buffers:
+                buffers[number] = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
+                buffers[number].name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
+            bulk.done(buffers[number], others)
 
     # -- the warps that multiply --------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads
-from .bulk_stores import BulkStore, bulk_stores
+from .bulk_stores import BulkStore, buffers_of, bulk_stores
 
 ASKED = "tt.warp_specialize"
 MANY_PRODUCTS = 3
@@ -96,8 +96,8 @@ class Plan:
     """The loop over tiles that the loop is in, which is divided with it."""
     stores: tuple[BulkStore, ...] = ()
     """What the copy engine stores of each tile, and what it adds to memory."""
-    is_one: bool = False
-    """Whether it does so by way of one buffer, not of one for each store."""
+    staged: tuple[int, ...] = ()
+    """By way of which buffer, by number, each of these goes."""
     blocks: int = 1
     """Of the cluster that a program is."""
 
@@ -114,8 +114,10 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
         return "it has no product of warp groups"
-    if blocks > 1 and (len(products) > 1 or not is_asked(loop)):
-        return "a program is a cluster" + (", and nobody asked for it" if len(products) == 1 else "")
+    if blocks > 1 and not is_asked(loop):
+        return "a program is a cluster, and nobody asked for it"
+    if blocks > 1 and any(use.operation is not loop.body.block.last_op for op in products for use in op.d.uses):
+        return "a program is a cluster, and an iteration uses what a product gives"
     if warps not in WARPS:
         return f"{warps} warps are no one or two warp groups"
     if stages < 2:
@@ -146,11 +148,11 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     groups = _groups(loads, products)
     room = _Room(whole, loads, stages, machine)
     bulk = tuple(bulk_stores(loop, tiles, warps))
-    is_alike = len({x.memory() for x in bulk}) == 1
-    ways: list[tuple[tuple[BulkStore, ...], bool]] = [(bulk, False), (bulk, is_alike), ((), False)]
-    count, copied, is_one = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
+    none: tuple[BulkStore, ...] = ()
+    ways = [(bulk, buffers_of(bulk, each=True)), (bulk, buffers_of(bulk, each=False)), (none, ())]
+    count, copied, staged = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
-        Plan(tuple(groups), count, warps, halves, tiles, copied, is_one, blocks)
+        Plan(tuple(groups), count, warps, halves, tiles, copied, staged, blocks)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
@@ -165,15 +167,14 @@ class _Room:
     stages: int
     machine: Machine
 
-    def count(self, stored: Sequence[BulkStore], is_one: bool) -> int:
-        """How many buffers of each operand there can be, where the copy engine stores some tiles, by way of one buffer
-        or of one each."""
+    def count(self, stored: Sequence[BulkStore], staged: Sequence[int]) -> int:
+        """How many buffers of each operand there can be, where the copy engine stores some tiles by way of others."""
         without = [x.conversion for x in stored if x.conversion is not None]
         moved = moved_bytes(self.whole, self.loads, self.machine, without)
         moves = bool(moved) or any(op.name in MOVES for op in walk(self.whole.body.block))
         spare = SPARE_BYTES if moves or not stored else WORDS_BYTES
-        sizes = [x.bytes for x in stored] or [0]
-        used = spare + moved + other_bytes(self.whole, self.loads, False) + (max(sizes) if is_one else sum(sizes))
+        sizes = {number: x.bytes for number, x in zip(staged, stored, strict=True)}
+        used = spare + moved + other_bytes(self.whole, self.loads, False) + sum(sizes.values())
         return min(self.stages, (self.machine.shared_bytes - used) // sum(x.bytes for x in self.loads))
 
 

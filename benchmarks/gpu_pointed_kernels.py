@@ -98,6 +98,35 @@ def in_halves(a, b, c, M, N, K,
 
 
 @jit
+def side_by_side(a, b, b2, b3, c, c3, M, N, K,
+                 BM: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+                 PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """The same of tiles whose columns are no power of two: sums of 128 columns, of `N2` (64 or 0) and of `N3` (less, or
+    0) side by side. `c` is a descriptor of blocks of BM x 64, `c3` one of BM x N3."""
+    BN: tl.constexpr = 128 + N2 + N3
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        i, j = place(tile, GROUP * blocks_n, blocks_m, GROUP)
+        acc = tl.zeros((BM, 128), tl.float32)
+        acc2 = tl.zeros((BM, max(N2, 1)), tl.float32)
+        acc3 = tl.zeros((BM, max(N3, 1)), tl.float32)
+        for at in range(0, K, BK):
+            x = a.load([i * BM, at])
+            acc = tl.dot(x, b.load([at, j * BN]), acc)
+            if N2:
+                acc2 = tl.dot(x, b2.load([at, j * BN + 128]), acc2)
+            if N3:
+                acc3 = tl.dot(x, b3.load([at, j * BN + 128 + N2]), acc3)
+        left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, 64)), (0, 2, 1)))
+        c.store([i * BM, j * BN], left.to(c.dtype))
+        c.store([i * BM, j * BN + 64], right.to(c.dtype))
+        if N2:
+            c.store([i * BM, j * BN + 128], acc2.to(c.dtype))
+        if N3:
+            c3.store([i * BM, j * BN + 128 + N2], acc3.to(c3.dtype))
+
+
+@jit
 def parts_of_tiles(a, b, c, M, N, K, begin, end,
                    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
                    DOWN: tl.constexpr, ACROSS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip

@@ -3,9 +3,10 @@
     python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--all] [--rows]
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
-"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "one" a program for each tile, and
-"tail" is "halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does
-not get the configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
+"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" the same of tiles whose
+columns are no power of two (two or three sums side by side), "one" a program for each tile, and "tail" is "halves"
+whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does not get the
+configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
 threads instead of the copy engine (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With
 --rows: what rows of A, B or C that begin within a line of memory cost.
 """
@@ -32,7 +33,13 @@ FILE = "gpu_pointed_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)
 THEIRS = load_side("triton", FILE, jit=triton.jit, tl=triton.language)
 SIDES = {"Weft": (OURS, weft.TensorDescriptor), "Triton": (THEIRS, TensorDescriptor)}
-SOURCES = {"tiles": "over_tiles", "halves": "in_halves", "one": "one_tile", "tail": "parts_of_tiles"}
+SOURCES = {
+    "tiles": "over_tiles",
+    "halves": "in_halves",
+    "one": "one_tile",
+    "tail": "parts_of_tiles",
+    "beside": "side_by_side",
+}
 SMALL_PART = (64, 128)
 """Rows and columns of the parts into which tiles beyond the last whole wave fall."""
 LARGE = [
@@ -44,7 +51,14 @@ LARGE = [
     ("tiles", 256, 256, 64, 8, 3, 2, True),
     ("tiles", 128, 128, 64, 8, 4, 1, True),
 ]
-ODD = [*LARGE, ("tail", 128, 256, 64, 8, 4, 1, True), ("tail", 256, 256, 64, 8, 4, 2, True)]
+BESIDE = [
+    ("beside", 256, 224, 64, 8, 4, 2, True),
+    ("beside", 256, 192, 64, 8, 4, 2, True),
+    ("beside", 512, 160, 64, 8, 3, 2, True),
+    ("beside", 512, 144, 64, 8, 3, 2, True),
+    ("beside", 128, 192, 64, 8, 4, 1, True),
+]
+ODD = [*LARGE, *BESIDE, ("tail", 128, 256, 64, 8, 4, 1, True), ("tail", 256, 256, 64, 8, 4, 2, True)]
 SMALL = [
     ("one", 128, 128, 64, 8, 4, 1, True),
     ("one", 64, 128, 64, 4, 6, 1, True),
@@ -89,10 +103,12 @@ def launcher(side, configuration, a, b, c, **options):
     kernel = getattr(SIDES[side][0], SOURCES[source])
     (m, k), n = a.shape, b.shape[1]
     tiles, clusters = triton.cdiv(m, bm) * triton.cdiv(n, bn), PROCESSORS // blocks
-    sides = described(side, a, b, c, bm, bn, bk, source != "tiles" and source != "one")
-    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
     options |= {"ASKED": asked and side == "Weft"}
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
+    if source == "beside":
+        return beside(side, kernel, a, b, c, bm, bn, bk, min(clusters, tiles), clusters, **large, **options)
+    sides = described(side, a, b, c, bm, bn, bk, source != "tiles" and source != "one")
+    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
     if source != "tail":
         grid = (tiles if source == "one" else min(clusters, tiles),)
         return lambda: kernel[grid](*sides, m, n, k, **more, **large, **options)
@@ -110,6 +126,17 @@ def launcher(side, configuration, a, b, c, **options):
             kernel[rest](*of_small, m, n, k, whole * each, tiles * each, **small, **options)
 
     return launch
+
+
+def beside(side, kernel, a, b, c, bm, bn, bk, programs, stride, **options):
+    """What launches sums of 128 columns, of 64 if there are so many more, and of the rest, side by side."""
+    (m, k), n = a.shape, b.shape[1]
+    second = bn - 128 & 64
+    third = bn - 128 - second
+    blocks = [(a, bm, bk), (b, bk, 128), (b, bk, second or 64), (b, bk, third or 64), (c, bm, 64), (c, bm, third or 64)]
+    sides = [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks]
+    more = {"BM": bm, "N2": second, "N3": third, "BK": bk, "GROUP": 8, "PROGRAMS": stride}
+    return lambda: kernel[(programs,)](*sides, m, n, k, **more, **options)
 
 
 def launches(side, configurations, a, b, c):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
@@ -299,6 +300,15 @@ def _broadcast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
         tuple(a if g else c for g, a, c in zip(grown, after, source.constancy, strict=True)),
         source.value,
     )
+
+
+@_rule("tt.load")
+def _load(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    """What is loaded from equal addresses under equal masks is equal: the index of an embedding, for a whole row."""
+    if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
+        return _unknown(value)
+    one = (1,) * _rank(value)
+    return Facts(one, one, reduce(_least, (facts.of(x).constancy for x in op.operands)))
 
 
 @_rule("ttg.convert_layout")

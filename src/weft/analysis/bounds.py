@@ -3,6 +3,7 @@
     %pid = tt.get_program_id x : i32               0 to 2147483647
     %at  = arith.extsi %pid to i64, + 0, 1, .. 7   0 to 2147483654, which fits
     %k   (the counter of `scf.for` from 0 to %n)   0 to 2147483646
+    %k   (from 0 to 1024 by 512)                   0 to 512
     %n   = arith.muli %pid, %c128 : i32            may wrap around, so it may be any multiple of 128
 
 The last is where offsets of blocks come from. `IntegerBounds(wrapping=False)` takes sums and products not to wrap; it
@@ -78,7 +79,8 @@ class IntegerBounds:
         if value.index == 0:
             first, end, step = (self.of(x, depth + 1) for x in loop.operands[:3])
             multiple = min(first.multiple, step.multiple)
-            return Bounds(first.low, max(first.low, end.high - 1), multiple) if step.low >= 0 else every
+            last_count = (end.high - 1) // multiple * multiple
+            return Bounds(first.low, max(first.low, last_count), multiple) if step.low >= 0 else every
         last = value.block.last_op
         if last is None or self.of(loop.operands[2 + value.index], depth + 1).low < 0:
             return every

@@ -18,6 +18,7 @@ from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
 from weft.ops.table import ELEMENTWISE, ROWS
 
+from .known_numbers import number_of
 from .variables import variable_of
 from .vendor import Lowering, lowering_of
 
@@ -183,10 +184,8 @@ class Context:
 
     def known(self, value: SSAValue) -> int | None:
         """The integer that a value is everywhere, if it is a constant."""
-        producer = self[value].op
-        while producer is not None and producer.name == "rename":
-            producer = producer.operands[0].op
-        return int(producer.attrs["value"]) if producer is not None and producer.name == "constant" else None
+        number = number_of(self[value])
+        return None if number is None else int(number)
 
     def whole(self, value: SSAValue) -> Value:
         """What a value has become, with as many registers as its layout has."""

@@ -14,6 +14,7 @@ from weft.layouts.plan import Reduction, plan_reduction
 
 from .context import Context, elem_of, lowering, tile_shape
 from .elements import evaluate
+from .known_numbers import fold_numbers, number_of
 from .partials import Partials, Place
 from .row_parts import reduced_in_runs
 from .shapes import settle
@@ -28,9 +29,14 @@ DEAR = 3
 
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
     """The combine function on whole fragments."""
-    count = max(v.count for v in a)
-    values = evaluate(c, body, [*a, *b])
+    count, start = max(v.count for v in a), len(c.build.block.ops)
+    values = fold_numbers(c.build, start, evaluate(c, body, [*a, *b]))
     return [v if v.count == count else c.build.rename(v, [0] * count) for v in values]
+
+
+def _from_lane(c: Context, value: Value, distance: int) -> Value:
+    """What the lane at a distance holds; a known number all lanes do."""
+    return c.build.shuffle_xor(value, [distance] * value.count) if number_of(value) is None else value
 
 
 @lowering("tt.reduce")
@@ -54,7 +60,7 @@ def _reduce(c: Context, op: Operation) -> None:
             alive, values = _within_registers(c, body, alive, taken, direction[0], values)
     for register, lane, _, _ in plan.lanes:
         other = [c.build.rename(v, [alive.index(_rep(taken, r ^ register)) for r in alive]) for v in values]
-        moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]
+        moved = [_from_lane(c, v, lane) for v in other]
         values = combined(c, body, values, moved)
     if plan.warps:
         key = (
@@ -129,16 +135,21 @@ def _between_warps(
     partials = Partials(c, plan.layout.in_log("register"), same, apart)
     ways = c.exchanged.get(key) if key is not None else None
     if ways is None:
-        elems = [v.elem for v in values]
-        places = [partials.stored(v, alive) for v in values]  # all of them before the barrier
+        places = [partials.stored(v, alive) if number_of(v) is None else None for v in values]  # before the barrier
         lanes = partials.spread() if _are_shared(c, body, partials.ways) else None
         if lanes is not None and key is None:
-            values = [partials.read_apart(e, *p, alive, lanes) for e, p in zip(elems, places, strict=True)]
+            values = [
+                partials.read_apart(v.elem, *place, alive, lanes) if place else v
+                for v, place in zip(values, places, strict=True)
+            ]
             for lane in lanes:
-                moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in values]
-                values = combined(c, body, values, moved)
+                values = combined(c, body, values, [_from_lane(c, v, lane) for v in values])
             return values
-        ways = list(zip(*(partials.read(e, *p, alive) for e, p in zip(elems, places, strict=True)), strict=True))
+        each = [
+            partials.read(v.elem, *place, alive) if place else [v] * partials.ways
+            for v, place in zip(values, places, strict=True)
+        ]
+        ways = list(zip(*each, strict=True))
         c.exchanged[key] = ways
     return _in_order(c, body, [list(way) for way in ways])
 

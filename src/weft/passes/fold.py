@@ -3,6 +3,7 @@
     %y = arith.addi %x, %c0        ->  %x
     %y = arith.muli %c3, %c4       ->  12
     %y = arith.cmpi sge, %pid, %c0 ->  true            (program ids are not negative)
+    %m = arith.cmpi slt, %i, %n    ->  true            (%i a range of 1024 elements, %n 1024: no mask is left)
     %y = tt.broadcast (tt.splat %s)  ->  tt.splat %s   of the larger shape
     %y = arith.addf %acc, (tt.dot %a, %b, %zero)  ->  tt.dot %a, %b, %acc
 
@@ -22,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft import ir
 from weft.analysis import IntegerBounds
+from weft.ops.bounds import Bounds
 from weft.ops.casts import COMPARISONS, INTEGER_PREDICATES
 from weft.ops.integers import is_wrong
 from weft.ops.row import Row
@@ -121,22 +123,24 @@ def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
     predicate = ir.int_value(op.properties["predicate"])
     if x is y:
         return folder.constant(op, int(predicate in _REFLEXIVE))
-    b = int_of(y)
-    if b is not None:
-        a = int_of(x)
-        if a is not None:
-            if predicate >= 6:
-                a, b = _unsigned(a, x.type), _unsigned(b, x.type)
-            return folder.constant(op, int(COMPARISONS[INTEGER_PREDICATES[predicate]](a, b)))
-        # x < 0 and x >= 0, also as x <= -1 and x > -1
-        below = (predicate == 2 and b == 0) or (predicate == 3 and b == -1)
-        above = (predicate == 5 and b == 0) or (predicate == 4 and b == -1)
-        bounds = folder.offset_bounds if OFFSET_CHECK in op.attributes else folder.bounds
-        if (below or above) and bounds.of(x).low >= 0:
-            return folder.constant(op, int(above))
-    elif int_of(x) == 0 and predicate in (3, 4) and folder.bounds.of(y).low >= 0:
-        return folder.constant(op, int(predicate == 3))
-    return None
+    bounds = folder.offset_bounds if OFFSET_CHECK in op.attributes else folder.bounds
+    decided = _decided(INTEGER_PREDICATES[predicate], bounds.of(x), bounds.of(y), ir.bit_width(x.type))
+    return None if decided is None else folder.constant(op, int(decided))
+
+
+def _decided(predicate: str, a: Bounds, b: Bounds, bits: int) -> bool | None:
+    """What a comparison says of all integers between two bounds; None where it depends on which they are.
+
+    >>> _decided("slt", Bounds(0, 1023), Bounds.exact(1024), 32)
+    True
+    >>> _decided("slt", Bounds(0, 1024), Bounds.exact(1024), 32)
+    """
+    if predicate.startswith("u"):
+        a, b = a.unsigned(bits), b.unsigned(bits)
+    if predicate in ("eq", "ne") and a.low <= b.high and b.low <= a.high:
+        return predicate == "eq" if a.low == a.high == b.low == b.high else None
+    corners = {bool(COMPARISONS[predicate](x, y)) for x in (a.low, a.high) for y in (b.low, b.high)}
+    return corners.pop() if len(corners) == 1 else None
 
 
 def _widened(signed: bool) -> Rule:
@@ -239,6 +243,37 @@ def _addi(folder: Folder, op: Operation) -> SSAValue | None:
 _ADDED = _of_row(ROWS["arith.addi"])
 
 
+def _exactly(folder: Folder, op: Operation) -> SSAValue | None:
+    """The sum, difference or product of two numbers of float32 that needs no rounding and is not zero."""
+    a, b = (constant_of(x) for x in op.operands)
+    if not (isinstance(a, float) and isinstance(b, float)) or ir.element_of(op.results[0].type) != ir.f32:
+        return None
+    if isinstance(op, arith.MulfOp):
+        exact = number = a * b  # 24 bits times 24, of 53
+    else:
+        b = -b if isinstance(op, arith.SubfOp) else b
+        number = a + b
+        exact = number if number - a == b and number - b == a else math.nan
+    if not number or abs(exact) >= 2.0**128 or _rounded(exact) != exact:
+        return None
+    return folder.constant(op, number)
+
+
+def _rounded(number: float) -> float:
+    """As a float32; NaN for what is none."""
+    return struct.unpack("<f", struct.pack("<f", number))[0] if math.isfinite(number) else math.nan
+
+
+def _addf(folder: Folder, op: Operation) -> SSAValue | None:
+    folded = _exactly(folder, op)
+    return folded if folded is not None else _into_dot(folder, op)
+
+
+def _mulf(folder: Folder, op: Operation) -> SSAValue | None:
+    folded = _exactly(folder, op)
+    return folded if folded is not None else _times_one(folder, op)
+
+
 def _times_one(folder: Folder, op: Operation) -> SSAValue | None:
     x, y = op.operands
     if constant_of(y) == 1.0:
@@ -317,7 +352,8 @@ def _join(folder: Folder, op: Operation) -> SSAValue | None:
 
 _OF_CLASSES: dict[type[Operation], Rule] = {
     arith.AddiOp: _addi,
-    arith.AddfOp: _into_dot,
+    arith.AddfOp: _addf,
+    arith.SubfOp: _exactly,
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,
     arith.ExtSIOp: _widened(signed=True),
@@ -328,7 +364,7 @@ _OF_CLASSES: dict[type[Operation], Rule] = {
     arith.SIToFPOp: _number,
     arith.UIToFPOp: _number,
     arith.BitcastOp: _bitcast,
-    arith.MulfOp: _times_one,
+    arith.MulfOp: _mulf,
     arith.DivfOp: _times_one,
     ir.tt.BitcastOp: _bitcast,
     ir.tt.FpToFpOp: _converted,

@@ -23,9 +23,11 @@ from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .early_loads import early_loads
 from .explain_asserts import explain_asserts
+from .first_iterations import peel_first_iterations
 from .flatten_loops import flatten_loops
 from .inline_calls import inline_calls
 from .join_branches import join_branches
+from .narrow_carried import narrow_carried
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
@@ -85,11 +87,13 @@ def gpu_pipeline(
         explain_asserts(module)
     split_products(module, machine, remarks)
     unroll_short_loops(module, machine.threads(warps), remarks)
+    peel_first_iterations(module, remarks)  # after it: what is written out has no first iteration
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
+    narrow_carried(module)
     early_loads(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)

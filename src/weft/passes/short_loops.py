@@ -15,7 +15,8 @@ What Inductor writes for a row that is wider than its block is such a loop. ptxa
 into the iteration before, so that a loop waits for memory as often as it has iterations.
 
 Written out are loops whose number of iterations is known, without loops, products or barriers in them, as long as the
-code stays short and a thread has registers for everything that is loaded. The order of sums does not change.
+code stays short and a thread has registers for everything that is loaded. The order of sums does not change. A branch
+that asks which iteration it is goes one way in each.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from xdsl.ir import Operation, SSAValue
 
 from weft import ir
 from weft.base.remarks import NO_REMARKS, RemarkCollector, Unrolled
-from weft.ir import Builder, find, span_of
+from weft.ir import Builder, find, span_of, walk
 
 from .effects import droppable, shareable
+from .first_iterations import is_decided_by_counter
 from .fold import int_of
 from .removal import put_in_place
 from .unroll_loops import FACTOR, known_iterations
@@ -61,11 +63,11 @@ def _is_spoken_for(loop: scf.ForOp) -> bool:
 
 def _write_out(loop: scf.ForOp, iterations: int, threads: int, remarks: RemarkCollector) -> None:
     instructions = loaded = 0
-    for op in loop.regions[0].block.ops:
+    for op in walk(loop.regions[0].block):
         instructions += instructions_of(op, threads)
         if isinstance(op, ir.tt.LoadOp):
             loaded += _registers(op.results[0], threads)
-        if not _may_be_repeated(op):
+        if not (_may_be_repeated(op) or is_decided_by_counter(loop, op)):
             return
     if loaded == 0 or iterations * loaded > MOST_LOADED or iterations * instructions > MOST_INSTRUCTIONS:
         return

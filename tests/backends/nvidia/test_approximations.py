@@ -31,6 +31,7 @@ EXACT = {
 }
 STATED = {"exp": 5.0, "exp10": 5.0, "tanh": 3.0, "erf": 2.5, "log": 1.5, "log2": 1.5, "log10": 1.5, "log1p": 1.5}
 STATED |= {"sin": 2.0, "cos": 2.0, "tan": 3.5, "asin": 2.5, "acos": 3.0, "atan": 2.5, "atan2": 2.5, "pow": 3.5}
+STATED |= {"rsqrt": 3.0}
 """Units in the last place: 2^-22 alone is four of them just below a power of two."""
 
 
@@ -65,7 +66,7 @@ def test_errors(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> Non
         assert np.array_equal(np.signbit(got[zero]), np.signbit(wanted[zero]))
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "asin", "acos", "atan", "atan2", "pow"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "asin", "acos", "atan", "atan2", "pow", "rsqrt"])
 def test_few_registers(name: str) -> None:
     """No call, memory of the lane or slow division; doubles only where arguments are large.
 

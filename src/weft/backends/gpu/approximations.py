@@ -8,6 +8,7 @@ instructions as bad as they may be: tests/backends/nvidia/test_approximations.py
     tanh          1 - 2/(e^(2|x|) + 1), a polynomial near 0
     erf           1 - 2^-(a Q(a)), a polynomial below 1
     log ...       x = 2^e m with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1
+    rsqrt         the instruction alone
     pow           powers.py
     sin, atan ... angles.py
 """
@@ -22,7 +23,7 @@ from weft.backends.llvm.vecmath.logarithm import FLOAT_LOGARITHMS
 from weft.backends.llvm.vecmath.registry import define
 
 from .angles import ANGLES
-from .approximate_instructions import approximate, ex2, lg2, rcp
+from .approximate_instructions import approximate, ex2, lg2, rcp, rsqrt
 from .powers import binary_exponent, power
 
 LOG2_E = (1.4426950216293335, 1.925963033500149e-08)
@@ -128,6 +129,7 @@ _USUAL: dict[str, Callable[..., X]] = {
     **{name: _logarithm(name) for name in FLOAT_LOGARITHMS},
     "log1p": log1p,
     "pow": power,
+    "rsqrt": rsqrt,
     **ANGLES,
 }
 

@@ -84,10 +84,11 @@ class PTX(Lanes, Memory, Arithmetic):
         e.do(e.call("vprintf", "i32", [("ptr", address), ("ptr", buffer)]))
 
     def give_up(self, e: Emitter, message: str, path: str, line: int) -> None:
-        """CUDA's own assertion."""
+        """CUDA's own assertion, from which no thread returns: what follows may assume that it held, and need not bring
+        the threads of a warp together again."""
         said, where, kernel = (address_of(e, text) for text in (message, path, e.program.name))
         arguments = [("ptr", said), ("ptr", where), ("i32", str(line)), ("ptr", kernel), ("i64", "1")]
-        e.do(e.call("__assertfail", "void", arguments))
+        e.do(e.call("__assertfail", "void", arguments, "noreturn"))
 
     def trap(self, e: Emitter) -> None:
         """`trap`."""

@@ -155,6 +155,24 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     assert AxisFacts().of(op.results[0]).divisibility == (16,)
 
 
+def test_what_is_loaded_from_one_address_is_one_number() -> None:
+    """The index of an embedding, for a row of it; not what another thread may write meanwhile."""
+    text = """
+tt.func public @k(%q: !tt.ptr<i32>) {
+  %p = tt.splat %q : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+  %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+  %c = arith.constant dense<16> : tensor<64xi32>
+  %row = arith.divsi %i, %c : tensor<64xi32>
+  %at = tt.addptr %p, %row : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+  %x = tt.load %at : tensor<64x!tt.ptr<i32>>
+  %y = tt.load %at {isVolatile = true} : tensor<64x!tt.ptr<i32>>
+  tt.return
+}"""
+    steady, volatile = (AxisFacts().of(op.results[0]) for op in parse_module(text).walk() if op.name == "tt.load")
+    assert steady.constancy == (16,)
+    assert volatile.constancy == (1,)
+
+
 def _program(b: Builder) -> SSAValue:
     return b.create(tt.GetProgramIdOp, (), (i32,), {"axis": i32_attr(0)}).results[0]
 

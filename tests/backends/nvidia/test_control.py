@@ -210,7 +210,9 @@ def _ptx(write: Any, warps: int = 4) -> str:
 
 def test_printing_and_assertions_call_what_cuda_has() -> None:
     assert "vprintf" in _ptx(_prints)
-    assert "__assertfail" in _ptx(_asserts)
+    ptx = _ptx(_asserts)
+    assert "__assertfail" in ptx
+    assert "bra" not in ptx[ptx.index("call.uni __assertfail") :], "nobody comes back from it"
     assert "trap;" in _ptx(_traps)
 
 

@@ -47,6 +47,12 @@ def test_blocks_that_wait_at_barriers_are_as_many_as_there_may_be(
     assert assembled(monkeypatch, 37, (32, 0), threads=512, shared=64, ptx=ptx) == (taken, calls)
 
 
+def test_blocks_beyond_half_of_the_warps_are_not_bought_with_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two words of each thread were a third of what a layer norm had to move at all."""
+    calls = [(), ("--minnctapersm=4",)]
+    assert assembled(monkeypatch, 35, (32, 16), threads=512, shared=64, ptx="bar.sync \t0;") == (35, calls)
+
+
 def test_what_spills_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 150, (128, 40)) == (150, [(), ("--minnctapersm=2",)])
 

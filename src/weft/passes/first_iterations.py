@@ -39,19 +39,22 @@ def peel_first_iterations(root: Operation, remarks: RemarkCollector = NO_REMARKS
 
 
 def is_decided_by_counter(loop: scf.ForOp, op: Operation) -> bool:
-    """Whether an operation is a branch whose condition is known once it is known which iteration it is."""
-    if not isinstance(op, scf.IfOp) or not isinstance(asked := op.operands[0].owner, arith.CmpiOp):
+    """Whether an operation is a branch whose condition is known once it is known which iteration it is, if not before.
+    """
+    if not isinstance(op, scf.IfOp):
         return False
+    asked = op.operands[0].owner
+    if not isinstance(asked, arith.CmpiOp):
+        return int_of(op.operands[0]) is not None
     return asked.operands[0] is loop.body.block.args[0] and int_of(asked.operands[1]) is not None
 
 
 def _asks_for_first(loop: scf.ForOp, op: Operation) -> bool:
     """Whether a branch asks whether the counter is, or is not, the number at which it begins."""
     iterations = known_iterations(loop)
-    if iterations is None or iterations < 2 or not is_decided_by_counter(loop, op):
+    asked = op.operands[0].owner if is_decided_by_counter(loop, op) else None
+    if iterations is None or iterations < 2 or not isinstance(asked, arith.CmpiOp):
         return False
-    asked = op.operands[0].owner
-    assert isinstance(asked, arith.CmpiOp)
     equality = INTEGER_PREDICATES[int_value(asked.properties["predicate"])] in ("eq", "ne")
     return equality and int_of(asked.operands[1]) == int_of(loop.operands[0])
 

@@ -1,4 +1,4 @@
-"""What a reduction need not exchange, because it is a known number from step to step: weights of a Welford reduction."""
+"""What a reduction need not exchange, since it is a known number from step to step: weights of a Welford reduction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deviations(x, out, N: tl.constexpr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("n", "moved"), [(1024, 2), (1000, 3)])
 def test_weights_that_are_known_stay_where_they_are(n: int, moved: int) -> None:
-    """Of all elements there are, the mask and then the weights are known: nothing but the numbers moves or is divided."""
+    """Where no element is left out, the mask and then the weights are known: only numbers move, and none is divided."""
     types: dict[str, Any] = {"x": "*fp32", "out": "*fp32", "N": "constexpr", "BLOCK": "constexpr"}
     program = lane_program(ASTSource(deviations, types, {"N": n, "BLOCK": 1024}), "sim:cuda:90", {})
     kinds = Counter(op.name for op in program.body.walk())

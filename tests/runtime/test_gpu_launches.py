@@ -648,7 +648,7 @@ def test_few_blocks_that_have_shared_memory_of_their_own(gpu: PretendedGPU) -> N
 
     x, out = (Tensor(1 << where, np.float16, size=100 * 100) for where in (40, 41))
     kernel = transposed[(2, 2)](x, out, 100, B=64)
-    assert kernel.metadata.most_blocks == 3 and kernel.metadata.shared == 8192
+    assert kernel.metadata.most_blocks == 3 and 8 << 10 <= kernel.metadata.shared < 9 << 10
     assert gpu.launched[-1].shared == ((32 << 10) // 3 - 1024) // 128 * 128
     assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 14  # of 100: 32 KB of 228
 

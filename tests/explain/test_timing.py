@@ -295,6 +295,43 @@ def test_what_the_copy_engine_loads_counts_as_read() -> None:
     assert counts["global_load_boxes"] == 8192 * 64 * 2 and not counts["global_store_boxes"]
 
 
+@gluon.jit
+def ring(src, dst, rows, BR: gl.constexpr, BC: gl.constexpr, STAGES: gl.constexpr) -> None:  # type: ignore[no-untyped-def]
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [2, 16], [4, 1], [1, 0])
+    slots = gl.allocate_shared_memory(src.dtype, [STAGES, BR, BC], src.layout)
+    result = gl.allocate_shared_memory(src.dtype, [BR, BC], src.layout)
+    bars = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    column, n = gl.program_id(0) * BC, rows // BR
+    for s in gl.static_range(STAGES):
+        mbarrier.init(bars.index(s), count=1)
+    for s in gl.static_range(STAGES):
+        mbarrier.expect(bars.index(s), src.block_type.nbytes)
+        tma.async_copy_global_to_shared(src, [s * BR, column], bars.index(s), slots.index(s))
+    for i in range(n):
+        slot, after = i % STAGES, i + STAGES
+        mbarrier.wait(bars.index(slot), phase=(i // STAGES) & 1)
+        x = slots.index(slot).load(layout)
+        tma.store_wait(pendings=0)
+        result.store(x * 2)
+        fence_async_shared()
+        tma.async_copy_shared_to_global(dst, [i * BR, column], result)
+        mbarrier.expect(bars.index(slot), src.block_type.nbytes, pred=after < n)
+        tma.async_copy_global_to_shared(src, [after * BR, column], bars.index(slot), slots.index(slot), pred=after < n)
+    tma.store_wait(pendings=0)
+
+
+def test_copies_further_ahead_are_waited_for_less() -> None:
+    """A wait and what tries again are one, and a turn waits for what was copied some turns before. A tile of two boxes
+    is all of it written by one operation."""
+    tiles = gl.NVMMASharedLayout.get_default_for([64, 128], gl.float16)
+    described = TensorDescriptor(like((8192, 8192), "fp16"), [8192, 8192], [8192, 1], [64, 128], tiles)
+    of_stages = [ring.explain(described, described, 8192, 64, 128, n, grid=(64,), target="cuda:90") for n in (2, 4)]
+    two, four = (e.time for e in of_stages)
+    assert two is not None and four is not None and two.dram_bytes == four.dram_bytes == 2 * 8192 * 8192 * 2
+    if of_stages[0].occupancy is not None and of_stages[0].occupancy.registers is not None:  # there is machine code
+        assert four.resources["latency"] < 0.7 * two.resources["latency"]
+
+
 def test_the_copy_engine_moves_as_much_for_each_program_that_is_counted_with_others() -> None:
     q, sizes = like((2048, 128), "fp16"), {"HEAD": 128, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 2}
     program = attention.warmup(q, q, q, q, 0.1, 2048, grid=(16,), target="sim:cuda:90", **sizes).program

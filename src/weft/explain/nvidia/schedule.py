@@ -7,7 +7,8 @@ ptxas has put instructions in order and has written down how many cycles each wa
 barriers. One warp is followed, and the others of its block are taken to do the same beside it: a scheduler issues for
 all of its warps before the next instruction, and a unit does so much work. Unknown are only the times of what takes no
 fixed time, which are constants of the machine, and which way branches go, which `executed.py` counts. Of a loop three
-turns are followed: the difference of the last two is the time of one.
+turns are followed: the difference of the last two is the time of one. Where copies are begun several turns ahead, not
+every turn waits: twice as many turns are followed as there are copies under way, and the mean of the last ones counts.
 
 Where warps have parts of their own, each part is followed by itself, as if the others were always ahead of it: the one
 that takes the longest is what the block takes. Its groups of four warps go their own ways: while one multiplies, the
@@ -41,6 +42,8 @@ OTHER_LATENCIES = {
 """Cycles until the barrier of an instruction of no fixed time is down, of those that `Costs` has no name for (a)."""
 ACCESSES = ("LDG", "STG", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL", "LDL", "STL", "ATOMS", "ATOMG", "REDG")
 """What the L1 cache does, and shared memory."""
+SPINNING = 2
+"""Blocks of a loop that has nothing in it but a wait."""
 GROUP = 4
 """Warps that give a matrix unit a product together."""
 
@@ -101,6 +104,12 @@ class _Scheduler:
         self.copied = self.tensor = 0.0
         self.products: list[float] = []
         self.bulk: list[float] = []
+        """When copies are there, those that a wait is for together."""
+        self.is_told = True
+        """Whether an mbarrier was told what to expect since the last copy: the next one is waited for by itself."""
+        self.waited: set[tuple[str, int]] = set()
+        """Lines of the source that have waited for an mbarrier."""
+        self.spins = False
         sms = costs.schedulers
         self.latencies: Mapping[str, float] = {
             **OTHER_LATENCIES,
@@ -134,16 +143,18 @@ class _Scheduler:
     def turn(self, loop: Loop) -> None:
         """A loop with all its turns."""
         turns = self.found.turns.get(loop.head, 1.0)
-        outer, last = self.weight, 0.0
-        followed = min(FOLLOWED, ceil(turns))
+        outer, spun, ahead = self.weight, self.spins, max(1, len(self.bulk))
+        self.spins = len(loop.blocks) <= SPINNING
+        followed = min(max(FOLLOWED, 2 * ahead + 1), ceil(turns))
+        began = []
         for i in range(followed):
             part = turns - i if i == followed - 1 else 1.0
             self.weight = outer * part
-            before = self.now
+            began.append(self.now)
             self.level(loop, loop.loops)
-            last = self.now - before
-        self.weight = outer
-        more = max(0.0, turns - FOLLOWED) * last
+        self.weight, self.spins = outer, spun
+        ahead = min(ahead, followed)
+        more = max(0.0, turns - followed) * (self.now - began[-ahead]) / ahead if began else 0.0
         if not more:
             return
         self.now += more
@@ -204,9 +215,23 @@ class _Scheduler:
             self.now = max([self.now, *ended])
             del self.products[: len(ended)]
         elif op.name == "UTMALDG" and self.part is None:  # else another part waits for it
-            self.bulk.append(self.now + self.costs.bulk_latency)
-        elif op.name == "SYNCS" and op.sets != NONE and self.bulk:
-            self.now = max(self.now, self.bulk.pop(0))
+            there = self.now + self.costs.bulk_latency
+            if self.is_told or not self.bulk:
+                self.bulk.append(there)
+            self.bulk[-1], self.is_told = there, False
+        elif op.name == "SYNCS" and op.sets == NONE:
+            self.is_told = True
+        elif op.name == "SYNCS" and self.bulk:
+            self.wait(op)
+
+    def wait(self, op: Instruction) -> None:
+        """Wait for the copies of an mbarrier. What tries again, in a loop of its own, waits for the same ones."""
+        line = self.found.code.source_at[op.place]
+        if self.spins and line in self.waited:
+            return
+        if not self.spins:
+            self.waited.add(line)
+        self.now = max(self.now, self.bulk.pop(0))
 
     def depbar(self, op: Instruction) -> None:
         """Wait until all but some of what was issued for a barrier is done."""

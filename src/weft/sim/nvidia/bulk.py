@@ -79,9 +79,10 @@ def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
     p = parameters[maps[0]]
     size = prod(p.box) * ELEMENT_BITS.get(p.pointee, 8) // 8
     active = operands[-1]
-    lanes = (context.warps % program.warps == 0).astype(np.int64)
+    copies = max(max(1, f.data.shape[2] // o.count) for f, o in zip(operands, entry.operands, strict=True))
+    lanes = (context.warps % program.warps == 0).astype(np.int64) * copies
     if active.known:  # a row may stand for all warps, of all programs that are counted together
-        shape = context.count, context.batch.lanes, active.data.shape[2]
+        shape = context.count, context.batch.lanes, copies
         lanes = np.count_nonzero(np.broadcast_to(active.data, shape), axis=(1, 2))
     verb = "load" if entry.stores else "store"  # `stores` is about shared memory: what is loaded is stored there
     context.batch.report.add_each(op.span, {f"global_{verb}_boxes": lanes * size})

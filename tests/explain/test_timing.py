@@ -332,6 +332,26 @@ def test_copies_further_ahead_are_waited_for_less() -> None:
         assert four.resources["latency"] < 0.7 * two.resources["latency"]
 
 
+@gluon.jit
+def added_by_boxes(to) -> None:  # type: ignore[no-untyped-def]
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [2, 16], [4, 1], [1, 0])
+    tile = gl.allocate_shared_memory(gl.float32, [64, 64], to.layout)
+    tile.store(gl.full([64, 64], 1.0, gl.float32, layout))
+    fence_async_shared()
+    tma.async_atomic_add(to, [gl.program_id(0) % 64 * 64, 0], tile)
+    tma.store_wait(pendings=0)
+
+
+def test_boxes_that_are_added_to_memory_take_as_long_as_atomics() -> None:
+    """A tile of 64 x 64 f32 is two boxes, which one lane has added."""
+    tiles = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float32)
+    described = TensorDescriptor(like((4096, 64), "fp32"), [4096, 64], [64, 1], [64, 64], tiles)
+    program = added_by_boxes.warmup(described, grid=(128,), target="sim:cuda:90").program
+    assert count(program, 128, steady=True)["global_store_boxes"] == 128 * 64 * 64 * 4
+    e = added_by_boxes.explain(described, grid=(1 << 16,), target="cuda:90")
+    assert e.time is not None and e.time.bound == "atomics"
+
+
 def test_the_copy_engine_moves_as_much_for_each_program_that_is_counted_with_others() -> None:
     q, sizes = like((2048, 128), "fp16"), {"HEAD": 128, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 2}
     program = attention.warmup(q, q, q, q, 0.1, 2048, grid=(16,), target="sim:cuda:90", **sizes).program

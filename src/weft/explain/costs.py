@@ -104,6 +104,8 @@ class Costs:
     """From the end of a product that is done later to the end of waiting for it."""
     atomics: tuple[float, float]
     """Lines that atomic operations reach in a nanosecond: in an array of a kibibyte, and at most."""
+    bulk_atomics: float
+    """Lines that the copy engine combines with memory in a nanosecond."""
     atomic_alone: tuple[float, float]
     """Nanoseconds of each lane's atomic operation where all are on one place: of integers, and of floats."""
     atomic_latency: float

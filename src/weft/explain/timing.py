@@ -239,7 +239,7 @@ def _clock(cycles: Mapping[str, float], resident: float, costs: Costs) -> float:
 
 def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
     """Nanoseconds of atomic operations: lines that they reach, one after the other in each part of the L2 cache; of a
-    small array, which is in few of them, much longer."""
+    small array, which is in few of them, much longer. And of boxes that the copy engine combines with memory."""
     program, total = facts.program, 0.0
     assert program is not None
     ops = [op for op in facts.ops if op.name == "atomic" and op.attrs["space"] == "global"]
@@ -258,7 +258,10 @@ def _atomics(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> float:
         size = max((sizes.get(name, 1 << 30) for name in arrays.get((span, "store"), ())), default=1 << 30)
         rate = min(most, first * (size / 1024) ** SPREAD)
         total += (sectors if is_scattered else sectors / LINE) / rate
-    return total
+    combined: str = part("explain", program.machine).COMBINED
+    of_boxes = {op.span for op in facts.ops if combined in op.attrs.get("isa", "")}
+    moved = sum(facts.places.get(span, Counter())["global_store_boxes"] for span in of_boxes)
+    return total + moved / (SECTOR * LINE) / costs.bulk_atomics
 
 
 UNMOVED = ("rename", "join", "constant", "keep")

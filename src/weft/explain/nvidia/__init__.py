@@ -19,10 +19,12 @@ from weft.targets.table import instruction
 from .arithmetic import work
 from .assembled import assembled, spilled_by_line
 
-__all__ = ["COSTS", "OWN_WAYS", "assembled", "spilled_by_line"]
+__all__ = ["COMBINED", "COSTS", "OWN_WAYS", "assembled", "spilled_by_line"]
 
 OWN_WAYS = ("kind:wgmma", "kind:tcgen05", "kind:bulk")
 """How counters of instructions begin that read shared memory by a way of their own, which no bank of it slows down."""
+COMBINED = ".reduce."
+"""In the names of instructions by which the copy engine combines boxes with memory."""
 
 MATRIX_LOADS = ("ldmatrix", "stmatrix")
 MMA_FLOPS = 2680.0
@@ -98,6 +100,7 @@ HOPPER = Costs(
     barrier_warp=2.0,  # (g)
     product_latency=100.0,  # (g): 64x64x64 takes 259 cycles, of which matrix units work 128
     atomics=(1.0, 21.0),  # (g), the most of rows of 512 f32
+    bulk_atomics=18.0,  # boxes of f32 whose rows are lines, by all multiprocessors: 17.6 to 19
     atomic_alone=(0.73, 1.76),  # (g)
     atomic_latency=1290.0,  # (b): 651 ns
     bulk_latency=1180.0,  # (b): 595 ns from DRAM

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.ir import Builder, element_of, find, int_value, is_tensor, shape_of, tensor_of, tt
@@ -52,9 +52,9 @@ def _narrow(loop: scf.ForOp, index: int) -> None:
     if not is_tensor(carried.type) or end is None:
         return
     initial, shape = loop.iter_args[index], shape_of(carried.type)
-    equal, before = _equal_dims(initial, carried, _all(shape)), None
+    equal, before = _equal_dims(initial, {}), None
     while equal != before and (wide := _wide(shape, equal)):
-        before, equal = equal, equal & _equal_dims(end.operands[index], carried, equal)
+        before, equal = equal, equal & _equal_dims(end.operands[index], {carried: equal})
     if not wide:
         return
     outside, inside = Builder.before(loop), Builder.before(end)
@@ -80,30 +80,32 @@ def _wide(shape: tuple[int, ...], dims: Dims) -> Dims:
     return frozenset(d for d in dims if shape[d] > 1)
 
 
-def _equal_dims(value: SSAValue, carried: BlockArgument, assumed: Dims, depth: int = 0) -> Dims:
-    """The dimensions along which all elements of a tile are equal, if those of the carried tile are along `assumed`."""
-    if value is carried:
-        return assumed
-    shape, op = shape_of(value.type), value.owner
-    if not is_tensor(value.type):
-        return frozenset(range(len(shape_of(carried.type))))
-    single = frozenset(d for d, size in enumerate(shape) if size == 1)
-    if not isinstance(op, Operation) or depth > DEEPEST:
-        return single
+def _equal_dims(value: SSAValue, known: dict[SSAValue, Dims], depth: int = 0) -> Dims:
+    """The dimensions along which all elements of a tile are equal, where they are so of what is known."""
+    dims = known.get(value)
+    if dims is None:
+        shape = shape_of(value.type)
+        single = frozenset(d for d, size in enumerate(shape) if size == 1)
+        dims = known[value] = single | (_of_operation(value, known, depth) if depth <= DEEPEST else frozenset())
+    return dims
+
+
+def _of_operation(value: SSAValue, known: dict[SSAValue, Dims], depth: int) -> Dims:
+    """The same, as the operation that computes a tile has it."""
+    op, every = value.owner, _all(shape_of(value.type))
+    if not isinstance(op, Operation):
+        return frozenset()
     if isinstance(op, tt.SplatOp) or constant_of(value) is not None:
-        return _all(shape)
+        return every
     if isinstance(op, tt.BroadcastOp):
-        return single | _equal_dims(op.operands[0], carried, assumed, depth + 1)
+        return _equal_dims(op.operands[0], known, depth + 1)
     if isinstance(op, tt.ExpandDimsOp):
         axis = int_value(op.properties["axis"])
-        inner = _equal_dims(op.operands[0], carried, assumed, depth + 1)
-        return single | {d + (d >= axis) for d in inner}
-    if op.name in ELEMENTWISE:
-        equal = _all(shape)
-        for x in op.operands:
-            equal &= _equal_dims(x, carried, assumed, depth + 1)
-        return single | equal
-    return single
+        return frozenset(d + (d >= axis) for d in _equal_dims(op.operands[0], known, depth + 1))
+    if op.name not in ELEMENTWISE:
+        return frozenset()
+    of_operands = (_equal_dims(x, known, depth + 1) for x in op.operands if is_tensor(x.type))
+    return every.intersection(*of_operands)
 
 
 def _without(b: Builder, value: SSAValue, dims: Dims, known: dict[SSAValue, SSAValue]) -> SSAValue:

@@ -118,3 +118,31 @@ def test_by_the_copy_engine(kind: str) -> None:
 @pytest.mark.parametrize("kind", BY_THREADS)
 def test_by_threads(kind: str) -> None:
     assert not is_bulk(check(kind))
+
+
+@weft.jit
+def added_and_stored(a, b, c, other, k):  # type: ignore[no-untyped-def]
+    """Each step adds its product to memory; their sum is stored at the end of a tile."""
+    for tile in tl.range(tl.program_id(0), 2, 1, warp_specialize=True):
+        row = tile * 64
+        total = tl.zeros((64, 64), tl.float32)
+        places = (row + tl.arange(0, 64))[:, None] * 64 + tl.arange(0, 64)[None, :]
+        for at in range(0, k, 64):
+            part = tl.dot(a.load([row, at]), b.load([at, 0]))
+            total += part
+            tl.atomic_add(other + places, part.to(tl.float16), sem="relaxed")
+        c.store([row, 0], total.to(tl.float16))
+
+
+@pytest.mark.slow
+def test_stores_of_both_loops() -> None:
+    """A step waits for what the step before it has begun, though the loop over tiles stores through another buffer."""
+    a, b, c, other = (aligned(shape, np.float16) for shape in ((128, 192), (192, 64), (128, 64), (128, 64)))
+    rng = np.random.default_rng(2)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    made = simulated(added_and_stored, (1,), *(described(x, (64, 64)) for x in (a, b, c)), other, 192)
+    text = made.asm["ttgir"]
+    assert "async_tma_copy_local_to_global" in text and "async_tma_reduce add" in text, why_not(made)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(c.astype(np.float64), exact, atol=0.1)
+    np.testing.assert_allclose(other.astype(np.float64), exact, atol=0.1)

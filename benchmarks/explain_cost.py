@@ -1,13 +1,14 @@
-"""How long explanations take: the kernel's own compilation, what is added to it, and the text of what is known.
+"""How long explanations take: the kernel's own compilation, what is added to it, and the whole of another explanation.
 
     python benchmarks/explain_cost.py                     # needs no GPU
     python benchmarks/explain_cost.py --only causal
     python benchmarks/explain_cost.py --profile causal    # where the time goes
 
 Kernels are those of gpu_wider.py that took the longest, and some of every day, with shapes in place of arrays. Times
-are of the processor; the compilation is without the assembler, which is a process of its own. `followed` is the number
-of programs that were followed, and `turns` counts iterations of loops, of programs that are followed together once:
-these do not depend on the machine that this runs on.
+are of the processor; the compilation is without the assembler, which is a process of its own. `again` is all of
+`kernel.explain` for the kernel that is compiled by then, and of its text. `followed` is the number of programs that
+were followed, and `turns` counts iterations of loops, of programs that are followed together once: these do not depend
+on the machine that this runs on. At most 2 s are to be added, and what is compiled is to be explained in 0.3 s.
 """
 
 # mypy: ignore-errors
@@ -61,6 +62,18 @@ def cases():
     yield "matmul f32 128x128x32 w8", *product("fp32", "fp32", 128, 128, 32, 8, 3)
     yield "softmax f16 4096", "softmax", (4096,), (rows, rows, 4096), {"BLOCK": 4096, "num_warps": 8}
     yield "softmax f16 4097", "softmax", (4096,), (rows, rows, 4097), {"BLOCK": 8192, "num_warps": 8}
+    row, wide = like((4096,), "fp32"), like((8192, 8192), "fp16")
+    norm = {"BLOCK": 8192, "num_warps": 8}
+    yield "layer norm backward f16 8192", "layer_norm_backward", (8192,), (wide, wide, wide, wide, 8192, 1e-5), norm
+    logits = like((4096, 50257), "fp16")
+    loss = (logits, like((4096,), "i32"), row, 50257)
+    yield "cross entropy f16 50257", "cross_entropy", (4096,), loss, {"BLOCK": 4096, "num_warps": 8}
+    q, sums = like((32, 4096, 64), "fp16"), like((32, 4096), "fp32")
+    grads = (q, q, q, q, sums, sums, q, q, 0.125, 4096)
+    yield "attention backward f16 d64", "attention_backward", (64, 32), grads, {"HEAD": 64, "BM": 64, "BN": 64}
+    image, taps = like((8, 56, 56, 128), "fp16"), like((9, 128, 128), "fp16")
+    of_taps = {"C": 128, "F": 128, "BM": 128, "BN": 128, "BK": 64, "num_warps": 8}
+    yield "convolution 3x3 f16", "convolution", (196, 1), (image, taps, image, 56, 56), of_taps
     flat = like((1 << 26,), "fp32")
     yield "copy f32", "copy_1d", (1 << 16,), (flat, flat, 1 << 26), {"BLOCK": 1024}
 
@@ -107,13 +120,16 @@ def measure(name, kernel, grid, args, more, loaded, done):
         whole = time.process_time() - begin
     finally:
         room.explanation = explanation
+    work_done = f"{done['followed']:8} {done['turns']:7}"
+    str(e)
     begin = time.process_time()
-    text = str(e)
-    shown = time.process_time() - begin
+    with weft.target("cuda:90"):
+        text = str(ours.explain(*args, **given, grid=grid))
+    again = time.process_time() - begin
     assert text
-    kept = "" if spent[0] <= 2 and shown <= 0.3 else "  MORE THAN 2 s, or than 0.3 s"
+    kept = "" if spent[0] <= 2 and again <= 0.3 else "  MORE THAN 2 s, or than 0.3 s"
     print(
-        f"{name:44} {whole - spent[0]:7.2f} {spent[0]:7.2f} {shown:7.3f} {done['followed']:8} {done['turns']:7} "
+        f"{name:44} {whole - spent[0]:7.2f} {spent[0]:7.2f} {again:7.3f} {work_done} "
         f"{'exact' if e.counts.exact else e.counts.note[:40]}{kept}",
         flush=True,
     )
@@ -129,7 +145,7 @@ def main():
     loaded = [sides_of.loaded(file) for file in FILES]
     done = work()
     profile = cProfile.Profile() if options.profile else None
-    print(f"{'kernel':44} {'compile':>7} {'explain':>7} {'text':>7} {'followed':>8} {'turns':>7}")
+    print(f"{'kernel':44} {'compile':>7} {'explain':>7} {'again':>7} {'followed':>8} {'turns':>7}")
     kept = True
     for case in cases():
         if options.only in case[0]:

@@ -140,9 +140,13 @@ def _alike(facts: Facts, op: LaneOp) -> int:
 
 def _made_for(facts: Facts, values: set[Value]) -> Iterator[LaneOp]:
     """The operations of arithmetic whose results nothing else uses."""
+    users: dict[Value, list[LaneOp]] = {}
+    for op in facts.ops:
+        for value in op.operands:
+            users.setdefault(value, []).append(op)
     for op in reversed(facts.ops):
-        uses = {user for user in facts.ops if any(result in user.operands for result in op.results)}
         of_mask = values.intersection(op.results)
+        uses = (user for result in op.results for user in users.get(result, ()))
         if of_mask and op.name.startswith(MASKING) and all(_is_masked(user, of_mask) for user in uses):
             values.update(op.operands)
             yield op

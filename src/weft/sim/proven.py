@@ -96,6 +96,9 @@ class Proof:
             self._moved = moved
             return index, carried
         self._slopes = None
+        if not slopes.reason and slopes.horizon <= 0:  # it is a period, and the next one is another
+            self._fail()
+            return index, carried
         if moved is None or not all(_moves_by(before[i], carried[i], supposed[i], moved[i]) for i in self._matters):
             self._wrong.add(period)
             self._supposed = None
@@ -109,9 +112,10 @@ class Proof:
             return index, carried
         self._proofs[self._loop] = self._supposed = self._under_way
         times = min(slopes.horizon, self._left(index) // period)
-        if self._outer:  # the last period that is like this one is followed, for what is said of the loops around it
+        outer = [each for each in self._outer if each.is_open]
+        if outer:  # the last period that is like this one is followed, for what is said of the loops around it
             times -= 1
-            if times <= 0 or not all(each.as_at_first(self._body, self._matters) for each in self._outer):
+            if times <= 0 or not all(each.as_at_first(self._body, self._matters) for each in outer):
                 return index, carried
         if times <= 0:
             self._fail()

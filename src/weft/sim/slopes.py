@@ -84,7 +84,12 @@ class Slopes:
         handed_on = body.ops[-1].operands
         if not self.reason and self._wild.intersection(handed_on[i] for i in matters):
             self.reason = "it hands on what depends on memory"
-        return None if self.reason else [self._of.get(v) for v in handed_on]
+        return [self._of.get(v) for v in handed_on] if self.is_open else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be periods that count like this one."""
+        return not self.reason and self.horizon > 0
 
     # -- loops inside -------------------------------------------------------------------------------------------------
 
@@ -132,7 +137,10 @@ class Slopes:
 
     def after(self, context: AnyContext, op: LaneOp) -> None:
         """An operation was followed, and its results are there."""
-        if self.reason:
+        if not self.is_open:
+            return
+        if op.name not in LOOKED_AT and self._of.keys().isdisjoint(op.operands) and self._wild.isdisjoint(op.operands):
+            self._forget(op.results)
             return
         self._context = context  # some of the warps may be in a branch
         try:
@@ -270,6 +278,8 @@ def _addresses(context: AnyContext, op: LaneOp) -> list[tuple[Value, int]]:
 
 
 ACCESSES = frozenset(("load", "store", "atomic", "compare_and_swap", "copy_async"))
+LOOKED_AT = ACCESSES | UNKNOWN | {"for", "if", "instruction"}
+"""Operations of which something is to be said even if they are given nothing that moves."""
 
 # -- slopes of results -------------------------------------------------------------------------------------------------
 

@@ -101,3 +101,16 @@ def test_many_tiles_take_little_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     e = persistent.explain(x, out, 1000, 4000, BLOCK=256, PROGRAMS=132, grid=(132,), target="cuda:90")
     assert e.counts.exact
     assert work.programs <= 8 and work.turns <= 600  # of 132 programs with 4,000,000 iterations
+
+
+def test_what_is_known_of_other_arguments_changes_nothing() -> None:
+    x, y = weft.like((1 << 12, 4096), "fp16"), weft.like((1 << 12, 64), "fp16")
+
+    def explained(grid: int) -> dict[str, Any]:
+        counts = causal.explain(x, y, x, BM=64, BN=64, BK=32, grid=(grid,), target="cuda:90").counts
+        return dict(counts.total) | {"exact": counts.exact}
+
+    explained(64)
+    afterwards = explained(9)
+    programs._EXPLAINED.clear()
+    assert explained(9) == afterwards

@@ -13,7 +13,7 @@ followed as a whole. Programs that go the same way are followed together, as the
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -199,6 +199,19 @@ def _longest(classes: Classes, report: PlacedReport, total: int, follow: _Follow
     return max(1.0, follow(programs[:1]).total["instructions"] / mean)
 
 
+_EXPLAINED: deque[tuple[LaneProgram, Sliced]] = deque(maxlen=4)
+"""The programs that were explained last: an explanation of other arguments goes on from what is known of them."""
+
+
+def _taken_apart(program: LaneProgram) -> Sliced:
+    for known, sliced in tuple(_EXPLAINED):
+        if known is program:
+            return sliced.again()
+    sliced = Sliced(program)
+    _EXPLAINED.append((program, sliced))
+    return sliced.again()
+
+
 class _Followed:
     """What some programs count, and how many have been followed in all."""
 
@@ -207,7 +220,7 @@ class _Followed:
         self._ways = ways
         self.apart = apart
         self.sample = OF_DATA if given.data else SAMPLE
-        self._sliced = Sliced(program)
+        self._sliced = _taken_apart(program)
         self._reports: dict[int, Grouped] = {}
         """By program what it was counted in."""
         self._known: dict[tuple[int, ...], PlacedReport] = {}

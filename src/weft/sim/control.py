@@ -161,9 +161,10 @@ def _unknown(context: Context, value: Value) -> str:
         now = open_values.pop()
         if now not in seen:
             seen.add(now)
-            op = makers.get(now)
-            if op is not None and op.name != "load":
-                open_values += [*op.operands, *(v for r in op.regions for last in r.ops[-1:] for v in last.operands)]
+            maker = makers.get(now)
+            if maker is not None and maker.name != "load":
+                ends = (last for region in maker.regions for last in region.ops[-1:])
+                open_values += [*maker.operands, *(v for last in ends for v in last.operands)]
     pairs = zip(program.body.arguments, program.parameters, strict=True)
     names = [f"`{p.name}`" for v, p in pairs if v in seen and not context.env[v].known]
     if not names:

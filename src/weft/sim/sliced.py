@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, TypeAlias
 
 from weft.base import Span
@@ -78,6 +79,14 @@ class Sliced:
         self.before: dict[int, list[LaneOp]] = {}
         """By the identity of a loop's body: what is the same in all iterations, followed before the first."""
         self._take_out(program.body)
+
+    def again(self) -> Sliced:
+        """The same for other arguments, with what is known whatever the arguments are."""
+        fresh = copy(self)
+        fresh.periods = {}
+        self.proofs = {loop: proof for loop, proof in self.proofs.items() if proof is not None}
+        fresh.proofs = self.proofs
+        return fresh
 
     def _take_out(self, block: Block) -> None:
         """Take out of loops in a block, from the innermost on, what works on registers that they do not change."""

@@ -15,6 +15,7 @@ from typing import Any
 from weft.base import load
 from weft.sim.report import SHOWN
 
+from .issued import MACHINE_INSTRUCTIONS
 from .plain import to_plain
 from .record import Access, Explanation, Line, Tile
 from .text import layout_text
@@ -102,18 +103,22 @@ def _of_mappings(where: str, before: Mapping[str, Any], after: Mapping[str, Any]
 
 def _of_counts(where: str, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Change]:
     for name in SHOWN:
+        if name == MACHINE_INSTRUCTIONS and not (name in before and name in after):  # of one there is no assembler
+            continue
         yield from _of_values(where, name.replace("_", " "), before.get(name, 0), after.get(name, 0))
 
 
 def _of_lines(before: Explanation, after: Explanation) -> Iterator[Change]:
-    """Of lines that are in both, by their text: counts, layouts, widths, conversions."""
-    texts = [[line.source for line in e.lines] for e in (before, after)]
+    """Of lines that are in both, by their text: counts, layouts, widths, conversions. What comes from no line is left
+    out: an assembler adds instructions of its own."""
+    lines = [[line for line in e.lines if line.span is not None] for e in (before, after)]
+    texts = [[line.source for line in of] for of in lines]
     for tag, i, j, k, m in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         pairs: Sequence[tuple[Line | None, Line | None]]
         if tag in ("equal", "replace") and j - i == m - k:
-            pairs = list(zip(before.lines[i:j], after.lines[k:m], strict=True))
+            pairs = list(zip(lines[0][i:j], lines[1][k:m], strict=True))
         else:
-            pairs = [*((line, None) for line in before.lines[i:j]), *((None, line) for line in after.lines[k:m])]
+            pairs = [*((line, None) for line in lines[0][i:j]), *((None, line) for line in lines[1][k:m])]
         for old, new in pairs:
             yield from _of_line(before, old, after, new)
 

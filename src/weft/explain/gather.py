@@ -39,6 +39,7 @@ from weft.sim import SimulationError
 from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains, with_gains_on_cpu
+from .issued import with_machine_code
 from .lengths import most_turns
 from .occupancy import occupancy_of
 from .processor import Rates, float_kinds, moved_bytes, time_on_cpu, touched_bytes
@@ -118,6 +119,7 @@ def explanation(
     if other is not None and time is not None:
         time = _between(time, time_of(other, launch.sizes))
     findings = with_gains(facts, launch.sizes, time, findings_of(facts))
+    e = with_machine_code(e, facts)
     return replace(e, time=time, no_time=_no_time(launch, e, time, program), findings=findings)
 
 

@@ -62,6 +62,8 @@ def metrics_of(e: Explanation) -> tuple[Metric, ...]:
         Metric("launch__waves_per_multiprocessor", round(o.waves, 2), "", "computed"),
         Metric("sm__maximum_warps_per_active_cycle_pct", round(100 * o.part, 1), "%", "computed"),
     ]
+    if e.counts.machine_instructions:
+        found.append(Metric("smsp__inst_executed.sum", e.counts.machine_instructions, "", "predicted"))
     if e.time is not None:
         found.append(Metric("gpu__time_duration.sum", e.time.microseconds, "us", "predicted"))
         for name, resource in OF_PEAK:

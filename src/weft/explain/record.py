@@ -65,6 +65,8 @@ class Counts:
     total: Mapping[str, int]
     longest: float = 1.0
     """Instructions of the longest program by the mean of all, where programs go through loops more or less often."""
+    machine_instructions: int = 0
+    """Instructions that warps are predicted to execute, as the assembler wrote them; 0 where that is not known."""
 
     def __getitem__(self, name: str) -> int:
         return self.total.get(name, 0)

@@ -27,6 +27,7 @@ from .errors import SimulationError
 __all__ = ["Report"]
 
 SHOWN = (
+    "machine_instructions",
     "instructions",
     "global_load_bytes",
     "global_load_sectors",
@@ -163,6 +164,8 @@ class Report:
         """A row for each source line and one of sums; a column for each counter that is not zero everywhere."""
         total = self.total
         columns = [name for name in SHOWN if total[name]]
+        if "machine_instructions" in columns:  # those of the lane program are of no interest beside them
+            columns.remove("instructions")
         rows = [["line", *(SHORT.get(c, c.replace("_", " ")) for c in columns), "source"]]
         for key, line in self._sorted():
             source = linecache.getline(*key).strip() if key else ""

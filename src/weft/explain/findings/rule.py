@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from weft.base import Span
 from weft.base.remarks import LayoutKept
@@ -32,6 +32,17 @@ __all__ = ["CPU", "EVERYWHERE", "RULES", "Facts", "findings_of", "rule"]
 GPU, CPU = frozenset({"GPU"}), frozenset({"CPU"})
 EVERYWHERE = GPU | CPU
 """The kinds of machines for which a rule can say something."""
+
+
+class Assembled(Protocol):
+    """What is known of machine code."""
+
+    @property
+    def instructions(self) -> Mapping[tuple[str, int], float]:
+        """How many a warp executes, by file and line."""
+
+    def __call__(self, walk: Walk, costs: Costs, latencies: Mapping[tuple[str, int], float], passes: float) -> Walk:
+        """What it makes of a walk, with latencies of memory by file and line, and cycles of the L1 cache of a warp."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +74,8 @@ class Facts:
     """Bytes of a launch on a CPU by place, array, and "load" or "store"."""
     overlapping: tuple[tuple[str, str], ...] = ()
     """Arrays of the launch that overlap although the kernel for a CPU was compiled for arrays that do not."""
-    assembled: Callable[[Walk, Costs, Mapping[tuple[str, int], float], float], Walk] | None = None
-    """What machine code makes of a walk through the program, with latencies of memory by file and line, and cycles of
-    the L1 cache of a warp; None where there is none."""
+    assembled: Assembled | None = None
+    """What machine code makes of a walk through the program; None where there is none."""
 
     @cached_property
     def ops(self) -> list[LaneOp]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from weft.base import Span
 from weft.explain.costs import Costs
@@ -16,7 +16,7 @@ from .executed import Executed, executed
 from .sass import decoded
 from .schedule import ACCESSES, Schedule, scheduled
 
-__all__ = ["assembled", "spilled_by_line"]
+__all__ = ["Assembled", "assembled", "spilled_by_line"]
 
 Latencies = Mapping[tuple[str, int], float]
 """Cycles by file and line."""
@@ -41,8 +41,8 @@ def assembled(
     turns: Callable[[LaneOp], float],
     places: Mapping[Span | None, Counter[str]],
     warps: float,
-) -> Callable[[Walk, Costs, Latencies, float], Walk] | None:
-    """What a cubin makes of a walk through the lane program, with the costs and latencies of memory.
+) -> Assembled | None:
+    """What a cubin makes of a walk through the lane program.
 
     None where that cannot be said: without line numbers, and where loops are not those of the lane program. `turns`
     says how often loops turn; `places` has counters of so many warps.
@@ -53,11 +53,30 @@ def assembled(
     found = executed(code, program.body, turns, places, warps)
     if found is None:
         return None
-    known: dict[object, Schedule] = {}
     counted = frozenset((span.file, span.line) for span in places if span is not None)
-    return lambda walk, costs, latencies, passes: _as_assembled(
-        found, walk, program, costs, latencies, passes, counted, known
-    )
+    return Assembled(found, program, counted)
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """Machine code and how often a warp executes its instructions; called, what it makes of a walk."""
+
+    found: Executed
+    program: LaneProgram
+    counted: frozenset[tuple[str, int]]
+    known: dict[object, Schedule] = field(default_factory=dict)
+
+    @property
+    def instructions(self) -> Mapping[tuple[str, int], float]:
+        """How many a warp executes, by file and line."""
+        lines: defaultdict[tuple[str, int], float] = defaultdict(float)
+        for op, times in self.found.each():
+            lines[self.found.code.source_at[op.place]] += times
+        return lines
+
+    def __call__(self, walk: Walk, costs: Costs, latencies: Latencies, passes: float) -> Walk:
+        """The walk with what the machine code says, by the costs and latencies of memory."""
+        return _as_assembled(self.found, walk, self.program, costs, latencies, passes, self.counted, self.known)
 
 
 def _as_assembled(

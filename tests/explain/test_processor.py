@@ -121,6 +121,20 @@ def test_what_goes_from_page_to_page_is_slower(monkeypatch: pytest.MonkeyPatch) 
     assert by_rows.resources["caches"] == pytest.approx(2 * size / RATES.again, rel=0.05)  # it is written and read
 
 
+@weft.jit
+def some_columns(x, out, wide, columns, first, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(out + row * columns + i, tl.load(x + row * wide + first + i, mask=i < columns), mask=i < columns)
+
+
+def test_rows_that_begin_anywhere_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several loads that touch the same sectors, word by word, bring them from memory once."""
+    x, out = like((2000, 4097), "fp32"), like((2000, 1000), "fp32")
+    monkeypatch.setattr(explaining, "calibrated", lambda: RATES)
+    time = some_columns.explain(x, out, 4097, 1000, 3000, BLOCK=1024, grid=(2000,), target="cpu").time
+    assert time is not None and time.dram_bytes == pytest.approx(2 * 2000 * 1000 * 4, rel=0.05)
+
+
 def test_what_is_reduced_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     x, size = like((1024, 4096), "fp32"), 4 << 22
     time = time_of(rows_scaled, x, x, COLUMNS=4096, grid=(1024,), monkeypatch=monkeypatch)

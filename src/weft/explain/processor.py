@@ -233,7 +233,8 @@ def _touched(counts: Mapping[str, int], verb: str, lanes: int) -> float:
 
     Where masks or addresses depend on data that was not given, as if all masks held and each element had its line.
     """
-    asked, sectors = counts.get(f"global_{verb}_bytes", 0), counts.get(f"global_{verb}_sectors", 0)
+    asked = counts.get(f"global_{verb}_bytes", 0)
+    sectors = counts.get(f"global_{verb}_distinct", counts.get(f"global_{verb}_sectors", 0))
     if not asked:
         kinds = ((key.rpartition(".")[2], n) for key, n in counts.items() if key.startswith(f"kind:{verb}.global."))
         return sum(n * lanes * int(bits) / 8 for bits, n in kinds if bits.isdigit())

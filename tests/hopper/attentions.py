@@ -564,9 +564,7 @@ class Kernel:
         return o, self.exact(x, x @ y.T * scale, y, z), made
 
 
-BRANCH = "it stands in a branch or in another loop"
 LOADED = "the addresses of an operand depend on what the loop loads or carries"
-POINTERS = "an operand is loaded by pointers, and copies by the copy engine need a descriptor that is an argument"
 KERNELS: dict[str, Kernel] = {
     "sinks": Kernel(
         sinks, lambda q, s, k, v: _softmax(np.pad(s, ((0, 0), (0, 1)), constant_values=3.5), _with_none(v)),
@@ -587,15 +585,10 @@ KERNELS: dict[str, Kernel] = {
     "two passes": Kernel(two_passes, lambda q, s, k, v: _softmax(s, v)),
     "two halves": Kernel(two_halves, lambda q, s, k, v: _softmax(s, v)),
     "dropped weights": Kernel(dropped, lambda q, s, k, v: _softmax(s, v)),
-    "stores in the loop": Kernel(
-        kept_for_later, lambda q, s, k, v: _softmax(s, v), stays="warps wait for others, or for memory, in it"
-    ),
-    "values by pointers": Kernel(by_pointers, lambda q, s, k, v: _softmax(s, v), stays=POINTERS, pointers=True),
-    "descriptor made inside": Kernel(
-        made_inside, lambda q, s, k, v: _softmax(s, v), pointers=True,
-        stays="an operand is loaded through a descriptor that is no argument of the kernel",
-    ),
-    "persistent": Kernel(persistent, lambda q, s, k, v: _softmax(s, v), stays=BRANCH),
+    "stores in the loop": Kernel(kept_for_later, lambda q, s, k, v: _softmax(s, v)),
+    "values by pointers": Kernel(by_pointers, lambda q, s, k, v: _softmax(s, v), pointers=True),
+    "descriptor made inside": Kernel(made_inside, lambda q, s, k, v: _softmax(s, v), pointers=True),
+    "persistent": Kernel(persistent, lambda q, s, k, v: _softmax(s, v)),
     "gradient of queries": Kernel(
         gradient_of_queries, lambda q, s, k, v: (q @ v.T * _sigmoid(s) * (1 - _sigmoid(s))) @ k
     ),

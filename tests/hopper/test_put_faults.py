@@ -58,13 +58,14 @@ FENCED_BEHIND = "the fence behind the stores of the other operand is for both"
 AWAITED_NEXT = (
     "the wait for the first product of the next iteration is one for this product too, but its registers are free later"
 )
+STILL_BEFORE = "the arrival gives another buffer back, and the product that the wait is for comes behind both"
 BY_Q = (
     "the producer begins dO of j + n behind Q of j + n, for which it waits until Q of j is given back: that is when "
     "the last product of j has ended, which began behind that of dO"
 )
 EQUIVALENT = {
-    "product": {r"without barrier scope=warp 2": IN_PRODUCER},
-    "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER},
+    "product": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
+    "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
     "scaled product": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
     "product over tiles": {r"without barrier scope=warp 5": IN_PRODUCER},
     "tiles in halves": {
@@ -84,6 +85,7 @@ EQUIVALENT = {
         r"without wgmma.fence 4": FENCED_BEFORE,
         r"without barrier scope=warp [45]": IN_PRODUCER,
         r"without barrier scope=warp 2": BY_THE_OTHER,
+        r"after the arrival: mbarrier.wait.parity 4": STILL_BEFORE,
         r"before the product has ended: mbarrier.arrive.each 2": BY_THE_OTHER,
     },
     "gradients": {

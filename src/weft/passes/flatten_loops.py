@@ -44,6 +44,9 @@ MOST_REPEATED = 512
 """Instructions of a thread for what all iterations of the inner loop compute again: they take about as long as the
 first copies of a loop take to arrive."""
 
+MOST_ITERATIONS = (1 << 31) - 1
+"""Their number is one of 32 bits."""
+
 
 def flatten_loops(root: Operation, threads: int, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Flatten the nests of loops inside `root` that would wait for their loads, for blocks of so many threads."""
@@ -55,8 +58,10 @@ def flatten_loops(root: Operation, threads: int, remarks: RemarkCollector = NO_R
 def _is_nest(outer: scf.ForOp, inner: scf.ForOp, threads: int) -> bool:
     """Whether flattening the two is possible, and pays."""
     *before, last, end = outer.regions[0].block.ops
-    iterations = known_iterations(inner)
-    if last is not inner or iterations is None or iterations < 2 or known_iterations(outer) in (None, 0, 1):
+    turns, iterations = known_iterations(outer), known_iterations(inner)
+    if last is not inner or turns is None or turns < 2 or iterations is None or iterations < 2:
+        return False
+    if turns * iterations > MOST_ITERATIONS:
         return False
     carried = list(outer.regions[0].block.args[1:])
     if list(inner.operands[3:]) != carried or list(end.operands) != list(inner.results):

@@ -34,13 +34,13 @@ def explained(name: str, config: list[int], device: str):
     x = weft.like((heads * length, head), "bf16")
     given = [weft.TensorDescriptor.from_tensor(x, [n, head]) for n in (rows, keys, keys, rows)]
     given += [1.4426950408889634 / math.sqrt(head), length]
-    more = {"HEAD": head, "BM": rows, "BN": keys, "SPECIALIZE": False, "num_warps": warps, "num_stages": stages}
+    more = {"HEAD": head, "BM": rows, "BN": keys, "CAUSAL": causal, "TOGETHER": max(1, TOKENS // length)}
+    more |= {"SPECIALIZE": False, "num_warps": warps, "num_stages": stages}
     if over_tiles:
         kernel, grid = KERNELS.over_tiles, (machine_of("cuda:90").multiprocessors,)
         given.append(heads * length // rows)
     else:
         kernel, grid = KERNELS.forward, (length // rows, heads)
-        more |= {"CAUSAL": causal, "TOGETHER": max(1, TOKENS // length)}
     with weft.target("cuda:90", device=device):
         e = kernel.explain(*given, **more, grid=grid)
     return e, 4 * length * length * head * heads / (2 if causal else 1)

@@ -64,7 +64,7 @@ def launches(side: str, q, k, v, out, causal: bool):
     flat = [x.view(heads * length, head) for x in (q, k, v, out)]
     scale = 1.4426950408889634 / math.sqrt(head)
     programs = torch.cuda.get_device_properties(0).multi_processor_count
-    configurations = [(*x, False) for x in CONFIGURATIONS] + [(*x, True) for x in OVER_TILES if not causal]
+    configurations = [(*x, False) for x in CONFIGURATIONS] + [(*x, True) for x in OVER_TILES]
     for rows, keys, warps, stages, is_over_tiles in configurations:
         described = [descriptor.from_tensor(x, [n, head]) for x, n in zip(flat, (rows, keys, keys, rows), strict=True)]
         together = max(1, TOKENS // length)
@@ -73,7 +73,6 @@ def launches(side: str, q, k, v, out, causal: bool):
         kernel, grid, sizes = kernels.forward, (length // rows, heads), (length,)
         if is_over_tiles:
             tiles = heads * length // rows
-            more = {name: value for name, value in more.items() if name not in ("CAUSAL", "TOGETHER")}
             kernel, sizes = kernels.over_tiles, (length, tiles)
             grid = (min(tiles, programs * (2 if warps == 4 else 1)),)
 

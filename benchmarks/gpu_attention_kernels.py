@@ -71,20 +71,38 @@ def forward(
 @jit
 def over_tiles(
     queries, keys, values, out, scale, length, tiles,
-    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, SPECIALIZE: tl.constexpr,
+    HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, TOGETHER: tl.constexpr,
+    SPECIALIZE: tl.constexpr,
 ):  # fmt: skip
-    """The same without a mask, for all blocks of queries by as many programs as there are multiprocessors."""
+    """The same for all blocks of queries by as many programs as there are multiprocessors.
+
+    Of causal attention the blocks of `TOGETHER` heads come from the longest to the shortest, those of the next heads
+    the other way about, and so on, so that every program has as much to do; the last are the shortest.
+    """
     blocks = length // BM
+    in_group = TOGETHER * blocks
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), warp_specialize=SPECIALIZE):
-        first = tile // blocks * length
-        at = first + tile % blocks * BM
+        if CAUSAL:
+            group, place = tile // in_group, tile % in_group
+            first = (group * TOGETHER + place % TOGETHER) * length
+            block = place // TOGETHER
+            if (tiles // in_group - group) % 2 == 1:
+                block = blocks - 1 - block
+            end = (block + 1) * BM
+        else:
+            first, block, end = tile // blocks * length, tile % blocks, length
+        at = first + block * BM
+        rows = block * BM + tl.arange(0, BM)
         most = tl.full([BM], float("-inf"), tl.float32)
         total = tl.zeros([BM], tl.float32)
         acc = tl.zeros([BM, HEAD], tl.float32)
         q = queries.load([at, 0])
-        for start in range(0, length, BN):
+        for start in range(0, end, BN):
             k = keys.load([first + start, 0])
             scores = tl.dot(q, k.T)
+            if CAUSAL:
+                columns = start + tl.arange(0, BN)
+                scores = tl.where(rows[:, None] >= columns[None, :], scores, -1.0e6)
             now = tl.maximum(most, tl.max(scores, 1) * scale)
             p = tl.exp2(scores * scale - now[:, None])
             shrink = tl.exp2(most - now)

@@ -34,6 +34,7 @@ from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors, unmark
 from .scalarize_carried import scalarize_carried
+from .select_branches import select_branches
 from .short_loops import unroll_short_loops
 from .split_products import split_products
 from .store_operands import store_operands
@@ -90,6 +91,7 @@ def gpu_pipeline(
     peel_first_iterations(module, remarks)  # after it: what is written out has no first iteration
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
+    select_branches(module)  # what is left of them
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved

@@ -98,32 +98,69 @@ def in_halves(a, b, c, M, N, K,
 
 
 @jit
-def side_by_side(a, b, b2, b3, c, c3, M, N, K,
-                 BM: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-                 PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
-    """The same of tiles whose columns are no power of two: sums of 128 columns, of `N2` (64 or 0) and of `N3` (less, or
-    0) side by side. `c` is a descriptor of blocks of BM x 64, `c3` one of BM x N3."""
-    BN: tl.constexpr = 128 + N2 + N3
+def side_by_side(a, b, b2, b3, b4, c, c2, c3, c4, M, N, K,
+                 BM: tl.constexpr, N1: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, N4: tl.constexpr,
+                 BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """The same of tiles whose columns are no power of two: sums of N1, N2, N3 and N4 columns (0: there is none) side by
+    side, each with descriptors of blocks of its own."""
+    BN: tl.constexpr = N1 + N2 + N3 + N4
     blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
         i, j = place(tile, GROUP * blocks_n, blocks_m, GROUP)
-        acc = tl.zeros((BM, 128), tl.float32)
+        row, column = i * BM, j * BN
+        acc = tl.zeros((BM, N1), tl.float32)
         acc2 = tl.zeros((BM, max(N2, 1)), tl.float32)
         acc3 = tl.zeros((BM, max(N3, 1)), tl.float32)
+        acc4 = tl.zeros((BM, max(N4, 1)), tl.float32)
         for at in range(0, K, BK):
-            x = a.load([i * BM, at])
-            acc = tl.dot(x, b.load([at, j * BN]), acc)
+            x = a.load([row, at])
+            acc = tl.dot(x, b.load([at, column]), acc)
             if N2:
-                acc2 = tl.dot(x, b2.load([at, j * BN + 128]), acc2)
+                acc2 = tl.dot(x, b2.load([at, column + N1]), acc2)
             if N3:
-                acc3 = tl.dot(x, b3.load([at, j * BN + 128 + N2]), acc3)
-        left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, 64)), (0, 2, 1)))
-        c.store([i * BM, j * BN], left.to(c.dtype))
-        c.store([i * BM, j * BN + 64], right.to(c.dtype))
+                acc3 = tl.dot(x, b3.load([at, column + N1 + N2]), acc3)
+            if N4:
+                acc4 = tl.dot(x, b4.load([at, column + N1 + N2 + N3]), acc4)
+        c.store([row, column], acc.to(c.dtype))
         if N2:
-            c.store([i * BM, j * BN + 128], acc2.to(c.dtype))
+            c2.store([row, column + N1], acc2.to(c.dtype))
         if N3:
-            c3.store([i * BM, j * BN + 128 + N2], acc3.to(c3.dtype))
+            c3.store([row, column + N1 + N2], acc3.to(c.dtype))
+        if N4:
+            c4.store([row, column + N1 + N2 + N3], acc4.to(c.dtype))
+
+
+@jit
+def one_below_another(a, a2, a3, a4, b, c, c2, c3, c4, M, N, K,
+                      BN: tl.constexpr, M1: tl.constexpr, M2: tl.constexpr, M3: tl.constexpr, M4: tl.constexpr,
+                      BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """The same of tiles whose rows are no power of two, as rows of c^T = b^T a^T: a multiple of 8 of them can be the
+    columns of an instruction."""
+    BM: tl.constexpr = M1 + M2 + M3 + M4
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        j, i = place(tile, GROUP * blocks_m, blocks_n, GROUP)
+        row, column = i * BM, j * BN
+        acc = tl.zeros((BN, M1), tl.float32)
+        acc2 = tl.zeros((BN, max(M2, 1)), tl.float32)
+        acc3 = tl.zeros((BN, max(M3, 1)), tl.float32)
+        acc4 = tl.zeros((BN, max(M4, 1)), tl.float32)
+        for at in range(0, K, BK):
+            x = b.load([at, column]).T
+            acc = tl.dot(x, a.load([row, at]).T, acc)
+            if M2:
+                acc2 = tl.dot(x, a2.load([row + M1, at]).T, acc2)
+            if M3:
+                acc3 = tl.dot(x, a3.load([row + M1 + M2, at]).T, acc3)
+            if M4:
+                acc4 = tl.dot(x, a4.load([row + M1 + M2 + M3, at]).T, acc4)
+        c.store([row, column], acc.to(c.dtype).T)
+        if M2:
+            c2.store([row + M1, column], acc2.to(c.dtype).T)
+        if M3:
+            c3.store([row + M1 + M2, column], acc3.to(c.dtype).T)
+        if M4:
+            c4.store([row + M1 + M2 + M3, column], acc4.to(c.dtype).T)
 
 
 @jit

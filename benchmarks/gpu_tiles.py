@@ -3,9 +3,9 @@
     python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--all] [--rows]
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
-"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" the same of tiles whose
-columns are no power of two (two or three sums side by side), "one" a program for each tile, and "tail" is "halves"
-whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does not get the
+"tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" and "below" the same of
+tiles whose columns, or rows, are no power of two (up to four sums), "one" a program for each tile, and "tail" is
+"halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does not get the
 configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
 threads instead of the copy engine (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With
 --rows: what rows of A, B or C that begin within a line of memory cost.
@@ -39,6 +39,7 @@ SOURCES = {
     "one": "one_tile",
     "tail": "parts_of_tiles",
     "beside": "side_by_side",
+    "below": "one_below_another",
 }
 SMALL_PART = (64, 128)
 """Rows and columns of the parts into which tiles beyond the last whole wave fall."""
@@ -52,11 +53,12 @@ LARGE = [
     ("tiles", 128, 128, 64, 8, 4, 1, True),
 ]
 BESIDE = [
-    ("beside", 256, 224, 64, 8, 4, 2, True),
-    ("beside", 256, 192, 64, 8, 4, 2, True),
-    ("beside", 512, 192, 64, 8, 3, 2, True),
-    ("beside", 512, 160, 64, 8, 3, 2, True),
-    ("beside", 512, 208, 64, 8, 4, 4, True),
+    ("beside", 256, (64, 64, 64, 32), 64, 8, 4, 2, True),
+    ("beside", 256, (64, 64, 64), 64, 8, 4, 2, True),
+    ("beside", 256, (128, 128, 128), 64, 8, 3, 2, True),
+    ("beside", 512, (64, 64, 64), 64, 8, 3, 2, True),
+    ("below", (128, 128, 16, 16), 256, 64, 8, 3, 2, True),
+    ("below", (128, 128, 32, 16), 256, 64, 8, 3, 2, True),
     ("halves", 512, 256, 64, 8, 4, 4, True),
     ("tiles", 256, 512, 64, 8, 3, 4, True),
 ]
@@ -73,7 +75,8 @@ SMALL = [
     ("one", 128, 128, 128, 4, 4, 2, True),
     ("tiles", 128, 128, 64, 4, 6, 2, True),
 ]
-"""Source, rows, columns, depth, warps, stages, blocks of a cluster, and whether Weft is asked to specialise warps."""
+"""Source, rows, columns, depth, warps, stages, blocks of a cluster, and whether Weft is asked to specialise warps.
+Several rows or columns are those of several sums."""
 SIZES = [
     ("8192x8192x512", 8192, 8192, 512, LARGE),
     ("8192x8192x1024", 8192, 8192, 1024, LARGE),
@@ -107,41 +110,51 @@ def launcher(side, configuration, a, b, c, **options):
     source, bm, bn, bk, warps, stages, blocks, asked = configuration
     kernel = getattr(SIDES[side][0], SOURCES[source])
     (m, k), n = a.shape, b.shape[1]
-    tiles, clusters = triton.cdiv(m, bm) * triton.cdiv(n, bn), ROOM[blocks]
+    tiles, clusters = triton.cdiv(m, whole(bm)) * triton.cdiv(n, whole(bn)), ROOM[blocks]
     options |= {"ASKED": asked and side == "Weft"}
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
-    if source == "beside":
-        return beside(side, kernel, a, b, c, bm, bn, bk, min(clusters, tiles), clusters, **large, **options)
+    if source in ("beside", "below"):
+        sides, sizes = several_sums(side, a, b, c, bm, bn, bk)
+        more = sizes | {"BK": bk, "GROUP": 8, "PROGRAMS": clusters}
+        return lambda: kernel[(min(clusters, tiles),)](*sides, m, n, k, **more, **large, **options)
     sides = described(side, a, b, c, bm, bn, bk, source != "tiles" and source != "one")
     more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
     if source != "tail":
         grid = (tiles if source == "one" else min(clusters, tiles),)
         return lambda: kernel[grid](*sides, m, n, k, **more, **large, **options)
-    whole, (sm, sn) = tiles // clusters * clusters, SMALL_PART
+    first, (sm, sn) = tiles // clusters * clusters, SMALL_PART
     parts = {"DOWN": bm // sm, "ACROSS": bn // sn}
     each = parts["DOWN"] * parts["ACROSS"]
     small = more | parts | {"BM": sm, "BN": sn, "PROGRAMS": PROCESSORS, "num_warps": 4, "num_stages": 6}
     of_small = described(side, a, b, c, sm, sn, bk, True)
-    rest = (min(PROCESSORS, (tiles - whole) * each),)
+    rest = (min(PROCESSORS, (tiles - first) * each),)
 
     def launch():
-        if whole:
-            kernel[(clusters,)](*sides, m, n, k, 0, whole, **more, DOWN=1, ACROSS=1, **large, **options)
-        if tiles > whole:
-            kernel[rest](*of_small, m, n, k, whole * each, tiles * each, **small, **options)
+        if first:
+            kernel[(clusters,)](*sides, m, n, k, 0, first, **more, DOWN=1, ACROSS=1, **large, **options)
+        if tiles > first:
+            kernel[rest](*of_small, m, n, k, first * each, tiles * each, **small, **options)
 
     return launch
 
 
-def beside(side, kernel, a, b, c, bm, bn, bk, programs, stride, **options):
-    """What launches sums of 128 columns, of 64 if there are so many more, and of the rest, side by side."""
-    (m, k), n = a.shape, b.shape[1]
-    second = bn - 128 & 64
-    third = bn - 128 - second
-    blocks = [(a, bm, bk), (b, bk, 128), (b, bk, second or 64), (b, bk, third or 64), (c, bm, 64), (c, bm, third or 64)]
-    sides = [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks]
-    more = {"BM": bm, "N2": second, "N3": third, "BK": bk, "GROUP": 8, "PROGRAMS": stride}
-    return lambda: kernel[(programs,)](*sides, m, n, k, **more, **options)
+def whole(size):
+    """The rows or columns of a tile."""
+    return sum(size) if isinstance(size, tuple) else size
+
+
+def several_sums(side, a, b, c, bm, bn, bk):
+    """Descriptors and sizes of tiles of which either the rows or the columns are those of several sums."""
+    is_below = isinstance(bm, tuple)
+    parts = (*(bm if is_below else bn), 0, 0, 0)[:4]
+    sizes = {f"{'M' if is_below else 'N'}{i + 1}": x for i, x in enumerate(parts)}
+    sizes |= {"BN": bn} if is_below else {"BM": bm}
+    own = [x or parts[0] for x in parts]
+    if is_below:
+        blocks = [*((a, x, bk) for x in own), (b, bk, bn), *((c, x, bn) for x in own)]
+    else:
+        blocks = [(a, bm, bk), *((b, bk, x) for x in own), *((c, bm, x) for x in own)]
+    return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes
 
 
 def launches(side, configurations, a, b, c):

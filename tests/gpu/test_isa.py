@@ -28,7 +28,8 @@ ENTRIES = list(INSTRUCTIONS.values())
 PRODUCTS = [i for i in ENTRIES if i.name.startswith("mma.sync")]
 PLAIN = [i for i in ENTRIES if not i.touches and i not in PRODUCTS and all(o.constraint != "n" for o in i.operands)]
 MOVES = [i for i in ENTRIES if "matrix." in i.name]
-GROUPS = [i for i in ENTRIES if i.name.startswith("wgmma.m64")]
+WIDTHS = (8, 16, 32, 64, 128, 256, 40, 192)
+GROUPS = [i for i in ENTRIES if i.name.startswith("wgmma.m64") and i.shape[1] in WIDTHS]
 AROUND = [INSTRUCTIONS[f"wgmma.{name}"] for name in ("fence", "commit_group", "wait_group")]
 """What every product of four warps is between."""
 REST = [INSTRUCTIONS[name] for names, _ in FAMILIES.values() for name in names]

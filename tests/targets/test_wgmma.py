@@ -8,7 +8,7 @@ import pytest
 from weft.layouts import DotOperandLayout, NVMMADistributedLayout, NVMMASharedLayout
 from weft.targets.meaning import DTYPES
 from weft.targets.nvidia import INSTRUCTIONS, Instruction, from_matrix, instruction, to_matrix
-from weft.targets.nvidia.wgmma import _chunks, canonical, descriptor
+from weft.targets.nvidia.wgmma import _chunks, canonical, descriptor, with_columns
 
 from .test_nvidia import Bytes, _random
 
@@ -69,6 +69,30 @@ def test_product_from_shared_memory(entry: Instruction, swizzle: int) -> None:
         (got,) = entry.run(*operands, memory=memory)
         want = scale * c.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64).T
         np.testing.assert_array_equal(to_matrix(got, acc.layout)[0].astype(np.float64), want.astype(DTYPES[acc.elem]))
+
+
+@pytest.mark.parametrize("columns", [(128, 64), (16, 8), (64, 64, 32, 8)])
+@pytest.mark.parametrize("suffix", ["", ".tb"])
+def test_columns_that_are_no_power_of_two(columns: tuple[int, ...], suffix: str) -> None:
+    """The registers of the parts, one after the other; each part of B is where the one before ends."""
+    rng, total = np.random.default_rng(2), sum(columns)
+    memory = Bytes(1 << 16)
+    a, b = _random(rng, "f16", (64, 16)), _random(rng, "f16", (total, 16))
+    parts = [instruction(f"wgmma.m64n{n}k16.f32.f16.f16{suffix}") for n in columns]
+    c = [_random(rng, "f32", (64, n)) for n in columns]
+
+    def spread(value: int) -> np.ndarray:
+        return np.full((4, 32, 1), value if value < 1 << 63 else value - (1 << 64), np.int64)
+
+    one = np.full((4, 32, 1), 1, np.int32)
+    x, y = (spread(_stored(memory, at, z, t, 16)) for at, z, t in ((0, a, False), (1 << 15, b, bool(suffix))))
+    sums = [from_matrix(part[None], entry.results[0].layout) for part, entry in zip(c, parts, strict=True)]
+    (got,) = instruction(with_columns(parts[0].name, total)).run(x, y, np.concatenate(sums, 2), one, memory=memory)
+    first = 0
+    for n, part, entry in zip(columns, c, parts, strict=True):
+        own = to_matrix(got[:, :, first // 2 : (first + n) // 2], entry.results[0].layout)[0]
+        np.testing.assert_array_equal(own, part + a.astype(np.float32) @ b[first : first + n].astype(np.float32).T)
+        first += n
 
 
 @pytest.mark.parametrize("step", range(4))

@@ -2,11 +2,13 @@
 
 Tiles that are computed from each other element by element are divided alike, so that nothing of them crosses blocks:
 
-    products       rows and columns of the result, in parts of 64 at least; operands along what they share with it
+    products       rows and columns of the result, in parts of 64 at least, whose operands are as small as can be;
+                   operands along what they share with it
     reductions     along another dimension, where there is one
     all others     the slowest dimension first
 
-(The rule for products, and that for tiles of which nothing is known, are those of Triton 3.6.0.)
+(The rule for tiles of which nothing is known is that of Triton 3.6.0. Its rule for products divides rows first, down to
+128; so is it done here among divisions whose blocks have operands of the same size.)
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SMALLEST_PART = 64
 """Rows and columns of a product that a block has at least, if the tile has as many."""
 
 
-def own_shape(shape: Sequence[int], division: Bases) -> list[int]:
+def own_shape(shape: Sequence[int], division: Sequence[Sequence[int]]) -> list[int]:
     """The shape of what one block has.
 
     >>> own_shape([64, 32], ((1, 0), (0, 0)))
@@ -69,13 +71,18 @@ def _along(shape: Sequence[int], dims: Sequence[int], blocks: int) -> Bases:
     return tuple(tuple(b) for b in make_cga_layout(parts, split, order))
 
 
-def _of_product(shape: Sequence[int], blocks: int) -> Bases:
-    """A batch first; then parts of 128 rows, or 64 if columns would be divided too far."""
+def _of_product(shape: Sequence[int], blocks: int, together: int) -> Bases:
+    """A batch first; then parts of 128 rows, or 64 if columns would be divided too far. `together` are the columns of
+    all products of the same left operand: of 256 rows and 384 columns in all, each of two blocks has 256 and 192.
+    """
     batch = min(blocks, shape[0]) if len(shape) == 3 else 1
     left, (rows, columns) = blocks // batch, shape[-2:]
+    by_rows = 1
     for part in (2 * SMALLEST_PART, SMALLEST_PART):
-        by_rows = max(1, min(rows // part, left))
-        if columns // (left // by_rows) >= SMALLEST_PART:
+        most = max(1, min(rows // part, left))
+        ways = [x for x in (most >> i for i in range(most.bit_length())) if together // (left // x) >= SMALLEST_PART]
+        by_rows = min(ways, key=lambda x: rows // x + together * x // left, default=most)
+        if ways:
             break
     by_columns = min(left // by_rows, max(1, columns // 8))
     split = [batch, by_rows, by_columns][3 - len(shape) :]
@@ -112,9 +119,14 @@ class Clusters:
         for group in groups:
             self._unite(group)
         pending: list[Operation] = []
+        columns: dict[SSAValue, int] = {}
         for op in walk(block):
             if op.name == "tt.dot":
-                division = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
+                columns[op.operands[0]] = columns.get(op.operands[0], 0) + shape_of(op.results[0].type)[-1]
+        for op in walk(block):
+            if op.name == "tt.dot":
+                shape = shape_of(op.results[0].type)
+                division = self.products[op] = _of_product(shape, self.blocks, columns[op.operands[0]])
                 self._wish(op.results[0], 3, division)
                 for index in (0, 1):
                     self._wish(op.operands[index], 2, operand_division(division, index))

@@ -38,6 +38,11 @@ def _warp_group_dot(op: ttng.WarpGroupDotOp) -> None:
         fail(op, f"cannot multiply {show(op.a)} by {show(op.b)}")
     if c[0] % 64:
         fail(op, f"wgmma computes 64 rows at a time, the accumulator has {c[0]}", "tt.dot computes other shapes")
+    first = op.row()[0]
+    if first is op and ttng.SIDE_BY_SIDE in op.attributes:
+        fail(op, f"{ttng.SIDE_BY_SIDE}: there is no product before it in its block")
+    if (first.a.type, first.useC) != (op.a.type, op.useC):
+        fail(op, f"products side by side have one left operand, got {show(first.a)} and {show(op.a)}")
 
 
 @rule(ttng.WarpGroupDotWaitOp)

@@ -23,6 +23,12 @@ from ..gpu.products import OperandFenceOp, SharedProductOp
 # -- products ------------------------------------------------------------------------------------------------------
 
 
+SIDE_BY_SIDE = "tt.side_by_side"
+"""Of a product whose columns follow those of the product before: both have the same left operand, and the right one
+lies in memory where that of the product before would go on. Such a row of products begins with the last of them, as one
+product, and ends as one."""
+
+
 @irdl.irdl_op_definition
 class WarpGroupDotOp(SharedProductOp):
     """c + a * b by wgmma; `a` is a tile or in shared memory, `b` in shared memory; with `isAsync` it is only begun:
@@ -44,6 +50,18 @@ class WarpGroupDotOp(SharedProductOp):
 
     def begin(self) -> None:
         self.properties["isAsync"] = bool_attr(True)
+
+    def row(self) -> list[WarpGroupDotOp]:
+        """The products side by side of which this is one, alone or not, in order."""
+        block = self.parent
+        assert block is not None
+        rows: list[list[WarpGroupDotOp]] = []
+        for op in (op for op in block.ops if isinstance(op, WarpGroupDotOp)):
+            if SIDE_BY_SIDE in op.attributes and rows:
+                rows[-1].append(op)
+            else:
+                rows.append([op])
+        return next(row for row in rows if self in row)
 
     @staticmethod
     def wait(b: Builder, values: Sequence[SSAValue], pending: int) -> Operation:

@@ -8,6 +8,9 @@ size in the buffer at that origin, or the registers that hold it.
     for each instruction's tile, for each step along K:   d = wgmma a, b, d
     wgmma.commit_group
     await d                                               now, or where warp_group_dot_wait stands
+
+Products side by side (`ttng.SIDE_BY_SIDE`) are one: an instruction of all their columns, whose accumulator is the
+registers of one after those of the other. It reads their left operand once.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from weft.ir.nvidia.ttng import WarpGroupDotOp
 from weft.layouts import LinearLayout, f2
 from weft.machines import MACHINES
 from weft.targets.instruction import Instruction
-from weft.targets.nvidia import descriptor
+from weft.targets.nvidia import descriptor, instruction, with_columns
 from weft.targets.table import products
 
 from ..context import Context, elem_of, tile_shape
@@ -40,7 +43,8 @@ GROUP = 4
 
 
 class _Buffer:
-    """An operand in shared memory: `rows` are those along M or N."""
+    """An operand in shared memory: `rows` are those along M or N. If they are more than the buffer has, others follow
+    it."""
 
     def __init__(self, c: Context, value: SSAValue, side: str, rows: int, depth: int) -> None:
         type = value.type
@@ -50,6 +54,8 @@ class _Buffer:
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
         self.rows, self.depth = by_dim if side == "left" else by_dim[::-1]
+        beyond = (rows - 1).bit_length() - len(self.rows)
+        self.rows = [*self.rows, *(type.bytes << i for i in range(beyond))]
         matrix = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
         if matrix is None:
             raise not_readable(value, side, rows, depth, self.bits, c.build.span)
@@ -130,41 +136,52 @@ def _columns(entries: Sequence[Instruction], layout: LinearLayout) -> int:
 @lowering("ttng.warp_group_dot")
 def _warp_group_dot(c: Context, op: Operation) -> None:
     assert isinstance(op, WarpGroupDotOp)
-    a, b, acc, *rest = op.operands
-    result = op.results[0]
-    layout = c.layout(result)
-    candidates = _candidates(c, a, b, elem_of(result.type))
+    row = op.row()
+    if op is not row[-1]:
+        return
+    product = _Product(c, row)
+    totals = product.written(op.useC, op.imprecise)
+    count = len(product.origins) * (product.depth // product.entry.shape[2])
+    for each, total in zip(row, totals, strict=True):
+        tell_product(c, each, product.entry, count)
+        c[each.d] = total if holds(op, "isAsync") else _awaited(c, total)
+
+
+def _awaited(c: Context, total: Value) -> Value:
+    return c.build.add("await", [total], [(total.elem, total.count)], {"kind": "product", "pending": 0}).result
+
+
+def _entries(c: Context, op: WarpGroupDotOp) -> list[Instruction]:
+    """The instructions with the most columns whose tile divides the result's layout."""
+    layout = c.layout(op.d)
+    candidates = _candidates(c, op.a, op.b, elem_of(op.d.type))
     n = _columns(candidates, layout)
     if not n:
         smallest = min(candidates, key=lambda x: (x.shape[1], len(x.name)))
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
-        raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
-    product = _Product(c, a, b, acc, result, [x for x in candidates if x.shape[1] == n])
-    total = product.written(rest[0] if rest else None, op.imprecise)
-    tell_product(c, op, product.entry, len(product.origins) * (product.depth // product.entry.shape[2]))
-    if not holds(op, "isAsync"):
-        total = c.build.add("await", [total], [(total.elem, total.count)], {"kind": "product", "pending": 0}).result
-    c[result] = total
+        raise other_lanes(smallest, 2, op.d, layout, c.build.span, wanted)
+    return [x for x in candidates if x.shape[1] == n]
 
 
 class _Product:
-    """One warp_group_dot: its instructions, and the registers that each of them works on."""
+    """One warp_group_dot, or several side by side: their instructions, and the registers that each of these works on.
 
-    def __init__(
-        self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, entries: Sequence[Instruction]
-    ) -> None:
-        _, n, k = entries[0].shape
-        self.c, self.acc, self.n, self.layout, self.result = c, acc, n, c.layout(result), named(result)
+    `by_tile` says for each warp_group_dot which of its registers an instruction's tile has, by the tile's origin.
+    """
+
+    def __init__(self, c: Context, ops: Sequence[WarpGroupDotOp]) -> None:
+        entries = [_entries(c, op) for op in ops]
+        a, b, k = ops[0].a, ops[0].b, entries[0][0].shape[2]
+        self.c, self.ops, self.layout, self.result = c, ops, c.layout(ops[0].d), named(ops[0].d)
+        self.columns = sum(x[0].shape[1] for x in entries)
         self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
-        self.buffer_b = _Buffer(c, b, "right", n, k)
+        self.buffer_b = _Buffer(c, b, "right", self.columns, k)
         trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
         variant = {"registers": is_tensor(a.type), "trans": trans}
-        self.entry = next(x for x in entries if variant.items() <= x.params.items())
-        self.registers_at = held(self.layout)
-        tile = self.entry.results[0].layout
-        assert tile is not None
-        self.points = points(tile)
-        self.origins = sorted({(i // 16 * 16, j // n * n) for i, j in self.registers_at})
+        chosen = [next(x for x in those if variant.items() <= x.params.items()) for those in entries]
+        self.entry = instruction(with_columns(chosen[0].name, self.columns))
+        self.by_tile = [_by_tile(c.layout(op.d), entry) for op, entry in zip(ops, chosen, strict=True)]
+        self.origins = sorted(self.by_tile[0])
         # warps of a group hold rows 16 apart; from the third bit on they are other groups, at other rows or columns
         groups = [tuple(basis) for basis in self.layout.bases["warp"]][2:]
         self.group_rows = [0, 0, *(i for i, _ in groups)]
@@ -193,24 +210,34 @@ class _Product:
             for step in range(0, self.depth, k)
         ]
 
-    def written(self, use_acc: SSAValue | None, limit: int) -> Value:
-        """All instructions; the accumulator, under way."""
+    def written(self, use_acc: SSAValue | None, limit: int) -> list[Value]:
+        """All instructions; the accumulator of each warp_group_dot, under way."""
         c, build = self.c, self.c.build
-        value = c.whole(self.acc)
         scale = c.number(1)
         if use_acc is not None and not c.is_true(use_acc):
             is_known = c.known(use_acc) is not None
             scale = c.number(0) if is_known else build.op("arith.extui", [c[use_acc]], "i32")
-        chosen = {at: [self.registers_at[at[0] + x, at[1] + y] for x, y in self.points] for at in self.origins}
-        running = {at: build.rename(value, table) for at, table in chosen.items()}
+        before = [(c.whole(op.c), of_tile) for op, of_tile in zip(self.ops, self.by_tile, strict=True)]
+        running = {at: build.gather([(v, r) for v, of_tile in before for r in of_tile[at]]) for at in self.origins}
         k = self.entry.shape[2]
         steps = list(range(0, self.depth, k))
         if limit:
-            return self._in_parts(running, chosen, scale, max(1, limit // k))
+            return self._apart(self._in_parts(running, scale, max(1, limit // k)))
         build.instruction("wgmma.fence", [])
         running = self._steps(running, steps, scale)
         build.instruction("wgmma.commit_group", [])
-        return assembled(c, {at: (running[at], chosen[at]) for at in self.origins}, self.layout)
+        return self._apart(running)
+
+    def _apart(self, running: dict[tuple[int, int], Value]) -> list[Value]:
+        """What each warp_group_dot has of the accumulators."""
+        found, first = list[Value](), 0
+        for op, of_tile in zip(self.ops, self.by_tile, strict=True):
+            count = len(of_tile[self.origins[0]])
+            own = range(first, first + count)
+            parts = {at: (self.c.build.rename(running[at], own), of_tile[at]) for at in self.origins}
+            found.append(assembled(self.c, parts, self.c.layout(op.d)))
+            first += count
+        return found
 
     def _steps(
         self, running: dict[tuple[int, int], Value], steps: Sequence[int], scale: Value
@@ -238,8 +265,8 @@ class _Product:
         return distances
 
     def _in_parts(
-        self, running: dict[tuple[int, int], Value], chosen: dict[tuple[int, int], list[int]], scale: Value, each: int
-    ) -> Value:
+        self, running: dict[tuple[int, int], Value], scale: Value, each: int
+    ) -> dict[tuple[int, int], Value]:
         """Sums of `each` steps from zero, added in full precision."""
         c, build = self.c, self.c.build
         k = self.entry.shape[2]
@@ -255,13 +282,23 @@ class _Product:
                 "await", values, [(v.elem, v.count) for v in values], {"kind": "product", "pending": 0}
             ).results
             sums = {at: build.op("arith.addf", [sums[at], d], d.elem) for at, d in zip(parts, done, strict=True)}
-        return assembled(c, {at: (sums[at], chosen[at]) for at in self.origins}, self.layout)
+        return sums
 
     def _rows(self) -> list[int]:
         return sorted({i for i, _ in self.origins})
 
     def _columns(self) -> list[int]:
         return sorted({j for _, j in self.origins})
+
+
+def _by_tile(layout: LinearLayout, entry: Instruction) -> dict[tuple[int, int], list[int]]:
+    """The registers that each tile of an instruction has of a result, by the tile's origin."""
+    _, n, _ = entry.shape
+    tile = entry.results[0].layout
+    assert tile is not None
+    register_at, inside = held(layout), points(tile)
+    origins = {(i // 16 * 16, j // n * n) for i, j in register_at}
+    return {at: [register_at[at[0] + x, at[1] + y] for x, y in inside] for at in sorted(origins)}
 
 
 @lowering("ttng.warp_group_dot_wait")

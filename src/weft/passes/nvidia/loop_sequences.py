@@ -92,6 +92,8 @@ def _alike(plan: Plan, other: Plan) -> bool:
     """Whether loops have tiles of the same types copied for the same products, by as many warps."""
     if plan.warps != other.warps or len(plan.groups) != len(other.groups):
         return False
+    if [len(row.products) for row in plan.rows] != [len(row.products) for row in other.rows]:
+        return False
     return all(
         (a.first, a.last) == (b.first, b.last) and [x.memory(1) for x in a.loads] == [x.memory(1) for x in b.loads]
         for a, b in zip(plan.groups, other.groups, strict=True)

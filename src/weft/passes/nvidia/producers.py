@@ -90,7 +90,7 @@ class Producer:
         size = {"size": i32_attr(sum(x.bytes for x in ring.group.loads))}
         b.create(ttng.BarrierExpectOp, (full, true), (), size)
         for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
-            to = b.create(ttg.MemDescIndexOp, (self._gets(buffers), slot), (bulk.memory(),)).result
+            to = buffers.at(b, slot, self._gets(buffers.memory))
             at = [total.renamed(lambda v: self._computed(b, v)).made(b, i32) for total in bulk.at]
             kept = {k: v for k, v in bulk.load.properties.items() if k in ("cache", "evict")}
             if bulk.is_shared:

@@ -28,7 +28,7 @@ from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .specialized_loops import stored_in
 
-VIEWS = (ttg.MemDescIndexOp, ttg.MemDescTransOp)
+VIEWS = (ttg.MemDescIndexOp, ttg.MemDescReinterpretOp, ttg.MemDescTransOp)
 
 
 def order_products(loop: scf.ForOp) -> None:

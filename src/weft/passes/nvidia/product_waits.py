@@ -12,7 +12,8 @@ What is under way at the end of an iteration is at most one product that reads i
 are wanted for the next one's results.
 
 Products end in the order in which they begin. So one that is awaited has those before it awaited too, and a wait says
-how many of the last ones may still be under way.
+how many of the last ones may still be under way. Products side by side (side_by_side.py) begin and end together, and
+count as one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from weft.ir import is_tensor, walk
 from weft.ir.gpu.products import SharedProductOp
 from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
+from weft.ir.nvidia.ttng import SIDE_BY_SIDE, WarpGroupDotOp
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ class Waits:
     body: Block
     steps: list[Step] = field(default_factory=list)
     begun: list[Begun] = field(default_factory=list)
+    overtaken: list[tuple[Begun, SSAValue]] = field(default_factory=list)
+    """Products of the iteration before, each with the sum of the one that adds to its result, which is about to begin:
+    products side by side begin together."""
 
     def __post_init__(self) -> None:
         self._go()  # to see what is under way at the end, which does not depend on what is at the beginning
@@ -83,7 +88,10 @@ class Waits:
             if isinstance(op, SharedProductOp):
                 self._begin(op, total)
         self._await([x for i, x in enumerate(end.operands) if not _goes_on(x, end)])
-        held = [x for x in self.begun[:-1] if x.before or is_tensor(x.product.a.type)]
+        last = len(self.begun) - 1
+        while last > 0 and SIDE_BY_SIDE in self.begun[last].product.attributes:
+            last -= 1
+        held = [x for x in self.begun[: max(0, last)] if x.before or is_tensor(x.product.a.type)]
         held += [x for x in self.begun if x.before or stored_operands(x.product)]
         if held:
             self._wait(max(held, key=self.begun.index))
@@ -95,13 +103,16 @@ class Waits:
         return op.c if len(list(op.c.uses)) == 1 and not getattr(op, "imprecise", 0) else None
 
     def _begin(self, op: SharedProductOp, total: SSAValue | None) -> None:
-        old: Begun | None = None
         for i, x in enumerate(self.begun):
             if total is not None and x.value is total:
                 old = self.begun[i] = Begun(x.product, None, x.before)
+                if old.before:
+                    self.overtaken.append((old, op.d))
         self.begun.append(Begun(op, op.d, before=False))
-        if old is not None and old.before:
-            self._wait(old, op.d)
+        if self.overtaken and not _is_begun_later(op):
+            olds, sums = zip(*self.overtaken, strict=True)
+            self.overtaken = []
+            self._wait(max(olds, key=self.begun.index), *sums)
 
     def _await(self, values: Sequence[SSAValue]) -> None:
         """Wait for the products whose results are among some values."""
@@ -113,7 +124,13 @@ class Waits:
         count = self.begun.index(last) + 1
         over, self.begun = tuple(self.begun[:count]), self.begun[count:]
         values = (*(x.value for x in over if x.value is not None), *more)
-        self.steps.append(Wait(over, len(self.begun), values))
+        pending = sum(SIDE_BY_SIDE not in x.product.attributes for x in self.begun)
+        self.steps.append(Wait(over, pending, values))
+
+
+def _is_begun_later(product: SharedProductOp) -> bool:
+    """Whether a product begins with one behind it."""
+    return isinstance(product, WarpGroupDotOp) and product.row()[-1] is not product
 
 
 def stored_operands(product: SharedProductOp) -> list[LocalAllocOp]:

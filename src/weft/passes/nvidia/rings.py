@@ -6,6 +6,7 @@ phase  0 0 0 1 1 1 0 ...        which phase of its mbarriers ends then: it goes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -16,7 +17,46 @@ from weft.ir.gpu import MemDescType, memdesc, ttg
 from weft.ir.nvidia import ttng
 from weft.layouts import SwizzledSharedLayout
 
+from .bulk_loads import BulkLoad
+from .side_by_side import Row
 from .specialized_loops import Group
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Where the tiles of a load go: buffers of their own, or parts of buffers of several `units`, from one on."""
+
+    memory: SSAValue
+    tile: MemDescType
+    unit: MemDescType
+    units: int = 1
+    first: int = 0
+
+    def at(self, b: Builder, slot: SSAValue, memory: SSAValue | None = None) -> SSAValue:
+        """The tile in a slot; `memory` is what all of them are called there."""
+        number = slot
+        if self.units > 1:
+            number = b.binary(arith.MuliOp, slot, b.constant(self.units, i32))
+            number = b.binary(arith.AddiOp, number, b.constant(self.first, i32)) if self.first else number
+        begin = b.create(ttg.MemDescIndexOp, (memory or self.memory, number), (self.unit,)).result
+        return begin if self.unit == self.tile else b.create(ttg.MemDescReinterpretOp, (begin,), (self.tile,)).result
+
+
+def buffers_of(b: Builder, loads: Sequence[BulkLoad], rows: Sequence[Row], count: int) -> tuple[Buffers, ...]:
+    """So many buffers for each of some loads; right operands of products side by side lie side by side."""
+    made: dict[BulkLoad, Buffers] = {}
+    for row in rows:
+        if row.operands and row.operands[0].load in loads:
+            unit = row.unit.load
+            sizes = [x.columns // row.unit.columns for x in row.operands]
+            memory = b.create(ttg.LocalAllocOp, (), (unit.memory(count * sum(sizes)),)).result
+            for i, load in enumerate(row.loads):
+                made[load] = Buffers(memory, load.memory(), unit.memory(), sum(sizes), sum(sizes[:i]))
+    for x in loads:
+        if x not in made:
+            made[x] = Buffers(b.create(ttg.LocalAllocOp, (), (x.memory(count),)).result, x.memory(), x.memory())
+        made[x].memory.name_hint = made[x].memory.name_hint or f"{x.base.name_hint or 'tile'}_buffers"
+    return tuple(made[x] for x in loads)
 
 
 @dataclass(frozen=True)
@@ -24,7 +64,7 @@ class Ring:
     """The buffers of a group and their mbarriers."""
 
     group: Group
-    buffers: tuple[SSAValue, ...]
+    buffers: tuple[Buffers, ...]
     full: SSAValue
     empty: SSAValue
 

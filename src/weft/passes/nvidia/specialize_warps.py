@@ -72,9 +72,9 @@ from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
 from .producers import Feed, Producer
 from .product_ahead import ProductAhead
-from .product_order import order_products
+from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
-from .rings import Ring, next_slot, slot_before, wait, word, words
+from .rings import Ring, buffers_of, next_slot, slot_before, wait, word, words
 from .specialized_loops import (
     Group,
     Plan,
@@ -196,7 +196,7 @@ class _Specialized:
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
         self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
         self.groups, self.count, self.halves, self.stores = plan.groups, plan.count, plan.halves, plan.stores
-        self.staged, self.blocks = plan.staged, plan.blocks
+        self.staged, self.blocks, self.rows = plan.staged, plan.blocks, plan.rows
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
@@ -218,9 +218,7 @@ class _Specialized:
 
     def ring(self, b: Builder, group: Group) -> Ring:
         """Buffers and mbarriers of a group, made before the loop."""
-        buffers = tuple(b.create(ttg.LocalAllocOp, (), (x.memory(self.count),)).result for x in group.loads)
-        for x, memory in zip(group.loads, buffers, strict=True):
-            memory.name_hint = f"{x.base.name_hint or 'tile'}_buffers"
+        buffers = buffers_of(b, group.loads, self.rows, self.count)
         full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count, self.blocks),)).result for _ in range(2))
         of = f"{group.loads[0].base.name_hint}_" if len(self.groups) > 1 else ""
         full.name_hint, empty.name_hint = f"{of}full", f"{of}empty"
@@ -246,12 +244,13 @@ class _Specialized:
         """Let the products of the loop, which is about to be copied, read buffers whose number is `slot`."""
         body = self.loop.body.block
         self.slot = body.insert_arg(i32, len(body.args))
+        for row in self.rows:
+            row.mark()
         readers = [{p for bulk in ring.group.loads for p in products_of(bulk.load.result)} for ring in self.rings]
         for ring in self.rings:
             for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                 b = Builder.before(bulk.load)
-                buffer = b.create(ttg.MemDescIndexOp, (buffers, self.slot), (bulk.memory(),)).result
-                read_instead(bulk.load, bulk.tile(b, buffer), self.machine)
+                read_instead(bulk.load, bulk.tile(b, buffers.at(b, self.slot)), self.machine)
         _stop_idle(self.loop)
         load_by_warp(self.loop, self.machine)
         if self.halves is None and not are_used_at_once(self.loop, shared_products(body)):
@@ -291,17 +290,14 @@ class _Specialized:
         op = memory.owner
         if memory not in self.views or not isinstance(op, Operation):
             return
-        if isinstance(op, ttg.MemDescTransOp):
-            self.view(b, op.operands[0], values, slot)
-        else:
-            values[self.slot] = slot
+        values[self.slot] = slot
+        self.view(b, op.operands[0], values, slot)
         self.copy(b, op, values)
 
     @property
     def views(self) -> set[SSAValue]:
         """Operands in buffers."""
-        kinds = ttg.MemDescIndexOp | ttg.MemDescTransOp
-        return {op.results[0] for op in self.loop.body.block.ops if isinstance(op, kinds)}
+        return {op.results[0] for op in self.loop.body.block.ops if isinstance(op, VIEWS)}
 
     def released(self, b: Builder, number: int, slot: SSAValue, where: SSAValue | None = None) -> None:
         """Give buffers back that product `number` was the last to read, if `where` holds."""

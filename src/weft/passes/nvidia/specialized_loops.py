@@ -28,6 +28,7 @@ from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads
 from .bulk_stores import BulkStore, buffers_of, bulk_stores
+from .side_by_side import Row, rows_of
 
 ASKED = "tt.warp_specialize"
 MANY_PRODUCTS = 3
@@ -92,6 +93,8 @@ class Plan:
     warps: int
     """That multiply."""
     halves: Halves | None
+    rows: tuple[Row, ...]
+    """All products, those together that one instruction computes."""
     tiles: scf.ForOp | None = None
     """The loop over tiles that the loop is in, which is divided with it."""
     stores: tuple[BulkStore, ...] = ()
@@ -145,14 +148,15 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
         held = _held(products, 32 * warps) + (0 if gains else _added_to(loop, 32 * warps))
         if held <= HALF_OF_THE_REGISTERS:
             return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
-    groups = _groups(loads, products)
+    rows = rows_of(loop, products, loads, machine)
+    groups = _groups(loads, rows)
     room = _Room(whole, loads, stages, machine)
     bulk = tuple(bulk_stores(loop, tiles, warps))
     none: tuple[BulkStore, ...] = ()
     ways = [(bulk, buffers_of(bulk, each=True)), (bulk, buffers_of(bulk, each=False)), (none, ())]
     count, copied, staged = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
-        Plan(tuple(groups), count, warps, halves, tiles, copied, staged, blocks)
+        Plan(tuple(groups), count, warps, halves, tuple(rows), tiles, copied, staged, blocks)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
@@ -243,11 +247,13 @@ def _added_to(loop: scf.ForOp, threads: int) -> int:
     return sum(prod(shape_of(t)) * bit_width(element_of(t)) for t in types) // 32 // threads
 
 
-def _groups(loads: Sequence[BulkLoad], products: Sequence[SharedProductOp]) -> list[Group]:
+def _groups(loads: Sequence[BulkLoad], rows: Sequence[Row]) -> list[Group]:
     """In the order in which products want them."""
     found: dict[tuple[int, int], list[BulkLoad]] = {}
+    products = [op for row in rows for op in row.products]
     for bulk in loads:
-        users = [products.index(op) for op in products_of(bulk.load.result)]
+        those = products_of(bulk.load.result)
+        users = [products.index(x) for row in rows if not set(row.products).isdisjoint(those) for x in row.products]
         found.setdefault((min(users), max(users)), []).append(bulk)
     return [Group(tuple(found[key]), *key) for key in sorted(found)]
 

@@ -16,26 +16,33 @@ are the canonical layouts of CUTLASS, written as coordinate -> distance.
 
 A swizzle xors the chunk's number within its row of 128 bytes with the row's, in as many bits as it has: bits 4-6 of the
 address with bits 7-9 for 128 bytes.
+
+A product has any multiple of 8 columns up to 256. Tiles of a layout have a power of two of them; the others are for
+several tiles side by side (`lower/nvidia/warpgroup.py`), and no choice among `products`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from weft.layouts import LinearLayout, NVMMADistributedLayout
+from weft.machines import Machine
 
 from ..instruction import BITS, Array, Instruction, Memory, Operand
 from ..meaning import DTYPES, from_matrix, multiply, tf32, to_matrix
 from .mma import fragment
 
-__all__ = ["canonical", "descriptor", "wgmma_instructions"]
+__all__ = ["canonical", "descriptor", "wgmma_instructions", "with_columns"]
 
 WIDTHS = {0: 16, 1: 128, 2: 64, 3: 32}
 MODES = {16: 0, 128: 1, 64: 2, 32: 3}
-COLUMNS = (8, 16, 32, 64, 128, 256)
+COLUMNS = tuple(range(8, 257, 8))
+WIDE = 32
+"""From so many columns on, products of integers have multiples of 16."""
 # accumulator, operand types as PTX names them, element types, K
 KINDS: list[tuple[str, tuple[str, str], tuple[str, str], int]] = [
     ("f32", ("f16", "f16"), ("f16", "f16"), 16),
@@ -132,13 +139,26 @@ def _with_warps(layout: LinearLayout) -> LinearLayout:
     return layout * LinearLayout.identity_1d(4, "warp", "dim0")
 
 
+@lru_cache
+def _sums(n: int) -> LinearLayout:
+    """Of so many columns of sums: each 8 are in registers of their own."""
+    return _with_warps(fragment("dim0", 16, "dim1", n, 2))
+
+
+@lru_cache
+def _left(k: int, bits: int) -> LinearLayout:
+    """Of a left operand in registers."""
+    return _with_warps(fragment("dim0", 16, "dim1", k, 32 // bits))
+
+
 def _entry(
     acc: str, names: tuple[str, str], elems: tuple[str, str], n: int, k: int, registers: bool, trans: tuple[bool, bool]
 ) -> Instruction:
     ptx_acc = {"i32": "s32"}.get(acc, acc)
     word = {"f32": "f", "f16": "r", "i32": "r"}[acc]
-    c_layout = _with_warps(fragment("dim0", 16, "dim1", n, 2))
-    a_layout = _with_warps(fragment("dim0", 16, "dim1", k, 32 // BITS[elems[0]]))
+    is_tile = n & (n - 1) == 0
+    c_layout = _sums(n) if is_tile else None
+    a_layout = _left(k, BITS[elems[0]])
     a = Operand("a", elems[0], k // 2, "r", a_layout) if registers else Operand("a", "i64", 1, "l")
     sixteen = BITS[elems[0]] == 16
     flags = "" if acc == "i32" else ", 1, 1"
@@ -147,6 +167,10 @@ def _entry(
     shape = f"m64n{n}k{k}"
     suffix = (".ra" if registers else "") + (".ta" if trans[0] else "") + (".tb" if trans[1] else "")
     product = f"wgmma.mma_async.sync.aligned.{shape}.{ptx_acc}.{names[0]}.{names[1]}"
+
+    def named(warps: Sequence[int], machine: Machine) -> NVMMADistributedLayout:
+        return NVMMADistributedLayout([3, 0], list(warps), [16, n, k])
+
     return Instruction(
         name=f"wgmma.{shape}.{ptx_acc}.{names[0]}.{names[1]}{suffix}",
         since=90,
@@ -169,11 +193,10 @@ def _entry(
             "shape": (64, n, k),
             "accumulator": acc,
             "types": names,
-            "multiplies": elems,
             "warps": 4,
-            "named": lambda warps, machine: NVMMADistributedLayout([3, 0], list(warps), [16, n, k]),
             "registers": registers,
             "trans": trans,
+            **({"multiplies": elems, "named": named} if is_tile else {}),
         },
     )
 
@@ -194,22 +217,34 @@ def _semantics(
     fetch = _fetching(elems, n, k, trans)
 
     def run(memory: Memory, a: Array, b: Array, c: Array, scale: Array) -> tuple[Array, ...]:
-        c_layout = _with_warps(fragment("dim0", 16, "dim1", n, 2))
         left, right = fetch(memory, b, None if registers else a)
         if left is None:
-            left = to_matrix(a, _with_warps(fragment("dim0", 16, "dim1", k, 32 // BITS[elems[0]])))
+            left = to_matrix(a, _left(k, BITS[elems[0]]))
         if cut:
             left, right = tf32(left), tf32(right)
-        before = np.where(scale[::4, :1, :1] != 0, to_matrix(c, c_layout), 0).astype(c.dtype)
-        return (from_matrix(multiply(left, right, before, acc), c_layout),)
+        eights = [to_matrix(x, _sums(8)) for x in np.split(c, n // 8, axis=2)]
+        before = np.where(scale[::4, :1, :1] != 0, np.concatenate(eights, axis=2), 0).astype(c.dtype)
+        total = multiply(left, right, before, acc)
+        return (np.concatenate([from_matrix(x, _sums(8)) for x in np.split(total, n // 8, axis=2)], axis=2),)
 
     return run
+
+
+def with_columns(name: str, columns: int) -> str:
+    """The name of the instruction of so many columns that is otherwise like one of another name.
+
+    >>> with_columns("wgmma.m64n128k16.f32.f16.f16.tb", 192)
+    'wgmma.m64n192k16.f32.f16.f16.tb'
+    """
+    return re.sub(r"(?<=m64n)\d+", str(columns), name, count=1)
 
 
 def wgmma_instructions() -> Iterator[Instruction]:
     """All entries of wgmma.mma_async, and what orders them."""
     for acc, names, elems, k in KINDS:
         for n in COLUMNS:
+            if acc == "i32" and n >= WIDE and n % 16:
+                continue
             sides = [(False, False), (False, True), (True, False), (True, True)] if k == 16 else [(False, False)]
             for trans in sides:
                 yield _entry(acc, names, elems, n, k, False, trans)

@@ -1,0 +1,153 @@
+"""Products of a loop that have one left operand, and right ones that can lie side by side in memory.
+
+    %0 = ttng.warp_group_dot %a, %b, %c                64x128 columns: %b is 16 KiB, in blocks of 64 columns
+    %1 = ttng.warp_group_dot %a, %d, %e                64x64: %d is 8 KiB, such a block
+
+A tile has a power of two columns. Kernels whose blocks are to have 192 have two sums, and one instruction computes both
+if %d lies behind %b as another of its blocks would. It reads %a once; two instructions would read it twice, and shared
+memory would be busy for longer than the matrix units. The right operands are then parts of one buffer, filled and given
+back together (rings.py), and the second product says that it goes on where the first ends (`SIDE_BY_SIDE`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Attribute, SSAValue
+
+from weft import ir
+from weft.ir.gpu import MemDescType, name_of
+from weft.ir.gpu.products import SharedProductOp
+from weft.ir.gpu.ttg import LocalAllocOp
+from weft.ir.nvidia.ttng import SIDE_BY_SIDE, WarpGroupDotOp
+from weft.layouts import NVMMADistributedLayout
+from weft.machines import Machine
+from weft.targets.nvidia import with_columns
+from weft.targets.table import has, products as instructions
+
+from ..blocks_of_clusters import own_shape
+from .bulk_loads import BulkLoad
+
+GROUP = 4
+"""Warps that multiply together."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A load of a right operand, and which dimension of what is copied are the product's columns."""
+
+    load: BulkLoad
+    dim: int
+
+    @property
+    def columns(self) -> int:
+        """Of what a block has."""
+        return own_shape(self.load.block, self.load.copied.cga_layout)[self.dim]
+
+    def goes_on(self, unit: Operand) -> bool:
+        """Whether the tile lies in memory as several of another one behind each other."""
+        if (self.dim, self.load.copied) != (unit.dim, unit.load.copied):
+            return False
+        steps = [unit.columns << i for i in range((self.columns // unit.columns).bit_length() - 1)]
+        mine, others = (x.load.memory() for x in (self, unit))
+        bases = (*others.linear.bases["offset"], *((0, x) if self.dim else (x, 0) for x in steps))
+        return mine.element_type == others.element_type and mine.linear.bases["offset"] == bases
+
+
+@dataclass(frozen=True)
+class Row:
+    """Products that one instruction computes, and their right operands; or a product by itself, without."""
+
+    products: tuple[SharedProductOp, ...]
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def loads(self) -> list[BulkLoad]:
+        """Those of the right operands, in the order in which they lie in memory."""
+        return [x.load for x in self.operands]
+
+    @property
+    def unit(self) -> Operand:
+        """The smallest of the right operands, of several of which the others are made."""
+        return min(self.operands, key=lambda x: x.columns)
+
+    def mark(self) -> None:
+        """Say of products that they go on where the one before ends."""
+        for op in self.products[1:]:
+            op.attributes[SIDE_BY_SIDE] = ir.unit_attr()
+
+
+def rows_of(
+    loop: scf.ForOp, products: Sequence[SharedProductOp], loads: Sequence[BulkLoad], machine: Machine
+) -> list[Row]:
+    """All products of a loop, in order."""
+    rows: list[Row] = []
+    for op in products:
+        longer = _longer(loop, rows[-1], op, loads, machine) if rows else None
+        if longer is not None:
+            rows[-1] = longer
+        else:
+            rows.append(Row((op,)))
+    return rows
+
+
+def _longer(
+    loop: scf.ForOp, row: Row, op: SharedProductOp, loads: Sequence[BulkLoad], machine: Machine
+) -> Row | None:
+    """A row and a product more, if that can be."""
+    those = [x for x in (*row.products, op) if isinstance(x, WarpGroupDotOp)]
+    first, end = those[0], loop.body.block.last_op
+    if len(those) <= len(row.products) or any(use.operation is not end for x in those for use in x.d.uses):
+        return None
+    if any(x.imprecise or x.useC is not None or x.inputPrecision != first.inputPrecision for x in those):
+        return None
+    if any(_stored(x.a) is not _stored(first.a) for x in those):
+        return None
+    operands = tuple(x for x in (_right(x, loads) for x in those) if x is not None)
+    if len(operands) < len(those) or len({x.load for x in operands}) < len(operands):
+        return None
+    longer = Row(tuple(those), operands)
+    if not all(x.goes_on(longer.unit) for x in operands) or not _has_instruction(those, machine):
+        return None
+    return longer
+
+
+def _stored(operand: SSAValue) -> SSAValue:
+    """What is stored as an operand."""
+    op = operand.owner
+    return op.src if isinstance(op, LocalAllocOp) and op.src is not None else operand
+
+
+def _right(product: WarpGroupDotOp, loads: Sequence[BulkLoad]) -> Operand | None:
+    """The right operand, if it is loaded for this product alone."""
+    tile = _stored(product.b)
+    is_turned = isinstance(tile.owner, ir.tt.TransOp)
+    values = [tile, tile.owner.operands[0]] if isinstance(tile.owner, ir.tt.TransOp) else [tile]
+    if any(len(list(x.uses)) > 1 for x in values):
+        return None
+    load = next((x for x in loads if x.load.result is values[-1]), None)
+    return Operand(load, int(load.transposed == is_turned)) if load is not None else None
+
+
+def _has_instruction(products: Sequence[WarpGroupDotOp], machine: Machine) -> bool:
+    """Whether a block's columns of all products are those of one instruction, and each warp group has all of them."""
+    columns = 0
+    for op in products:
+        layout = name_of(op.d.type)
+        if not isinstance(layout, NVMMADistributedLayout) or layout.warps_per_cta[1] > 1:
+            return False
+        _, own = own_shape(ir.shape_of(op.d.type), layout.cga_layout)
+        if own != layout.instr_shape[1]:
+            return False
+        columns += own
+    element = ir.type_text(_element(products[0].b))
+    left = ir.type_text(_element(products[0].a))
+    total = ir.type_text(ir.element_of(products[0].d.type))
+    entries = instructions(machine, left, element, total, GROUP)
+    return bool(entries) and has(machine, with_columns(entries[0].name, columns))
+
+
+def _element(value: SSAValue) -> Attribute:
+    return value.type.element_type if isinstance(value.type, MemDescType) else ir.element_of(value.type)

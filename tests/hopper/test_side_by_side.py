@@ -1,0 +1,88 @@
+"""Products of tiles whose columns are no power of two: several sums that one instruction computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+from .running import aligned
+from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
+
+slow = pytest.mark.slow
+
+
+@weft.jit
+def three_sums(  # type: ignore[no-untyped-def]
+    a, b, b2, b3, c, n, k, tiles,
+    N: tl.constexpr, N2: tl.constexpr, N3: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr, TRANS: tl.constexpr,
+):  # fmt: skip
+    """c = a b, or a b^T, by tiles of N + N2 + N3 columns."""
+    rows = tl.arange(0, BM)
+    for tile in tl.range(tl.program_id(0), tiles, 2, warp_specialize=True):
+        j = tile * (N + N2 + N3)
+        acc, acc2, acc3 = tl.zeros((BM, N), tl.float32), tl.zeros((BM, N2), tl.float32), tl.zeros((BM, N3), tl.float32)
+        for at in range(0, k, BK):
+            x = a.load([0, at])
+            acc = tl.dot(x, b.load([j, at]).T if TRANS else b.load([at, j]), acc)
+            acc2 = tl.dot(x, b2.load([j + N, at]).T if TRANS else b2.load([at, j + N]), acc2)
+            acc3 = tl.dot(x, b3.load([j + N + N2, at]).T if TRANS else b3.load([at, j + N + N2]), acc3)
+        _store(c, acc, rows, j, n)
+        _store(c, acc2, rows, j + N, n)
+        _store(c, acc3, rows, j + N + N2, n)
+
+
+@weft.jit
+def _store(c, part, rows, first, n):  # type: ignore[no-untyped-def]
+    columns = first + tl.arange(0, part.shape[1])
+    tl.store(c + rows[:, None] * n + columns[None, :], part, mask=columns[None, :] < n)
+
+
+def summed(
+    columns: tuple[int, int, int], *, trans: bool, stages: int, blocks: int = 1, warps: int = 4, **more: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The kernel, its result and NumPy's."""
+    bm, bk, (n, k) = 16 * warps * blocks, 64, (sum(columns) + 8, 72)
+    rng, (a, b) = np.random.default_rng(1), (aligned(s, np.float16) for s in ((bm, k), (n, k) if trans else (k, n)))
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    c = np.zeros((bm, n), np.float32)
+    sides = [described(a, (bm, bk)), *(described(b, (x, bk) if trans else (bk, x)) for x in columns)]
+    sizes = dict(zip(("N", "N2", "N3"), columns, strict=True)) | {"BM": bm, "BK": bk, "TRANS": trans}
+    launch = {"num_stages": stages, "num_ctas": blocks, "num_warps": warps}
+    made = simulated(three_sums, (2,), *sides, c, n, k, 2, **sizes, **launch, **more)
+    return made, c, a.astype(np.float32) @ (b.T if trans else b).astype(np.float32)
+
+
+WAYS = [((32, 8, 8), True, 1, 4, "n48"), ((64, 64, 64), False, 1, 4, "n192")]
+MORE = [
+    ((64, 16, 8), True, 1, 8, "n88"),
+    ((64, 16, 8), True, 2, 4, "n88"),
+    ((128, 128, 128), False, 2, 4, "n192"),
+    ((128, 64, 32), False, 1, 4, "n192"),
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "trans", "blocks", "warps", "wide"), [*WAYS, *(pytest.param(*x, marks=slow) for x in MORE)]
+)
+def test_one_instruction(columns: tuple[int, int, int], trans: bool, blocks: int, warps: int, wide: str) -> None:
+    """It adds up what instructions of each of the sums do; the loop is otherwise as it was."""
+    made, c, expected = summed(columns, trans=trans, stages=2, blocks=blocks, warps=warps)
+    assert is_specialized(made), why_not(made)
+    assert f"wgmma.m64{wide}k16" in made.asm["lane"]
+    np.testing.assert_allclose(c, expected, atol=1e-3)
+    apart, other, _ = summed(columns, trans=trans, stages=1, blocks=blocks, warps=warps)
+    assert not is_specialized(apart) and f"wgmma.m64{wide}k16" not in apart.asm["lane"]
+    np.testing.assert_array_equal(c, other)
+
+
+@slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_in_any_order(schedule: Any) -> None:
+    """Nothing races, in whatever order warps and copies go on."""
+    _, c, expected = summed((32, 8, 8), trans=True, stages=3, warps=8, options=schedule)
+    np.testing.assert_allclose(c, expected, atol=1e-3)

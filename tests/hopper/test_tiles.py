@@ -67,7 +67,11 @@ def test_large_tiles_are_divided_unasked() -> None:
     case = Tiles(sizes=(136, 136, 136), block=(128, 128, 64), warps=8, stages=3, asked=False)
     check(case)
     assert not is_specialized(replace(case, block=(128, 64, 64)).run()[1])
-    assert not is_specialized(replace(case, kernel=by_pointers).run()[1])
+
+
+@slow
+def test_large_tiles_by_pointers_are_divided_unasked() -> None:
+    check(Tiles(by_pointers, sizes=(136, 136, 136), block=(128, 128, 64), warps=8, stages=3, asked=False))
 
 
 @slow

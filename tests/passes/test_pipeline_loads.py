@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 
 import weft
 import weft.language as tl
-from weft.ir import parse_module, print_module, verify
+from weft.ir import find, parse_module, print_module, tt, verify
 from weft.lower import lower
 from weft.machines import machine_of
 from weft.passes import tile_pipeline
@@ -101,6 +101,20 @@ COPIES = ["ttg.async_copy_global_to_local", "ttg.async_copy_global_to_local", "t
 def test_copies_come_after_the_wait() -> None:
     found = operations(laid_out("cuda:80"))
     assert found == ["ttg.async_wait", *COPIES, "ttg.local_load", "ttg.local_load", "tt.dot"]
+
+
+def test_of_a_row_of_masks_the_row_is_false_past_the_end() -> None:
+    """Whether the iteration exists is then asked once for all rows of the tile."""
+    narrow, wide, types = f"tensor<1x{K}xi32>", f"tensor<{M}x{K}xi32>", (f"tensor<1x{K}xi1>", f"tensor<{M}x{K}xi1>")
+    text = text_of().replace(f"%most = tt.splat %left : i32 -> {wide}", f"%most = tt.splat %left : i32 -> {narrow}")
+    text = text.replace(
+        f"%mask = arith.cmpi slt, %a_c, %most : {wide}",
+        f"%row = arith.cmpi slt, %a_f, %most : {narrow}\n%mask = tt.broadcast %row : {types[0]} -> {types[1]}",
+    )
+    loop = max(find(laid_out("cuda:90", text=text), scf.ForOp), key=lambda op: len(op.regions[0].block.args))
+    mask = next(op.operands[2].owner for op in loop.regions[0].block.ops if op.name == COPIES[0])
+    assert isinstance(mask, tt.BroadcastOp)
+    assert isinstance(mask.operands[0].owner, arith.AndIOp)
 
 
 def test_copies_come_after_the_product_before() -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, i1, i32, i32_attr, like, segments, shape_of, tt
 from weft.ir.gpu import MemDescType, async_token, memdesc, ttg
@@ -55,6 +55,38 @@ class CopiedLoad:
 def inputs_of(op: tt.LoadOp) -> list[SSAValue]:
     """What a copy in the place of a load needs of its iteration."""
     return [op.ptr] if op.mask is None else [op.ptr, op.mask]
+
+
+def where_there(b: Builder, mask: SSAValue, exists: SSAValue) -> SSAValue:
+    """A mask that is false everywhere if the iteration does not exist.
+
+    Of a mask that is the conjunction of a tile of rows, which the loop does not change, and a row of columns, the row
+    becomes false: that is one operation for all rows.
+    """
+    op = mask.owner
+    if isinstance(op, arith.AndIOp):
+        kept, changed = sorted(op.operands, key=lambda x: _is_narrow_here(b, x))
+        if _is_narrow_here(b, changed):
+            return b.binary(arith.AndIOp, kept, where_there(b, changed, exists))
+    if isinstance(op, tt.BroadcastOp) and _is_narrow_here(b, mask):
+        return b.create(tt.BroadcastOp, (where_there(b, op.operands[0], exists),), (mask.type,)).results[0]
+    return b.binary(arith.AndIOp, mask, _spread(b, exists, mask.type))
+
+
+def _spread(b: Builder, exists: SSAValue, type: Attribute) -> SSAValue:
+    return b.create(tt.SplatOp, (exists,), (type,)).results[0]
+
+
+def _is_narrow_here(b: Builder, mask: SSAValue) -> bool:
+    """Whether a mask is computed where `b` is, of fewer elements than it has."""
+    op = mask.owner
+    if isinstance(op, arith.AndIOp):
+        return any(_is_narrow_here(b, x) for x in op.operands)
+    return isinstance(op, tt.BroadcastOp) and _is_made_in(op.operands[0], b.block)
+
+
+def _is_made_in(value: SSAValue, block: Block | None) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.parent is block
 
 
 class PipelinedLoop:
@@ -136,9 +168,10 @@ class PipelinedLoop:
         for c, buffers, slot in zip(self.copied, self.buffers, slots, strict=True):
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
-            active: SSAValue = b.create(tt.SplatOp, (exists,), (like(pointer.type, i1),)).results[0]
-            if mask is not None:
-                active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
+            if mask is None:
+                active = _spread(b, exists, like(pointer.type, i1))
+            else:
+                active = where_there(b, values.get(mask, mask), exists)
             to = b.create(ttg.MemDescIndexOp, (buffers, slot), (c.memory(),)).result
             kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
             sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}

@@ -345,6 +345,11 @@ _WHY = {
 }
 
 
+def is_argument(value: SSAValue) -> bool:
+    """Whether a value is an argument of a function."""
+    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), tt.FuncOp)
+
+
 def is_outside(value: SSAValue, loop: Operation) -> bool:
     """Whether a value is there before a loop begins."""
     owner = value.owner

@@ -291,7 +291,17 @@ def _addptr(folder: Folder, op: Operation) -> SSAValue | None:
 def _reshaped(folder: Folder, op: Operation) -> SSAValue | None:
     """A constant or a splat stays one in any shape; a tile of the shape asked for is what it was."""
     x = op.operands[0]
-    return x if x.type == op.results[0].type else _uniform(folder, op)
+    while x.type != op.results[0].type:
+        owner = x.owner
+        if not _keeps_order(op) or isinstance(owner, Block) or not _keeps_order(owner):
+            return _uniform(folder, op)
+        x = owner.operands[0]
+    return x
+
+
+def _keeps_order(op: Operation) -> bool:
+    """Whether an operation gives a tile another shape, and leaves its elements in their order."""
+    return isinstance(op, ir.tt.ReshapeOp | ir.tt.ExpandDimsOp) and "allow_reorder" not in op.properties
 
 
 def _uniform(folder: Folder, op: Operation) -> SSAValue | None:

@@ -11,6 +11,15 @@ A descriptor that is an argument of the kernel becomes 2 + 2 * rank arguments: t
 NaN), the shape and the strides, all but the base in 64 bits; the shape and strides that Triton passes after it (see
 `weft.ir.flattened_descriptor`) are then taken from these. Loops and branches carry the parts that change.
 
+A block of more than two dimensions is accessed without those of size 1, as long as two are left, and is reshaped:
+
+    %v = tt.descriptor_load %d[%z, %i, %j] : ... -> tensor<1x8x16xf32>
+becomes
+    %t = tt.load ... %base + %z * %r + %rows * %s + %cols ... : tensor<8x16x!tt.ptr<f32>>
+    %v = tt.reshape %t : tensor<1x8x16xf32>
+
+so that the matrix, to which kernels reshape such a block, is what is loaded.
+
 What every descriptor that is an argument fulfils is said of its parts: the base and all strides but the last are
 multiples of 16 bytes, the last stride is 1. `tt.row_divisibility` of the argument says how many bytes divide the last
 extent, and `tt.zero_padding` that its padding is zero.
@@ -254,13 +263,37 @@ def _padding(b: ir.Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
 def _reach(
     expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[SSAValue], shape: Sequence[int]
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The pointers of a block, where they lie inside the tensor, and the padding flag."""
+    """The pointers of a block, without the dimensions that are numbers, where they lie inside the tensor, and the
+    padding flag."""
     base, flag, extents, strides = _split(expander.of(op.operands[0], op))
-    indices = indices_of(b, offsets, shape)
-    mask = inside(b, indices, extents, range(len(shape)), shape)
+    kept = _matrix_dims(shape)
+    sizes = [shape[d] for d in kept]
+    inner = iter(indices_of(b, [offsets[d] for d in kept], sizes))
+    one = (1,) * len(kept)
+    indices = [next(inner) if d in kept else b.splat(widen(b, x), one) for d, x in enumerate(offsets)]
+    mask = inside(b, indices, extents, range(len(shape)), sizes)
     if mask is None:
         raise ValueError("a descriptor has at least one dimension")
-    return places(b, base, indices, strides, shape), mask, flag
+    return places(b, base, indices, strides, sizes), mask, flag
+
+
+def _matrix_dims(shape: Sequence[int]) -> list[int]:
+    """The dimensions of a block but for those of size 1, as long as two are left.
+
+    >>> _matrix_dims([1, 1, 64, 32]), _matrix_dims([64, 1, 32]), _matrix_dims([1, 1, 32]), _matrix_dims([1, 32])
+    ([2, 3], [0, 2], [1, 2], [0, 1])
+    """
+    kept = list(range(len(shape)))
+    for d in range(len(shape)):
+        if shape[d] == 1 and len(kept) > 2:
+            kept.remove(d)
+    return kept
+
+
+def _matrix(b: ir.Builder, value: SSAValue, block: Attribute) -> SSAValue:
+    """A tile for a block, in the shape in which it is accessed."""
+    shape = ir.shape_of(block)
+    return _shaped(b, value, ir.tensor_of([shape[d] for d in _matrix_dims(shape)], ir.element_of(block)))
 
 
 def _shaped(b: ir.Builder, value: SSAValue, type: Attribute) -> SSAValue:
@@ -269,7 +302,8 @@ def _shaped(b: ir.Builder, value: SSAValue, type: Attribute) -> SSAValue:
 
 def _loaded(expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[SSAValue], tile: Attribute) -> None:
     pointers, mask, flag = _reach(expander, op, b, offsets, ir.shape_of(tile))
-    value = b.load(pointers, mask, _padding(b, flag, tile))
+    matrix = ir.tensor_of(ir.shape_of(pointers.type), ir.element_of(tile))
+    value = b.load(pointers, mask, _padding(b, flag, matrix))
     if isinstance(value.owner, Operation):
         value.owner.properties.update({k: op.properties[k] for k in ("cache", "evict") if k in op.properties})
         if DESCRIBED in op.attributes:
@@ -291,7 +325,7 @@ def _gather(expander: Expander, op: Operation, b: ir.Builder) -> None:
 def _store(expander: Expander, op: Operation, b: ir.Builder) -> None:
     tile = ir.signless(_block(op))
     pointers, mask, _ = _reach(expander, op, b, op.operands[2:], ir.shape_of(tile))
-    b.store(pointers, _shaped(b, op.operands[1], tile), mask)
+    b.store(pointers, _matrix(b, op.operands[1], tile), mask)
     expander.drop(op)
 
 
@@ -306,13 +340,13 @@ def _reduce(expander: Expander, op: Operation, b: ir.Builder) -> None:
     block = _block(op)
     tile = ir.signless(block)
     pointers, mask, _ = _reach(expander, op, b, op.operands[2:], ir.shape_of(tile))
-    value = _shaped(b, op.operands[1], tile)
+    value = _matrix(b, op.operands[1], tile)
     properties: dict[str, Attribute] = {
         "atomic_rmw_op": ir.enum_attr(_combiner(op, block)),
         "sem": ir.enum_attr(ir.tt.MemSemantic.RELAXED),
         "scope": ir.enum_attr(ir.tt.MemSyncScope.GPU),
     }
-    b.create(ir.tt.AtomicRMWOp, (pointers, value, mask), (tile,), properties)
+    b.create(ir.tt.AtomicRMWOp, (pointers, value, mask), (value.type,), properties)
     expander.drop(op)
 
 

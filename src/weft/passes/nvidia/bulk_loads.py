@@ -133,7 +133,7 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     try:
         form = forms.of(op.ptr) if DESCRIBED in op.attributes else None
-        if form is not None and isinstance(form.base, BlockArgument) and descriptor_of(form.base) is not None:
+        if form is not None and isinstance(form.base, BlockArgument) and _is_matrix(form.base, form):
             bulk = _through_descriptor(op, form.base, form, layout)
         else:
             bulk = _through_pointers(op, loop, layout)
@@ -149,16 +149,21 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
     return bulk
 
 
+def _is_matrix(base: BlockArgument, form: Form) -> bool:
+    """Whether a tile is a block of a descriptor of rank 2 among the arguments, which begins at `base`."""
+    return descriptor_of(base) is not None and form.steps == (Sum.scalar(_stride_of_rows(base)), ONE)
+
+
+def _stride_of_rows(base: BlockArgument) -> SSAValue:
+    """Of a descriptor of rank 2: base, padding, two sizes, two strides."""
+    return base.block.args[base.index + 4]
+
+
 def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: object) -> BulkLoad | str:
-    """A load through a descriptor that is an argument, which begins at `base`."""
+    """A load through a descriptor of rank 2 that is an argument, which begins at `base`."""
     if not ir.int_value(op.attributes[DESCRIBED]):
         return "what lies outside of an operand is not known to be 0 (padding)"
-    if len(form.steps) != 2:
-        return "an operand is loaded through a descriptor whose rank is not 2"
-    stride = base.block.args[base.index + 4]
-    if form.steps != (Sum.scalar(stride), ONE):
-        return "the addresses of an operand are no block of its descriptor"
-    rows, column = form.offset.split_by(stride)
+    rows, column = form.offset.split_by(_stride_of_rows(base))
     if not _is_copied(layout) or layout.transposed:
         return NO_SUCH_LAYOUT
     return BulkLoad(op, base, (rows, column), layout)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -36,7 +37,7 @@ from weft.ir.gpu.products import SharedProductOp
 from weft.ir.types import TensorDescType
 from weft.ops.bounds import Bounds, any_of
 
-from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum
+from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, is_argument
 from ..fold import int_of
 from ..pipeline_loads import is_zero
 from .stored_elements import limits_of_result
@@ -92,7 +93,7 @@ class WrappingForms(Forms):
         if isinstance(op, arith.SelectOp) and is_tensor(op.cond.type):
             limits = limits_of(op.cond, self, all_of_it=True)
             begin = self.of(op.lhs).offset
-            if len(limits) == 1 and not limits[0].below:
+            if len(limits) == 1 and not limits[0].below and limits[0].dim is not None:
                 return op.lhs, begin - limits[0].offset
         return None
 
@@ -181,7 +182,7 @@ def _pointed(
     forms = WrappingForms()
     form = forms.of(op.ptr)
     base = form.base
-    if not isinstance(base, BlockArgument) or not _is_argument(base):
+    if not isinstance(base, BlockArgument) or not is_argument(base):
         raise NotAffine("begin at no argument of the kernel")
     column = next((d for d in (1, 0) if form.steps[d] == ONE and form.steps[1 - d] != ONE), None)
     if column is None:
@@ -199,13 +200,13 @@ def _pointed(
     if facts.of(base).divisibility[0] % BYTES:
         raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
     limits = limits_of(op.mask, forms, all_of_it=True)
-    further, moving = form.offset.split(_is_argument)
+    further, moving = form.offset.split(is_argument)
     further -= Sum.number(further.known_part)
     moving += Sum.number(form.offset.known_part)
     if (further * size).divisor(facts) % BYTES:
         raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
     at, shape, outer = _coordinates(moving, pitch, dims, limits)
-    if any((stride * size).divisor(facts) % BYTES for stride in outer):
+    if any((x.stride * size).divisor(facts) % BYTES for x in outer):
         raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
     if (at[1] * size).divisor(facts) % BYTES:
         raise NotAffine(f"begin at a column that is not known to be a multiple of {BYTES} bytes")
@@ -221,9 +222,10 @@ def _pointed(
             raise NotAffine("are taken modulo something (%), and what is made of those past the end may be stored")
         if shape[place] is None:
             shape[place] = number
-    ends = [*(s for s in shape if s is not None), *(x.offset * -1 for x in stored.limits if not x.below)]
+    known = [*(s for s in shape if s is not None), *(x.size for x in outer if x.size is not None)]
+    ends = [*known, *(x.offset * -1 for x in stored.limits if not x.below)]
     sizes = {v for s in ends for m, n in s.terms.items() if n > 0 for v in m}
-    starts: list[Sum] = [*outer.values()]
+    starts = [start for x in outer for start in x.starts]
     for place, dim in enumerate(dims):
         below = [x.offset for x in limits if x.below and x.dim == dim]
         if any(x != at[place] for x in below):
@@ -231,26 +233,22 @@ def _pointed(
         is_whole = not stores or at[place].begins_blocks(ir.shape_of(op.ptr.type)[dim], facts)
         starts += [] if below and is_whole else [at[place]]
     least = _assumed(starts, sizes, stored.limits, forms)
-    whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*[None for _ in outer], *shape)]
+    whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*(x.size for x in outer), *shape)]
     tensor = MadeTensor(
         _number(base),
         _polynomial(further * size),
         tuple(map(_polynomial, whole)),
-        tuple(map(_polynomial, (*outer, pitch, ONE))),
+        tuple(map(_polynomial, (*(x.stride for x in outer), pitch, ONE))),
         tuple(sorted((_number(v), n) for v, n in least.items())),
     )
-    return PointedTensor(base, tensor, (*outer.values(), *at), column == 0)
+    return PointedTensor(base, tensor, (*(x.at for x in outer), *at), column == 0)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _is_argument(value: SSAValue) -> bool:
-    return isinstance(value, BlockArgument) and isinstance(value.block.parent_op(), tt.FuncOp)
-
-
 def _of_arguments(total: Sum) -> bool:
-    return all(_is_argument(v) for v in total.scalars)
+    return all(is_argument(v) for v in total.scalars)
 
 
 def _number(value: SSAValue) -> int:
@@ -271,7 +269,7 @@ def _assumed(
     Sizes are more than 0, and what they and other numbers are divided by; the other arguments are not negative.
     """
     reached = _arguments_of(v for s in starts for v in s.scalars)
-    more = {v for v in (*sizes, *reached[1]) if _is_argument(v) and is_int(v.type)}
+    more = {v for v in (*sizes, *reached[1]) if is_argument(v) and is_int(v.type)}
     for least in ({}, dict.fromkeys(more, 1), {**dict.fromkeys(reached[0], 0), **dict.fromkeys(more, 1)}):
         bounds = Assuming(least, stored, forms)
         if all(s.is_positive(bounds) for s in starts):
@@ -290,7 +288,7 @@ def _arguments_of(values: Iterable[SSAValue]) -> tuple[set[SSAValue], set[SSAVal
             todo += [(x, divides or (is_division and i == 1)) for i, x in enumerate(op.operands)]
         elif isinstance(loop := op.parent_op(), scf.ForOp) and value is loop.body.block.args[0]:
             todo.append((loop.operands[0], divides))
-        elif _is_argument(value) and is_int(value.type):
+        elif is_argument(value) and is_int(value.type):
             found[0].add(value)
             if divides:
                 found[1].add(value)
@@ -300,17 +298,31 @@ def _arguments_of(values: Iterable[SSAValue]) -> tuple[set[SSAValue], set[SSAVal
 # -- coordinates ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Outer:
+    """A dimension beside rows and columns, of which a block has one place."""
+
+    stride: Sum
+    at: Sum
+    size: Sum | None
+    starts: tuple[Sum, ...]
+    """What must not be negative: the place itself, where the mask does not say so of it."""
+
+
 def _coordinates(
     offset: Sum, pitch: Sum, dims: tuple[int, int], limits: Sequence[Limit]
-) -> tuple[tuple[Sum, Sum], list[Sum | None], dict[Sum, Sum]]:
-    """Row and column of a block, the sizes that its mask says, and strides and coordinates of further dimensions."""
-    upper = {x.dim: x.offset for x in limits if not x.below}
-    if len(upper) < sum(not x.below for x in limits):
+) -> tuple[tuple[Sum, Sum], list[Sum | None], list[_Outer]]:
+    """Row and column of a block, the sizes that its mask says, and further dimensions."""
+    those = [x for x in limits if x.dim is not None]
+    upper = {x.dim: x.offset for x in those if not x.below}
+    if len(upper) < sum(not x.below for x in those):
         raise NotAffine("are masked by two limits of one index")
     tried = [_divided(offset, pitch)]
+    if dims[0] in upper:  # and the matrices that it is bounded in, where rows are a known number of elements apart
+        row = _moving(upper[dims[0]])
+        tried.append((row, offset - row * pitch))
     if dims[1] in upper:  # the index that is bounded, where rows are a known number of elements apart
-        column = upper[dims[1]].split(lambda v: not _is_argument(v))[0]
-        column -= Sum.number(column.known_part)
+        column = _moving(upper[dims[1]])
         rows, rest = _divided(offset - column, pitch)
         tried.append((rows, rest + column))
     for rows, rest in tried:
@@ -319,8 +331,31 @@ def _coordinates(
         if all(s is None or _of_arguments(s) for s in shape):
             if len(outer) > MOST_OUTER or any(abs(n) > MOST_FACTOR for m, n in columns.terms.items() if m):
                 break
-            return (rows, columns), shape, outer
+            return (rows, columns), shape, _sized(outer, [x for x in limits if x.dim is None])
     raise NotAffine("are masked by limits that are not those of an array, or are more than rows and columns apart")
+
+
+def _moving(limit: Sum) -> Sum:
+    """Of the offset of a limit what is made of no argument, and is no number."""
+    moving = limit.split(lambda v: not is_argument(v))[0]
+    return moving - Sum.number(moving.known_part)
+
+
+def _sized(outer: Mapping[Sum, Sum], limits: Sequence[Limit]) -> list[_Outer]:
+    """Further dimensions with what a mask says of all elements of a block."""
+    found: list[_Outer] = []
+    left = list(limits)
+    for stride, at in outer.items():
+        ends = [x for x in left if not x.below and _of_arguments(at - x.offset)]
+        begins = [x for x in left if x.below and _of_arguments(x.offset - at)]
+        left = [x for x in left if x not in (*ends, *begins)]
+        if len(ends) > 1:
+            raise NotAffine("are masked by two limits of one index")
+        starts = tuple(x.offset for x in begins if x.offset != at) if begins else (at,)
+        found.append(_Outer(stride, at, at - ends[0].offset if ends else None, starts))
+    if left:
+        raise NotAffine("are masked as a whole")
+    return found
 
 
 def _by_strides(rest: Sum) -> tuple[dict[Sum, Sum], Sum]:
@@ -328,13 +363,14 @@ def _by_strides(rest: Sum) -> tuple[dict[Sum, Sum], Sum]:
     outer: dict[Sum, Sum] = {}
     columns = NOTHING
     for scalars, n in rest.terms.items():
-        stride = tuple(v for v in scalars if _is_argument(v))
+        stride = tuple(v for v in scalars if is_argument(v))
         if stride:
             key = Sum({stride: 1})
-            outer[key] = outer.get(key, NOTHING) + Sum({tuple(v for v in scalars if not _is_argument(v)): n})
+            outer[key] = outer.get(key, NOTHING) + Sum({tuple(v for v in scalars if not is_argument(v)): n})
         else:
             columns += Sum({scalars: n})
-    return outer, columns
+    factors = {stride: gcd(*at.terms.values()) for stride, at in outer.items()}
+    return {s * factors[s]: Sum({m: n // factors[s] for m, n in at.terms.items()}) for s, at in outer.items()}, columns
 
 
 def _divided(offset: Sum, pitch: Sum) -> tuple[Sum, Sum]:

@@ -4,7 +4,8 @@
 lets elements [i, j] through with
     i + (64 pid - M) < 0   and   j + (32 k - K) < 0
 
-A limit is its dimension and the sum in brackets. A limit from below, `%row + i >= 0`, has `i + row >= 0`.
+A limit is its dimension and the sum in brackets. A limit from below, `%row + i >= 0`, has `i + row >= 0`. A number that
+is compared, `%z < %Z`, bounds all of the tile: such a limit has no dimension.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import i1, int_value, ints_of, is_tensor, shape_of, splat_value, tt
 
-from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum
+from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, is_argument
 
 LESS, AT_MOST, MORE, AT_LEAST = 2, 3, 4, 5
 """Comparisons of integers with a sign, by xDSL's numbers."""
@@ -24,9 +25,10 @@ LESS, AT_MOST, MORE, AT_LEAST = 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class Limit:
-    """Elements i along a dimension with i + offset < 0; or from below, with i + offset >= 0."""
+    """Elements i along a dimension with i + offset < 0; or from below, with i + offset >= 0. Without a dimension all
+    elements, if offset < 0, or if offset >= 0."""
 
-    dim: int
+    dim: int | None
     offset: Sum
     below: bool = False
 
@@ -52,7 +54,9 @@ def limits_of(mask: SSAValue | None, forms: Forms, *, all_of_it: bool) -> list[L
         elif isinstance(op, tt.TransOp):
             order = ints_of(op.properties["order"])
             todo.append((op.operands[0], tuple(dims[order.index(i)] for i in range(len(order)))))
-        elif isinstance(op, arith.CmpiOp) and is_tensor(value.type):
+        elif isinstance(op, tt.SplatOp) and isinstance(op.operands[0].owner, arith.CmpiOp | arith.AndIOp):
+            todo.append((op.operands[0], ()))
+        elif isinstance(op, arith.CmpiOp):
             try:
                 found.append(_compared(op, dims, forms))
             except NotAffine:
@@ -71,13 +75,23 @@ def _compared(op: arith.CmpiOp, dims: tuple[int, ...], forms: Forms) -> Limit:
         a, b, kind = b, a, {MORE: LESS, AT_LEAST: AT_MOST}[kind]
     if kind not in (LESS, AT_MOST):
         raise NotAffine("are masked by another comparison than <, <=, > and >=")
-    left, right = forms.of(a), forms.of(b)
+    left, right = (forms.of(x) if is_tensor(x.type) else Form(forms.scalar(x), ()) for x in (a, b))
     more = ONE if kind == AT_MOST else NOTHING
+    if left.is_uniform and right.is_uniform:
+        return _of_all(left.offset - right.offset - more)
     if (at := _counted(left, right)) is not None:  # left - right - more < 0
         return Limit(dims[at], left.offset - right.offset - more)
     if (at := _counted(right, left)) is not None:  # right - left + more > 0
         return Limit(dims[at], right.offset - left.offset + more - ONE, below=True)
     raise NotAffine("are masked by more than limits of rows and columns")
+
+
+def _of_all(negative: Sum) -> Limit:
+    """The limit that a sum is less than 0, where its scalars that are no arguments count up; or else count down."""
+    moving = [n for m, n in negative.terms.items() if not all(map(is_argument, m))]
+    if moving and all(n < 0 for n in moving):
+        return Limit(None, negative * -1 - ONE, below=True)
+    return Limit(None, negative)
 
 
 def _counted(a: Form, b: Form) -> int | None:

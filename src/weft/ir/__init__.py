@@ -49,7 +49,7 @@ __getattr__ = lazy_face(
         "debugging": "CheckOp",
         "enums": "PropagateNan",
         "elementwise": "operation",
-        "extra": "AssumeOp BarrierOp",
+        "extra": "AssumeOp BarrierOp EndUnlessOp",
         "locations": "UNKNOWN_LOC argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
         "special_registers": "CLOCKS FIXED_REGISTERS NANOSECONDS register_of",

@@ -128,6 +128,15 @@ def _return(c: Context, op: Operation) -> None:
     c.build.add("return")
 
 
+@lowering("weft.end_unless")
+def _end_unless(c: Context, op: Operation) -> None:
+    end = Block()
+    with c.inside(end):
+        c.build.add("return")
+    idle = c.build.op("arith.xori", [c[op.operands[0]], c.build.constant("i1", 1)], "i1")
+    c.build.add("if", [idle], (), {}, [end, Block()])
+
+
 @lowering("tt.assert")
 def _assert(c: Context, op: Operation) -> None:
     message = getattr(op.properties.get("message"), "data", "")

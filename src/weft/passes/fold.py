@@ -124,16 +124,16 @@ def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
     if x is y:
         return folder.constant(op, int(predicate in _REFLEXIVE))
     bounds = folder.offset_bounds if OFFSET_CHECK in op.attributes else folder.bounds
-    decided = _decided(INTEGER_PREDICATES[predicate], bounds.of(x), bounds.of(y), ir.bit_width(x.type))
-    return None if decided is None else folder.constant(op, int(decided))
+    outcome = decided(INTEGER_PREDICATES[predicate], bounds.of(x), bounds.of(y), ir.bit_width(x.type))
+    return None if outcome is None else folder.constant(op, int(outcome))
 
 
-def _decided(predicate: str, a: Bounds, b: Bounds, bits: int) -> bool | None:
+def decided(predicate: str, a: Bounds, b: Bounds, bits: int) -> bool | None:
     """What a comparison says of all integers between two bounds; None where it depends on which they are.
 
-    >>> _decided("slt", Bounds(0, 1023), Bounds.exact(1024), 32)
+    >>> decided("slt", Bounds(0, 1023), Bounds.exact(1024), 32)
     True
-    >>> _decided("slt", Bounds(0, 1024), Bounds.exact(1024), 32)
+    >>> decided("slt", Bounds(0, 1024), Bounds.exact(1024), 32)
     """
     if predicate.startswith("u"):
         a, b = a.unsigned(bits), b.unsigned(bits)

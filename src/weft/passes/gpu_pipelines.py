@@ -25,8 +25,10 @@ from .early_loads import early_loads
 from .explain_asserts import explain_asserts
 from .first_iterations import peel_first_iterations
 from .flatten_loops import flatten_loops
+from .idle_programs import end_idle_programs
 from .inline_calls import inline_calls
 from .join_branches import join_branches
+from .last_iterations import peel_last_iterations
 from .narrow_carried import narrow_carried
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
@@ -87,8 +89,11 @@ def gpu_pipeline(
     if debug:
         explain_asserts(module)
     split_products(module, machine, remarks)
+    end_idle_programs(module, remarks)
+    cse_dce(module, fuse, remarks)  # so that it is seen which masks are left
     unroll_short_loops(module, machine.threads(warps), remarks)
     peel_first_iterations(module, remarks)  # after it: what is written out has no first iteration
+    peel_last_iterations(module, machine.threads(warps), remarks)
     cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     select_branches(module)  # what is left of them

@@ -10,6 +10,7 @@ __all__ = [
     "BlockAccess",
     "CacheHint",
     "FewBlocks",
+    "IdleProgram",
     "InClusters",
     "InParts",
     "LoadsSpread",
@@ -137,6 +138,12 @@ class PingPong(Rewritten):
     """A loop that two groups of warps run in turns, one barrier apart."""
 
     kind = "ping pong"
+
+
+class IdleProgram(Rewritten):
+    """A condition without which a program stores nothing: it ends at once, and masks are without the condition."""
+
+    kind = "idle program"
 
 
 class LoopFused(Rewritten):

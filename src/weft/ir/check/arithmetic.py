@@ -11,7 +11,7 @@ from weft.ops.table import ROWS
 
 from .. import tt
 from ..elementwise import CLASSES
-from ..extra import AssumeOp
+from ..extra import AssumeOp, EndUnlessOp
 from ..types import bit_width, element_of, i1, i64, is_pointer, is_tensor, like, numel_of, shape_of
 from .rules import Rule, fail, need_float, need_int, need_same, need_same_shape, need_truth, rule, show
 
@@ -162,7 +162,7 @@ def _ptr_to_int(op: Operation) -> None:
         fail(op, f"casts a pointer to i64, got {show(op.operands[0])} to {show(op.results[0])}")
 
 
-@rule(AssumeOp)
+@rule(AssumeOp, EndUnlessOp)
 def _assume(op: Operation) -> None:
     if op.operands[0].type != i1:
         fail(op, f"expected i1, got {show(op.operands[0])}")

@@ -84,14 +84,13 @@ def over_tiles(
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), warp_specialize=SPECIALIZE):
         if CAUSAL:
             group, place = tile // in_group, tile % in_group
-            first = (group * TOGETHER + place % TOGETHER) * length
-            block = place // TOGETHER
+            head, block = group * TOGETHER + place % TOGETHER, place // TOGETHER
             if (tiles // in_group - group) % 2 == 1:
                 block = blocks - 1 - block
             end = (block + 1) * BM
         else:
-            first, block, end = tile // blocks * length, tile % blocks, length
-        at = first + block * BM
+            head, block, end = tile // blocks, tile % blocks, length
+        first, at = head * length, (head * blocks + block) * BM
         rows = block * BM + tl.arange(0, BM)
         most = tl.full([BM], float("-inf"), tl.float32)
         total = tl.zeros([BM], tl.float32)

@@ -35,6 +35,7 @@ class Arithmetic(Lanes):
     """Floats and integers."""
 
     bf16, adds_bf16 = "bfloat", True  # by way of f32, two at a time or not
+    converts_slowly = False
     scalars: Mapping[str, Scalar[Emitter]] = {}
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:

@@ -42,11 +42,12 @@ def _upper_half(e: Emitter, half: Part) -> str:
 def _pair_conversion(e: Emitter, source: str, target: str) -> Pair[Emitter] | None:
     """How two elements at once are converted; None if they are not."""
     if source == "f32" and target in ("f16", "bf16") and e.llvm[target][0] != "i":
-        return lambda e, pair: _pair_to_half(e, pair, target)
+        return lambda e, pair: pair_to_half(e, pair, target)
     return e.dialect.pair_conversion(source, target)
 
 
-def _pair_to_half(e: Emitter, pair: list[Register], target: str) -> list[Register]:
+def pair_to_half(e: Emitter, pair: list[Register], target: str) -> list[Register]:
+    """Two of f32 as f16 or bf16, in a word."""
     low, high = (e.name(r) for r in pair)
     vector = e.pure(f"insertelement <2 x float> poison, float {low}, i32 0")
     vector = e.pure(f"insertelement <2 x float> {vector}, float {high}, i32 1")

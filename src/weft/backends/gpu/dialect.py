@@ -61,6 +61,8 @@ class Dialect(Protocol[E]):
     """How a bf16 is held: `bfloat`, or `i16` where LLVM computes with none; it is then computed with as f32."""
     adds_bf16: bool
     """Whether pairs of bf16 are added and multiplied by instructions of their own; by fma otherwise."""
+    converts_slowly: bool
+    """Whether an integer becomes a float in more time than two operations take, on bits and on floats."""
     scalars: Mapping[str, Scalar[E]]
     """Element-wise operations that it computes in a way of its own."""
 

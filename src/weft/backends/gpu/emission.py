@@ -31,13 +31,16 @@ from . import (
     integers,
     memory,
     registers,
+    small_integers,
 )
 from .dialect import Dialect
 from .emitter import Body, Emitter, Register
 from .lines import Lines
 
 # Imported to fill the table.
-FAMILIES = (control, conversions, diagnostics, division, elementwise, floats, integers, memory, registers)
+FAMILIES = (
+    control, conversions, diagnostics, division, elementwise, floats, integers, memory, registers, small_integers,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,18 @@ def _multiply_extended(e: Emitter, op: LaneOp) -> None:
         elementwise(e, LaneOp(name, op.operands, (result,), {}, (), op.span))
 
 
+@emitter("arith.andi")
+def _and(e: Emitter, op: LaneOp) -> None:
+    """With a constant that is not negative, the result is no more than it."""
+    elementwise(e, op)
+    result = op.results[0]
+    columns = [e.wide(v, result.count) for v in op.operands] if result.elem == "i32" else []
+    for register, *row in zip(e.env[result], *columns, strict=True) if columns else ():
+        known = [x.offset for x in row if isinstance(x, Sum) and not x.base and x.offset >= 0]
+        if known and isinstance(register, str):
+            e.largest[register] = min(known)
+
+
 # -- casts ------------------------------------------------------------------------------------------------------------
 
 

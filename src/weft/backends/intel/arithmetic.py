@@ -53,6 +53,7 @@ class Arithmetic(Lanes):
     """Floats and integers."""
 
     bf16, adds_bf16 = "i16", True
+    converts_slowly = False
     scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(("arith.mulhui", "arith.mulhsi"), _upper_half)
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:

@@ -55,6 +55,7 @@ class Arithmetic(Version):
     """Floats and integers."""
 
     bf16 = "bfloat"
+    converts_slowly = True
     scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(SHIFTS, _shifted)
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:

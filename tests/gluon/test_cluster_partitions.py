@@ -193,3 +193,25 @@ def test_some_of_several_buffers() -> None:
             layout = gl.BlockedLayout([1], [32], [1], [0], cga_layout=bases)
             kernel[(1,)](x, out, layout, gl.SwizzledSharedLayout(1, 1, 1, [0], bases), num_warps=1, num_ctas=blocks)
             assert (out == 2 * x[128:160]).all()
+
+
+@gluon.jit
+def after(x: Any, out: Any, stores: gl.constexpr, layout: gl.constexpr) -> None:
+    """A barrier of the cluster right before the partitions, and perhaps a store before it."""
+    at = gl.arange(0, 128, layout)
+    if stores:
+        gl.store(out + at, gl.load(x + at))
+    gl.barrier(cluster=True)
+    gl.warp_specialize([(nothing, ()), (nothing, ())], [4])
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_partitions_meet_at_the_barrier_of_the_cluster_before_them(stores: bool) -> None:
+    """All warps do, of each kind once: by the hardware's barrier, which releases what was stored, if anything was."""
+    layout = gl.BlockedLayout([1], [32], [4], [0], cga_layout=[[1]])
+    x = np.zeros(128, np.int32)
+    made = after.warmup(x, x, stores, layout, num_warps=4, num_ctas=2, grid=(1,), target="cuda:90")
+    ptx = made.asm["ptx"]
+    assert ptx.count("barrier.cluster.arrive.aligned") == (2 if stores else 0)
+    assert ptx.count("barrier.cluster.arrive.relaxed") == (0 if stores else 2)
+    assert "mbarrier.try_wait" not in ptx, "there is no other barrier of the cluster"

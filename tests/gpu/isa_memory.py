@@ -209,6 +209,7 @@ def begun(k: Kit, count: int) -> Value:
     barrier = k.shared(128)
     k.instruction("mbarrier.init", [barrier, k.int(count)])
     if k.target.endswith("90"):
+        k.instruction("fence.mbarrier_init", [])
         k.add("fence", (), (), {"kind": "async"})
     k.barrier("warp")
     return barrier
@@ -233,7 +234,7 @@ def one(k: Kit, answers: Sequence[Value]) -> Value:
 PLAIN = ("mbarrier.arrive.once", "mbarrier.arrive.each")
 
 
-TRIED = ("mbarrier.init", "mbarrier.inval", *PLAIN, "mbarrier.try_wait", "mbarrier.wait")
+TRIED = ("mbarrier.init", "fence.mbarrier_init", "mbarrier.inval", *PLAIN, "mbarrier.try_wait", "mbarrier.wait")
 
 
 @family(*TRIED, but=("mbarrier.arrive.each.remote",))

@@ -23,6 +23,8 @@ INSTRUCTIONS = (
     "mbarrier.arrive.each",
     "mbarrier.arrive.each.remote",
     "mbarrier.arrive.expect_tx",
+    "barrier.cluster.made.arrive",
+    "barrier.cluster.wait",
     "wgmma.fence",
     "wgmma.commit_group",
     "cp.async.bulk.tensor.2d.load",

@@ -53,7 +53,7 @@ MORE_STEPS = (
     "a warp that stores a tile has waited for the copies of its last step, which other warps have let begin behind "
     "what they read of the tile before, as a tile has more steps than there are buffers"
 )
-BOTH_END = "both kinds of warps wait for the other block at the end, each behind a barrier of all warps: one would do"
+IDLE = "they are the warps that only make a warp group whole: it is enough that they arrive"
 FENCED_BEHIND = "the fence behind the stores of the other operand is for both"
 AWAITED_NEXT = (
     "the wait for the first product of the next iteration is one for this product too, but its registers are free later"
@@ -74,7 +74,7 @@ EQUIVALENT = {
     },
     "tiles of a cluster": {
         r"without barrier scope=warp 5": IN_PRODUCER,
-        r"without barrier scope=cluster id=(0 2|2 1)": BOTH_END,
+        r"without barrier.cluster.wait 3": IDLE,
     },
     "tiles stored by threads": {
         r"without barrier scope=warp 3": IN_PRODUCER,
@@ -208,3 +208,12 @@ def test_faults_of_products_ahead_are_found() -> None:
     faults = {fault.name: fault for fault in faults_of(compiled(name)[0])}
     missed = [fault for fault in IN_THE_LOOP if not found(name, faults[fault])]
     assert not missed
+
+
+def test_blocks_of_a_cluster_wait_for_no_memory() -> None:
+    """They meet once, when they have made mbarriers, and end when their buffers are empty: nothing is released."""
+    ops = list(compiled("tiles of a cluster")[0].body.walk())
+    kinds = {str(op.attrs.get("isa", op.attrs.get("kind"))) for op in ops}
+    assert "barrier.cluster.made.arrive" in kinds
+    assert not kinds & {"barrier.cluster.arrive", "async.cluster"}
+    assert not any(op.name == "barrier" and op.attrs["scope"] == "cluster" for op in ops)

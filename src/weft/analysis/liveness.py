@@ -25,7 +25,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from weft.targets.table import effects_of
 
 from .lane_numbers import origins
-from .touches import touches_of, waits_of
+from .touches import is_cluster_barrier, touches_of, waits_of
 
 __all__ = ["Lifetime", "Numbered", "lifetimes", "lines_of_buffers", "touched_buffers"]
 
@@ -123,7 +123,9 @@ def _beside(op: LaneOp, numbered: Numbered) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_meeting(op: LaneOp, partitions: LaneOp) -> bool:
-    """Whether all warps of all partitions meet at a barrier."""
+    """Whether all warps of all partitions meet at a barrier: of the block, or the hardware's one of the cluster."""
+    if op.name == "instruction":
+        return is_cluster_barrier(op, "wait")
     starts, warps = partitions.attrs["starts"], partitions.attrs["warps"]
     return op.name == "barrier" and op.attrs.get("warps", 0) == starts[-1] + warps[-1] and "id" in op.attrs
 

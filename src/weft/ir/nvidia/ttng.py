@@ -188,6 +188,8 @@ class WaitBarrierOp(ReadWriteOp):
 
 EACH_WARP, EVERY_BLOCK, DIVIDED = "tt.each_warp", "tt.every_block", "tt.divided"
 """`DIVIDED` of a copy that is `multicast`: each of the blocks that get it begins a part of it, not the first all."""
+LATE = "tt.late"
+"""Of what a partition does only when it has met the kernel's own warps again, which go on meanwhile."""
 
 
 @irdl.irdl_op_definition
@@ -197,7 +199,7 @@ class ArriveBarrierOp(ReadWriteOp):
     ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>
 
     With the attribute `tt.each_warp`, every warp arrives for itself, when it has come so far; with `tt.every_block`
-    besides, it does so at this mbarrier of every block of the cluster.
+    besides, it does so at this mbarrier of every block of the cluster. Each block waits for these before it ends.
     """
 
     name = "ttng.arrive_barrier"

@@ -237,7 +237,9 @@ def _begin_load(
         rank = c.index("block", c.program.blocks - 1 & ~t.among)
         operands.append(c.build.op("arith.trunci", [c.build.op("arith.shli", [c.number(ranks), rank], "i32")], "i16"))
         name += ".multicast"
-    c.build.instruction(name, [*operands, active])
+    copy = c.build.instruction(name, [*operands, active])
+    if t.among:
+        copy.attrs["awaited"] = True
 
 
 def _alike_blocks(buffer: SSAValue) -> int:

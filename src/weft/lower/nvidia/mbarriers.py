@@ -18,6 +18,8 @@ from weft.targets.table import has
 from ..context import Context
 from .table import lowering
 
+INIT_FENCE = "fence.mbarrier_init"
+"""Comes after each init. It costs nothing; without it ptxas puts a branch around each init, and a fence before it."""
 BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cmpi", "arith.andi", "barrier")
 """What may stand between two inits: where the second barrier is."""
 
@@ -53,8 +55,9 @@ def _has(c: Context, name: str) -> bool:
     return has(c.program.machine, name)
 
 
-def _makes(op: LaneOp) -> bool:
-    return op.name == "instruction" and op.attrs["isa"] == "mbarrier.init"
+def makes_barriers(op: LaneOp) -> bool:
+    """Whether an operation is part of making mbarriers."""
+    return op.name == "instruction" and op.attrs["isa"] in ("mbarrier.init", INIT_FENCE)
 
 
 @lowering("ttng.init_barrier")
@@ -65,11 +68,13 @@ def _init(c: Context, op: Operation) -> None:
         raise CompilationError(f"an mbarrier is for 1 to {(1 << 20) - 1} arrivals, got {count}", c.build.span)
     ops = c.build.block.ops
     at = len(ops) - 1
-    while at >= 0 and (ops[at].name in BETWEEN or ops[at].attrs.get("made_barriers") or _makes(ops[at])):
+    while at >= 0 and (ops[at].name in BETWEEN or ops[at].attrs.get("made_barriers") or makes_barriers(ops[at])):
         if ops[at].attrs.get("made_barriers"):  # of several in a row, one fence after the last
             del ops[at]
         at -= 1
     c.build.instruction("mbarrier.init", [c[op.operands[0]], c.number(count), elected(c)])
+    if _has(c, INIT_FENCE):
+        c.build.instruction(INIT_FENCE, [])
     first = len(ops)
     if _has(c, "mbarrier.arrive.expect_tx"):
         kind = "async" if c.program.blocks == 1 else "async.cluster"
@@ -133,7 +138,8 @@ def _arrive(c: Context, op: Operation) -> None:
             this_rank = c.index("block", c.program.blocks - 1)
             for more in range(1, c.program.blocks):
                 rank = c.build.op("arith.xori", [this_rank, c.number(more)], "i32")
-                c.build.instruction("mbarrier.arrive.each.remote", [c.build.remote(where, rank), active])
+                told = c.build.instruction("mbarrier.arrive.each.remote", [c.build.remote(where, rank), active])
+                told.attrs["awaited"] = True
         return
     where, active = c[op.operands[0]], elected(c, predicate)
     if _to_others(c, op, "mbarrier.arrive", where, c.number(count), active):

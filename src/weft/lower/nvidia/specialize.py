@@ -10,6 +10,9 @@ is what some further warps do. They meet at barrier 1, of all warps, where a war
       barrier 1
       ...
 
+If a barrier of the cluster comes right before a warp_specialize, they meet at that, all warps of all blocks: the
+hardware has one for them, which the kernel's own warps alone would have to make of an mbarrier.
+
 If a warp_specialize stands inside of a loop or a branch, nobody knows how often it comes: then the kernel says before
 each first barrier what is next, in a word of shared memory, and the partitions go round until it says that it ends.
 
@@ -25,14 +28,17 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
+from weft.analysis import is_cluster_barrier
 from weft.base import CompilationError, Span, Unsupported
 from weft.base.remarks import Site as Side
 from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
+from weft.ir.nvidia.ttng import LATE
 from weft.targets.table import first_with, has, instruction
 
 from ..context import Context
-from .mbarriers import elected
+from .exchange import ARRIVE, ARRIVE_EARLY, WAIT
+from .mbarriers import elected, makes_barriers
 from .table import lowering
 
 ALL = 1
@@ -57,6 +63,8 @@ class Site:
     captured: list[Value] = field(default_factory=list)
     """What region 0 has of each captured value; of those that are passed in memory their address."""
     passed: dict[int, Value] = field(default_factory=dict)
+    arrival: str = ""
+    """How all warps of the cluster arrive where it is entered; none if those of the block alone meet there."""
 
 
 @dataclass
@@ -186,8 +194,12 @@ class _Specialized:
         c.build.add("partitions", (), (), {"starts": tuple(starts), "warps": tuple(warps)}, regions)
         c.build.add("return")
 
-    def meet(self) -> None:
-        """All warps of the block."""
+    def meet(self, arrival: str = "") -> None:
+        """All warps of the block; with an `arrival` of the cluster."""
+        if arrival:
+            for name in (arrival, WAIT):
+                self.c.build.instruction(name, [])
+            return
         attrs = {"scope": "block", "inserted": False, "id": ALL, "warps": self.total}
         self.c.build.add("barrier", (), (), attrs)
         sides = Side("the kernel's own warps"), Side("its partitions")
@@ -261,6 +273,7 @@ class _Specialized:
     def enter(self, site: Site) -> None:
         """Where the kernel comes to a warp_specialize."""
         c = self.c
+        site.arrival = self._arrival()
         for i, operand in enumerate(site.op.operands):
             value = c[operand]
             site.captured.append(value)
@@ -270,10 +283,40 @@ class _Specialized:
                 site.passed[i] = address
         if self.state is not None:
             self._say(site.number + 1)
-        self.meet()
+        self._begin(site)
         results = self._inline(site.op.regions[0])
         c.set_all(site.op.results, results)
         self.meet()
+
+    def _begin(self, site: Site) -> None:
+        """Meet the partitions, before whatever the kernel has only computed: nobody has to wait for that.
+
+        Registers are waited for after that, if the kernel has done nothing yet but make mbarriers.
+        """
+        block = self.c.build.block
+        ops = block.ops
+        at = next((i for i in range(len(ops), 0, -1) if not _computes(ops[i - 1])), 0)
+        computed, block.ops = ops[at:], ops[:at]
+        if not self.nested and all(map(_tells_nothing, block.ops)):
+            computed[:0] = filter(_moves_registers, block.ops)
+            block.ops = [op for op in block.ops if not _moves_registers(op)]
+        self.meet(site.arrival)
+        block.ops += computed
+
+    def _arrival(self) -> str:
+        """Take out the barrier of the cluster that comes last, if one does: how all warps arrive instead.
+
+        Blocks that have done nothing but make mbarriers have only those to tell of. An arrival that releases whatever
+        was written would wait for the memory, as would the fence after the mbarriers.
+        """
+        ops = self.c.build.block.ops
+        if self.nested or not ops or not is_cluster_barrier(ops[-1], "wait"):
+            return ""
+        ops.pop()
+        if not all(_tells_nothing(op) for op in ops):
+            return ARRIVE
+        ops[:] = [op for op in ops if not op.attrs.get("made_barriers")]
+        return ARRIVE_EARLY
 
     def _inline(self, region: Region) -> list[Value]:
         *body, last = list(region.block.ops)
@@ -304,14 +347,17 @@ class _Specialized:
     def _part(self, site: Site, crew: Crew) -> None:
         """One site: wait for it, do this crew's part, if it has one."""
         if not self.nested:
-            self.meet()
-        part = crew.parts.get(site.number)
+            self.meet(site.arrival)
+        part, late = crew.parts.get(site.number), list[Operation]()
         if part is not None:
             region = site.regions[part]
             self._bind(site, region)
-            self.c.block([op for op in region.block.ops if op.name != "ttg.warp_return"])
+            ops = [op for op in region.block.ops if op.name != "ttg.warp_return"]
+            late = [op for op in ops if LATE in op.attributes and not self.nested]
+            self.c.block([op for op in ops if op not in late])
         if not self.nested:
             self.meet()
+        self.c.block(late)
 
     def _bind(self, site: Site, region: Region) -> None:
         """The region's arguments: computed again, or loaded."""
@@ -351,6 +397,20 @@ class _Specialized:
         with c.inside(Block()) as otherwise:
             c.build.add("yield")
         c.build.add("if", [mine], (), {}, [then, otherwise])
+
+
+def _computes(op: LaneOp) -> bool:
+    """Whether an operation only computes something."""
+    return op.name in (*PURE, "select", "elect") or is_elementwise(op.name)
+
+
+def _moves_registers(op: LaneOp) -> bool:
+    return op.name == "instruction" and str(op.attrs["isa"]).startswith("setmaxnreg.")
+
+
+def _tells_nothing(op: LaneOp) -> bool:
+    """Whether an operation makes mbarriers, or does nothing that others may have to know of."""
+    return _computes(op) or makes_barriers(op) or _moves_registers(op) or bool(op.attrs.get("made_barriers"))
 
 
 def _again(c: Context, value: Value) -> bool:

@@ -10,6 +10,11 @@
 Where the loop stands in another one (of tiles, in a persistent kernel), both are there, and the buffers go on from one
 tile to the next: the copies of a tile's first operands are begun while the other warps store the tile before. What
 coordinates and bounds are made of in the loops, the warp computes for itself.
+
+In a cluster, warps of all blocks arrive at each block's mbarriers, and none may do so at those of a block that has
+ended. So the warp waits at last until all buffers are empty again, while the others store:
+
+      scf.for ... iter_args(%slot, %phase) { ttng.wait_barrier %empty[%slot], %phase } {tt.late}
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ class Feed:
 class Producer:
     """Writes the partition for loops one behind the other; `captures` is then what it needs to be given."""
 
-    def __init__(self, feeds: Sequence[Feed], count: int) -> None:
+    def __init__(self, feeds: Sequence[Feed], count: int, blocks: int) -> None:
         self.count = count
         self.block = Block()
         self._given: Values = {}
@@ -54,6 +59,8 @@ class Producer:
         at: Sequence[SSAValue] = (b.constant(0, i32), b.constant(1, i32))
         for self.feed in feeds:
             at = self._loop(b, list(self.feed.loops), *at)
+        if blocks > 1:
+            self._until_empty(b, *at)
         b.create(ttg.WarpReturnOp)
 
     @property
@@ -100,6 +107,19 @@ class Producer:
             copy.location = bulk.load.location
             if bulk.is_shared:
                 copy.attributes[ttng.DIVIDED] = unit_attr()
+
+    def _until_empty(self, b: Builder, slot: SSAValue, phase: SSAValue) -> None:
+        """Wait as often as if each buffer were filled once more."""
+        bounds = [b.constant(x, i32) for x in (0, self.count, 1)]
+        inner = Block(arg_types=[i32, i32, i32])
+        _, now, its_phase = inner.args
+        now.name_hint, its_phase.name_hint = "slot", "phase"
+        with b.inside(inner):
+            for ring in self.feed.rings:
+                wait(b, word(b, self._gets(ring.empty), now), its_phase)
+            b.yield_(next_slot(b, self.count, now, its_phase))
+        loop = b.create(scf.ForOp, (*bounds, slot, phase), (i32, i32), regions=[Region(inner)])
+        loop.attributes[ttng.LATE] = unit_attr()
 
     def _gets(self, value: SSAValue) -> SSAValue:
         """A value from before the loops, which the partition is given."""

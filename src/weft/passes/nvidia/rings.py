@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from weft.ir import Builder, i1, i32, i64, segments
+from weft.ir import Builder, i1, i32, i32_attr, i64, segments
 from weft.ir.gpu import MemDescType, memdesc, ttg
 from weft.ir.nvidia import ttng
 from weft.layouts import SwizzledSharedLayout
@@ -67,6 +67,21 @@ class Ring:
     buffers: tuple[Buffers, ...]
     full: SSAValue
     empty: SSAValue
+
+
+def ring_of(
+    b: Builder, early: Builder, group: Group, rows: Sequence[Row], count: int, warps: int, blocks: int, several: bool
+) -> Ring:
+    """So many buffers, which all warps of all blocks empty; their mbarriers are made `early`."""
+    buffers = buffers_of(b, group.loads, rows, count)
+    full, empty = (early.create(ttg.LocalAllocOp, (), (words(count, blocks),)).result for _ in range(2))
+    of = f"{group.loads[0].base.name_hint}_" if several else ""
+    full.name_hint, empty.name_hint = f"{of}full", f"{of}empty"
+    for barriers, arrivals in ((full, 1), (empty, warps * blocks)):
+        for i in range(count):
+            one = word(early, barriers, early.constant(i, i32))
+            early.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
+    return Ring(group, buffers, full, empty)
 
 
 def next_slot(b: Builder, count: int, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -74,9 +74,8 @@ from .producers import Feed, Producer
 from .product_ahead import ProductAhead
 from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
-from .rings import Ring, buffers_of, next_slot, slot_before, wait, word, words
+from .rings import Ring, next_slot, ring_of, slot_before, wait, word
 from .specialized_loops import (
-    Group,
     Plan,
     are_used_at_once,
     halves_of,
@@ -130,7 +129,13 @@ def _divide(parts: Sequence[_Specialized]) -> None:
             part.loop = load_ahead(part.loop)
     first = parts[0]
     b = Builder.before(first.whole)
-    rings = [first.ring(b, group) for group in first.groups]
+    early = b
+    if isinstance(first.whole.parent_op(), tt.FuncOp) and b.block is not None:  # others wait for the mbarriers
+        early = Builder.at_start(b.block, first.whole.location)
+    rings = [
+        ring_of(b, early, group, first.rows, first.count, first.warps, first.blocks, len(first.groups) > 1)
+        for group in first.groups
+    ]
     feeds: list[Feed] = []
     for part in parts:
         part.rings = [replace(ring, group=group) for ring, group in zip(rings, part.groups, strict=True)]
@@ -138,12 +143,12 @@ def _divide(parts: Sequence[_Specialized]) -> None:
         part.store(b)
         loops = [part.loop] if part.tiles is None else [part.tiles, part.loop]
         feeds.append(Feed(loops, part.rings, maps))
-    producer = Producer(feeds, first.count)
+    producer = Producer(feeds, first.count, first.blocks)
     consumer = Block()
     with b.inside(consumer):
         slot, phase = b.constant(0, i32), b.constant(0, i32)
         for part, after in zip(parts, [*parts[1:], None], strict=True):
-            part.goes_further = after is not None or part.tiles is not None
+            part.goes_further = after is not None or part.tiles is not None or part.blocks > 1
             part.prepare()
             *results, slot, phase = part.consumer(b, slot, phase)
             between = list(_between(part.whole, after.whole)) if after is not None else []
@@ -201,7 +206,7 @@ class _Specialized:
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.products: list[SharedProductOp] = []
         self.goes_further = False
-        """Whether the buffers are used again behind the loop."""
+        """Whether somebody waits for the buffers behind the loop."""
 
     @property
     def whole(self) -> scf.ForOp:
@@ -215,18 +220,6 @@ class _Specialized:
         return self.alone(b, slot, phase)
 
     # -- buffers ------------------------------------------------------------------------------------------------------
-
-    def ring(self, b: Builder, group: Group) -> Ring:
-        """Buffers and mbarriers of a group, made before the loop."""
-        buffers = buffers_of(b, group.loads, self.rows, self.count)
-        full, empty = (b.create(ttg.LocalAllocOp, (), (words(self.count, self.blocks),)).result for _ in range(2))
-        of = f"{group.loads[0].base.name_hint}_" if len(self.groups) > 1 else ""
-        full.name_hint, empty.name_hint = f"{of}full", f"{of}empty"
-        for barriers, arrivals in ((full, 1), (empty, self.warps * self.blocks)):
-            for i in range(self.count):
-                one = word(b, barriers, b.constant(i, i32))
-                b.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
-        return Ring(group, buffers, full, empty)
 
     def store(self, b: Builder) -> None:
         """Let the copy engine do the stores, by way of buffers that are made before the loop."""

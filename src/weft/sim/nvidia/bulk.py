@@ -256,7 +256,8 @@ class _Copy:
         for block in self.blocks:
             try:
                 barrier_at(self.context, self.row, barrier, block)
-                touch(self.context, self.op, self.row, self.lane, barrier, False, proxy=True, block=block)
+                far = block != self.block
+                touch(self.context, self.op, self.row, self.lane, barrier, False, proxy=True, block=block, sends=far)
             except MBarrierError as found:
                 misused(self.context, self.op, self.row, self.lane, barrier, found, block)
                 return

@@ -22,7 +22,7 @@ from .fenced import check_fenced
 from .maps import tensor_map
 from .sent import send
 
-ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "turn.")
+ORDERING = ("wgmma.", "fence.mbarrier_init", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "turn.")
 """Instructions that only order others, or tell the hardware something."""
 
 
@@ -113,6 +113,8 @@ def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
     """barrier.cluster.arrive and .wait."""
     context.batch.report.add_kind(op.span, op.attrs["isa"], context.count)
     if op.attrs["isa"].endswith("arrive"):
+        if ".made." in op.attrs["isa"] and not context.batch.launch.counting:
+            context.batch.shadow.clocks.fence(context.warps)
         cluster_arrive(context, op)
     else:
         yield from cluster_wait(context, op)

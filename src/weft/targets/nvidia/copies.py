@@ -71,6 +71,7 @@ def copy_instructions() -> Iterator[Instruction]:
     made = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive.relaxed.aligned;"
     yield _plain("barrier.cluster.made.arrive", 90, made, "sync", "8.0")  # orders nothing but mbarriers' inits
     yield _plain("barrier.cluster.wait", 90, "barrier.cluster.wait.aligned;", "sync", "7.8")
+    yield _plain("fence.mbarrier_init", 90, "fence.mbarrier_init.release.cluster;", "sync", "8.0")
     yield _plain("fence.proxy.async", 90, "fence.proxy.async.shared::cta;", "sync", "8.0")
     yield _plain("fence.proxy.async.cluster", 90, "fence.proxy.async.shared::cluster;", "sync", "8.0")
     for step, text in _TURNS.items():

@@ -123,7 +123,8 @@ def arrive(
     """Arrive `count` times, where `pred` holds and all warps have come so far; `from_cta` is as in `expect`.
 
     With `each_warp`, every warp arrives once for itself, and waits for no other: the mbarrier is made for as many more.
-    With `every_block` too, it arrives at this mbarrier of every block of the cluster. Weft's, not Triton's.
+    With `every_block` too, it arrives at this mbarrier of every block of the cluster, each of which waits for that
+    before it ends. Weft's, not Triton's.
     """
     alone, everywhere = unwrap(each_warp), unwrap(every_block)
     for name, value in (("each_warp", alone), ("every_block", everywhere)):

@@ -235,22 +235,25 @@ def program(kernel: Any, block: int, warps: int, kind: str = "bf16") -> Any:
 
 
 def test_ends_are_stored_once() -> None:
-    """Eight runs of eight elements take eight vectors, and their row's ends one store of single elements."""
+    """Eight runs of eight elements take eight vectors, in code for each of four distances of `w`, and their row's ends
+    one store of single elements."""
     stores = [op for op in program(scale, 16384, 8).body.walk() if op.name == "store"]
-    assert sorted(op.attrs["vector"] * op.operands[0].count for op in stores) == [1, *[8] * 8]
+    assert sorted(op.attrs["vector"] * op.operands[0].count for op in stores) == [1, *[8] * 8 * 4]
 
 
 def test_weights_are_on_their_way_before_they_are_needed() -> None:
-    """Of three parts before the first part is stored, where nothing else is loaded then: words, one by one."""
+    """Of three parts before the first part is stored, where nothing else is loaded then."""
     ops = list(program(rms_norm, 16384, 16, "fp32").body.walk())
     stored = next(k for k, op in enumerate(ops) if op.name == "store" and op.attrs["space"] == "global")
     loads = [op for op in ops[:stored] if op.name == "load" and op.attrs["space"] == "global"]
-    assert [(op.attrs["vector"], op.results[0].count) for op in loads].count((1, 4)) == 3
+    assert [(op.attrs["vector"], op.results[0].count) for op in loads].count((4, 4)) == 3
 
 
 def test_what_is_stored_alone_is_not_shuffled() -> None:
-    """Rows that are only stored need none of their ends among the others."""
-    assert not [op for op in program(scale, 16384, 8).body.walk() if op.name == "shuffle"]
+    """Rows that are only stored need none of their ends among the others; of `w`, words are."""
+    shuffles = [op for op in program(scale, 16384, 8).body.walk() if op.name == "shuffle"]
+    assert {op.results[0].elem for op in shuffles} == {"i32"}
+    assert sorted(op.results[0].count for op in shuffles) == [1] * 16 + [2] * 16  # 1, 2, 2 and 1 words for each run
 
 
 def test_whole_runs_go_without_masks() -> None:

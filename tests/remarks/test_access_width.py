@@ -164,7 +164,8 @@ def test_rows_that_begin_anywhere() -> None:
     aligned = "by aligned vectors of 16 bytes, wherever the row begins"
     assert told(made, "row aligned") == [
         f"k.py:5:13: row aligned: load of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
-        "k.py:5:48: row aligned: load of 1024xf32 by words of 4 bytes: the rows that are stored are aligned otherwise",
+        "k.py:5:48: row aligned: load of 1024xf32 by aligned vectors of 16 bytes, shifted between threads: the rows "
+        "that are stored are aligned otherwise",
         f"k.py:6:5: row aligned: store of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
     ]
     assert told(made, "access width") == []

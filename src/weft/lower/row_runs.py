@@ -6,8 +6,8 @@
 
 A run is whole if all that is loaded or stored with it is of the row. What is not whole lies in the first places of the
 tile or in the last ones of the row, at most as many as half a warp has lanes: `Ends` has them one a lane, the first
-places in the lower half of the lanes and those from `tail` on in the upper one. A run of small elements that is loaded
-by words, of which the first begins before it and the last ends behind it, is whole where they are (`before`, `needed`).
+places in the lower half of the lanes and those from `tail` on in the upper one. A run that is read by vectors of which
+the first begins before it and the last ends behind it is whole where they are (`before`, `needed`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from weft.layouts import f2
 
 from .context import Context, elem_of, tile_shape
 from .memory import VECTOR_BYTES, runs_of
-
-WORD_BYTES = 4
 
 
 class Runs:
@@ -43,23 +41,26 @@ class Runs:
         lane = c.build.linear([0], *(self.layout.in_columns(dim) for dim in ("lane", "warp", "block")))
         self.first = self.less(lane, self.shift)
         """The number of the element at the first place of run 0: what is added to `places`."""
-        self.vector = min(self.run, VECTOR_BYTES // self.size) if is_aligned else 1
-        """Elements that are loaded or stored at once."""
+        self.vector = min(self.run, VECTOR_BYTES // self.size)
+        """Elements of the aligned vectors that are loaded or stored at once."""
         self.distance = c.number(0)
-        """By how many bytes runs lie behind words."""
+        """By how many bytes runs lie behind vectors."""
         self.before = c.number(0)
         """How many elements must be there before a run, for it to be whole."""
         self.needed = c.number(self.run)
         """And how many from its first one on."""
-        self.is_shifted = not is_aligned and self.size < WORD_BYTES
+        self.is_shifted = not is_aligned
+        self.lies: object = None
+        """What the distance follows from: rows of which that is equal have one distance."""
         if self.is_shifted:
-            begins = c.build.op("arith.trunci", [self.row], "i32")
-            if min(c.facts.of(op.operands[0]).divisibility) % WORD_BYTES == 0:
-                begins = c.number(0)  # rows of several arrays have one distance then, and one set of predicates
+            granule = self.vector * self.size
+            is_based = min(c.facts.of(op.operands[0]).divisibility) % granule == 0
+            begins = c.number(0) if is_based else c.build.op("arith.trunci", [self.row], "i32")
+            self.lies = None if is_based else self.row, self.shift, self.size, granule
             start = self.less(begins, c.build.op("arith.muli", [self.shift, c.number(self.size)], "i32"))
-            self.distance = c.build.op("arith.andi", [start, c.number(WORD_BYTES - 1)], "i32")
+            self.distance = c.build.op("arith.andi", [start, c.number(granule - 1)], "i32")
             self.before = c.build.op("arith.shrui", [self.distance, c.number(self.size.bit_length() - 1)], "i32")
-            self.needed = self.less(c.number(self.run + WORD_BYTES // self.size), self.before)
+            self.needed = self.less(c.number(self.run + self.vector), self.before)
 
     def parts(self) -> list[Runs]:
         """One run at a time."""
@@ -151,7 +152,7 @@ class Runs:
     # -- addresses ----------------------------------------------------------------------------------------------------
 
     def address(self) -> Value:
-        """The address of run 0, or of the word that it begins in."""
+        """The address of run 0, or of the vector that it begins in."""
         start = self.of_index(self.first)
         if not self.is_shifted:
             return start

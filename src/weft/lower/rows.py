@@ -14,12 +14,8 @@ What is not only stored, but reduced as well, has its ends among the others: `%v
 shuffle(%ends), %v) } else { %v }`. And where what is stored cannot be computed from the ends alone (a row that a loop
 carries, another mask), the runs that are not whole are stored element by element.
 
-A run that is not aligned, of weights beside a row, is loaded element by element where elements are words. Of smaller
-ones, the words are loaded in which it lies, and their bytes are moved down by the distance, which is one number for the
-whole kernel: 8 elements of bf16 are in words 0 to 4, if the first is in the upper half of word 0. What is loaded so is
-mostly the same for all rows, so that it is in the cache, and what counts are instructions: aligned vectors, whose words
-are shuffled to the lane before and chosen by the distance, take 25 where this takes 9 for 8 elements of bf16, and 14
-where this takes 4 for 4 of f32.
+A run that is not aligned, of weights beside a row, is made of the vectors in which it lies (row_shifts.py). How that is
+done depends on the distance in words, and all of the store is written once for each.
 
 What comes after a load in memory's time, joining and moving, is written where its result is first used, so that the
 loads of several rows are on their way together.
@@ -27,8 +23,9 @@ loads of several rows are on their way together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from copy import copy
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -38,11 +35,11 @@ from weft.ir.lane import Block, Value
 from .context import Context, elem_of, lowering
 from .memory import back, hints_of
 from .row_parts import geometry_of, parts_of
-from .row_runs import WORD_BYTES, Runs
+from .row_runs import Runs
+from .row_shifts import WORD_BYTES, at_each, shifted as load_shifted
 
-WORDS = "i32"
-ON_THE_WAY = {8: (128, 2), 32: (64, 1)}
-"""Bytes of a row that a thread asks for at a time, and parts of one that is not aligned with it, by the block's warps.
+ON_THE_WAY = {8: 128, 32: 64}
+"""Bytes of a row that a thread asks for at a time, by the block's warps.
 Two blocks of 16 warps have 64 registers a thread, and 64 KB of rows on the way; a multiprocessor of an H100 needs 17 KB
 (25 bytes a nanosecond for 700). Where only words of one row are loaded, there are registers for one part more: what is
 stored waits for them part by part, and with one part on its way that takes as long as memory does."""
@@ -76,10 +73,18 @@ class Load:
         parts.ends[result] = self.at_ends
         self.loaded: dict[int, Callable[[], Value]] = {}
         """What gives the elements of parts that are on their way."""
-        new, same = next(ahead for warps, ahead in ON_THE_WAY.items() if c.program.warps <= warps)
-        self.ahead = max(1, new // (self.runs.run * self.runs.size)) if self.is_aligned else same
+        new = next(bytes for warps, bytes in ON_THE_WAY.items() if c.program.warps <= warps)
+        self.ahead = max(1, new // (self.runs.run * self.runs.size)) if self.is_aligned else 1
         """Parts that are loaded ahead: what is aligned is new, and far away; what is not is mostly the same for all."""
         self.begun = 0
+        self.distance: int | None = None
+        """In code for one distance between runs and vectors, how many words that is."""
+
+    def at(self, distance: int | None) -> Load:
+        """This load in code for one such distance: what is on its way goes on from here."""
+        load = copy(self)
+        load.loaded, load.distance = dict(self.loaded), distance
+        return load
 
     def begin_to(self, last: int) -> None:
         """Load as many parts, where they are not on their way yet."""
@@ -94,7 +99,7 @@ class Load:
     def load(self, runs: Runs) -> Callable[[], Value]:
         """Load some runs; gives what makes their elements of what has come."""
         if runs.is_shifted:
-            return _by_words(self.c, runs, self.elem, self.other, self.hints)
+            return load_shifted(self.c, runs, self.elem, self.other, self.hints, self.distance)
         masks = runs.each(runs.whole(), runs.run // runs.vector)
         loaded = self.c.build.load("global", runs.vectors(), self.elem, runs.vector, masks, self.other, **self.hints)
         return lambda: loaded
@@ -159,80 +164,85 @@ def _argument(pointer: SSAValue) -> SSAValue | None:
     return pointer if function is not None and function.name == "tt.func" else None
 
 
-# -- runs that are not aligned -----------------------------------------------------------------------------------------
-
-
-def _by_words(c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any]) -> Callable[[], Value]:
-    """Load the words in which runs of small elements lie, one more than a run has; gives what moves their bytes down.
-
-    A word that two lanes need, or two accesses, is in the cache when it is loaded again.
-    """
-    length = runs.run * runs.size
-    count, each = length // WORD_BYTES, WORD_BYTES // runs.size
-    places = runs.at(runs.address(), range(0, length + WORD_BYTES, WORD_BYTES))
-    filled = c.build.add("pack", [c.build.rename(other, [0] * each)], [(WORDS, 1)]).result
-    masks = runs.each(runs.whole(), count + 1)
-    loaded = c.build.load("global", places, WORDS, 1, masks, filled, **hints)
-
-    def some(start: int, end: int) -> Value:
-        """Some words of each run."""
-        return c.build.rename(loaded, [k + i for k in range(0, loaded.count, count + 1) for i in range(start, end)])
-
-    def moved() -> Value:
-        selector = c.plus(c.build.op("arith.muli", [runs.distance, c.number(0x1111)], "i32"), c.number(0x3210))
-        pair = [some(0, count), some(1, count + 1)]
-        permuted = c.build.add("permute", [*pair, selector], [(WORDS, pair[0].count)], {"each": each}).result
-        return c.build.add("unpack", [permuted], [(elem, permuted.count * each)]).result
-
-    return moved
-
-
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
 @lowering("weft.store_row")
 def _store(c: Context, op: Operation) -> None:
-    value, parts = op.operands[3], parts_of(c, op)
+    parts = parts_of(c, op)
     c.has_stored = True
-    runs, geometry = Runs(c, op, value), geometry_of(op, value)
-    hints = hints_of(op) | runs.number() | {"part": len(c.rows)}
-    c.rows[op] = len(c.rows)
-    once = c.all_of(c.once(runs.layout, cluster=True))
-    ends = parts.ends_of(c, runs, geometry)
-    leaves = parts.leaves(value)
-    loads = [parts.loads[x] for x in leaves if x in parts.loads]
+    store = _Store(c, op)
+    leaves = parts.leaves(store.value)
+    loads = {x: load for x in leaves if isinstance(load := parts.loads.get(x), Load)}
     for leaf in leaves:
         if leaf not in parts.loads and leaf not in parts.kept:
             _ = c[leaf]  # made before the branches
-    shifted = [load for load in loads if load.runs.is_shifted]
-    is_alone = len(loads) == 1 and loads[0].ahead == 1 and loads[0].runs.size >= WORD_BYTES
-    is_apart = parts.is_stored(op, value)
-    is_skipped = is_apart and len(runs.places) > 1
-    for k, part in enumerate(runs.parts()):
-        for load in loads:
-            load.begin_to(k + load.ahead + is_alone)
-        any_there, body = parts.any_there(c, part, geometry, k) if is_skipped else None, Block()
-        with c.inside(body) if any_there is not None else nullcontext():
-            stored = parts.of_run(c, value, k, part, is_apart)[value]
-            if stored.count == 1:
-                stored = c.build.rename(stored, [0] * len(part.order))
-            whole = c.all_of([part.whole(), *(load.parts[k].whole() for load in shifted), once])
-            assert whole is not None
-            masks = part.each(whole, runs.run // runs.vector)
-            c.build.store("global", part.vectors(), stored, runs.vector, masks, **hints)
-            if not is_apart:
-                with c.inside(Block()) as taken:
-                    _store_ends(c, part, stored, once, hints)
-                part.if_warp(ends.mine, (), taken, Block())
-        if any_there is not None:
-            part.if_warp(any_there, (), body, Block())
-    if is_apart:
+    shifted = [load for load in loads.values() if load.runs.is_shifted]
+
+    def at(distance: int) -> tuple[()]:
+        """All whole runs, in code for one distance: rows that lie otherwise than the first choose by themselves."""
+        alike = shifted[0].runs.lies
+        now = {x: load.at(distance if load.runs.lies == alike else None) for x, load in loads.items()}
+        parts.loads.update(now)
+        store.whole_runs(list(now.values()))
+        return ()
+
+    if shifted:
+        at_each(c, shifted[0].runs, at)
+    else:
+        store.whole_runs(list(loads.values()))
+    if store.is_apart:
+        store.at_ends(shifted)
+
+
+class _Store:
+    """A row that is stored: its whole runs, and its ends."""
+
+    def __init__(self, c: Context, op: Operation) -> None:
+        self.c, self.value, self.parts = c, op.operands[3], parts_of(c, op)
+        self.runs, self.geometry = Runs(c, op, self.value), geometry_of(op, self.value)
+        self.hints = hints_of(op) | self.runs.number() | {"part": len(c.rows)}
+        c.rows[op] = len(c.rows)
+        self.once = c.all_of(c.once(self.runs.layout, cluster=True))
+        self.ends = self.parts.ends_of(c, self.runs, self.geometry)
+        self.is_apart = self.parts.is_stored(op, self.value)
+        """Whether what is stored at the ends is computed from the ends alone."""
+
+    def whole_runs(self, loads: Sequence[Load]) -> None:
+        """Store run by run what is computed of rows that are loaded run by run, and of others."""
+        c, runs = self.c, self.runs
+        is_alone = len(loads) == 1 and loads[0].ahead == 1 and loads[0].runs.size >= WORD_BYTES
+        is_skipped = self.is_apart and len(runs.places) > 1
+        for k, part in enumerate(runs.parts()):
+            for load in loads:
+                load.begin_to(k + load.ahead + is_alone)
+            any_there, body = self.parts.any_there(c, part, self.geometry, k) if is_skipped else None, Block()
+            with c.inside(body) if any_there is not None else nullcontext():
+                stored = self.parts.of_run(c, self.value, k, part, self.is_apart)[self.value]
+                if stored.count == 1:
+                    stored = c.build.rename(stored, [0] * len(part.order))
+                shifted = [load.parts[k].whole() for load in loads if load.runs.is_shifted]
+                whole = c.all_of([part.whole(), *shifted, self.once])
+                assert whole is not None
+                masks = part.each(whole, runs.run // runs.vector)
+                c.build.store("global", part.vectors(), stored, runs.vector, masks, **self.hints)
+                if not self.is_apart:
+                    with c.inside(Block()) as taken:
+                        _store_ends(c, part, stored, self.once, self.hints)
+                    part.if_warp(self.ends.mine, (), taken, Block())
+            if any_there is not None:
+                part.if_warp(any_there, (), body, Block())
+
+    def at_ends(self, shifted: Sequence[Load]) -> None:
+        """Store what is in no run that is whole, one element a lane."""
+        c, runs, ends = self.c, self.runs, self.ends
         with c.inside(Block()) as taken:
             start = ends.run_begin()
             whole = c.all_of([runs.whole(start), *(load.runs.whole(start) for load in shifted)])
             assert whole is not None
-            mask = c.all_of([ends.there, c.negated(whole), once])
-            c.build.store("global", runs.of_index(ends.index), parts.of_ends(c, value, ends), 1, mask, **hints)
+            mask = c.all_of([ends.there, c.negated(whole), self.once])
+            stored = self.parts.of_ends(c, self.value, ends)
+            c.build.store("global", runs.of_index(ends.index), stored, 1, mask, **self.hints)
         runs.if_warp(ends.mine, (), taken, Block())
 
 

@@ -18,7 +18,8 @@ miss they have of the end of the tile, so that it is the same elements, only in 
 element: nothing is read that is no element of the row.
 
 What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are rotated with the
-others) is read by words, whose bytes are moved where elements are smaller. The shift is the same for all:
+others) is read by the aligned vectors in which a thread's elements lie, and threads exchange what the vectors of their
+neighbours have. The shift is the same for all:
 what is stored decides it, because a store cannot be done in two parts that two threads share.
 
 Done where nothing sees who has which element (as in `recoalesce`, whose tiles these are) and sums may be taken in any
@@ -275,12 +276,11 @@ def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkC
     """Say how a row is accessed, and what keeps it from being accessed so as it is written."""
     op, pointer, masks = row.op, row.op.operands[0], recoalesce.masks_of(row.op)
     wanted = min(run, recoalesce.RUN_BYTES // row.size)
-    bytes = LEAST_RUN_BYTES if shifted else wanted * row.size
     limit = limit_of_run(facts, pointer, masks[0] if masks else None, 0, wanted, row.size)
     fact = (limit.fact, limit.value, limit.span) if limit is not None else ("",)
     tile = ir.tile_text((*op.results, *op.operands[1:])[0].type)
     access = "store" if row.is_store else "load"
-    remarks.add(RowAligned(ir.span_of(op), access, tile, bytes, shifted, *fact))
+    remarks.add(RowAligned(ir.span_of(op), access, tile, wanted * row.size, shifted, *fact))
 
 
 def _come_back(rows: Sequence[_Row]) -> bool:

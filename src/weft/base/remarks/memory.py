@@ -197,7 +197,7 @@ class RowAligned(Remark):
     access: str
     tile: str
     bytes: int
-    """Of a vector, or a word."""
+    """Of a vector."""
     shifted: bool
     """Whether its runs are not those of the rows that are stored, so that they do not begin at vectors."""
     fact: str
@@ -207,10 +207,10 @@ class RowAligned(Remark):
 
     @property
     def message(self) -> str:
-        text = f"{self.access} of {self.tile} by "
+        text = f"{self.access} of {self.tile} by aligned vectors of {self.bytes} bytes, "
         if self.shifted:
-            return f"{text}words of {self.bytes} bytes: the rows that are stored are aligned otherwise"
-        text += f"aligned vectors of {self.bytes} bytes, wherever the row begins"
+            return f"{text}shifted between threads: the rows that are stored are aligned otherwise"
+        text += "wherever the row begins"
         return text + (f": {self.fact}{_elsewhere(self.span, self.value_span)}" if self.fact else "")
 
 

@@ -68,6 +68,28 @@ def one_tile(a, b, c, M, N, K,
 
 
 @jit
+def shared_sums(a, b, c, sums, counts, M, N, K,
+                BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PARTS: tl.constexpr,
+                ASKED: tl.constexpr):  # fmt: skip
+    """The same, `PARTS` programs a tile, each for a part of K: the one that ends last adds what all left in `sums`,
+    in the order of K. `counts` has a zero for each tile, and has them again afterwards."""
+    tile, part = tl.program_id(0) // PARTS, tl.program_id(0) % PARTS
+    i, j = place(tile, GROUP * tl.cdiv(N, BN), tl.cdiv(M, BM), GROUP)
+    each = tl.cdiv(tl.cdiv(K, BK), PARTS) * BK
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in tl.range(part * each, min((part + 1) * each, K), BK, warp_specialize=ASKED):
+        acc = tl.dot(a.load([i * BM, at]), b.load([at, j * BN]), acc)
+    within = tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :]
+    tl.store(sums + (tile * PARTS + part) * BM * BN + within, acc)
+    if tl.atomic_add(counts + tile, 1) == PARTS - 1:
+        total = tl.load(sums + tile * PARTS * BM * BN + within)
+        for other in range(1, PARTS):
+            total += tl.load(sums + (tile * PARTS + other) * BM * BN + within)
+        c.store([i * BM, j * BN], total.to(c.dtype))
+        tl.store(counts + tile, 0)
+
+
+@jit
 def over_tiles(a, b, c, M, N, K,
                BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
                ASKED: tl.constexpr):  # fmt: skip

@@ -37,6 +37,7 @@ SOURCES = {
     "tiles": "over_tiles",
     "halves": "in_halves",
     "one": "one_tile",
+    "split": "shared_sums",
     "tail": "parts_of_tiles",
     "beside": "side_by_side",
     "below": "one_below_another",
@@ -117,8 +118,14 @@ def launcher(side, configuration, a, b, c, **options):
         sides, sizes = several_sums(side, a, b, c, bm, bn, bk)
         more = sizes | {"BK": bk, "GROUP": 8, "PROGRAMS": clusters}
         return lambda: kernel[(min(clusters, tiles),)](*sides, m, n, k, **more, **large, **options)
-    sides = described(side, a, b, c, bm, bn, bk, source != "tiles" and source != "one")
+    sides = described(side, a, b, c, bm, bn, bk, source not in ("tiles", "one", "split"))
     more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
+    if source == "split":
+        parts = max(1, clusters // tiles)
+        sums = torch.empty(tiles * parts * bm * bn, device="cuda")
+        counts = torch.zeros(tiles, dtype=torch.int32, device="cuda")
+        more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PARTS": parts}
+        return lambda: kernel[(tiles * parts,)](*sides, sums, counts, m, n, k, **more, **large, **options)
     if source != "tail":
         grid = (tiles if source == "one" else min(clusters, tiles),)
         return lambda: kernel[grid](*sides, m, n, k, **more, **large, **options)

@@ -15,6 +15,7 @@ threads instead of the copy engine (`made_tensors=False`). All take turns. Figur
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from contextlib import suppress
@@ -94,9 +95,6 @@ SIZES = [
 SECONDS = 0.1
 """For each side of a row: a card that multiplies for longer may lower its clocks."""
 PROCESSORS = torch.cuda.get_device_properties(0).multi_processor_count
-ROOM = {1: PROCESSORS, 2: PROCESSORS // 2, 4: PROCESSORS // 4 - 3}
-"""Clusters of so many blocks that run at once: each lies within one group of multiprocessors, and the groups differ in
-size. (30 clusters of 4 were measured on an H100; with 31, one waits until another has ended.)"""
 
 
 def described(side, a, b, c, bm, bn, bk, halves):
@@ -106,12 +104,25 @@ def described(side, a, b, c, bm, bn, bk, halves):
     return [descriptor.from_tensor(x, block) for x, block in ((a, [bm, bk]), (b, [bk, bn]), (c, block))]
 
 
+@functools.cache
+def room(blocks):
+    """Clusters of so many blocks that run at once, of which each has a multiprocessor alone: a cluster lies within one
+    group of them, and the groups differ in size (on an H100, 30 clusters of 4 run at once)."""
+    if blocks == 1:
+        return PROCESSORS
+    x = random(256, 256)
+    sides = described("Weft", x, x, x, 256, 256, 64, False)
+    sizes = {"BM": 256, "BN": 256, "BK": 64, "GROUP": 1, "PROGRAMS": 1, "ASKED": True}
+    large = {"num_warps": 8, "num_stages": 4, "num_ctas": blocks}
+    return OURS.one_tile.warmup(*sides, 256, 256, 256, **sizes, **large, grid=(1,)).n_max_programs
+
+
 def launcher(side, configuration, a, b, c, **options):
     """What launches a configuration."""
     source, bm, bn, bk, warps, stages, blocks, asked = configuration
     kernel = getattr(SIDES[side][0], SOURCES[source])
     (m, k), n = a.shape, b.shape[1]
-    tiles, clusters = triton.cdiv(m, whole(bm)) * triton.cdiv(n, whole(bn)), ROOM[blocks]
+    tiles, clusters = triton.cdiv(m, whole(bm)) * triton.cdiv(n, whole(bn)), room(blocks)
     options |= {"ASKED": asked and side == "Weft"}
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
     if source in ("beside", "below"):

@@ -92,6 +92,8 @@ class PretendedGPU:
     current: int = 0
     addresses: dict[int, int] = field(default_factory=dict)
     """GPUs by the addresses that are in their memory, besides those that were allocated."""
+    blocks_at_once: int = 1
+    """Of a kernel on a multiprocessor."""
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
     _pushed: list[int] = field(default_factory=list)
@@ -191,6 +193,12 @@ class PretendedGPU:
 
     def cuGetErrorString(self, status: int) -> Any:
         return 0, b"as the driver puts it"
+
+    def CUfunction(self, kernel: int) -> int:
+        return kernel
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function: int, threads: int, shared: int) -> Any:
+        return 0, self.blocks_at_once
 
     def CUresult(self, status: int) -> int:
         return status

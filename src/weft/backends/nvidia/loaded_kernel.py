@@ -41,12 +41,22 @@ _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
 _INVALID_CONTEXT = 201
 
 
+def _address(name: str) -> int:
+    """Where a function of the driver is."""
+    address, _ = check(api().cuGetProcAddress(name.encode(), 12000, 0))
+    return int(address)
+
+
 @lru_cache(maxsize=1)
 def _launch_address() -> int:
     """The address of cuLaunchKernelEx(configuration, function, parameters, nothing) -> status."""
-    cuda = api()
-    address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
-    return int(address)
+    return _address("cuLaunchKernelEx")
+
+
+@lru_cache(maxsize=1)
+def _clusters_function() -> Any:
+    """cuOccupancyMaxActiveClusters(count, function, configuration) -> status."""
+    return ctypes.CFUNCTYPE(ctypes.c_int)(_address("cuOccupancyMaxActiveClusters"))
 
 
 @lru_cache(maxsize=1)
@@ -150,6 +160,7 @@ class LoadedKernel:
         attributes = _attributes(metadata)
         self._attributes = (ctypes.c_char * max(1, len(attributes))).from_buffer_copy(attributes or b"\0")
         self._attribute_count = len(attributes) // _ATTRIBUTE_BYTES
+        self.blocks = int(metadata.get("num_ctas", 1))
         kind = cuda.CUfunction_attribute
         gpu = check(cuda.cuDeviceGet(current_device().index))
 
@@ -222,6 +233,20 @@ class LoadedKernel:
     def _fixed(self) -> tuple[int, ...]:
         """The part of a configuration after the grid that is the same for each launch; of the default stream."""
         return self.threads, 1, 1, self.shared, 0, ctypes.addressof(self._attributes), self._attribute_count
+
+    def programs_at_once(self) -> int:
+        """How many programs this thread's GPU runs at once; one that is a cluster lies within one group of its
+        multiprocessors, of which not all have the same number."""
+        gpu, cuda = current_device(), api()
+        if self.blocks == 1:
+            function = cuda.CUfunction(self.address)
+            answer = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, self.threads, self.shared)
+            return int(check(answer, self.name)) * gpu.multiprocessors
+        config = struct.pack(f"<{_GRID}{_FIXED[1:]}", self.blocks, 1, 1, *self._fixed())
+        count, memory = ctypes.c_int(), ctypes.create_string_buffer(config)
+        status = _clusters_function()(ctypes.byref(count), ctypes.c_void_p(self.address), memory)
+        check((cuda.CUresult(status),), self.name)
+        return count.value
 
     def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""

@@ -97,3 +97,8 @@ class CudaKernel(GPUKernel):
     def n_max_threads(self) -> int:
         """The largest number of threads a block may have."""
         return int(self.load().max_threads)
+
+    @property
+    def n_max_programs(self) -> int:
+        """How many programs (clusters, with num_ctas > 1) this GPU runs at once: a grid for a persistent kernel."""
+        return int(self.load().programs_at_once())

@@ -30,6 +30,7 @@ from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .last_iterations import peel_last_iterations
 from .narrow_carried import narrow_carried
+from .one_exponential import share_exponentials
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
@@ -101,6 +102,7 @@ def gpu_pipeline(
     flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
     narrow_carried(module)
+    share_exponentials(module)
     early_loads(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)

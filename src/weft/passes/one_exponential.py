@@ -1,0 +1,69 @@
+"""Of the exponentials of two numbers less one of them, one is 1.
+
+    %m = arith.select %c, %a, %b                     %m = arith.select %c, %a, %b
+    %x = exp (%a - %m)                               %e = exp ((%c ? %b : %a) - %m)
+    %y = exp (%b - %m)                   becomes     %one = (%m - %m) + 1
+                                                     %x = %c ? %one : %e
+                                                     %y = %c ? %e : %one
+
+An online softmax scales what it has summed and what it adds, by the largest element so far (%a), the new one (%b), and
+the larger of both (%m). An exponential is 9 instructions of a thread, what takes its place 4.
+
+The bits are the same: %one is 1 for every number, and NaN where %m is infinite or NaN, as the exponential was.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import Builder, element_of, f32, find, tt
+
+from .removal import remove
+
+SYMBOLS = ("__nv_expf", "__nv_exp2f")
+
+
+def share_exponentials(root: Operation) -> None:
+    """Rewrite the exponentials inside `root`."""
+    for select in find(root, arith.SelectOp):
+        _, a, b = select.operands
+        if element_of(a.type) == f32 and a is not b:
+            first, second = _exponential(a, select), _exponential(b, select)
+            if first is not None and second is not None and _function(first) == _function(second):
+                _share(select, first, second)
+
+
+def _exponential(x: SSAValue, select: arith.SelectOp) -> Operation | None:
+    """The exponential of `x` less what is selected."""
+    for use in select.result.uses:
+        difference = use.operation
+        if isinstance(difference, arith.SubfOp) and difference.operands[0] is x and use.index == 1:
+            for of_difference in difference.results[0].uses:
+                op = of_difference.operation
+                if _function(op) and op.parent is select.parent:
+                    return op
+    return None
+
+
+def _function(op: Operation) -> str:
+    """Which exponential it is; empty for any other operation."""
+    if isinstance(op, math.ExpOp | math.Exp2Op):
+        return op.name
+    symbol = getattr(op.properties.get("symbol"), "data", "") if isinstance(op, tt.ExternElementwiseOp) else ""
+    return symbol if symbol in SYMBOLS else ""
+
+
+def _share(select: arith.SelectOp, first: Operation, second: Operation) -> None:
+    """Compute one exponential behind a choice, in the place of two."""
+    condition, a, b = select.operands
+    build = Builder.after(select)
+    chosen = select.result
+    other = build.select(condition, b, a)
+    difference = build.binary(arith.SubfOp, other, chosen)
+    power = build.create(type(first), (difference,), (difference.type,), first.properties).results[0]
+    nothing = build.binary(arith.SubfOp, chosen, chosen)
+    one = build.binary(arith.AddfOp, nothing, build.constant(1.0, nothing.type))
+    for op, choices in ((first, (one, power)), (second, (power, one))):
+        op.results[0].replace_all_uses_with(build.select(condition, *choices))
+        remove(op)

@@ -81,6 +81,30 @@ def test_loops_are_as_long_as_the_data_says() -> None:
     assert re.search(r"as if it had \d+ iterations, which goes through all of `x` once; the least", unknown.counts.note)
 
 
+@weft.jit
+def packed_product(a, b, lengths, out, BLOCK: tl.constexpr, WS: tl.constexpr):
+    program = tl.program_id(0)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for at in tl.range(0, tl.load(lengths + program), BLOCK, warp_specialize=WS):
+        acc = tl.dot(a.load([program * BLOCK, at]), b.load([at, 0]), acc)
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    tl.store(out + (program * BLOCK + i) * BLOCK + j, acc)
+
+
+def test_data_is_read_beside_descriptors() -> None:
+    """Whether threads load their blocks or the copy engine does, for which the kernel has further parameters."""
+    lengths = np.arange(16, dtype=np.int32) * 128
+    a, b = (weft.TensorDescriptor(like(s, "fp16"), s, [s[1], 1], [64, 64]) for s in ([1024, 2048], [2048, 64]))
+    for asked in (False, True):
+        e = packed_product.explain(
+            a, b, lengths, like((1024, 64), "fp32"), BLOCK=64, WS=asked, grid=(16,), target="cuda:90"
+        )
+        assert bool(e.remarks.of("warps specialized")) == asked
+        assert e.counts.exact
+        products = sum(n for kind, n in e.counts.total.items() if kind.startswith("kind:wgmma.m64n64k16"))
+        assert products == 4 * 4 * (lengths // 64).sum()  # of each of four warps, and of each 16 of 64
+
+
 def test_arrays_that_are_written_are_not_read() -> None:
     """What a program finds there depends on those before it."""
     labels = np.zeros(ROWS, np.int64)

@@ -28,6 +28,7 @@ from .arrays import array_facts, is_array, may_be_on_gpu, meet
 from .autotuner import Autotuner
 from .binder import asked_grid, grid_of
 from .calibrating import calibrated
+from .descriptor import TensorDescriptor
 from .hosted import flattened
 from .launch import runtime_leaves
 from .rules import Heuristics
@@ -303,17 +304,23 @@ def _sizes(program: Any, values: Sequence[Any]) -> dict[str, int]:
 
 
 def _data(program: Any, values: Sequence[Any], stored: Sequence[int]) -> dict[str, Any]:
-    """The bytes of arrays among the values that are in this process' memory and that the program does not write."""
-    parameters = program.parameters
-    if any(p.elem == "tensormap" for p in parameters):  # the places of parameters are then others
-        return {}
+    """The bytes of arrays among the values that are in this process' memory and that the program does not write.
+
+    `stored` counts parameters of tile IR, where a descriptor is itself, its shape and its strides. What descriptors
+    describe is left out: it is loaded for products, not for addresses.
+    """
+    parameters = [p for p in program.parameters if p.made is None]
+    maps = {i for i, p in enumerate(parameters) if p.elem == "tensormap"}
     found = {}
-    for at, (parameter, value) in enumerate(zip(parameters, flattened(values, lambda _: False), strict=False)):
-        if parameter.elem != "ptr" or at in stored or isinstance(value, MockTensor) or not is_array(value):
-            continue
-        facts = array_facts(value)
-        if facts is not None and facts.device is None and facts.span[0] == 0 < facts.span[1]:
-            found[parameter.name] = bytes_at((value, facts), facts.address, facts.span[1])
+    at, place = 0, 0
+    for value in values:
+        parts = flattened([value], {i - place for i in maps}.__contains__)
+        if len(parts) == 1 and place < len(parameters) and parameters[place].elem == "ptr" and at not in stored:
+            facts = None if isinstance(value, MockTensor) or not is_array(value) else array_facts(value)
+            if facts is not None and facts.device is None and facts.span[0] == 0 < facts.span[1]:
+                found[parameters[place].name] = bytes_at((value, facts), facts.address, facts.span[1])
+        at += 1 + 2 * len(value.shape) if isinstance(value, TensorDescriptor) else 1
+        place += len(parts)
     return found
 
 

@@ -61,6 +61,7 @@ from weft.ops.table import ROWS
 
 from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_multiplied, is_thin
+from .copy_engine import CopyEngine
 from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
 from .loop_slices import slice_of
 from .overlap_products import hoist_operands, stored_operands
@@ -142,12 +143,24 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
-            tell.overlap(PipelinedLoop(loop, chosen, most, counts, machine, twice).rewrite())
+            engine = _copy_engine(loop, chosen, counts, machine)
+            tell.overlap(PipelinedLoop(loop, chosen, most, counts, machine, twice, engine=engine).rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)
 
 
 Loads = Sequence[CopiedLoad]
+
+
+def _copy_engine(
+    loop: scf.ForOp, copied: Sequence[CopiedLoad], counts: Sequence[int], machine: Machine
+) -> CopyEngine | None:
+    """What copies operands in the place of the threads, into as many buffers of each."""
+    engine = passes_of(machine).copy_engine(loop, max(counts), machine)
+    if engine is None:
+        return None
+    counts_of = {c.load: n for c, n in zip(copied, counts, strict=True)}
+    return engine if all(counts_of.get(load) == max(counts) for load in engine.loads) else None
 
 
 class _Telling:

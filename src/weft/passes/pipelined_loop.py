@@ -7,6 +7,9 @@ With three stages and three buffers for `%a = tt.load %p`, iteration 4 of such a
 
 so the loop carries a slot for each number of buffers, and two iterations ahead what the addresses are made of
 (loop_slices.py). Iterations 0 and 1 are begun in front of the loop. The mask of a copy past the end is false.
+
+Some of the copies may be those of a `CopyEngine` instead of the threads' own. It counts the bytes that have landed in a
+slot, so the loop also carries which time it goes round the slots (`%phase`: 0, 0, 0, 1, 1, 1, 0, ...).
 """
 
 from __future__ import annotations
@@ -26,11 +29,10 @@ from weft.layouts import SharedLayout
 from weft.machines import Machine
 
 from . import overlap_products as overlap
-from .buffered_tiles import read_instead
+from .buffered_tiles import is_thin, read_instead
+from .copy_engine import CopyEngine
 from .loop_slices import Slice, is_there, slice_of
 from .removal import remove
-
-WAIT = "ttg.async_wait"
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,13 @@ class PipelinedLoop:
         machine: Machine,
         by_twos: bool,
         in_registers: bool = False,
+        engine: CopyEngine | None = None,
     ) -> None:
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
-        self.machine, self.by_twos, self.in_registers = machine, by_twos, in_registers
-        part = slice_of(loop, [x for c in copied for x in inputs_of(c.load)])
+        self.machine, self.by_twos, self.in_registers, self.engine = machine, by_twos, in_registers, engine
+        self.by_threads = [c for c in copied if engine is None or c.load not in engine.loads]
+        given = engine.inputs if engine is not None else ()
+        part = slice_of(loop, [*given, *(x for c in self.by_threads for x in inputs_of(c.load))])
         assert part is not None  # each of them has one
         self.slice: Slice = part
         self.buffers: list[SSAValue] = []
@@ -114,14 +119,17 @@ class PipelinedLoop:
         """The loop, with copies before, in and after it. Gives how far products of shared operands go on."""
         b = Builder.before(self.loop)
         for c, count in zip(self.copied, self.counts, strict=True):
-            self.buffers.append(b.create(ttg.LocalAllocOp, (), (c.memory(count),)).result)
+            self.buffers.append(b.create(ttg.LocalAllocOp, (), (self.memory(c, count),)).result)
+        if self.engine is not None:
+            self.engine.prepare(b, max(self.counts))
         lower, _, step = self.loop.operands[:3]
         index: SSAValue = lower
         states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
         for k in range(self.stages - 1):
             if k:
                 index = b.create(arith.AddiOp, (index, step), (index.type,)).result
-            states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.copied), k)
+            slots_of = dict.fromkeys(self.counts, b.constant(k, i32))
+            states = self.begin(b, index, states, slots_of, k)
         slots, parity, ahead = self.carry(b, states, self.by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.copied})
         landed = anchor = self.landed(first, slots)
@@ -131,9 +139,7 @@ class PipelinedLoop:
             anchor = overlap.overlap_stores(self.loop, stored, parity)
         elif max(self.counts) > self.stages and overlap.overlaps_two_iterations(self.loop, frozenset()):
             how = "two iterations' products are under way at a time"
-            anchor = overlap.overlap_two_iterations(
-                self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT)
-            )
+            anchor = overlap.overlap_two_iterations(self.loop, self.waits)
         elif (overlaps := overlap.overlap_products(self.loop)) is not None:
             how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
         else:
@@ -149,46 +155,66 @@ class PipelinedLoop:
             self.iteration(Builder.before(end), slots, parity, ahead)
         else:
             self.iteration(Builder.after(anchor), slots, parity, ahead)
-        Builder.after(self.loop).create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
+            if self.engine is not None:
+                self.read_late()
+        if self.by_threads:
+            Builder.after(self.loop).create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
         return how if self.product is not None else ""
+
+    def memory(self, c: CopiedLoad, count: int = 0) -> MemDescType:
+        """The type of the buffers of a load, or of one."""
+        if self.engine is not None and c.load in self.engine.loads:
+            return self.engine.memory(c.load, count)
+        return c.memory(count)
+
+    def in_slot(self, b: Builder, c: CopiedLoad, buffers: SSAValue, slot: SSAValue) -> SSAValue:
+        """One of the buffers of a load."""
+        return b.create(ttg.MemDescIndexOp, (buffers, slot), (self.memory(c),)).result
 
     def begin(
         self,
         b: Builder,
         index: SSAValue,
         states: Mapping[int, SSAValue],
-        slots: Sequence[SSAValue],
+        slots: Mapping[int, SSAValue],
         iteration: int,
         early: Builder | None = None,
     ) -> Mapping[int, SSAValue]:
-        """The copies of one iteration; the carried values of the next. What is looked up comes where `early` is."""
+        """The copies of one iteration, to the slots among so many buffers; the carried values of the next. What is
+        looked up comes where `early` is."""
         exists = is_there(self.loop, early or b, iteration) if self.slice.lookups else None
         values, after = self.slice.clone(b, index, states, exists, early)
         exists = is_there(self.loop, b, iteration) if exists is None else exists
-        for c, buffers, slot in zip(self.copied, self.buffers, slots, strict=True):
+        places = zip(self.copied, self.buffers, self.counts, strict=True)
+        of = {c.load: (c, buffers, slots[n]) for c, buffers, n in places}
+        if self.engine is not None:
+            tiles = {load: self.in_slot(b, *of[load]) for load in self.engine.loads}
+            self.engine.begin(b, slots[max(self.counts)], tiles, values, exists)
+        for c in self.by_threads:
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
             if mask is None:
                 active = _spread(b, exists, like(pointer.type, i1))
             else:
                 active = where_there(b, values.get(mask, mask), exists)
-            to = b.create(ttg.MemDescIndexOp, (buffers, slot), (c.memory(),)).result
+            to = self.in_slot(b, *of[c.load])
             kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
             sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
             copy = b.create(ttg.AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
             copy.location = c.load.location
-        b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
+        if self.by_threads:
+            b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
         return after
 
     def carry(
         self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
     ) -> tuple[dict[int, SSAValue], SSAValue | None, dict[int, SSAValue]]:
-        """Let the loop carry the slot among so many buffers, for iterations by twos which of the two it is, and what
-        addresses are made of.
+        """Let the loop carry the slot among so many buffers, for iterations by twos which of the two it is, which time
+        it goes round the slots of a copy engine, and what addresses are made of.
         """
         old, body = self.loop, self.loop.body.block
         several = sorted(set(self.counts))
-        first = len(several) + by_twos
+        first = len(several) + by_twos + (self.engine is not None)
         extra = [b.constant(0, i32)] * first + [*states.values()]
         arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
         new = scf.ForOp.create(
@@ -207,22 +233,44 @@ class PipelinedLoop:
         assert isinstance(new, scf.ForOp)
         self.loop = new
         slots: dict[int, SSAValue] = dict(zip(several, arguments, strict=False))
-        return slots, arguments[first - 1] if by_twos else None, dict(zip(states, arguments[first:], strict=True))
+        if self.engine is not None:
+            self.phase = arguments[first - 1]
+            self.phase.name_hint = "phase"
+        parity = arguments[len(several)] if by_twos else None
+        return slots, parity, dict(zip(states, arguments[first:], strict=True))
 
     def landed(self, first: Operation, slots: Mapping[int, SSAValue]) -> Operation:
         """Wait for the copies of this iteration, and let what used the loads read them; the last operation of the
         wait.
         """
         b = Builder.before(first)
-        wait: Operation = b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
+        waits: list[Operation] = []
+        if self.engine is not None:
+            waits.append(self.engine.wait(b, slots[max(self.counts)], self.phase))
+        if self.by_threads:
+            waits.append(b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)}))
+        self.waits, wait = waits[0], waits[-1]
         each = zip(self.copied, self.buffers, self.counts, strict=True)
-        tiles = [b.create(ttg.MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
+        tiles = [self.in_slot(b, c, buffers, slots[n]) for c, buffers, n in each]
         for c, tile in zip(self.copied, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
         if self.product is None or self.is_fenced():
             return wait
         overlap.drop_fences(self.loop)
+        if self.engine is not None:  # products see what it has copied
+            return wait
         return self.product.fence(Builder.after(wait))
+
+    def read_late(self) -> None:
+        """Read rows where they are first used. Until the iteration ends, nothing overwrites its slot."""
+        body = self.loop.body.block
+        place = {op: i for i, op in enumerate(body.ops)}
+        for op in list(body.ops):
+            if isinstance(op, ttg.LocalLoadOp) and is_thin(shape_of(op.result.type)) and self.is_read(op.operands[0]):
+                users = [use.operation for use in op.result.uses]
+                if users and all(user in place for user in users):
+                    op.detach()  # type: ignore[no-untyped-call]
+                    body.insert_op_before(op, min(users, key=lambda user: place[user]))
 
     def last_read(self, landed: Operation) -> Operation:
         """Where the iteration has all of its slot in registers."""
@@ -264,11 +312,15 @@ class PipelinedLoop:
         near = early or b
         distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
         index = near.binary(arith.AddiOp, index, distance)
-        after = self.begin(b, index, ahead, [free[n] for n in self.counts], self.stages - 1, early)
+        after = self.begin(b, index, ahead, free, self.stages - 1, early)
         following = [self.after(b, slot, n) for n, slot in slots.items()]
         end = body.last_op
         assert end is not None
         other = [] if parity is None else [b.binary(arith.SubiOp, one, parity)]
+        if self.engine is not None:
+            count = max(slots)
+            is_last = b.cmpi("eq", slots[count], b.constant(count - 1, i32))
+            other.append(b.select(is_last, b.binary(arith.SubiOp, one, self.phase), self.phase))
         end.operands = [*end.operands, *following, *other, *after.values()]
 
     @staticmethod

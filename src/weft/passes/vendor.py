@@ -19,6 +19,8 @@ from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout
 from weft.machines import Machine, part
 from weft.targets.instruction import Instruction
 
+from .copy_engine import CopyEngine
+
 AccessOf: TypeAlias = Callable[[Operation], BlockedLayout | None]
 """The layout by which a load, or a store, accesses memory."""
 AnyLayout: TypeAlias = DistributedLayout | LinearLayout
@@ -90,6 +92,11 @@ class VendorPasses:
         """Begin loads of an innermost loop ahead in a way that is the vendor's own, instead of by asynchronous copies;
         whether these need not be tried."""
         return False
+
+    def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> CopyEngine | None:
+        """What copies operands of a loop's products ahead in the place of threads, into so many buffers of each; None
+        where these are to do it."""
+        return None
 
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         """Change layout IR that the compiler has just made; loops have so many iterations under way."""

@@ -15,6 +15,7 @@ from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMM
 from weft.machines import Machine
 
 from ..vendor import AccessOf, VendorPasses
+from .bulk_copies import BulkCopies, bulk_copies
 from .bulk_loads import MADE_TENSORS, NOT_MADE
 from .create_tensormaps import create_tensormaps
 from .divide_results import divide_results
@@ -71,6 +72,9 @@ class _Passes(VendorPasses):
 
     def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
         return specialize_warps(loop, stages, machine, remarks) is None
+
+    def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | None:
+        return bulk_copies(loop, count, machine)
 
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         start_from_zero(module)

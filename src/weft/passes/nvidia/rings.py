@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, i1, i32, i32_attr, i64, segments
 from weft.ir.gpu import MemDescType, memdesc, ttg
@@ -114,6 +114,7 @@ def word(b: Builder, barriers: SSAValue, slot: SSAValue) -> SSAValue:
     return b.create(ttg.MemDescIndexOp, (barriers, slot), (memdesc((1,), i64, layout, mutable=True),)).result
 
 
-def wait(b: Builder, barrier: SSAValue, phase: SSAValue) -> None:
+def wait(b: Builder, barrier: SSAValue, phase: SSAValue) -> Operation:
+    """Wait for the end of a phase of an mbarrier."""
     sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
-    b.create(ttng.WaitBarrierOp, (barrier, phase, b.constant(1, i1)), (), sizes)
+    return b.create(ttng.WaitBarrierOp, (barrier, phase, b.constant(1, i1)), (), sizes)

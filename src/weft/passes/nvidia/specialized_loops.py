@@ -135,7 +135,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     if isinstance(loads, str):
         return loads
     whole = loop if tiles is None else tiles
-    stored = _stored_before(whole) | stored_in(whole.body.block)
+    stored = stored_before(whole) | stored_in(whole.body.block)
     if None in stored or any(x.base in stored for x in loads):
         return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
     halves = halves_of(loop, products)
@@ -213,7 +213,7 @@ def stored_in(block: Block) -> set[SSAValue | None]:
     return {root_of(op.operands[0]) for op in walk(block) if op.name in WRITES}
 
 
-def _stored_before(loop: scf.ForOp) -> set[SSAValue | None]:
+def stored_before(loop: scf.ForOp) -> set[SSAValue | None]:
     """The arguments through which the kernel stores before a loop; None among them where one is not known."""
     found: set[SSAValue | None] = set()
     at = loop.prev_op

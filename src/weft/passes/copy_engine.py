@@ -1,0 +1,46 @@
+"""What `PipelinedLoop` asks of hardware that copies tiles into shared memory for a whole block.
+
+The threads' own copies are given an address by each thread for each 16 bytes. Such hardware is given a block of a
+tensor by one thread, and says itself when it has landed: for that, each slot of the buffers has something to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import Builder, tt
+from weft.ir.gpu import MemDescType
+
+
+class CopyEngine(Protocol):
+    """Copies of some loads of a loop that hardware does, which one thread of the block begins."""
+
+    @property
+    def loads(self) -> Sequence[tt.LoadOp]:
+        """The loads; all operands that the products of the loop read in shared memory are among them, if loaded."""
+
+    @property
+    def inputs(self) -> Sequence[SSAValue]:
+        """What the copies of an iteration are made of."""
+
+    def memory(self, load: tt.LoadOp, count: int = 0) -> MemDescType:
+        """The type of a load's buffers, or of one."""
+
+    def prepare(self, b: Builder, count: int) -> None:
+        """Make what says that an iteration's copies have landed, for so many slots, in front of the loop."""
+
+    def begin(
+        self,
+        b: Builder,
+        slot: SSAValue,
+        buffers: Mapping[tt.LoadOp, SSAValue],
+        values: Mapping[SSAValue, SSAValue],
+        exists: SSAValue,
+    ) -> None:
+        """Begin an iteration's copies into the buffers of a slot, if it exists; `values` are its values of `inputs`."""
+
+    def wait(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Operation:
+        """Wait for the copies into a slot, of the last time round."""

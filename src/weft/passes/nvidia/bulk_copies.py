@@ -1,0 +1,125 @@
+"""Operands that the copy engine copies ahead in a loop whose warps all multiply.
+
+    scf.for %i = %lo to %hi step %st iter_args(%acc = %init) {
+      %k = tt.load ...                                      a block of a descriptor
+      %s = ttng.warp_group_dot %q, %k, zero
+      ... compute with %s ...
+becomes, with three stages,
+    %buffers, %full = three buffers, and an mbarrier for each buffer
+    copies of iterations 0 and 1
+    scf.for %i ... iter_args(%acc, %slot = 0, %phase = 0) {
+      ttng.wait_barrier %full[%slot], %phase
+      %s = ttng.warp_group_dot %q, %buffers[%slot], zero
+      wait for the product, and those of the iteration before
+      ttng.barrier_expect %full[%before], bytes             by one thread, as what follows is
+      ttng.async_tma_copy_global_to_local %map[...] %buffers[%before], %full[%before]
+      ... compute with %s ...
+
+This is for loops that are not divided between warps that copy and warps that multiply (specialized_loops.py): a
+multiprocessor runs several of their blocks, and one multiplies while another computes. If the threads copy, each of
+them computes an address, and whether it lies in the tensor, for every 16 bytes. In a loop of attention's gradients that
+loads two blocks of 64 x 64 bf16, those are 89 of 407 instructions and 26 of 199 registers: without them a third block
+has room. No fence is needed either, as products see what the copy engine has written.
+
+Where an iteration only multiplies and adds, the threads have nothing better to do than to copy, and they do. Only
+blocks of descriptors among the kernel's arguments are copied so: the launcher has a tensor map of these anyway. Rows of
+numbers, which no product reads, are copied by the threads.
+
+A copy by the engine lands later than one by threads, by the time of some ten copies of a thread. With two buffers, it
+has to land within an iteration: then the threads copy, unless each had to begin many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import Builder, i32, i32_attr, int_value, tt
+from weft.ir.gpu import MemDescType, ttg
+from weft.ir.gpu.products import shared_products
+from weft.ir.nvidia import ttng
+from weft.machines import Machine
+
+from .bulk_loads import BulkLoad, bulk_loads, map_of
+from .rings import wait, word, words
+from .specialized_loops import stored_before, stored_in
+
+TWO_BUFFERS = 2
+COPY_BYTES, MANY_COPIES = 16, 16
+"""Of a copy by a thread; and how many of them in an iteration take longer than a copy by the engine takes to begin."""
+
+
+def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | None:
+    """The copies of a loop's operands, into so many buffers of each, that the copy engine is to do; None where it is
+    not to do them."""
+    function = loop.parent_op()
+    module = function.parent_op() if isinstance(function, tt.FuncOp) else None
+    if module is None or not machine.async_proxy or int_value(module.attributes["ttg.num-ctas"]) > 1:
+        return None
+    products, end = shared_products(loop.body.block), loop.body.block.last_op
+    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) for op in products):
+        return None
+    if all(use.operation is end for op in products for use in op.d.uses):
+        return None
+    loads = bulk_loads(loop, machine)
+    if isinstance(loads, str) or any(x.tensor is not None for x in loads):
+        return None
+    stored = stored_before(loop) | stored_in(loop.body.block)
+    if None in stored or any(x.base in stored for x in loads):
+        return None  # the copy engine need not see what threads have stored
+    copies = sum(x.bytes for x in loads) // COPY_BYTES // machine.threads(int_value(module.attributes["ttg.num-warps"]))
+    return BulkCopies(loads) if count > TWO_BUFFERS or copies >= MANY_COPIES else None
+
+
+class BulkCopies:
+    """Copies by the copy engine, as `PipelinedLoop` places them."""
+
+    def __init__(self, bulk: Sequence[BulkLoad]) -> None:
+        self.bulk = {x.load: x for x in bulk}
+        self.maps: Mapping[tt.LoadOp, SSAValue] = {}
+        self.full: SSAValue | None = None
+
+    @property
+    def loads(self) -> Sequence[tt.LoadOp]:
+        return list(self.bulk)
+
+    @property
+    def inputs(self) -> Sequence[SSAValue]:
+        return [v for x in self.bulk.values() for total in x.at for v in total.scalars]
+
+    def memory(self, load: tt.LoadOp, count: int = 0) -> MemDescType:
+        return self.bulk[load].memory(count)
+
+    def prepare(self, b: Builder, count: int) -> None:
+        self.maps = {load: map_of(x) for load, x in self.bulk.items()}
+        self.full = b.create(ttg.LocalAllocOp, (), (words(count),)).result
+        self.full.name_hint = "full"
+        for i in range(count):
+            b.create(ttng.InitBarrierOp, (self._word(b, b.constant(i, i32)),), (), {"count": i32_attr(1)})
+
+    def begin(
+        self,
+        b: Builder,
+        slot: SSAValue,
+        buffers: Mapping[tt.LoadOp, SSAValue],
+        values: Mapping[SSAValue, SSAValue],
+        exists: SSAValue,
+    ) -> None:
+        full = self._word(b, slot)
+        size = {"size": i32_attr(sum(x.bytes for x in self.bulk.values()))}
+        b.create(ttng.BarrierExpectOp, (full, exists), (), size)
+        for load, x in self.bulk.items():
+            at = [total.renamed(lambda v: values.get(v, v)).made(b, i32) for total in x.at]
+            kept = {k: v for k, v in load.properties.items() if k in ("cache", "evict")}
+            operands = (self.maps[load], *at, full, buffers[load], exists)
+            copy = b.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), kept)
+            copy.location = load.location
+
+    def wait(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Operation:
+        return wait(b, self._word(b, slot), phase)
+
+    def _word(self, b: Builder, slot: SSAValue) -> SSAValue:
+        assert self.full is not None, "prepared"
+        return word(b, self.full, slot)

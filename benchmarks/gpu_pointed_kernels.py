@@ -186,6 +186,30 @@ def one_below_another(a, a2, a3, a4, b, c, c2, c3, c4, M, N, K,
 
 
 @jit
+def crossed(a, a2, b, b2, c11, c12, c21, c22, M, N, K,
+            M1: tl.constexpr, M2: tl.constexpr, N1: tl.constexpr, N2: tl.constexpr, BK: tl.constexpr,
+            GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """The same of tiles neither whose rows nor whose columns are a power of two: M1 + M2 by N1 + N2."""
+    BM: tl.constexpr = M1 + M2
+    BN: tl.constexpr = N1 + N2
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        i, j = place(tile, GROUP * blocks_n, blocks_m, GROUP)
+        row, column = i * BM, j * BN
+        acc11, acc12 = tl.zeros((M1, N1), tl.float32), tl.zeros((M1, N2), tl.float32)
+        acc21, acc22 = tl.zeros((M2, N1), tl.float32), tl.zeros((M2, N2), tl.float32)
+        for at in range(0, K, BK):
+            x, x2 = a.load([row, at]), a2.load([row + M1, at])
+            y, y2 = b.load([at, column]), b2.load([at, column + N1])
+            acc11, acc12 = tl.dot(x, y, acc11), tl.dot(x, y2, acc12)
+            acc21, acc22 = tl.dot(x2, y, acc21), tl.dot(x2, y2, acc22)
+        c11.store([row, column], acc11.to(c11.dtype))
+        c12.store([row, column + N1], acc12.to(c11.dtype))
+        c21.store([row + M1, column], acc21.to(c11.dtype))
+        c22.store([row + M1, column + N1], acc22.to(c11.dtype))
+
+
+@jit
 def parts_of_tiles(a, b, c, M, N, K, begin, end,
                    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
                    DOWN: tl.constexpr, ACROSS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip

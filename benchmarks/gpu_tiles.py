@@ -1,12 +1,13 @@
 """Products over tiles and by small tiles, beside Triton and cuBLAS, on a Hopper GPU.
 
-    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--all] [--rows]
+    python benchmarks/gpu_tiles.py [--seconds N] [--only WORD] [--all] [--rows] [--neighbours]
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
 "tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" and "below" the same of
 tiles whose columns, or rows, are no power of two (up to four sums), "one" a program for each tile, and "tail" is
-"halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. Triton does not get the
-configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
+"halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. "Crossed" is of tiles
+neither whose rows nor whose columns are a power of two, and in "split" several programs each have a part of K of a
+tile. Triton does not get the configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
 threads instead of the copy engine (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With
 --rows: what rows of A, B or C that begin within a line of memory cost.
 """
@@ -42,6 +43,7 @@ SOURCES = {
     "tail": "parts_of_tiles",
     "beside": "side_by_side",
     "below": "one_below_another",
+    "crossed": "crossed",
 }
 SMALL_PART = (64, 128)
 """Rows and columns of the parts into which tiles beyond the last whole wave fall."""
@@ -61,6 +63,7 @@ BESIDE = [
     ("beside", 512, (64, 64, 64), 64, 8, 3, 2, True),
     ("below", (128, 128, 16, 16), 256, 64, 8, 3, 2, True),
     ("below", (128, 128, 32, 16), 256, 64, 8, 3, 2, True),
+    ("crossed", (128, 64), (256, 128), 64, 8, 3, 2, True),
     ("halves", 512, 256, 64, 8, 4, 4, True),
     ("tiles", 256, 512, 64, 8, 3, 4, True),
 ]
@@ -75,6 +78,9 @@ SMALL = [
     ("one", 128, 64, 128, 4, 4, 1, False),
     ("one", 128, 128, 64, 4, 6, 2, True),
     ("one", 128, 128, 128, 4, 4, 2, True),
+    ("one", 256, 256, 64, 8, 4, 4, True),
+    ("one", 128, 256, 64, 4, 6, 4, True),
+    ("split", 64, 128, 64, 4, 6, 1, True),
     ("tiles", 128, 128, 64, 4, 6, 2, True),
 ]
 """Source, rows, columns, depth, warps, stages, blocks of a cluster, and whether Weft is asked to specialise warps.
@@ -92,6 +98,15 @@ SIZES = [
     ("5000x2056x1544", 5000, 2056, 1544, ODD),
     ("1160x8200x4104", 1160, 8200, 4104, ODD),
 ]
+NEIGHBOURS = [
+    ("776", 776, 776, 776, SMALL),
+    ("1160x1288x1000", 1160, 1288, 1000, SMALL),
+    ("512x512x8192", 512, 512, 8192, SMALL),
+    ("1544", 1544, 1544, 1544, ODD),
+    ("2056", 2056, 2056, 2056, ODD),
+    ("1024x4096x512", 1024, 4096, 512, LARGE),
+]
+"""Sizes for which no configuration was chosen: does the list have one for them?"""
 SECONDS = 0.1
 """For each side of a row: a card that multiplies for longer may lower its clocks."""
 PROCESSORS = torch.cuda.get_device_properties(0).multi_processor_count
@@ -125,8 +140,8 @@ def launcher(side, configuration, a, b, c, **options):
     tiles, clusters = triton.cdiv(m, whole(bm)) * triton.cdiv(n, whole(bn)), room(blocks)
     options |= {"ASKED": asked and side == "Weft"}
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
-    if source in ("beside", "below"):
-        sides, sizes = several_sums(side, a, b, c, bm, bn, bk)
+    if source in ("beside", "below", "crossed"):
+        sides, sizes = (crossed_sums if source == "crossed" else several_sums)(side, a, b, c, bm, bn, bk)
         more = sizes | {"BK": bk, "GROUP": 8, "PROGRAMS": clusters}
         return lambda: kernel[(min(clusters, tiles),)](*sides, m, n, k, **more, **large, **options)
     sides = described(side, a, b, c, bm, bn, bk, source not in ("tiles", "one", "split"))
@@ -172,6 +187,13 @@ def several_sums(side, a, b, c, bm, bn, bk):
         blocks = [*((a, x, bk) for x in own), (b, bk, bn), *((c, x, bn) for x in own)]
     else:
         blocks = [(a, bm, bk), *((b, bk, x) for x in own), *((c, bm, x) for x in own)]
+    return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes
+
+
+def crossed_sums(side, a, b, c, bm, bn, bk):
+    """Descriptors and sizes of tiles of two sums below two others."""
+    blocks = [*((a, x, bk) for x in bm), *((b, bk, x) for x in bn), *((c, x, y) for x in bm for y in bn)]
+    sizes = {"M1": bm[0], "M2": bm[1], "N1": bn[0], "N2": bn[1]}
     return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes
 
 
@@ -229,6 +251,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--all", action="store_true", help="every configuration's figure besides")
     parser.add_argument("--rows", action="store_true", help="what rows that begin within a line of memory cost")
+    parser.add_argument("--neighbours", action="store_true", help="other sizes, for which nothing was chosen")
     options = parser.parse_args()
     begin = time.perf_counter()
     print(machine())
@@ -236,7 +259,7 @@ def main() -> int:
         for configuration in (LARGE[1], LARGE[3]):
             rows(4096, configuration)
     print(f"{'':16} {'Weft':>6} {'by threads':>11} {'Triton':>7} {'cuBLAS':>7}  Weft of each; what won")
-    for name, m, n, k, configurations in SIZES:
+    for name, m, n, k, configurations in NEIGHBOURS if options.neighbours else SIZES:
         if options.only not in name or time.perf_counter() - begin > options.seconds:
             continue
         figures, won = row(m, n, k, configurations, options.all)

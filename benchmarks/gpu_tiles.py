@@ -4,11 +4,12 @@
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
 "tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" and "below" the same of
-tiles whose columns, or rows, are no power of two (up to four sums), "one" a program for each tile, and "tail" is
-"halves" whose last tiles, which are no whole wave, are done in small parts by a second launch. "Crossed" is of tiles
-neither whose rows nor whose columns are a power of two, and in "split" several programs each have a part of K of a
-tile. Triton does not get the configurations of clusters (two blocks that share an operand). "By threads" is what won for Weft, stored by
-threads instead of the copy engine (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With
+tiles whose columns, or rows, are no power of two (up to four sums), "crossed" of tiles of which neither are, "one" a
+program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles, which are no
+whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters (two blocks
+that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
+(`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With --neighbours: sizes for which no
+configuration was chosen. With
 --rows: what rows of A, B or C that begin within a line of memory cost.
 """
 

@@ -86,3 +86,39 @@ def test_in_any_order(schedule: Any) -> None:
     """Nothing races, in whatever order warps and copies go on."""
     _, c, expected = summed((32, 8, 8), trans=True, stages=3, warps=8, options=schedule)
     np.testing.assert_allclose(c, expected, atol=1e-3)
+
+
+@weft.jit
+def transposed(  # type: ignore[no-untyped-def]
+    a, a2, b, c, c2, m, n, k, M: tl.constexpr, M2: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    """c = a b by tiles of M + M2 rows, as rows of c^T = b^T a^T."""
+    blocks_n = tl.cdiv(n, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, M + M2) * blocks_n, 2, warp_specialize=True):
+        i, j = tile // blocks_n * (M + M2), tile % blocks_n * BN
+        acc, acc2 = tl.zeros((BN, M), tl.float32), tl.zeros((BN, M2), tl.float32)
+        for at in range(0, k, BK):
+            x = b.load([at, j]).T
+            acc = tl.dot(x, a.load([i, at]).T, acc)
+            acc2 = tl.dot(x, a2.load([i + M, at]).T, acc2)
+        c.store([i, j], acc.to(c.dtype).T)
+        c2.store([i + M, j], acc2.to(c2.dtype).T)
+
+
+@pytest.mark.parametrize(
+    ("warps", "blocks", "schedule"),
+    [(4, 1, None), *(pytest.param(8, b, s, marks=slow) for s in SCHEDULES[:4] for b in (1, 2))],
+)
+def test_rows_of_the_transposed_product(warps: int, blocks: int, schedule: Any) -> None:
+    """Tiles of 40 rows, or 80 of each block, which the copy engine stores when all warps have written theirs."""
+    (rows, more), bn, (m, n, k) = (32, 8) if blocks == 1 else (128, 32), 16 * warps, (120, 136, 72)
+    rng, (a, b) = np.random.default_rng(1), (aligned(s, np.float16) for s in ((m, k), (k, n)))
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    c = aligned((m, n), np.float16)
+    blocks_of = [(a, (rows, 64)), (a, (more, 64)), (b, (64, bn)), (c, (rows, bn)), (c, (more, bn))]
+    sizes = {"M": rows, "M2": more, "BN": bn, "BK": 64, "num_warps": warps, "num_ctas": blocks, "num_stages": 2}
+    made = simulated(transposed, (2,), *(described(*x) for x in blocks_of), m, n, k, **sizes, options=schedule)
+    assert is_specialized(made), why_not(made)
+    assert f"wgmma.m64n{(rows + more) // blocks}k16.f32.f16.f16.ta" in made.asm["lane"]
+    assert made.asm["ttgir"].count("async_tma_copy_local_to_global") == 2
+    np.testing.assert_allclose(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64), atol=0.05)

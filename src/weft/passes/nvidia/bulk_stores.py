@@ -13,7 +13,9 @@ threads, an addition takes an instruction for 16 bytes, with an address of its o
 into another layout, for which all warps wait for each other.
 
 Each warp stores the part of the tile that it holds, through its own part of the buffer, and waits for no other warp. So
-one warp group may store while another multiplies, as far as the buffers of the loop let it run ahead.
+one warp group may store while another multiplies, as far as the buffers of the loop let it run ahead. If a product is
+stored transposed, a warp holds 16 columns, which are a quarter of a line of memory. One lane then has the whole tile
+stored, when all warps have written it to the buffer.
 
 The copy engine writes later than the threads would, and nothing but the end of the kernel says when. So that is done
 only where nothing in the kernel can tell: no other operation accesses the array, and none is atomic, by which other
@@ -58,8 +60,8 @@ class BulkStore:
     tensor: PointedTensor
     layout: NVMMASharedLayout
     """Of the tile in shared memory."""
-    part: tuple[int, int]
-    """Rows and columns that the copy engine stores for a warp at a time."""
+    part: tuple[int, int] | None
+    """Rows and columns that the copy engine stores for a warp at a time; None if it stores the tile for all."""
 
     @property
     def bytes(self) -> int:
@@ -81,7 +83,8 @@ class BulkStore:
         """Replace the store by a copy from a buffer, which all copies but the last `pending` may still read."""
         b = Builder.before(self.store)
         alike = replace(self.layout, cga_layout=[[0, 0] for _ in self.layout.cga_layout])
-        described = ir.TensorDescType(laid_tensor(self.part, ir.element_of(self.value.type), alike))
+        block = (self.part, alike) if self.part is not None else (ir.shape_of(self.value.type), self.layout)
+        described = ir.TensorDescType(laid_tensor(block[0], ir.element_of(self.value.type), block[1]))
         base, tensor = self.tensor.base, self.tensor.tensor
         is_given = descriptor_of(base) is not None and tensor == tensor_of_descriptor(base)
         map = map_for(base, described, None if is_given else tensor)
@@ -95,7 +98,8 @@ class BulkStore:
         else:
             kind = {"kind": ir.enum_attr(tt.DescriptorReduceKind.ADD)}
             copy = b.create(ttng.AsyncTMAReduceOp, (map, *at, staged), (), kind)
-        copy.attributes[ttng.EACH_WARP] = unit_attr()
+        if self.part is not None:
+            copy.attributes[ttng.EACH_WARP] = unit_attr()
         copy.location = self.store.location
         conversion = self.conversion
         remove(self.store)
@@ -202,8 +206,12 @@ def _bulk_store(op: tt.StoreOp | tt.AtomicRMWOp, warps: int) -> BulkStore | None
     shape_of_block = [n >> sum(bool(basis[d]) for basis in blocks) for d, n in enumerate(shape)]
     division = [[x // n for x, n in zip(basis, shape_of_block, strict=True)] for basis in blocks]
     layout = NVMMASharedLayout.get_default_for(list(shape), bits, cga_layout=division)
-    part = next((x for x in _parts(shape_of_block, warps) if is_held_by_warps(held, x, shape_of_block[0])), None)
-    if part is None or not layout.swizzle_byte_width or part[1] * bits // 8 < layout.swizzle_byte_width:
+    part = _held_part(held, shape_of_block, warps)
+    if part is None or part[1] * bits // 8 < layout.swizzle_byte_width:
+        part, turned = None, held.transpose_outs(["dim1", "dim0"])
+        if isinstance(op, tt.AtomicRMWOp) or _held_part(turned, shape_of_block[::-1], warps) is None:
+            return None
+    if not layout.swizzle_byte_width:
         return None
     try:
         tensor = stored_tensor(op)
@@ -218,13 +226,12 @@ HINTS = ("cache", "evict")
 """What a store may say of caches: the copy engine does not."""
 
 
-def _parts(shape: Sequence[int], warps: int) -> list[tuple[int, int]]:
-    """Parts, of which there is one for each warp at least."""
+def _held_part(layout: LinearLayout, shape: Sequence[int], warps: int) -> tuple[int, int] | None:
+    """The part of a tile that a warp holds, of which there is one for each warp at least; None if it is no such."""
     rows, columns = shape
-    if rows % PART_ROWS:
-        return []
     across = max(1, warps * PART_ROWS // rows)
-    return [(PART_ROWS, columns // across)] if columns % across == 0 else []
+    part = PART_ROWS, columns // across
+    return part if not rows % PART_ROWS and not columns % across and is_held_by_warps(layout, part, rows) else None
 
 
 def is_held_by_warps(layout: LinearLayout, part: tuple[int, int], rows: int) -> bool:

@@ -205,7 +205,12 @@ def _pointed(
     moving += Sum.number(form.offset.known_part)
     if (further * size).divisor(facts) % BYTES:
         raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
-    at, shape, outer = _coordinates(moving, pitch, dims, limits)
+    (rows, columns), shape, outer = _coordinates(moving, pitch, dims, limits)
+    # Rows that are a number further on are rows of the same tensor if the mask counts them from its beginning.
+    beyond = next((d for x in limits if x.below and x.dim == dims[0] and (d := (x.offset - rows).known)), 0)
+    further -= pitch * beyond
+    at = rows + Sum.number(beyond), columns
+    shape[0] = shape[0] + Sum.number(beyond) if shape[0] is not None else None
     if any((x.stride * size).divisor(facts) % BYTES for x in outer):
         raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
     if (at[1] * size).divisor(facts) % BYTES:

@@ -55,7 +55,8 @@ class _Buffer:
         by_dim = places(type.linear, self.bits // 8)
         self.rows, self.depth = by_dim if side == "left" else by_dim[::-1]
         beyond = (rows - 1).bit_length() - len(self.rows)
-        self.rows = [*self.rows, *(type.bytes << i for i in range(beyond))]
+        whole = type.linear.in_dims["offset"] * self.bits // 8
+        self.rows = [*self.rows, *(whole << i for i in range(beyond))]
         matrix = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
         if matrix is None:
             raise not_readable(value, side, rows, depth, self.bits, c.build.span)

@@ -65,7 +65,7 @@ from ..buffered_tiles import read_instead
 from ..effects import shareable
 from ..overlap_products import hoist_operands
 from ..removal import remove
-from .bulk_loads import map_of
+from .bulk_loads import BulkLoad, map_of
 from .bulk_stores import pending_copies, wait_until_read
 from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
@@ -75,6 +75,7 @@ from .product_ahead import ProductAhead
 from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
 from .rings import Ring, next_slot, ring_of, slot_before, wait, word
+from .short_ends import ShortEnd
 from .specialized_loops import (
     Plan,
     are_used_at_once,
@@ -85,6 +86,7 @@ from .specialized_loops import (
     planned,
     products_of,
 )
+from .sunk_operations import sink
 
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
@@ -184,7 +186,7 @@ def _divide(parts: Sequence[_Specialized]) -> None:
         outer.name_hint = inner.name_hint
         for use in [u for u in inner.uses if in_body(consumer, u.operation) is None]:
             use.operation.operands[use.index] = outer
-    _sink(new)
+    sink(new)
 
 
 def _between(op: Operation, end: Operation) -> Iterator[Operation]:
@@ -204,6 +206,8 @@ class _Specialized:
         self.staged, self.blocks, self.rows = plan.staged, plan.blocks, plan.rows
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
+        self.loaded: dict[SSAValue, BulkLoad] = {}
+        """What is in the buffers that the loop reads, once it is prepared."""
         self.products: list[SharedProductOp] = []
         self.goes_further = False
         """Whether somebody waits for the buffers behind the loop."""
@@ -243,7 +247,9 @@ class _Specialized:
         for ring in self.rings:
             for bulk, buffers in zip(ring.group.loads, ring.buffers, strict=True):
                 b = Builder.before(bulk.load)
-                read_instead(bulk.load, bulk.tile(b, buffers.at(b, self.slot)), self.machine)
+                buffer = buffers.at(b, self.slot)
+                self.loaded[buffer] = bulk
+                read_instead(bulk.load, bulk.tile(b, buffer), self.machine)
         _stop_idle(self.loop)
         load_by_warp(self.loop, self.machine)
         if self.halves is None and not are_used_at_once(self.loop, shared_products(body)):
@@ -368,7 +374,11 @@ class _Specialized:
             b.yield_([*(values.get(x, x) for x in end.operands), *next_slot(b, self.count, slot, phase)])
         if any(_stored_before(product) for product in self.products):
             b.create(ttg.LocalBarrierOp)  # here, not for each iteration
-        new = self.again(b, loop.operands[0], [*carried, *begin], inner)
+        short = ShortEnd(self)
+        upper = loop.operands[1]
+        if is_apart := short.is_possible:
+            upper = short.begin(b)
+        new = self.again(b, loop.operands[0], [*carried, *begin], inner, upper)
         results: list[SSAValue] = list(new.results)
         if waits.going:
             places = [i for _, i in waits.going if i is not None]
@@ -377,10 +387,10 @@ class _Specialized:
                 results[i] = value
             if self.goes_further:  # the last buffers are wanted too
                 last = slot_before(b, self.count, results[-2])
-                there = b.cmpi("slt", *loop.operands[:2])
+                there = b.cmpi("slt", loop.operands[0], upper)
                 for product, _ in waits.going:
                     self.released(b, self.products.index(product), last, there)
-        return results
+        return short.written(b, results) if is_apart else results
 
     def awaited(self, b: Builder, wait: Wait, values: Values, slot: SSAValue) -> None:
         """Wait for products, and give back what they were the last to read, where this is not the first iteration
@@ -396,10 +406,12 @@ class _Specialized:
                 index = values[self.loop.body.block.args[0]]
                 self.released(b, number, before, b.cmpi("ne", index, self.loop.operands[0]))
 
-    def again(self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block) -> scf.ForOp:
+    def again(
+        self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block, upper: SSAValue | None = None
+    ) -> scf.ForOp:
         """The loop with another body and other values to carry."""
         loop = self.loop
-        operands = (lower, *loop.operands[1:3], *carried)
+        operands = (lower, loop.operands[1] if upper is None else upper, loop.operands[2], *carried)
         return b.create(
             scf.ForOp, operands, [x.type for x in carried], loop.properties, loop.attributes, [Region(body)]
         )
@@ -554,47 +566,6 @@ def _name_like(block: Block, other: Block) -> None:
     """Give a loop's counter, and what it carries, the names that they have in another body of it."""
     for new, old in zip(block.args, other.args, strict=False):
         new.name_hint = old.name_hint
-
-
-def _sink(special: ttg.WarpSpecializeOp) -> None:
-    """Let the kernel's own warps load what they alone use while the first copies of the other are under way.
-
-    Operations before the warps part go to where they have parted: loads, what they need, and operands that are stored.
-    """
-    region = special.defaultRegion.block
-    fence: Operation | None = None
-    op = special.prev_op
-    while op is not None:
-        before = op.prev_op
-        if isinstance(op, OperandFenceOp):
-            fence = op
-        elif _only_inside(op, special) and (shareable(op) or isinstance(op, tt.LoadOp) or _is_filled(op)):
-            for moved in (fence, op) if _is_filled(op) and fence is not None else (op,):
-                moved.detach()
-                Builder.at_start(region).insert(moved)
-                fence = None
-        elif isinstance(op, tt.StoreOp) or op.regions or (not shareable(op) and not _is_shared(op)):
-            return
-        op = before
-
-
-def _only_inside(op: Operation, special: ttg.WarpSpecializeOp) -> bool:
-    """Whether nothing but the kernel's own warps uses the results of an operation, once the warps have parted."""
-    users = [use.operation for r in op.results for use in r.uses]
-    inside = special.defaultRegion.block
-    return bool(users) and all(user is not special and in_body(inside, user) is not None for user in users)
-
-
-def _is_filled(op: Operation) -> bool:
-    """Whether an operation stores a tile to memory of its own, for products alone."""
-    if not isinstance(op, ttg.LocalAllocOp) or op.src is None:
-        return False
-    return all(isinstance(use.operation, SharedProductOp) for use in op.result.uses)
-
-
-def _is_shared(op: Operation) -> bool:
-    """Whether an operation makes memory, or mbarriers."""
-    return isinstance(op, ttg.LocalAllocOp | ttg.MemDescIndexOp | ttng.InitBarrierOp | tt.LoadOp)
 
 
 def _comes_before(op: Operation, other: Operation) -> bool:

@@ -48,6 +48,32 @@ def test_it_runs_with_the_same_arguments() -> None:
     assert list(source.arguments) == [*given, 3 * SIZE, SIZE]
 
 
+@weft.jit
+def two_sums(out, narrow_out, a, b, narrow, k, SIZE: tl.constexpr, NARROW: tl.constexpr):  # type: ignore[no-untyped-def]
+    total, rest = tl.zeros((SIZE, SIZE), tl.float32), tl.zeros((SIZE, NARROW), tl.float32)
+    for at in tl.range(0, k, SIZE, warp_specialize=True):
+        x = a.load([0, at])
+        total = tl.dot(x, b.load([0, at]).T, total)
+        rest = tl.dot(x, narrow.load([SIZE, at]).T, rest)
+    out.store([0, 0], total)
+    narrow_out.store([0, SIZE], rest)
+
+
+def test_products_side_by_side() -> None:
+    rng, k, narrow = np.random.default_rng(0), 2 * SIZE + 8, 8
+    a, b = aligned((SIZE, k), np.float16), aligned((SIZE + narrow, k), np.float16)
+    a[...], b[...] = rng.integers(-3, 4, a.shape), rng.integers(-3, 4, b.shape)
+    out = aligned((SIZE, SIZE + narrow), np.float32)
+    blocks = [(out, (SIZE, SIZE)), (out, (SIZE, narrow)), (a, (SIZE, SIZE)), (b, (SIZE, SIZE)), (b, (narrow, SIZE))]
+    given = [weft.TensorDescriptor.from_tensor(x, list(block)) for x, block in blocks]
+    source = two_sums.to_gluon(*given, k, SIZE=SIZE, NARROW=narrow, target="cuda:90", num_stages=2)
+    assert str(source).count("side_by_side=True") == 2, "in the loop, and in its last iteration"
+    with weft.target("sim:cuda:90"):
+        made = source.kernel[(1,)](*given, k, SIZE=SIZE, NARROW=narrow, **source.options)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32).T)
+    assert "wgmma.m64n72k16" in made.asm["lane"]
+
+
 def test_it_reads_as_somebody_would_write_it() -> None:
     text = str(product.to_gluon(*operands(128), 128, SIZE=SIZE, target="cuda:90", num_stages=2))
     for line in (
@@ -56,7 +82,7 @@ def test_it_reads_as_somebody_would_write_it() -> None:
         "full = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())",
         "mbarrier.init(empty.index(0), count=4)",
         "mbarrier.wait(empty.index(slot), phase)",
-        "mbarrier.arrive(barrier, pred=holds, each_warp=True)",
+        "mbarrier.arrive(barrier, pred=holds_3, each_warp=True)",
         "def product_producer(k, empty, full, a_buffers, program, a_blocks, b_buffers, b_blocks):",
         "(product_producer, (k, empty, full, a_buffers, program, a_blocks, b_buffers, b_blocks)),",
         "worker_num_regs=[24],",

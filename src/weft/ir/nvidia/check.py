@@ -41,7 +41,7 @@ def _warp_group_dot(op: ttng.WarpGroupDotOp) -> None:
     first = op.row()[0]
     if first is op and ttng.SIDE_BY_SIDE in op.attributes:
         fail(op, f"{ttng.SIDE_BY_SIDE}: there is no product before it in its block")
-    if (first.a.type, first.useC) != (op.a.type, op.useC):
+    if first.a.type != op.a.type:
         fail(op, f"products side by side have one left operand, got {show(first.a)} and {show(op.a)}")
 
 

@@ -140,6 +140,9 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
     row = op.row()
     if op is not row[-1]:
         return
+    if len(row) > 1 and not all(x.useC is None or c.is_true(x.useC) for x in row):
+        feature = "products side by side that may not add to what they are given"
+        raise Unsupported(feature, c.program.target, c.build.span)
     product = _Product(c, row)
     totals = product.written(op.useC, op.imprecise)
     count = len(product.origins) * (product.depth // product.entry.shape[2])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.ir import int_value
+from weft.ir.nvidia.ttng import SIDE_BY_SIDE
 
 from ..expressions import Text
 from ..products import precision_of
@@ -30,7 +31,8 @@ def _warp_group_dot(w: Writer, op: Any) -> None:
     limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
     limited = f", max_num_imprecise_acc={limit}" if limit else ""
     name = _word(w, "warpgroup_mma")
-    text = f"{name}({a.text}, {b.text}, {acc.text}{used}{precision}{limited}{begun})"
+    beside = ", side_by_side=True" if SIDE_BY_SIDE in op.attributes else ""
+    text = f"{name}({a.text}, {b.text}, {acc.text}{used}{precision}{limited}{begun}{beside})"
     given = Text(text, acc.kind, shape_of_value(op.results[0]), acc.layout, begun=bool(begun))
     w.give(op, given, effect=True)
 

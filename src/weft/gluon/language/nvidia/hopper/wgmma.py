@@ -157,12 +157,18 @@ def warpgroup_mma(
     precision: Any = None,
     max_num_imprecise_acc: Any = None,
     is_async: Any = False,
+    *,
+    side_by_side: Any = False,
     _semantic: GluonSemantic = GIVEN,
 ) -> Any:
     """`a @ b + acc`, or `a @ b` where `use_acc` is false, by wgmma.
 
     `a` is in shared memory or in a DotOperandLayout of `acc`, `b` in shared memory. With `is_async` the product is only
     begun: the result is a `warpgroup_mma_accumulator`, and what it reads must not change until it was waited for.
+
+    With `side_by_side`, the columns of `acc` follow those of the product before, which has the same `a` and whose `b`
+    ends in memory where this one begins. Such products begin with the last of them, by instructions of all their
+    columns, and count as one.
     """
     type_ = _tensor_type(acc)
     _check(a, b, type_)
@@ -183,6 +189,8 @@ def warpgroup_mma(
     op = _semantic.builder.create(
         ttng.WarpGroupDotOp, (a.handle, b.handle, acc.handle, use.handle), (type_.to_ir(),), properties
     )
+    if unwrap(side_by_side):
+        op.attributes[ttng.SIDE_BY_SIDE] = ir.unit_attr()
     result = op.results[0]
     return warpgroup_mma_accumulator(result, type_) if unwrap(is_async) else tensor(result, type_)
 

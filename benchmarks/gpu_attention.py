@@ -36,7 +36,10 @@ SIDES = {
     "Weft": (load_side("weft", FILE, jit=weft.jit, tl=weft.language), weft.TensorDescriptor),
     "Triton": (load_side("triton", FILE, jit=triton.jit, tl=triton.language), TensorDescriptor),
 }
-CONFIGURATIONS = [(128, 128, 8, 2), (128, 128, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 4, 4)]
+CONFIGURATIONS = [
+    (128, 128, 8, 2), (128, 128, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 4, 4),
+    (64, 128, 4, 2),
+]  # fmt: skip
 """Rows of queries, of keys, warps, stages."""
 OVER_TILES = [(128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3)]
 """The same for a loop over tiles."""

@@ -157,7 +157,7 @@ def one_below_another(a, a2, a3, a4, b, c, c2, c3, c4, M, N, K,
                       BN: tl.constexpr, M1: tl.constexpr, M2: tl.constexpr, M3: tl.constexpr, M4: tl.constexpr,
                       BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
     """The same of tiles whose rows are no power of two, as rows of c^T = b^T a^T: a multiple of 8 of them can be the
-    columns of an instruction."""
+    columns of an instruction. Each sum is stored in two halves, by descriptors of blocks of BN / 2 columns."""
     BM: tl.constexpr = M1 + M2 + M3 + M4
     blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
@@ -176,13 +176,22 @@ def one_below_another(a, a2, a3, a4, b, c, c2, c3, c4, M, N, K,
                 acc3 = tl.dot(x, a3.load([row + M1 + M2, at]).T, acc3)
             if M4:
                 acc4 = tl.dot(x, a4.load([row + M1 + M2 + M3, at]).T, acc4)
-        c.store([row, column], acc.to(c.dtype).T)
+        store_in_halves(c, row, column, acc)
         if M2:
-            c2.store([row + M1, column], acc2.to(c.dtype).T)
+            store_in_halves(c2, row + M1, column, acc2)
         if M3:
-            c3.store([row + M1 + M2, column], acc3.to(c.dtype).T)
+            store_in_halves(c3, row + M1 + M2, column, acc3)
         if M4:
-            c4.store([row + M1 + M2 + M3, column], acc4.to(c.dtype).T)
+            store_in_halves(c4, row + M1 + M2 + M3, column, acc4)
+
+
+@jit
+def store_in_halves(c, row, column, total):
+    """Stores what is the transposed of `total`."""
+    half: tl.constexpr = total.shape[0] // 2
+    left, right = tl.split(tl.permute(tl.reshape(total.to(c.dtype), (2, half, total.shape[1])), (2, 1, 0)))
+    c.store([row, column], left)
+    c.store([row, column + half], right)
 
 
 @jit

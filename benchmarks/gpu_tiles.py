@@ -62,8 +62,9 @@ BESIDE = [
     ("beside", 256, (64, 64, 64), 64, 8, 4, 2, True),
     ("beside", 256, (128, 128, 128), 64, 8, 3, 2, True),
     ("beside", 512, (64, 64, 64), 64, 8, 3, 2, True),
-    ("below", (128, 128, 16, 16), 256, 64, 8, 3, 2, True),
-    ("below", (128, 128, 32, 16), 256, 64, 8, 3, 2, True),
+    ("below", (128, 128, 16, 16), 256, 64, 8, 4, 2, True),
+    ("below", (128, 128, 32, 16), 256, 64, 8, 4, 2, True),
+    ("below", (128, 128, 64, 32), 256, 64, 8, 3, 2, True),
     ("crossed", (128, 64), (256, 128), 64, 8, 3, 2, True),
     ("halves", 512, 256, 64, 8, 4, 4, True),
     ("tiles", 256, 512, 64, 8, 3, 4, True),
@@ -185,7 +186,7 @@ def several_sums(side, a, b, c, bm, bn, bk):
     sizes |= {"BN": bn} if is_below else {"BM": bm}
     own = [x or parts[0] for x in parts]
     if is_below:
-        blocks = [*((a, x, bk) for x in own), (b, bk, bn), *((c, x, bn) for x in own)]
+        blocks = [*((a, x, bk) for x in own), (b, bk, bn), *((c, x, bn // 2) for x in own)]
     else:
         blocks = [(a, bm, bk), *((b, bk, x) for x in own), *((c, bm, x) for x in own)]
     return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes

@@ -122,7 +122,7 @@ def bulk_loads(loop: scf.ForOp, machine: Machine) -> Sequence[BulkLoad] | str:
             if isinstance(bulk, str):
                 return bulk
             found.append(bulk)
-    return found or "it loads no operand of a product"
+    return found or "no operand is multiplied as it is loaded (operands are computed of what is)"
 
 
 def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
@@ -177,6 +177,15 @@ def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoa
     if not _is_copied(layout) or layout.transposed != pointed.transposed:
         return NO_SUCH_LAYOUT
     return BulkLoad(op, pointed.base, pointed.at, layout, pointed.tensor, pointed.transposed)
+
+
+def function_of(whole: scf.ForOp) -> tt.FuncOp | None:
+    """The function that a loop stands in, as it is or in branches (all warps go the same way); None where a loop, whose
+    iterations would begin with the same mbarriers, is around it."""
+    at = whole.parent_op()
+    while isinstance(at, scf.IfOp):
+        at = at.parent_op()
+    return at if isinstance(at, tt.FuncOp) else None
 
 
 def is_forbidden(op: Operation) -> bool:

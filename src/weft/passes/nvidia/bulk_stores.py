@@ -41,7 +41,7 @@ from weft.layouts import LinearLayout, NVMMASharedLayout
 from ..affine import NotAffine
 from ..pointer_roots import root_of
 from ..removal import remove
-from .bulk_loads import descriptor_of, is_forbidden, map_for
+from .bulk_loads import descriptor_of, function_of, is_forbidden, map_for
 from .pointed_tensors import PointedTensor, stored_tensor, tensor_of_descriptor
 
 ACCESSES = ("tt.load", "tt.store", "tt.atomic_store", "tt.atomic_rmw")
@@ -138,8 +138,8 @@ def wait_until_read(b: Builder, pending: int = 0) -> None:
 def bulk_stores(loop: scf.ForOp, tiles: scf.ForOp | None, warps: int) -> Sequence[BulkStore]:
     """What the copy engine can store of the loop over tiles that a loop of products is in, and what it can add to
     memory of either loop."""
-    function = (loop if tiles is None else tiles).parent_op()
-    if is_forbidden(loop) or not isinstance(function, tt.FuncOp):
+    function = function_of(loop if tiles is None else tiles)
+    if is_forbidden(loop) or function is None:
         return ()
     ops = list(walk(function.body.block))
     if not all(is_silent_addition(op) for op in ops if op.name in ATOMIC):

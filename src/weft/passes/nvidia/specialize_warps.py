@@ -76,7 +76,9 @@ from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
 from .rings import Ring, next_slot, ring_of, slot_before, wait, word
 from .short_ends import ShortEnd
+from .specialized_branches import are_made_before, branch_around, out_of_branches
 from .specialized_loops import (
+    MANY_PRODUCTS,
     Plan,
     are_used_at_once,
     halves_of,
@@ -104,13 +106,17 @@ def specialize_warps(
 ) -> str | None:
     """Rewrite a loop; why it stays, in words, where it does, and None where it is done."""
     plan = planned(loop, stages, machine)
+    plans = [] if isinstance(plan, str) else sequence(loop, plan, stages, machine)
+    branch = branch_around(loop)
+    if branch is not None and not all(are_made_before(scalars_of(*each), branch) for each in plans):
+        plan = "what the addresses of an operand are made of is loaded in the branch that the loop stands in"
     if isinstance(plan, str):
         products = shared_products(loop.body.block)
         gains = halves_of(loop, products) is not None or are_used_at_once(loop, products)
+        gains |= len(products) >= MANY_PRODUCTS
         if remarks and (is_asked(loop) or gains):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
-    plans = sequence(loop, plan, stages, machine)
     for each, plan in plans if remarks else ():
         loads = [x for g in plan.groups for x in g.loads]
         copies = tuple(Copy(tile_text(x.load.result.type), span_of(x.load), plan.count, x.bytes) for x in loads)
@@ -187,6 +193,7 @@ def _divide(parts: Sequence[_Specialized]) -> None:
         for use in [u for u in inner.uses if in_body(consumer, u.operation) is None]:
             use.operation.operands[use.index] = outer
     sink(new)
+    out_of_branches(new)
 
 
 def _between(op: Operation, end: Operation) -> Iterator[Operation]:

@@ -26,7 +26,7 @@ from weft.machines import Machine
 from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
-from .bulk_loads import BulkLoad, bulk_loads
+from .bulk_loads import BulkLoad, bulk_loads, function_of
 from .bulk_stores import BulkStore, buffers_of, bulk_stores
 from .side_by_side import Row, rows_of
 
@@ -109,14 +109,18 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     """How a loop is divided; why it is not, in words."""
     around = loop.parent_op()
     tiles = around if isinstance(around, scf.ForOp) else None
-    function = around if tiles is None else tiles.parent_op()
-    module = function.parent_op() if isinstance(function, tt.FuncOp) else None
+    function = function_of(loop if tiles is None else tiles)
+    module = function.parent_op() if function is not None else None
     if module is None:
-        return "it stands in a branch, or in another loop than one over tiles"
+        return "it stands in another loop than one over tiles, or in a branch where another loop is specialized"
+    if tiles is not None and function is not tiles.parent_op():
+        return "the loop over tiles stands in a branch"
     warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
         return "it has no product of warp groups"
+    if blocks > 1 and tiles is None and function is not around:
+        return "a program is a cluster, and the loop stands in a branch"
     if blocks > 1 and not is_asked(loop):
         return "a program is a cluster, and nobody asked for it"
     if blocks > 1 and any(use.operation is not loop.body.block.last_op for op in products for use in op.d.uses):
@@ -216,10 +220,12 @@ def stored_in(block: Block) -> set[SSAValue | None]:
 def stored_before(loop: scf.ForOp) -> set[SSAValue | None]:
     """The arguments through which the kernel stores before a loop; None among them where one is not known."""
     found: set[SSAValue | None] = set()
-    at = loop.prev_op
-    while at is not None:
-        found |= {root_of(op.operands[0]) for op in walk(at) if op.name in WRITES}
-        at = at.prev_op
+    at: Operation | None = loop
+    while at is not None and not isinstance(at, tt.FuncOp):
+        before = at.prev_op
+        if before is not None:
+            found |= {root_of(op.operands[0]) for op in walk(before) if op.name in WRITES}
+        at = before if before is not None else at.parent_op()
     return found
 
 

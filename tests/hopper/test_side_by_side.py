@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.passes.blocks_of_clusters import of_product, own_shape
 
 from .running import aligned
 from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
@@ -122,3 +124,29 @@ def test_rows_of_the_transposed_product(warps: int, blocks: int, schedule: Any) 
     assert f"wgmma.m64n{(rows + more) // blocks}k16.f32.f16.f16.ta" in made.asm["lane"]
     assert made.asm["ttgir"].count("async_tma_copy_local_to_global") == 2
     np.testing.assert_allclose(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "own"),
+    [
+        (256, (256, 0), (128, 256)),
+        (256, (256, 128), (256, 192)),
+        (512, (128, 64), (256, 192)),
+        (128, (64, 64), (128, 64)),
+    ],
+)
+def test_blocks_divide_products_alike(rows: int, columns: tuple[int, int], own: tuple[int, int]) -> None:
+    """By rows or by columns, so that what a block loads is least: of 256 x 384, 256 + 192 is less than 128 + 384."""
+    shapes = [(rows, n) for n in columns if n]
+    blocks = [own_shape(shape, of_product(shape, 2, sum(columns))) for shape in shapes]
+    assert {m for m, _ in blocks} == {own[0]} and sum(n for _, n in blocks) == own[1]
+
+
+@slow
+@pytest.mark.parametrize(("columns", "names"), [((64, 64, 32), {128, 32}), ((128, 64, 128), {192, 128})])
+def test_what_does_not_fit_into_one(columns: tuple[int, int, int], names: set[int]) -> None:
+    """More than 256 columns, or parts of B that do not lie as blocks of 64 columns, are several instructions."""
+    made, c, expected = summed(columns, trans=False, stages=2, warps=8)
+    assert is_specialized(made), why_not(made)
+    assert {int(n) for n in re.findall(r"wgmma\.m64n(\d+)k", made.asm["lane"])} == names
+    np.testing.assert_allclose(c, expected, atol=1e-3)

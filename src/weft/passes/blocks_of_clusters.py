@@ -71,7 +71,7 @@ def _along(shape: Sequence[int], dims: Sequence[int], blocks: int) -> Bases:
     return tuple(tuple(b) for b in make_cga_layout(parts, split, order))
 
 
-def _of_product(shape: Sequence[int], blocks: int, together: int) -> Bases:
+def of_product(shape: Sequence[int], blocks: int, together: int) -> Bases:
     """A batch first; then parts of 128 rows, or 64 if columns would be divided too far. `together` are the columns of
     all products of the same left operand: of 256 rows and 384 columns in all, each of two blocks has 256 and 192.
     """
@@ -126,7 +126,7 @@ class Clusters:
         for op in walk(block):
             if op.name == "tt.dot":
                 shape = shape_of(op.results[0].type)
-                division = self.products[op] = _of_product(shape, self.blocks, columns[op.operands[0]])
+                division = self.products[op] = of_product(shape, self.blocks, columns[op.operands[0]])
                 self._wish(op.results[0], 3, division)
                 for index in (0, 1):
                     self._wish(op.operands[index], 2, operand_division(division, index))

@@ -120,7 +120,7 @@ def test_of_a_row_of_masks_the_row_is_false_past_the_end() -> None:
 def test_copies_come_after_the_product_before() -> None:
     found = operations(laid_out("cuda:90"))
     products = ["ttng.warp_group_dot", "ttng.warp_group_dot_wait"]
-    assert found == ["ttg.async_wait", "ttng.fence_async_shared", *products, *COPIES]
+    assert found == [*products, "ttg.async_wait", "ttng.fence_async_shared", *COPIES]
 
 
 @pytest.mark.parametrize("stages", [2, 3, 5])

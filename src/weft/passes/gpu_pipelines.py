@@ -14,6 +14,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
 from .align_rows import align_rows
+from .alike_rows import load_rows_once
 from .assign_layouts import assign_layouts
 from .check_stores import check_stores
 from .check_values import check_values
@@ -103,6 +104,7 @@ def gpu_pipeline(
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
     narrow_carried(module)
     share_exponentials(module)
+    load_rows_once(module)
     early_loads(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)

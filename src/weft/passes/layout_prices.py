@@ -26,9 +26,10 @@ from xdsl.ir import Operation
 
 from weft.analysis import AxisFacts
 from weft.ir import bit_width, element_of, int_value, is_pointer, shape_of
-from weft.layouts import LinearLayout, f2, plan_conversion, plan_reduction
+from weft.layouts import BlockedLayout, LinearLayout, f2, plan_conversion, plan_reduction
 from weft.machines import Machine
 
+from .buffered_tiles import is_thin
 from .natural_layouts import AnyLayout, linear_of
 
 LINE_BYTES = 128
@@ -110,8 +111,7 @@ class Prices:
         return SOME_TRIPS
 
     def access(self, op: Operation, layout: AnyLayout, is_copied: bool = False) -> float:
-        """An access of global memory in a layout; with `is_copied`, a load that is begun iterations ahead if it can be.
-        """
+        """An access of global memory in a layout; with `is_copied`, a load that is begun iterations ahead if it can."""
         pointer, machine = op.operands[0], self.machine
         shape, element, known = shape_of(pointer.type), element_of(pointer.type), self.facts.of(pointer)
         bytes = max(8, bit_width(element.pointee)) // 8 if is_pointer(element) else 8  # type: ignore[attr-defined]
@@ -134,7 +134,8 @@ class Prices:
             lines *= 2
         copies = linear.free_variable_masks()
         repeated = REPEATED if copies["lane"] or copies["warp"] else 0.0
-        if is_copied and not any(vector * bytes >= least for least in machine.async_copies[:1]):
+        fits = isinstance(layout, BlockedLayout) or is_thin(shape)  # as copies put tiles into shared memory
+        if is_copied and not (fits and any(vector * bytes >= least for least in machine.async_copies[:1])):
             repeated += WAITED
         each = machine.access + machine.address + repeated
         return count * each + machine.line * lines + PIECE * machine.select * _pieces(linear)

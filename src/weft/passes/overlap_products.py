@@ -66,15 +66,21 @@ from .removal import remove
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 
+def all_go_on(loop: scf.ForOp) -> bool:
+    """Whether each product of a loop may go on until those of the next iteration have begun."""
+    products = shared_products(loop.body.block)
+    return bool(products) and all(_goes_on(loop, op) for op in products)
+
+
 def overlap_products(loop: scf.ForOp) -> Operation | None:
     """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
     any.
     """
     products = shared_products(loop.body.block)
+    if all_go_on(loop):
+        return _all_overlap(loop, products)
     if not products or any(op.parent is not loop.body.block for op in products):
         return None
-    if all(_goes_on(loop, op) for op in products):
-        return _all_overlap(loop, products)
     if len(products) > 1 and _waits_for_first(loop, products[0], products[-1]):
         return _last_overlaps(loop, products[0], products[-1])
     return None

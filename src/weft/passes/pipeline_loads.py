@@ -144,7 +144,9 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
             engine = _copy_engine(loop, chosen, counts, machine)
-            tell.overlap(PipelinedLoop(loop, chosen, most, counts, machine, twice, engine=engine).rewrite())
+            blocks = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True))) // warps
+            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, engine=engine, blocks=blocks)
+            tell.overlap(way.rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)
 

@@ -34,6 +34,9 @@ from .copy_engine import CopyEngine
 from .loop_slices import Slice, is_there, slice_of
 from .removal import remove
 
+MANY_BLOCKS = 3
+"""Of a multiprocessor, of which the others have copies under way while one waits for its own."""
+
 
 @dataclass(frozen=True)
 class CopiedLoad:
@@ -104,9 +107,12 @@ class PipelinedLoop:
         by_twos: bool,
         in_registers: bool = False,
         engine: CopyEngine | None = None,
+        blocks: int = 1,
     ) -> None:
+        """`blocks`: how many a multiprocessor runs at a time, as far as is known."""
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
         self.machine, self.by_twos, self.in_registers, self.engine = machine, by_twos, in_registers, engine
+        self.blocks = blocks
         self.by_threads = [c for c in copied if engine is None or c.load not in engine.loads]
         given = engine.inputs if engine is not None else ()
         part = slice_of(loop, [*given, *(x for c in self.by_threads for x in inputs_of(c.load))])
@@ -133,6 +139,7 @@ class PipelinedLoop:
         slots, parity, ahead = self.carry(b, states, self.by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.copied})
         landed = anchor = self.landed(first, slots)
+        all_go_on = overlap.all_go_on(self.loop)
         stored = overlap.stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             how = "the product goes on while operands are stored to the other of two buffers"
@@ -142,6 +149,8 @@ class PipelinedLoop:
             anchor = overlap.overlap_two_iterations(self.loop, self.waits)
         elif (overlaps := overlap.overlap_products(self.loop)) is not None:
             how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
+            if landed is not self.waits and all_go_on and self.can_land_early():
+                anchor = self.land_early(landed, anchor)
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
             anchor = overlap.begin_product(self.loop) or anchor
@@ -271,6 +280,28 @@ class PipelinedLoop:
                 if users and all(user in place for user in users):
                     op.detach()  # type: ignore[no-untyped-call]
                     body.insert_op_before(op, min(users, key=lambda user: place[user]))
+
+    def can_land_early(self) -> bool:
+        """Whether the copies of the next iteration may be awaited before those of the one after are begun.
+
+        Of three stages, none are under way then. On an H100, products of 64 x 64 x 32 in four stages take 0.91 of the
+        time, of 128 x 128 x 32 in three stages and three blocks 0.96, but of 128 x 128 x 64 in two blocks 1.05.
+        """
+        return self.engine is None and (self.stages > 3 or (self.stages == 3 and self.blocks >= MANY_BLOCKS))
+
+    def land_early(self, fence: Operation, products: Operation) -> Operation:
+        """Wait for the copies of the next iteration behind the wait for the products of the one before, so that a
+        single barrier tells the other warps of both; the fence behind the copies."""
+        assert self.product is not None
+        first = Builder.before(self.loop)
+        first.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
+        self.product.fence(first)
+        first.create(ttg.LocalBarrierOp, (), ())
+        remove(fence)
+        remove(self.waits)
+        b = Builder.after(products)
+        b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 3)})
+        return self.product.fence(b)
 
     def last_read(self, landed: Operation) -> Operation:
         """Where the iteration has all of its slot in registers."""

@@ -1,0 +1,115 @@
+"""Loads whose neighbouring rows are the same: each is loaded once, and repeated in registers.
+
+    %k = arith.divsi %rows, %c8 : tensor<64x1xi32>
+    %p = ... %w + %k * %n + %columns ... : tensor<64x128x!tt.ptr<i32>>
+    %v = tt.load %p : tensor<64x128xi32>
+becomes
+    %k = every eighth of the rows, divided by 8 : tensor<8x1xi32>
+    %p = ... %w + %k * %n + %columns ... : tensor<8x128x!tt.ptr<i32>>
+    %u = tt.load %p : tensor<8x128xi32>
+    %e = tt.expand_dims %u {axis = 1 : i32}
+    %b = tt.broadcast %e : tensor<8x8x128xi32>
+    %v = tt.reshape %b : tensor<64x128xi32>
+
+Eight weights of 4 bits lie in a word, and a kernel loads for each weight the word that it is in, and often its group's
+scale. Copies that are begun iterations ahead would hold each word eight times in shared memory. So this is done in
+loops of products, if addresses and mask can be computed for every eighth row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from weft import ir
+from weft.analysis import AxisFacts
+from weft.ir import Builder, find, is_tensor, shape_of, tt
+
+from .effects import shareable
+from .removal import remove
+
+
+def load_rows_once(root: Operation) -> None:
+    """Rewrite the loads of loops of products inside `root`."""
+    facts = AxisFacts()
+    for loop in find(root, scf.ForOp):
+        body = list(loop.body.block.ops)
+        if not any(isinstance(op, tt.DotOp) for op in body):
+            continue
+        for op in body:
+            if isinstance(op, tt.LoadOp) and is_tensor(op.result.type) and len(shape_of(op.result.type)) == 2:
+                _load_once(op, facts)
+
+
+def _load_once(op: tt.LoadOp, facts: AxisFacts) -> None:
+    rows, columns = shape_of(op.result.type)
+    alike = min(rows, *(facts.of(x).constancy[0] for x in op.operands if is_tensor(x.type)))
+    volatile = op.properties.get("isVolatile")
+    if alike < 2 or op.attributes or (volatile is not None and ir.int_value(volatile)):
+        return
+    b = Builder.before(op)
+    fewer = _Fewer(b, alike)
+    operands = fewer.all_of(op.operands, 0)
+    if operands is None:
+        return
+    few = rows // alike
+    loaded = ir.tensor_of((few, columns), ir.element_of(op.result.type))
+    once = b.create(tt.LoadOp, operands, (loaded,), dict(op.properties))
+    once.location = op.location
+    value: SSAValue = once.results[0]
+    if few == 1:
+        value = b.broadcast(value, (rows, columns))
+    else:
+        value = b.broadcast(b.expand_dims(value, 1), (few, alike, columns))
+        value = b.create(tt.ReshapeOp, (value,), (op.result.type,)).results[0]
+    once.results[0].name_hint = value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    remove(op)
+
+
+class _Fewer:
+    """Tiles of every so-many-th row of others, computed where `b` is."""
+
+    def __init__(self, b: Builder, alike: int) -> None:
+        self.b, self.alike = b, alike
+        self._made: dict[tuple[SSAValue, int], SSAValue | None] = {}
+
+    def of(self, value: SSAValue, dim: int) -> SSAValue | None:
+        """Every so-many-th element along a dimension; None where it cannot be computed."""
+        if not is_tensor(value.type) or shape_of(value.type)[dim] == 1:
+            return value
+        key = value, dim
+        if key not in self._made:
+            self._made[key] = self._computed(value, dim)
+        return self._made[key]
+
+    def all_of(self, values: Sequence[SSAValue], dim: int) -> list[SSAValue] | None:
+        """Of several; None where one cannot be computed."""
+        found = [self.of(x, dim) for x in values]
+        return None if None in found else [x for x in found if x is not None]
+
+    def _computed(self, value: SSAValue, dim: int) -> SSAValue | None:
+        op = value.owner
+        shape = [n // self.alike if i == dim else n for i, n in enumerate(shape_of(value.type))]
+        type = ir.tensor_of(shape, ir.element_of(value.type))
+        if isinstance(op, arith.ConstantOp):
+            number = ir.splat_value(op.value)
+            return None if number is None else self.b.constant(number, type)
+        if isinstance(op, tt.MakeRangeOp):
+            places = self.b.binary(arith.MuliOp, self.b.make_range(0, shape[0]), self.b.constant(self.alike, type))
+            return self.b.binary(arith.AddiOp, places, self.b.constant(ir.int_value(op.properties["start"]), type))
+        if isinstance(op, tt.ExpandDimsOp):
+            dim -= dim > ir.int_value(op.properties["axis"])
+        elif not isinstance(op, tt.SplatOp | tt.BroadcastOp | tt.AddPtrOp) and not _is_elementwise(op):
+            return None
+        assert isinstance(op, Operation)
+        operands = self.all_of(op.operands, dim)
+        return (
+            None if operands is None else self.b.create(op.__class__, operands, (type,), dict(op.properties)).results[0]
+        )
+
+
+def _is_elementwise(op: object) -> bool:
+    return isinstance(op, Operation) and op.name.startswith("arith.") and shareable(op) and len(op.results) == 1

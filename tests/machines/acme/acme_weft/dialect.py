@@ -31,6 +31,7 @@ class Dialect:
     """See `weft.backends.gpu.Dialect`."""
 
     processor, convention, tensor_map, bf16, adds_bf16 = "one", "ccc", "", "bfloat", False
+    converts_slowly = False
     counts_shared = False
     scopes: Mapping[str, str] = {}
     scalars: Mapping[str, Any] = {}

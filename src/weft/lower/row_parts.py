@@ -39,19 +39,30 @@ from xdsl.ir import Block as XBlock, Operation, SSAValue
 from weft.base import each_once
 from weft.ir import int_value, is_tensor, shape_of, splat_value
 from weft.ir.gpu import layout_of
-from weft.ir.lane import Block, Value
+from weft.ir.lane import ELEMENT_BITS, Block, Value
+from weft.layouts import LinearLayout
 from weft.ops.table import ELEMENTWISE, ROWS
 
-from .context import Context
+from .context import Context, elem_of
+from .kept_rows import kept_parts
 from .row_runs import Ends, Runs
 
 CHEAP = frozenset(name for name, row in ROWS.items() if row.arity == 1 and row.kind.how != "same" and row.cost == 1)
 """Casts are done again rather than kept."""
 SLT = 2
 """The predicate of a signed comparison."""
-ONE_VALUE = (512, 64)
-"""Threads of a block and registers of a tile from which on a row that is reduced stays one value: what such blocks hold
-is decided when all of the program is written (held.py)."""
+LARGE, MANY = 512, 64
+"""Threads of a block and registers of a tile from which on a row that is reduced stays one value, unless it waits in
+shared memory: what such blocks hold is decided when all of the program is written (held.py)."""
+QUIET = ("arith.", "math.", "tt.", "weft.load_row")
+LOUD = (
+    *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
+    *("tt.elementwise_inline_asm", "tt.extern"),
+)
+"""What may and may not stand between a row and the first that wants it, if it comes later than it is loaded."""
+MOST_AGAIN = 8
+"""Of a row that waits in shared memory: what is computed for several, which they all do again, costs so much at most.
+An exponential costs 20: a softmax of bf16 that computes it twice takes 216 us where one that holds it takes 193."""
 Geometry = tuple[object, ...]
 """What says which elements of a row a thread has, and which are there: shift, end, run and layout."""
 Combine = Callable[[Value, Value], Value]
@@ -66,6 +77,8 @@ class _Chain:
     is_dear: bool = False
     is_masked: bool = False
     """Whether from the mask that says which elements are there."""
+    cost: int = 0
+    """Of all operations together."""
 
 
 class Loading(Protocol):
@@ -73,10 +86,12 @@ class Loading(Protocol):
 
     runs: Runs
     parts: list[Runs]
-    ahead: int
 
     def begin_to(self, last: int) -> None:
         """Load as many parts, where they are not on their way yet."""
+
+    def arrive(self) -> None:
+        """Wait for all of it, if it does not come part by part."""
 
     def end(self, k: int) -> Value:
         """The elements of a part, as far as its runs are whole."""
@@ -85,14 +100,16 @@ class Loading(Protocol):
 class Parts:
     """The operations of a block that are done run by run, and what has been done."""
 
-    def __init__(self, block: XBlock) -> None:
+    def __init__(self, c: Context, block: XBlock) -> None:
         self.chains: dict[SSAValue, _Chain] = {}
         """For each tile that is computed element by element of rows, or numbers of elements, what it is made of."""
         self.deferred: set[Operation] = set()
         self.sinks: dict[SSAValue, list[Operation]] = {}
         """The stores and reductions that a deferred value, or a row, is for; in order."""
         self.loads: dict[SSAValue, Loading] = {}
-        """Rows that are loaded where they are stored."""
+        """Rows that are loaded where they are stored, and those that wait in shared memory."""
+        self.waiting: dict[SSAValue, int] = {}
+        """Rows that wait in shared memory (kept_rows.py), and how many of their parts."""
         self.ends: dict[SSAValue, Value] = {}
         """Of each row that is loaded, the first and the last elements."""
         self.others: dict[SSAValue, Value] = {}
@@ -113,10 +130,43 @@ class Parts:
                 self.rows.setdefault(geometry_of(op, op.results[0]), op)
         for op in order:
             self._note(op)
+        self.may_wait = _is_of_function(block)
+        """Whether rows of large blocks are to wait in shared memory."""
         for op in reversed(order):
             self._defer(op, order)
+        if self.may_wait and not self._find_room(c, order):
+            self.may_wait = False
+            self.deferred.clear()
+            self.sinks.clear()
+            for op in reversed(order):
+                self._defer(op, order)
 
     # -- which ---------------------------------------------------------------------------------------------------------
+
+    def _find_room(self, c: Context, order: dict[Operation, int]) -> bool:
+        """Find room in shared memory for rows that are reduced more than once; whether no row of a large block is left
+        that is reduced run by run and has none.
+
+        In a cluster it is done for small blocks, too: of those that wait for the results of others, more fit then.
+        """
+        rows = [op for op in order if op.name == "weft.load_row" and _is_long(op.results[0], c.program.blocks)]
+        reductions = {op: sum(x.name == "tt.reduce" for x in self.sinks.get(op.results[0], ())) for op in rows}
+        reduced = [op for op, count in reductions.items() if count]
+        is_worth_it = all(count > 1 and _may_wait(op) for op, count in reductions.items() if count)
+        if not is_worth_it or any(op.results[0] not in self.sinks for op in rows):
+            return False
+        if not all(is_quiet_until(op, self.sinks[op.results[0]][0]) for op in reduced):
+            return False
+        if any(self.chains[x].cost > MOST_AGAIN and self._is_again(x, c.program.blocks) for x in self.sinks):
+            return False
+        kept = kept_parts(c, [_runs_of(op) for op in reduced])
+        if kept is not None:
+            self.waiting = {op.results[0]: parts for op, parts in zip(reduced, kept, strict=True)}
+        return kept is not None
+
+    def _is_again(self, value: SSAValue, blocks: int) -> bool:
+        """Whether something that is computed of a long row is wanted by several."""
+        return len(self.sinks[value]) > 1 and value.owner in self.deferred and _is_long(value, blocks)
 
     def _note(self, op: Operation) -> None:
         """Note what a tile is made of."""
@@ -134,7 +184,8 @@ class Parts:
                 rows = frozenset[Geometry]().union(*(p.rows for p in parts))
                 is_dear = op.name not in CHEAP or any(p.is_dear for p in parts)
                 numbered, masked = (any(getattr(p, x) for p in parts) for x in ("is_numbered", "is_masked"))
-                self.chains[op.results[0]] = _Chain(rows, numbered, is_dear, masked)
+                cost = ROWS[op.name].cost + sum(p.cost for p in parts)
+                self.chains[op.results[0]] = _Chain(rows, numbered, is_dear, masked, cost)
 
     def _masked_by(self, op: Operation) -> Geometry | None:
         """The row that a comparison says of which elements are there, if it says no more."""
@@ -178,12 +229,19 @@ class Parts:
         if op.name != "tt.reduce" or len(op.operands) != 1 or self.chains[value].is_numbered:
             return False
         layout, (row,) = layout_of(value.type), self.chains[value].rows
-        threads = layout.in_dims["lane"] * layout.in_dims["warp"]
-        if threads >= ONE_VALUE[0] and layout.in_dims["register"] >= ONE_VALUE[1]:
+        if _is_large(layout) and not self.may_wait:  # one value
             return False
         return not layout.free_variable_masks()["register"] and layout.in_dims["register"] > run_of(row)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
+
+    def make(self, c: Context, leaves: Sequence[SSAValue]) -> None:
+        """Make what is computed from before the branches that it is used in."""
+        for leaf in leaves:
+            if leaf in self.loads:
+                self.loads[leaf].arrive()
+            elif leaf not in self.kept:
+                _ = c[leaf]
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
         """What deferred operations compute a value from."""
@@ -260,6 +318,13 @@ class Parts:
         """Whether a warp's runs number k are whole."""
         return self._once(c, (geometry, k, "all"), part.all_of_warp)
 
+    def ends_in(self, c: Context, part: Runs, geometry: Geometry, k: int) -> Value:
+        """Whether a warp's runs number k are there, but not all whole."""
+        all_there = self.all_there(c, part, geometry, k)
+        both = c.all_of([self.any_there(c, part, geometry, k), c.negated(all_there)])
+        assert both is not None
+        return both
+
     def _once(self, c: Context, what: tuple[object, ...], compute: Callable[[], Value]) -> Value:
         """A condition, which a block of the lane program computes once."""
         key = (id(c.build.block), *what)
@@ -276,9 +341,47 @@ def parts_of(c: Context, op: Operation) -> Parts:
     assert block is not None
     parts: Parts | None = c.parts.get(block)
     if parts is None:
-        c.parts[block] = parts = Parts(block)
+        c.parts[block] = parts = Parts(c, block)
         c.deferred |= parts.deferred
     return parts
+
+
+def _is_of_function(block: XBlock) -> bool:
+    """Whether a block is a function's own, so that it is run once."""
+    parent = block.parent_op()
+    return parent is not None and parent.name == "tt.func"
+
+
+def _is_large(layout: LinearLayout) -> bool:
+    """Whether a tile is of a large block, each of whose threads has many elements of it."""
+    return layout.in_dims["lane"] * layout.in_dims["warp"] >= LARGE and layout.in_dims["register"] >= MANY
+
+
+def _is_long(row: SSAValue, blocks: int) -> bool:
+    """Whether a thread has many elements of a row, and its block is large or one of several."""
+    layout = layout_of(row.type)
+    return layout.in_dims["register"] >= MANY if blocks > 1 else _is_large(layout)
+
+
+def is_quiet_until(op: Operation, last: Operation) -> bool:
+    """Whether nothing is written between a row's load and the first that wants it."""
+    between = op.next_op
+    while between is not None and between is not last:
+        if not between.name.startswith(QUIET) or between.name.startswith(LOUD):
+            return False
+        between = between.next_op
+    return True
+
+
+def _runs_of(op: Operation) -> tuple[int, int]:
+    """How many runs a thread has in a row, and their bytes."""
+    (result,), run = op.results, int_value(op.properties["run"])
+    return layout_of(result.type).in_dims["register"] // run, run * ELEMENT_BITS[elem_of(result.type)] // 8
+
+
+def _may_wait(op: Operation) -> bool:
+    """Whether a row can be copied to shared memory, and read from there as words."""
+    return "aligned" in op.properties and ELEMENT_BITS[elem_of(op.results[0].type)] in (16, 32)
 
 
 def geometry_of(op: Operation, tile: SSAValue) -> Geometry:
@@ -374,9 +477,8 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
     parts = c.parts.get(op.parent) if op.parent is not None else None
     if parts is None or op not in parts.sinks.get(value, ()):
         return None
-    for leaf in parts.leaves(value):
-        if leaf not in parts.kept:
-            _ = c[leaf]  # made before the branches
+    leaves = parts.leaves(value)
+    parts.make(c, leaves)
     (geometry,) = parts.chains[value].rows
     row = parts.rows[geometry]
     runs, nothing = Runs(c, row, row.results[0]), parts.of_nothing(c, value)
@@ -399,6 +501,9 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
         return block, [(x.elem, x.count) for x in (total, *rest)]
 
     for k, part in enumerate(each):
+        for leaf in leaves:
+            if leaf in parts.loads:
+                parts.loads[leaf].begin_to(k)
         taken, kinds = combined(k, part, not parts.chains[value].is_masked)
         if parts.chains[value].is_masked:
             whole, some = combined(k, part, True)[0], taken
@@ -421,7 +526,7 @@ def _of_all(c: Context, value: Value, count: int) -> Value:
 
 def _is_wanted_later(parts: Parts, value: SSAValue, values: dict[SSAValue, Value], op: Operation) -> bool:
     """Whether others want what has been computed for a reduction, and it is dear."""
-    if value.owner not in parts.deferred or value in parts.kept or not parts.chains[value].is_dear:
+    if value.owner not in parts.deferred or value in parts.kept or not parts.chains[value].is_dear or parts.waiting:
         return False
     others = [use.operation for use in value.uses if use.operation is not op]
     return any(not other.results or other.results[0] not in values for other in others)

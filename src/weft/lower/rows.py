@@ -33,8 +33,9 @@ from xdsl.ir import Operation, SSAValue
 from weft.ir.lane import Block, Value
 
 from .context import Context, elem_of, lowering
+from .kept_rows import Kept
 from .memory import back, hints_of
-from .row_parts import geometry_of, parts_of
+from .row_parts import geometry_of, is_quiet_until, parts_of
 from .row_runs import Runs
 from .row_shifts import WORD_BYTES, at_each, shifted as load_shifted
 
@@ -43,12 +44,6 @@ ON_THE_WAY = {8: 128, 32: 64}
 Two blocks of 16 warps have 64 registers a thread, and 64 KB of rows on the way; a multiprocessor of an H100 needs 17 KB
 (25 bytes a nanosecond for 700). Where only words of one row are loaded, there are registers for one part more: what is
 stored waits for them part by part, and with one part on its way that takes as long as memory does."""
-QUIET = ("arith.", "math.", "tt.", "weft.load_row")
-LOUD = (
-    *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
-    *("tt.elementwise_inline_asm", "tt.extern"),
-)
-"""What may and may not stand between a row and the store that it is loaded for."""
 
 
 # -- loads -------------------------------------------------------------------------------------------------------------
@@ -92,6 +87,9 @@ class Load:
             self.loaded[self.begun] = self.load(self.parts[self.begun])
             self.begun += 1
 
+    def arrive(self) -> None:
+        """Each part is waited for where it is used."""
+
     def end(self, k: int) -> Value:
         """The elements of a part, as far as its runs are whole."""
         return self.loaded.pop(k)()
@@ -108,18 +106,28 @@ class Load:
         """All elements of the row: in warps that have its ends, with them in the runs that are not whole."""
         c, runs = self.c, self.runs
         with c.inside(Block()) as taken:
-            at_end = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
-            c.build.add("yield", [c.build.select(runs.each(runs.ragged(), runs.run), at_end, value)])
+            c.build.add("yield", [self.with_ends(runs, value)])
         with c.inside(Block()) as otherwise:
             c.build.add("yield", [value])
         return runs.if_warp(self.ends.mine, [(self.elem, value.count)], taken, otherwise).result
 
+    def with_ends(self, runs: Runs, value: Value | None = None) -> Value:
+        """The elements of some runs, the row's ends in those that are not whole; elsewhere a value, or what is there
+        instead of elements."""
+        c, order = self.c, [0] * len(runs.order)
+        at_end = c.build.shuffle(c.build.rename(self.at_ends, order), self.ends.lane_of(runs))
+        return c.build.select(runs.each(runs.ragged(), runs.run), at_end, value or c.build.rename(self.other, order))
+
 
 @lowering("weft.load_row")
 def _load(c: Context, op: Operation) -> None:
-    result, load = op.results[0], Load(c, op)
+    result, load, parts = op.results[0], Load(c, op), parts_of(c, op)
+    if result in parts.waiting:
+        geometry = geometry_of(op, result)
+        parts.loads[result] = Kept(c, load, parts.waiting[result], lambda part, k: parts.ends_in(c, part, geometry, k))
+        return
     if _is_for_store(c, op, load.is_aligned):
-        parts_of(c, op).loads[result] = load
+        parts.loads[result] = load
         if load.is_aligned:
             load.begin_to(load.ahead - 1)
         return
@@ -146,12 +154,7 @@ def _is_for_store(c: Context, op: Operation, is_aligned: bool) -> bool:
     read, written = _argument(op.operands[0]), _argument(store.operands[0])
     if not is_aligned and (read is None or written is None or read is written):
         return False
-    between = op.next_op
-    while between is not None and between is not store:
-        if not between.name.startswith(QUIET) or between.name.startswith(LOUD):
-            return False
-        between = between.next_op
-    return True
+    return is_quiet_until(op, store)
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:
@@ -174,9 +177,9 @@ def _store(c: Context, op: Operation) -> None:
     store = _Store(c, op)
     leaves = parts.leaves(store.value)
     loads = {x: load for x in leaves if isinstance(load := parts.loads.get(x), Load)}
-    for leaf in leaves:
-        if leaf not in parts.loads and leaf not in parts.kept:
-            _ = c[leaf]  # made before the branches
+    parts.make(c, leaves)
+    for kept in (parts.loads[x] for x in leaves if x in parts.loads and x not in loads):
+        kept.begin_to(len(kept.parts) - 1)
     shifted = [load for load in loads.values() if load.runs.is_shifted]
 
     def at(distance: int) -> tuple[()]:

@@ -1,0 +1,153 @@
+"""Rows that wait in shared memory for reductions and for the store (rows.py, row_parts.py).
+
+    %x = weft.load_row ...              copy_async %own + 8192 k, %row + 8192 k where %whole.k       k = 0 ... 12
+    %m = tt.reduce(%x) add              %last = load global ... where %whole                         k = 13 ... 15
+    %d = %x - %m / 50257      becomes   if %mine { wait_async; store shared %own + 8192 k, the row's ends }
+    %s = tt.reduce(%d * %d) add         for each run k: wait_async; load shared ...; %m.k = ...      barrier
+    weft.store_row (%d / %s)            for each run k: load shared %own + 8192 k; %s.k = ...        barrier
+                                        for each run k: load shared %own + 8192 k; store global ...
+
+A thread of a block of 512 has 64 registers if two such blocks are to run on a multiprocessor, so that one computes
+while the other waits for memory. A row of 65,536 elements of bf16 takes all of them. In shared memory it takes none,
+neither while it is on its way nor afterwards, and each operation on it has one run in its hands at a time. Each thread
+has places of its own, 16 bytes at a time: thread t has the k-th vector at 16 (k * threads + t). So no two lanes of an
+access meet in a bank, and nobody waits for anybody. What has no room there for as many blocks as registers allow is
+held in registers (of the 128 KB of such a row: three runs of 16, 12 words a thread).
+
+Done for rows that are reduced more than once, in large blocks and in clusters, whose blocks wait for each other: a
+layer norm of 50,257 elements of bf16 by 4 warps, in clusters of eight blocks, takes 218 us on an H100 with eight blocks
+on a multiprocessor at a time, and 247 with the four for which there are registers otherwise; by 32 warps 226 and 262.
+Not done here: rows of small blocks alone (16,001 columns by 8 warps: 202 us instead of 188), of norms by one reduction
+(RMS norm by 32 warps: 202 instead of 188), and rows whose runs are not aligned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from weft.base.remarks import InParts
+from weft.ir.lane import Block, Value
+
+from .context import Context
+from .parked import as_words, of_words
+from .row_runs import Ends, Runs
+from .row_shifts import WORD_BYTES
+
+THREADS = 1024
+"""How many are to be on a multiprocessor at a time."""
+OTHERS = 2 << 10
+"""Bytes of shared memory that a block has for results of reductions."""
+MOST_HELD = 24
+"""Words of rows, at most, that a thread holds in registers beside those in shared memory."""
+
+
+def kept_parts(c: Context, rows: Sequence[tuple[int, int]]) -> list[int] | None:
+    """How many runs of each row wait in shared memory; None if they and what is left for registers have no room.
+
+    Of each row: how many runs a thread has, and their bytes.
+    """
+    threads = c.program.warps * c.program.lanes
+    blocks = blocks_of(threads)
+    room = (c.machine.shared_bytes + c.machine.reserved_bytes) // blocks - c.machine.reserved_bytes - OTHERS
+    left, held, kept = room // threads, 0, list[int]()
+    for runs, size in rows:
+        kept.append(min(runs, left // size))
+        left -= kept[-1] * size
+        held += (runs - kept[-1]) * size // WORD_BYTES
+    return kept if held <= MOST_HELD and c.machine.async_copies else None
+
+
+def blocks_of(threads: int) -> int:
+    """How many blocks of so many threads are to run on a multiprocessor at a time."""
+    return max(1, THREADS // threads)
+
+
+class Row(Protocol):
+    """A row that is loaded (`rows.Load`)."""
+
+    elem: str
+    runs: Runs
+    parts: list[Runs]
+    ends: Ends
+
+    def load(self, runs: Runs) -> Callable[[], Value]:
+        """Load some runs into registers; gives what makes their elements of what has come."""
+
+    def with_ends(self, runs: Runs, value: Value | None = None) -> Value:
+        """The elements of some runs, the row's ends in those that are not whole."""
+
+
+class Kept:
+    """A row that waits in shared memory, the last of its runs in registers."""
+
+    def __init__(self, c: Context, load: Row, kept: int, ends_in: Callable[[Runs, int], Value]) -> None:
+        self.c, self.load, self.runs, self.parts, self.ends_in = c, load, load.runs, load.parts, ends_in
+        self.is_there = False
+        threads = c.program.warps * c.program.lanes
+        c.program.at_a_time = blocks_of(threads)
+        self.vector = self.runs.vector * self.runs.size
+        self.step = self.vector * threads
+        """Bytes from a vector of a thread to its next one."""
+        self.kept = kept
+        words = [self.runs.run * self.runs.size // WORD_BYTES * n for n in (len(self.parts), len(self.parts) - kept)]
+        why = f"a thread would hold {words[0]} words of it across a reduction, of which it holds {words[1]}"
+        c.program.remarks.add(InParts(c.build.span, "a row waits in shared memory", why))
+        buffer = c.allocate(kept * self.runs.run * self.runs.size * threads, "a row that is wanted again")
+        lane = [self.vector << i for i in range(c.program.lanes.bit_length() - 1)]
+        warp = [self.vector * c.program.lanes << i for i in range((c.program.warps - 1).bit_length())]
+        self.own = c.plus(buffer, c.build.linear([0], lane, warp))
+        for k, part in enumerate(self.parts[:kept]):
+            c.build.copy_async(self._places(k), part.vectors(), self.vector, self._each(part, part.whole()))
+            c.build.add("commit_async")
+        self.waited = 0
+        """Parts that have been waited for."""
+        self.held = [load.load(part) for part in self.parts[kept:]]
+        """What gives the runs in registers; their elements, when all are there."""
+        self.elements: Sequence[Value] = ()
+
+    def begin_to(self, last: int) -> None:
+        """Wait for parts, which are all on their way from the beginning."""
+        last = min(last, self.kept - 1)
+        if self.waited <= last:
+            self.waited = last + 1
+            self.c.build.add("wait_async", (), (), {"pending": self.kept - self.waited})
+
+    def arrive(self) -> None:
+        """Put the ends of the row, and what is there instead beyond them, where they belong. Only the warps that have
+        any wait for all of the row here."""
+        if self.is_there:
+            return
+        self.is_there = True
+        c, parts = self.c, list(enumerate(self.parts))
+        elements = [load() for load in self.held]
+        with c.inside(Block()) as taken:
+            c.build.add("wait_async", (), (), {"pending": 0})
+            for k, part in parts[: self.kept]:
+                with c.inside(Block()) as ragged:
+                    words, beyond = as_words(c.build, self.load.with_ends(part)), c.negated(part.whole())
+                    c.build.store("shared", self._places(k), words, self.vector // WORD_BYTES, self._each(part, beyond))
+                part.if_warp(self.ends_in(part, k), (), ragged, Block())
+            held = zip(self.parts[self.kept :], elements, strict=True)
+            c.build.add("yield", [self.load.with_ends(part, value) for part, value in held])
+        with c.inside(Block()) as otherwise:
+            c.build.add("yield", elements)
+        kinds = [(x.elem, x.count) for x in elements]
+        self.elements = self.runs.if_warp(self.load.ends.mine, kinds, taken, otherwise).results
+
+    def end(self, k: int) -> Value:
+        """The elements of a part."""
+        if k >= self.kept:
+            return self.elements[k - self.kept]
+        words = self.c.build.load("shared", self._places(k), "i32", self.vector // WORD_BYTES)
+        return of_words(self.c.build, words, self.load.elem)
+
+    def _places(self, k: int) -> Value:
+        """The addresses of the vectors of run k."""
+        each = self.runs.run // self.runs.vector
+        steps = [v * self.step for v in range(k * each, (k + 1) * each)]
+        return self.c.build.op("arith.addi", [self.own, self.c.build.linear(steps)], "i32")
+
+    def _each(self, part: Runs, condition: Value) -> Value:
+        """A condition of a run for each of its vectors."""
+        return part.each(condition, self.runs.run // self.runs.vector)

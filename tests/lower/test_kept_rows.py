@@ -1,0 +1,122 @@
+"""Rows of large blocks: copied to shared memory, and read from there run by run by reductions and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+TYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
+
+
+@weft.jit
+def centred(x, w, out, n, B: tl.constexpr):
+    """What is reduced looks at the mask, what is stored at the numbers of the elements."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n, other=0.0).to(tl.float32)
+    apart = tl.where(i < n, value - tl.sum(value, 0) / n, 0.0)
+    found = apart * tl.rsqrt(tl.sum(apart * apart, 0) / n + 1.0) * tl.load(w + i, mask=i < n, other=0.0)
+    tl.store(out + row + i, (found + i % 3).to(out.dtype.element_ty), mask=i < n)
+
+
+@weft.jit
+def shifted_sum(x, w, out, n, B: tl.constexpr):
+    """What is beyond the row counts: B - n times f(other), which is not neutral."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n, other=3).to(tl.float32) + 1.0
+    least = tl.min(value * value, 0)
+    tl.store(out + row + i, (value + tl.sum(value, 0) + least).to(out.dtype.element_ty), mask=i < n)
+
+
+@weft.jit
+def stored_between(x, w, out, n, B: tl.constexpr):
+    """Something is written before the row is wanted."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n, other=0.0).to(tl.float32)
+    tl.store(x + row + i, tl.load(w + i, mask=i < n), mask=i < n)
+    found = value + tl.sum(value, 0) + tl.max(value, 0)
+    tl.store(out + row + i, found.to(out.dtype.element_ty), mask=i < n)
+
+
+@weft.jit
+def halved(x, w, out, n, B: tl.constexpr):
+    """Reduced once."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n, other=0.0).to(tl.float32)
+    tl.store(out + row + i, (value - tl.sum(value, 0) / 2).to(out.dtype.element_ty), mask=i < n)
+
+
+def _centred(x: Any, w: Any, block: int) -> Any:
+    apart = x - x.mean(1, keepdims=True)
+    return apart / np.sqrt((apart**2).mean(1, keepdims=True) + 1.0) * w + np.arange(x.shape[1]) % 3
+
+
+def _shifted(x: Any, w: Any, block: int) -> Any:
+    value, beyond = x + 1, block - x.shape[1]
+    least = np.minimum((value**2).min(1, keepdims=True), 16.0 if beyond else np.inf)
+    return value + value.sum(1, keepdims=True) + 4.0 * beyond + least
+
+
+EXPECTED = {
+    centred: _centred,
+    shifted_sum: _shifted,
+    halved: lambda x, w, block: x - x.sum(1, keepdims=True) / 2,
+}
+
+
+def _run(kernel: Any, kind: str, n: int, warps: int, blocks: int, rows: int = 2) -> tuple[Any, Any, Any]:
+    """(the compiled kernel, what it stores, what it should); nobody may write around it."""
+    rng, block = np.random.default_rng(n), 1 << (n - 1).bit_length()
+    x, w = (rng.integers(-3, 4, shape).astype(TYPES[kind]) for shape in ((rows, n), (n,)))
+    memory = np.full(rows * n + 128, 77).astype(TYPES[kind])
+    begin = -memory.ctypes.data // memory.itemsize % 64
+    with weft.target("sim:cuda:90"):
+        out = memory[begin : begin + rows * n]
+        made = kernel[(rows,)](x, w, out, n, B=block, num_warps=warps, num_ctas=blocks)
+    assert (memory[:begin] == 77).all()
+    assert (memory[begin + rows * n :] == 77).all()
+    expected = EXPECTED[kernel](x.astype(np.float64), w.astype(np.float64), block)
+    return made, memory[begin : begin + rows * n].reshape(rows, n), expected.astype(TYPES[kind])
+
+
+def _copies(made: Any) -> int:
+    return made.asm["ptx"].count("cp.async.cg")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "n", "warps", "blocks", "copies"),
+    [
+        (centred, "bf16", 4_001, 1, 2, 8),
+        pytest.param(centred, "bf16", 20_003, 16, 1, 8, marks=pytest.mark.slow),
+        (shifted_sum, "bf16", 3_001, 1, 2, 8),
+        (halved, "bf16", 3_001, 1, 2, 0),
+        pytest.param(centred, "bf16", 32_767, 16, 1, 8, marks=pytest.mark.slow),
+        pytest.param(centred, "bf16", 50_257, 16, 1, 13, marks=pytest.mark.slow),
+        pytest.param(centred, "bf16", 50_257, 4, 8, 8, marks=pytest.mark.slow),
+        pytest.param(centred, "f32", 32_003, 16, 1, 13, marks=pytest.mark.slow),
+        pytest.param(shifted_sum, "f32", 17_001, 16, 1, 13, marks=pytest.mark.slow),
+    ],
+)
+def test_rows_wait_in_shared_memory(kernel: Any, kind: str, n: int, warps: int, blocks: int, copies: int) -> None:
+    """As much of them as leaves room for other blocks, if they are reduced more than once."""
+    made, found, expected = _run(kernel, kind, n, warps, blocks)
+    assert _copies(made) == copies
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-2 if kind == "bf16" else 1e-5)
+
+
+def test_what_is_written_meanwhile_is_not_read() -> None:
+    """A row is not copied while others may write it."""
+    rng, n = np.random.default_rng(0), 3_001
+    x, w = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((2, n), (n,)))
+    expected = x + x.sum(1, keepdims=True) + np.maximum(x.max(1, keepdims=True), 0)
+    found = np.zeros_like(x)
+    with weft.target("sim:cuda:90"):
+        made = stored_between[(2,)](x, w, found, n, B=4096, num_warps=1, num_ctas=2)
+    assert _copies(made) == 0
+    np.testing.assert_allclose(found, expected)
+    assert (x == w).all()

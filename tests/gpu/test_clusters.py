@@ -12,6 +12,8 @@ import sys
 import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from children import SOURCE, TESTS, environment
 from gluon.clusters import CHECKS
 from kernels.case import copy_arguments
@@ -21,7 +23,7 @@ from layouts.plans import filled, random_conversion
 from lower.test_clusters import conversions, machine_for, program_of, shape_of
 from weft.compiler import devices
 
-from .arrays import launch
+from .arrays import View, launch, on_device
 from .run import run_on_gpu
 
 
@@ -91,3 +93,18 @@ def test_kernels_that_know_nothing_of_clusters(name: str, blocks: int) -> None:
     after = copy_arguments(kernel.case.make_inputs())
     run_on_gpu(kernel.program, kernel.case.grid, kernel.chosen(after))
     kernel.case.check(kernel.case.make_inputs(), after)
+
+
+@weft.jit
+def filled_alone(x, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(x + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), 1.0)
+
+
+def test_programs_that_run_at_once() -> None:
+    """A cluster lies within one group of multiprocessors: of larger ones there are fewer blocks, never more."""
+    x = np.zeros(1024, np.float32)
+    views: list[View] = []
+    argument = on_device(x, views)
+    counts = {n: filled_alone.warmup(argument, 256, num_ctas=n, grid=(1,)).n_max_programs for n in (1, 2, 4)}
+    assert counts[1] % devices.current_device().multiprocessors == 0
+    assert 0 < 4 * counts[4] <= 2 * counts[2] <= counts[1]

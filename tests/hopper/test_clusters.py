@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.language as tl
 from backends.nvidia.assembling import assembled, needs_ptxas
 from weft.ir import parse_module
 from weft.lower import lower
@@ -57,3 +58,20 @@ def test_ptxas_takes_it(name: str) -> None:
     emitted, code = assembled(lower(layout_pipeline(module)))
     assert f".reqnctapercluster {emitted.blocks}" in emitted.code
     assert code.image
+
+
+def test_specialised_loops_are_written_as_gluon() -> None:
+    """Their first sums are made where the warps that add to them are, behind the barrier of the cluster."""
+    a, b, c = aligned((128, 136), np.float16), aligned((136, 128), np.float16), aligned((128, 128), np.float16)
+    blocks = (a, [128, 64]), (b, [64, 128]), (c, [128, 128])
+    sides = [weft.TensorDescriptor.from_tensor(*x) for x in blocks]
+    written = product.to_gluon(*sides, 136, num_ctas=2, num_stages=3, target="cuda:90")
+    assert "every_block=True" in written.text and "cluster.wait()" in written.text
+
+
+@weft.jit
+def product(a, b, c, k):  # type: ignore[no-untyped-def]
+    acc = tl.zeros((128, 128), tl.float32)
+    for at in tl.range(0, k, 64, warp_specialize=True):
+        acc = tl.dot(a.load([0, at]), b.load([at, 0]), acc)
+    c.store([0, 0], acc.to(c.dtype))

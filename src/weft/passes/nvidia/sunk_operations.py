@@ -56,5 +56,6 @@ def _is_filled(op: Operation) -> bool:
 
 
 def _is_shared(op: Operation) -> bool:
-    """Whether an operation makes memory, or mbarriers."""
-    return isinstance(op, ttg.LocalAllocOp | ttg.MemDescIndexOp | ttng.InitBarrierOp | tt.LoadOp)
+    """Whether an operation makes memory, or mbarriers, or waits until all blocks have made theirs."""
+    makes = ttg.LocalAllocOp | ttg.MemDescIndexOp | ttng.InitBarrierOp | ttng.ClusterArriveOp | ttng.ClusterWaitOp
+    return isinstance(op, makes | tt.LoadOp)

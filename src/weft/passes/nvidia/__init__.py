@@ -17,6 +17,7 @@ from weft.machines import Machine
 from ..vendor import AccessOf, VendorPasses
 from .bulk_copies import BulkCopies, bulk_copies
 from .bulk_loads import MADE_TENSORS, NOT_MADE
+from .chosen_extremes import name_extremes
 from .create_tensormaps import create_tensormaps
 from .divide_results import divide_results
 from .fence_copies import fence_copies, tell_fences
@@ -49,6 +50,7 @@ class _Passes(VendorPasses):
         if blocks == 1:
             divide_results(module, machine, warps, remarks)
         if machine.generation >= COMPARES_HALVES:
+            name_extremes(module)
             narrow_extremes(module)
 
     def product_layout(

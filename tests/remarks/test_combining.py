@@ -144,9 +144,9 @@ def test_products_that_go_on_into_the_next_iteration() -> None:
     ]
     assert told(kernel, "fence") == [
         "k.py:6:16: fence: of the asynchronous proxy, between asynchronous copies on line 6 and a product of "
-        "warp groups on line 8"
+        "warp groups on line 8 (2 times)"
     ]
-    assert kernel.asm["lane"].count("fence {kind=async}") == 1
+    assert kernel.asm["lane"].count("fence {kind=async}") == 2, "before the loop, and in it for the next iteration"
     kernel = compiled(product, "cuda:90", "*fp16 *fp16 *fp32 i32", {**constants, "USED": True}, "a b out K")
     assert told(kernel, "product overlap") == [
         "k.py:5:18: product overlap: between iterations: none, as the iteration uses the result, or the operands do "

@@ -40,7 +40,7 @@ def _exponential(x: SSAValue, select: arith.SelectOp) -> Operation | None:
         difference = use.operation
         if isinstance(difference, arith.SubfOp) and difference.operands[0] is x and use.index == 1:
             for of_difference in difference.results[0].uses:
-                op = of_difference.operation
+                op: Operation = of_difference.operation
                 if _function(op) and op.parent is select.parent:
                     return op
     return None

@@ -293,15 +293,17 @@ class PipelinedLoop:
         """Wait for the copies of the next iteration behind the wait for the products of the one before, so that a
         single barrier tells the other warps of both; the fence behind the copies."""
         assert self.product is not None
-        first = Builder.before(self.loop)
-        first.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
-        self.product.fence(first)
+        place = self.waits.location
+        first, b = Builder.before(self.loop), Builder.after(products)
+        for builder, pending in ((first, self.stages - 2), (b, self.stages - 3)):
+            builder.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(pending)}).location = place
+        fences = self.product.fence(first), self.product.fence(b)
+        for each in fences:
+            each.location = place
         first.create(ttg.LocalBarrierOp, (), ())
         remove(fence)
         remove(self.waits)
-        b = Builder.after(products)
-        b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 3)})
-        return self.product.fence(b)
+        return fences[1]
 
     def last_read(self, landed: Operation) -> Operation:
         """Where the iteration has all of its slot in registers."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -44,6 +45,16 @@ def _stores(op: Operation) -> bool:
     return isinstance(op, LocalStoreOp | LocalAllocOp) and bool(op.operands)
 
 
+def _reader(op: Operation | None) -> WarpGroupDotOp | None:
+    """The first product of warp groups from an operation on, to the end of its block."""
+    while op is not None:
+        for inner in walk(op):
+            if isinstance(inner, WarpGroupDotOp):
+                return inner
+        op = op.next_op
+    return None
+
+
 def tell_fences(ops: Iterable[Operation], remarks: RemarkCollector) -> None:
     """Say between which operations each of the fences among some stands."""
     for fence in ops if remarks else ():
@@ -51,10 +62,10 @@ def tell_fences(ops: Iterable[Operation], remarks: RemarkCollector) -> None:
             before, behind = fence.prev_op, fence.next_op
             while before is not None and not (isinstance(before, AsyncWaitOp) or _stores(before)):
                 before = before.prev_op
-            reader = None
-            while behind is not None and reader is None:
-                reader = next((op for op in walk(behind) if isinstance(op, WarpGroupDotOp)), None)
-                behind = behind.next_op
+            block = fence.parent
+            around = block.parent_op() if block is not None else None
+            again = [block.first_op] if block is not None and isinstance(around, scf.ForOp) else []  # the next iteration
+            reader = next((r for start in (behind, *again) if (r := _reader(start)) is not None), None)
             earlier = plainly(before) if before is not None else Site("what threads have stored before")
             later = plainly(reader) if reader is not None else Site("products of warp groups")
             remarks.add(Fence(span_of(fence), earlier, later))

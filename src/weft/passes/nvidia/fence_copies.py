@@ -64,8 +64,8 @@ def tell_fences(ops: Iterable[Operation], remarks: RemarkCollector) -> None:
                 before = before.prev_op
             block = fence.parent
             around = block.parent_op() if block is not None else None
-            again = [block.first_op] if block is not None and isinstance(around, scf.ForOp) else []  # the next iteration
-            reader = next((r for start in (behind, *again) if (r := _reader(start)) is not None), None)
+            next_iteration = block.first_op if block is not None and isinstance(around, scf.ForOp) else None
+            reader = _reader(behind) or _reader(next_iteration)
             earlier = plainly(before) if before is not None else Site("what threads have stored before")
             later = plainly(reader) if reader is not None else Site("products of warp groups")
             remarks.add(Fence(span_of(fence), earlier, later))

@@ -241,6 +241,12 @@ def test_ends_are_stored_once() -> None:
     assert sorted(op.attrs["vector"] * op.operands[0].count for op in stores) == [1, *[8] * 8 * 4]
 
 
+def test_long_stores_are_written_once() -> None:
+    """Thirty-two runs would be more code than the instruction cache holds, in code for each distance."""
+    stores = [op for op in program(scale, 65536, 8).body.walk() if op.name == "store"]
+    assert sorted(op.attrs["vector"] * op.operands[0].count for op in stores) == [1, *[8] * 32]
+
+
 def test_weights_are_on_their_way_before_they_are_needed() -> None:
     """Of three parts before the first part is stored, where nothing else is loaded then."""
     ops = list(program(rms_norm, 16384, 16, "fp32").body.walk())

@@ -14,14 +14,24 @@ The bits are the same: %one is 1 for every number, and NaN where %m is infinite 
 
 from __future__ import annotations
 
+from functools import cache
+
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import Builder, element_of, f32, find, tt
+from weft.ops.libdevice import overloads
 
 from .removal import remove
 
-SYMBOLS = ("__nv_expf", "__nv_exp2f")
+FUNCTIONS = ("exp", "exp2")
+"""Of libdevice, as `tl.extra.libdevice` names them."""
+
+
+@cache
+def _symbols() -> frozenset[str]:
+    """The symbols of these for float32."""
+    return frozenset(symbol for name in FUNCTIONS for given, _, symbol in overloads()[name] if given == "f")
 
 
 def share_exponentials(root: Operation) -> None:
@@ -51,7 +61,7 @@ def _function(op: Operation) -> str:
     if isinstance(op, math.ExpOp | math.Exp2Op):
         return op.name
     symbol = getattr(op.properties.get("symbol"), "data", "") if isinstance(op, tt.ExternElementwiseOp) else ""
-    return symbol if symbol in SYMBOLS else ""
+    return symbol if symbol in _symbols() else ""
 
 
 def _share(select: arith.SelectOp, first: Operation, second: Operation) -> None:

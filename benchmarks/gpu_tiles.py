@@ -108,6 +108,9 @@ NEIGHBOURS = [
     ("512x512x8192", 512, 512, 8192, SMALL),
     ("1544", 1544, 1544, 1544, ODD),
     ("2056", 2056, 2056, 2056, ODD),
+    ("3336", 3336, 3336, 3336, ODD),
+    ("6152x1800x1032", 6152, 1800, 1032, ODD),
+    ("2568x3592x2056", 2568, 3592, 2056, ODD),
     ("1024x4096x512", 1024, 4096, 512, LARGE),
 ]
 """Sizes for which no configuration was chosen: does the list have one for them?"""

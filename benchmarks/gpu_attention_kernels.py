@@ -55,11 +55,12 @@ def forward(
     acc = tl.zeros([BM, HEAD], tl.float32)
     q = queries.load([first + block * BM, 0])
     if CAUSAL:
+        diagonal = block * BM // BN * BN  # where the first block of keys begins that has some after a query's own
         acc, total, most = _blocks(
-            acc, total, most, q, keys, values, first, 0, block * BM, scale, rows, False, BN, SPECIALIZE
+            acc, total, most, q, keys, values, first, 0, diagonal, scale, rows, False, BN, SPECIALIZE
         )
         acc, total, most = _blocks(
-            acc, total, most, q, keys, values, first, block * BM, (block + 1) * BM, scale, rows, True, BN, SPECIALIZE
+            acc, total, most, q, keys, values, first, diagonal, (block + 1) * BM, scale, rows, True, BN, SPECIALIZE
         )
     else:
         acc, total, most = _blocks(

@@ -53,13 +53,17 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def configurations(columns: int, blocks: int = 1):
-    """(form, block, warps): tiles that give each thread 2 to 512 elements, and loops."""
+    """(form, block, warps): tiles that give each thread 2 to 512 elements, 32 for few warps, and loops."""
     tile = 1 << (columns - 1).bit_length()
-    for warps in (4, 8, 16, 32):
+    for warps in (1, 2, 4, 8, 16, 32):
+        if warps < 4 and tile // (32 * warps) > 32:
+            continue
         if 2 <= tile // (32 * warps) <= 512 and tile // (32 * warps * blocks) <= 128 * (4 if blocks == 1 else 1):
             yield "tile", tile, warps
     if blocks == 1 and columns > 8192:
         yield from (("loop", 4096, 8), ("loop", 8192, 16), ("loop", 8192, 8))
+    elif columns > 2048:
+        yield from (("loop", 1024, 4), ("loop", 2048, 4))
 
 
 def problem(kernel: str, kind: str, columns: int, rows: int):

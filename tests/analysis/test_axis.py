@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 import weft.ir.gpu  # noqa: F401  (reads layouts in texts)
 from weft.analysis import AxisFacts, Facts
-from weft.ir import Builder, i8, i32, i32_attr, i64, parse_module, tt
+from weft.ir import Builder, i8, i32, i32_attr, i64, parse_module, tensor_of, tt
 
 OPERATIONS: dict[str, tuple[Any, Any]] = {
     "add": (arith.AddiOp, lambda a, b: a + b),
@@ -190,9 +190,9 @@ def test_quotients_and_remainders_by_multiples() -> None:
 def test_shifts_and_masks_are_quotients_and_remainders() -> None:
     b = Builder(Block())
     offsets, facts = b.make_range(0, 64), AxisFacts()
-    assert facts.of(b.binary(arith.ShRSIOp, offsets, b.splat_constant(3, (64,), i32))).constancy == (8,)
-    assert facts.of(b.binary(arith.AndIOp, offsets, b.splat_constant(7, (64,), i32))).contiguity == (8,)
-    rows = b.binary(arith.ShLIOp, b.splat(_program(b), (64,)), b.splat_constant(4, (64,), i32))
+    assert facts.of(b.binary(arith.ShRSIOp, offsets, b.constant(3, tensor_of((64,), i32)))).constancy == (8,)
+    assert facts.of(b.binary(arith.AndIOp, offsets, b.constant(7, tensor_of((64,), i32)))).contiguity == (8,)
+    rows = b.binary(arith.ShLIOp, b.splat(_program(b), (64,)), b.constant(4, tensor_of((64,), i32)))
     assert facts.of(b.binary(arith.AddiOp, rows, offsets)).divisibility == (16,)
 
 
@@ -204,10 +204,10 @@ def _checked(value: SSAValue, numbers: np.ndarray) -> None:
 def test_quotients_go_towards_zero(less: int) -> None:
     """-16 // 16 and -15 // 16 differ, and -16 % 16 is not one less than -15 % 16: no runs where something is taken."""
     b = Builder(Block())
-    sixteen, numbers = b.splat_constant(16, (64,), i32), np.arange(64) - less
+    sixteen, numbers = b.constant(16, tensor_of((64,), i32)), np.arange(64) - less
     for offsets in (
-        b.binary(arith.SubiOp, b.make_range(0, 64), b.splat_constant(less, (64,), i32)),
-        b.binary(arith.AddiOp, b.make_range(0, 64), b.splat_constant(-less, (64,), i32)),
+        b.binary(arith.SubiOp, b.make_range(0, 64), b.constant(less, tensor_of((64,), i32))),
+        b.binary(arith.AddiOp, b.make_range(0, 64), b.constant(-less, tensor_of((64,), i32))),
         b.binary(arith.SubiOp, b.make_range(0, 64), b.splat(_program(b), (64,))),  # of which `less` is one
     ):
         quotient = np.trunc(numbers / 16).astype(np.int64)
@@ -231,7 +231,7 @@ def test_narrow_numbers_are_no_more_multiples_than_wide_ones() -> None:
 def test_numbers_without_a_sign() -> None:
     """-1 is large there, and its successor is 0."""
     b = Builder(Block())
-    below = b.binary(arith.SubiOp, b.make_range(0, 16), b.splat_constant(3, (16,), i32))
+    below = b.binary(arith.SubiOp, b.make_range(0, 16), b.constant(3, tensor_of((16,), i32)))
     _checked(_cast(b, arith.ExtUIOp, below, i64), (np.arange(16) - 3) % (1 << 32))
     _checked(_cast(b, arith.ExtUIOp, b.constant(-1, i32), i64), np.asarray((1 << 32) - 1))
 

@@ -86,7 +86,7 @@ def test_constants() -> None:
     b = Builder.at_end(Block())
     assert splat_value(b.constant(0xFFFFFFFF, i32).owner.properties["value"]) == -1  # type: ignore[union-attr]
     assert splat_value(b.constant(True, i1).owner.properties["value"]) == -1  # type: ignore[union-attr]
-    tile = b.splat_constant(1.5, (1024, 1024), f32).owner.properties["value"]  # type: ignore[union-attr]
+    tile = b.constant(1.5, tensor_of((1024, 1024), f32)).owner.properties["value"]  # type: ignore[union-attr]
     assert splat_value(tile) == 1.5 and len(dense_values(tile)) == 1  # type: ignore[arg-type]
     many = dense_attr(tensor_of((2, 2), i8), [1, 2, 3, 255])
     assert dense_values(many) == (1, 2, 3, -1) and splat_value(many) is None

@@ -18,7 +18,7 @@ _shown: dict[str, dict[Any, Any]] = {}
 """Of each file, what has been shown: as Python keeps it in a module that warns."""
 
 
-def warn_at(span: Span | None, text: str, category: type[Warning] = UserWarning) -> None:
+def warn_at(span: Span | None, text: str) -> None:
     """Warn of what stands at a place in the source of a kernel."""
     file, line = (span.file, span.line) if span is not None else ("<kernel>", 1)
-    warnings.warn_explicit(text, category, file, line, registry=_shown.setdefault(file, {}))
+    warnings.warn_explicit(text, UserWarning, file, line, registry=_shown.setdefault(file, {}))

@@ -169,10 +169,6 @@ class Builder:
             attr = float_attr(float(value), type)
         return self.create(arith.ConstantOp, (), (type,), {"value": attr}).results[0]
 
-    def splat_constant(self, value: int | float, shape: Sequence[int], element: Attribute) -> SSAValue:
-        """A tile of one constant."""
-        return self.constant(value, tensor_of(shape, element))
-
     # -- arithmetic --------------------------------------------------------------------------------------------
 
     def unary(self, op_class: type[Operation], x: SSAValue) -> SSAValue:

@@ -26,12 +26,12 @@ def round_odd(x: Array) -> Array:
     return np.where(inexact, bits | 1, bits).astype(np.int32).view(np.float32)
 
 
-def round_to(x: Array, elem: str, saturate: bool = True) -> Array:
-    """Floats to a type, rounded once to nearest even; fp8 saturates, where asked infinities too, as Triton has it."""
+def round_to(x: Array, elem: str) -> Array:
+    """Floats to a type, rounded once to nearest even; fp8 saturates, infinities too, as Triton has it."""
     if elem in ("f64", "f32", "f16"):
         return x.astype(DTYPES[elem])
     narrow = round_odd(x) if x.dtype == np.float64 else x.astype(np.float32)
-    if saturate and ELEMENTS[elem].is_small:
+    if ELEMENTS[elem].is_small:
         largest = ELEMENTS[elem].largest
         narrow = np.clip(narrow, -largest, largest)
     return narrow.astype(DTYPES[elem])

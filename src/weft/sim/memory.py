@@ -177,11 +177,6 @@ def lines_of(address: Array, active: Array) -> Array:
     return sectors_of(address - first, active, LINE)
 
 
-def count_sectors(address: Array, active: Array) -> int:
-    """Sectors of global memory that accesses [access, lane] touch, once for an access."""
-    return int(sectors_of(address, active).sum())
-
-
 def sectors_of(address: Array, active: Array, size: int = SECTOR) -> Array:
     """How many sectors of global memory, or parts of another size, each of the accesses [access, lane] touches."""
     sectors = np.where(active, address // size, -1)

@@ -28,11 +28,6 @@ def place(name: str) -> str:
     return f'{_PREFIX}{name}"'
 
 
-def words_at(name: str, index: int) -> str:
-    """The address of a word, of some that were given."""
-    return f"getelementptr (i64, ptr {place(name)}, i64 {index})"
-
-
 def give(name: str, address: int) -> None:
     """Say where something is in this process; it stays there."""
     _given[name] = address

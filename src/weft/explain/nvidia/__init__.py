@@ -31,8 +31,6 @@ MMA_FLOPS = 2680.0
 """Of mma.sync in a cycle of a multiprocessor, of 4,096 that wgmma reaches (b)."""
 LEAST_WGMMA = ((8, 18.9), (16, 20.7), (32, 24.7), (64, 32.8), (128, 65.0), (256, 129.3))
 """Cycles of wgmma m64nNk16 of bf16, by N (b)."""
-WGMMA_LATENCY = 128.0
-"""Of m64n256 (a)."""
 WORD_BITS = {"f16": 16, "bf16": 16, "e4m3": 16, "e5m2": 16, "tf32": 32, "f64": 64}
 """Of what mma.sync multiplies, as far as it is not 8; ptxas makes f16 of floats of 8 bits."""
 

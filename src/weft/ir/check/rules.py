@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import CompilationError, registry
@@ -89,13 +88,10 @@ def need_same_shape(op: Operation, *values: SSAValue) -> None:
             fail(op, f"operands and result must have one shape, got {', '.join(show(v) for v in values)}", hint)
 
 
-def need_int(op: Operation, value: SSAValue, width: int | None = None) -> None:
-    """An integer or a tile of integers, of `width` bits where it is given."""
-    element = element_of(value.type)
-    if not is_int(element) or (
-        width is not None and not (isinstance(element, IntegerType) and element.width.data == width)
-    ):
-        fail(op, f"expected {'integers' if width is None else f'i{width}'}, got {show(value)}", _sibling(op, value))
+def need_int(op: Operation, value: SSAValue) -> None:
+    """An integer or a tile of integers."""
+    if not is_int(element_of(value.type)):
+        fail(op, f"expected integers, got {show(value)}", _sibling(op, value))
 
 
 def need_float(op: Operation, value: SSAValue) -> None:

@@ -34,9 +34,6 @@ from .values import ValueReader
 Rule = Callable[["Parts"], Sequence[Attribute]]
 """The types of a group, worked out from those that have been read."""
 
-Infer = Mapping[str, Rule]
-"""The groups whose types are not in the text, in an order in which they can be found."""
-
 
 @dataclass
 class Parts:

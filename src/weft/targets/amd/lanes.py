@@ -52,7 +52,7 @@ def _fixed(
     )  # fmt: skip
 
 
-def _dpp(name: str, control: int, within: Callable[[Array], Array], since: int = GFX9A, until: int = 0) -> Instruction:
+def _dpp(name: str, control: int, within: Callable[[Array], Array], since: int = GFX9A) -> Instruction:
     """A control of DPP by which each lane of a row reads another one of it."""
 
     def source(lanes: int) -> Array:
@@ -60,7 +60,7 @@ def _dpp(name: str, control: int, within: Callable[[Array], Array], since: int =
         return lane // ROW * ROW + within(lane % ROW)
 
     whole = (*constant(control, 15, 15), *constant(1, type="i1"))  # all rows, all banks of them
-    return _fixed(f"dpp.{name}", "mov.dpp.i32", whole, source, since, until, 1)
+    return _fixed(f"dpp.{name}", "mov.dpp.i32", whole, source, since, 0, 1)
 
 
 def _wave(name: str, control: int, by: int) -> Instruction:

@@ -73,8 +73,9 @@ many places: copies are representable in this direction only.
 
 Where to read on, and where it is from
 --------------------------------------
-map.py holds what a layout is and how it is evaluated and printed; here is what is done with layouts. division.py has
-quotients, sources.py the choice among copies, `zoo/` the named layouts, `plan/` what is decided by all this.
+map.py holds what a layout is and how it is evaluated and printed; here is what is done with layouts. given.py checks
+what a layout is made of, division.py has quotients, sources.py the choice among copies, `zoo/` the named layouts,
+`plan/` what is decided by all this.
 
 Names and meaning follow Triton's class of the same name; the mathematics is in Zhou et al., Linear Layouts: Robust
 Code Generation of Efficient Tensor Computation Using F2 (arXiv 2505.23819), section 4: definitions 4.1 to 4.5 are the
@@ -84,21 +85,17 @@ operations, theorems 4.9 and 4.13 say that every distributed layout and every me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
 
 from weft.base import LayoutError
 
 from . import f2
 from .dims import Dims, exact_log2, merged_order, names_of, placed, sizes_of, starts_of, total_of
 from .division import quotient_of
+from .given import Bases, OutDims, dims_and_columns
 from .map import LinearMap
 from .sources import nearest
 
 __all__ = ["LinearLayout"]
-
-Bases = Mapping[str, Sequence[Sequence[int]]]
 
 
 class LinearLayout(LinearMap):
@@ -120,8 +117,8 @@ class LinearLayout(LinearMap):
 
     def __init__(
         self,
-        bases: Bases | Sequence[tuple[str, Sequence[Sequence[int]]]] = (),
-        out_dims: Mapping[str, int] | Sequence[str] | Sequence[tuple[str, int]] = (),
+        bases: Bases = (),
+        out_dims: OutDims = (),
         require_surjective: bool = True,
     ) -> None:
         """What `from_bases` makes of the same arguments; without arguments, the layout without dimensions.
@@ -163,8 +160,8 @@ class LinearLayout(LinearMap):
     @classmethod
     def from_bases(
         cls,
-        bases: Bases | Sequence[tuple[str, Sequence[Sequence[int]]]],
-        out_dims: Mapping[str, int] | Sequence[str] | Sequence[tuple[str, int]],
+        bases: Bases,
+        out_dims: OutDims,
         require_surjective: bool = True,
     ) -> LinearLayout:
         """A layout by its values on powers of two.
@@ -173,30 +170,7 @@ class LinearLayout(LinearMap):
         output dimension. `out_dims` maps output dimensions to sizes; given names alone, the sizes are the least that
         hold the bases. LayoutError if a basis does not fit, or if `require_surjective` and some output is not reached.
         """
-        if not isinstance(bases, (Mapping, list, tuple)):
-            raise LayoutError(f"bases must map input dimensions to lists of coordinates, got {bases!r}")
-        for entry in () if isinstance(bases, Mapping) else bases:
-            if not isinstance(entry, (list, tuple)) or len(entry) != 2:
-                raise LayoutError(f"bases has the entry {entry!r}, expected pairs of a name and a list of coordinates")
-        cls._check_entries(bases.items() if isinstance(bases, Mapping) else bases)
-        if not isinstance(out_dims, (Mapping, list, tuple)):
-            raise LayoutError(f"out_dims must map output dimensions to sizes, or list their names, got {out_dims!r}")
-        pairs = [(n, list(b)) for n, b in (bases.items() if isinstance(bases, Mapping) else bases)]
-        listed: list[Any] = list(out_dims.items()) if isinstance(out_dims, Mapping) else list(out_dims)
-        if listed and all(isinstance(entry, str) for entry in listed):
-            sizes = [(str(name), cls._least_log(at, pairs)) for at, name in enumerate(listed)]
-        else:
-            for entry in listed:
-                if not isinstance(entry, (tuple, list)) or len(entry) != 2:
-                    raise LayoutError(f"out_dims has the entry {entry!r}, expected names, or pairs of name and size")
-            sizes = [(n, exact_log2(s, f"the output dimension {n}")) for n, s in listed]
-        for side, names in (("input", [n for n, _ in pairs]), ("output", [n for n, _ in sizes])):
-            if not all(isinstance(n, str) for n in names):
-                raise LayoutError(f"the names of {side} dimensions must be strings, got {names}")
-            if len(set(names)) != len(names):
-                raise LayoutError(f"an {side} dimension is named twice: {', '.join(names)}")
-        columns = [cls._column(name, i, basis, sizes) for name, bs in pairs for i, basis in enumerate(bs)]
-        layout = cls._make(((n, len(bs)) for n, bs in pairs), sizes, columns)
+        layout = cls._make(*dims_and_columns(bases, out_dims))
         if require_surjective and not layout.is_surjective():
             raise LayoutError(
                 f"the layout does not reach all of its output: {layout._missing()}",
@@ -204,41 +178,6 @@ class LinearLayout(LinearMap):
                 "LinearLayout.from_bases takes them as they are with require_surjective=False",
             )
         return layout
-
-    @staticmethod
-    def _least_log(at: int, pairs: Sequence[tuple[str, Sequence[Sequence[int]]]]) -> int:
-        """The least size of the output dimension at this position that holds all bases, as a logarithm."""
-        values = [b[at] for _, bs in pairs for b in bs if isinstance(b, Sequence) and at < len(b)]
-        return max((int(x).bit_length() for x in values if isinstance(x, (int, np.integer)) and x > 0), default=0)
-
-    @staticmethod
-    def _column(name: str, index: int, basis: Sequence[int], outs: Sequence[tuple[str, int]]) -> int:
-        """The coordinates of one basis in one int."""
-        if not isinstance(basis, (Sequence, np.ndarray)) or isinstance(basis, str):
-            raise LayoutError(
-                f"basis {1 << index} of {name} is {basis!r}, expected a coordinate for each of the output dimensions "
-                f"({', '.join(n for n, _ in outs)})"
-            )
-        if len(basis) != len(outs):
-            raise LayoutError(
-                f"basis {1 << index} of {name} has {len(basis)} coordinates {tuple(basis)}, expected one for each of "
-                f"the {len(outs)} output dimensions ({', '.join(n for n, _ in outs)})"
-            )
-        column, shift = 0, 0
-        for value, (out, log) in zip(basis, outs, strict=True):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise LayoutError(
-                    f"basis {1 << index} of {name} is {tuple(basis)}: its coordinate {value!r} of {out} is no integer; "
-                    f"legal are 0 .. {(1 << log) - 1}"
-                )
-            if not 0 <= value < 1 << log:
-                raise LayoutError(
-                    f"basis {1 << index} of {name} is {tuple(basis)}: its coordinate {value} of {out} is outside of "
-                    f"0 .. {(1 << log) - 1}"
-                )
-            column |= int(value) << shift
-            shift += log
-        return column
 
     # -- putting together ---------------------------------------------------------------------------------------------
 
@@ -593,12 +532,6 @@ class LinearLayout(LinearMap):
     def _check_mapping(mapping: object, operation: str, to: str) -> None:
         if not isinstance(mapping, Mapping) or not all(isinstance(name, str) for name in mapping):
             raise LayoutError(f"{operation} needs a mapping of names to {to}, got {mapping!r}")
-
-    @staticmethod
-    def _check_entries(pairs: Iterable[tuple[str, Any]]) -> None:
-        for name, bases in pairs:
-            if not isinstance(bases, (Sequence, np.ndarray)) or isinstance(bases, (str, bytes)):
-                raise LayoutError(f"the bases of {name} must be a list of coordinates, got {bases!r}")
 
     @staticmethod
     def _check_disjoint(a: Dims, b: Dims, side: str) -> None:

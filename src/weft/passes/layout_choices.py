@@ -77,7 +77,7 @@ from weft.machines import Machine
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
-from .blocks_of_threads import access_layout, blocked_for, multiplying_layout, warps_over_rows
+from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
 from .layout_problem import Chosen, LayoutProblem
 from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, Wanted, Wishes
@@ -275,6 +275,8 @@ class Choices(TileGroups):
             elif op.name in TOGETHER:
                 self.unite([*op.operands, *op.results])
                 self.together.append(op)
+                if op.name == "tt.scan":
+                    self._scan(op)
             elif op.results and any(ir.is_tensor(r.type) for r in op.results):
                 self._other(op)
 
@@ -292,6 +294,15 @@ class Choices(TileGroups):
             self._want(op, result, LOAD, layout)
         for i, value in enumerate(op.operands):
             self._want(op, value, LOAD if i == 0 else STORE, layout)
+
+    def _scan(self, op: Operation) -> None:
+        """A scan wishes for elements of a thread that follow each other, whatever accesses can take at a time."""
+        value, axis = op.operands[0], ir.int_value(op.properties["axis"])
+        cga = self.clusters.of(value)
+        shape = own_shape(ir.shape_of(value.type), cga)
+        order = [axis, *(d for d in reversed(range(len(shape))) if d != axis)]
+        vector = VECTOR_BITS // max(8, ir.bit_width(ir.element_of(value.type)))
+        self._want(op, value, VIEW, divided(blocked_for(shape, order, max(1, vector), self.lanes, self.warps), cga))
 
     def _product(self, op: Operation) -> None:
         result = op.results[0]

@@ -8,7 +8,8 @@
 
 A line that lanes touch takes the cache as long however little of it they want (on NVIDIA's as long as a pass over the
 banks of shared memory); twice as long for a store if they want little of it. What loads have to fetch takes half as
-long for each sector, and hides that several of them look up the same lines. Rows of a tile lie in different lines, as
+long for each sector, and hides that several of them look up the same lines; parts of sectors that a warp does not want
+take as long besides, as other warps want them too and fetch them again. Rows of a tile lie in different lines, as
 far as is known.
 A transposing copy of 64x64 halves by 4 warps stores rows of 128 bytes. From [8, 1] elements of a thread, whose rows are
 columns of what was loaded, an instruction takes 16 bytes of each lane and touches four lines, and there are four; from
@@ -74,7 +75,16 @@ class Prices:
         bits = [max(8, bit_width(element_of(x.type))) for x in op.operands]
         costs = [plan_reduction(linear, shape, axis, b, self.machine).cost for b in bits]
         more = max(0, sum(1 for _ in op.regions[0].block.ops) - 1 - len(costs))  # than one for each operand
-        return sum(cost.cycles for cost in costs) + more * self.machine.select * costs[0].instructions.get("combine", 0)
+        cycles = sum(cost.cycles for cost in costs)
+        cycles += more * self.machine.select * costs[0].instructions.get("combine", 0)
+        return cycles * self._runs(linear, axis) if op.name == "tt.scan" else cycles
+
+    @staticmethod
+    def _runs(linear: LinearLayout, axis: int) -> int:
+        """How many runs along an axis a thread has, with elements of other threads between them: a scan moves each."""
+        others = [basis[axis] for dim in ("lane", "warp", "block") for basis in linear.bases.get(dim, ())]
+        nearest = min(filter(None, others), default=1 << 31)
+        return 1 << len({basis[axis] for basis in linear.bases["register"] if basis[axis] > nearest})
 
     def work(self, layout: AnyLayout, shape: Sequence[int], instructions: float) -> float:
         """So many instructions for each element, in the registers that have one that no other has."""
@@ -118,7 +128,8 @@ class Prices:
         lines = count * touched.lines
         if op.name == "tt.load":
             fetched = self._fetched(linear, along, bytes, runs[along], count * vector, divisibility, sector)
-            lines = max(lines, FETCHED * fetched)
+            least = count * touched.bytes / sector
+            lines = max(lines, FETCHED * fetched) + FETCHED * max(0.0, fetched - least)
         elif touched.sectors * sector > APART * touched.bytes:
             lines *= 2
         copies = linear.free_variable_masks()

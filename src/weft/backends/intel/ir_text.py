@@ -30,6 +30,17 @@ def split(text: str) -> list[str]:
     return [*parts, text[at:].strip()] if text.strip() else []
 
 
+def typed(text: str) -> tuple[str, str]:
+    """(type, operand), without what is said of the operand.
+
+    >>> typed("ptr addrspace(1) nonnull %x"), typed("<2 x i32> zeroinitializer")
+    (('ptr addrspace(1)', '%x'), ('<2 x i32>', 'zeroinitializer'))
+    """
+    match = re.match(rf"({TYPE}) (.*)", text)
+    assert match is not None, text
+    return match[1], re.sub(r"^(?:noundef|nonnull) ", "", match[2])
+
+
 def members(type: str) -> tuple[int, str]:
     """(elements, type of one); pointers are numbers.
 

@@ -14,12 +14,12 @@ vectors of pointers.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.base import Unsupported
 
-from .ir_text import MANGLED, TYPE, bits_of, folded, members, splat, split
+from .ir_text import MANGLED, TYPE, bits_of, members, split, typed
+from .warp_code import WarpCode
 
 BRANCHES = (
     *("body", "done", "again", "then", "else", "join", "partition", "others", "together", "never", "short", "long"),
@@ -35,9 +35,6 @@ PRINTS, PRINTED = "label %prints", "label %printed"
 EVERY = "splat (i1 true)"
 """A mask that all lanes have."""
 DBG = re.compile(r", !dbg !\d+$")
-LETTERS = {"i8": "h", "i16": "t", "i32": "j"}
-NAMES = {"i16": "ushort", "i32": "uint", "i64": "ulong"}
-"""What OpenCL calls integers without a sign, in the names of functions."""
 CASTS = frozenset(["zext", "sext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui"])
 IMMEDIATE = ("llvm.abs", "llvm.ctlz", "llvm.cttz")
 """Intrinsics whose last operand is a constant, not one for each lane."""
@@ -53,114 +50,18 @@ class _Phi:
     incoming: list[tuple[str, str]]
 
 
-class Widened:
+class Widened(WarpCode):
     """One kernel, line by line."""
 
     def __init__(self, lanes: int, target: str, arguments: dict[str, str]) -> None:
-        self.lanes, self.target = lanes, target
-        self.out: list[str] = []
-        self.made: dict[str, list[str]] = {}
-        """The vectors that a register has become."""
-        self.arguments = arguments
-        self.scalars: set[str] = set()
-        """Places of the work item's own memory."""
-        self.declared: dict[str, str] = {}
+        super().__init__(lanes)
+        self.target, self.arguments = target, arguments
         self.ends: dict[str, str] = {}
         """The block in which each block ends now."""
-        self.block = self.begun = "entry"
+        self.begun = self.block
         self.phis: list[_Phi] = []
-        self.place, self.count = "", 0
-        self.conditional = 0
         self.printing: tuple[str, str, str] | None = None
         """The loop over lanes that print, where one is being written: (lane, its head, what follows a lane)."""
-
-    # -- writing ------------------------------------------------------------------------------------------------------
-
-    def ins(self, text: str, name: str = "") -> str:
-        """An instruction with a result; of constants their value, as LLVM finds no instruction for vectors of those."""
-        if not name:
-            if "splat (i" in text and (constant := folded(text)):
-                return constant
-            self.count += 1
-            name = f"%w{self.count}"
-        self.out.append(f"  {name} = {text}{self.place}")
-        return name
-
-    def do(self, text: str) -> None:
-        """One without."""
-        self.out.append(f"  {text}{self.place}")
-
-    def start(self, label: str) -> None:
-        """A block that the widening begins."""
-        self.out.append(f"{label}:")
-        self.block = label
-
-    def label(self, hint: str) -> str:
-        """A new name."""
-        self.count += 1
-        return f"w.{hint}{self.count}"
-
-    def vector(self, type: str) -> str:
-        """A type with an element for each lane."""
-        return f"<{self.lanes} x {type}>"
-
-    def operand(self, type: str, text: str) -> list[str]:
-        """The vectors of an operand, one for each element of its type."""
-        count, member = members(type)
-        if text in self.made:
-            return self.made[text]
-        if text in ("poison", "undef", "zeroinitializer"):
-            return [text] * count
-        if text.startswith("splat"):
-            return [f"splat ({text[7:-1]})"] * count
-        if text.startswith("<"):
-            return [f"splat ({part})" for part in split(text[1:-1])]
-        if text.startswith("%"):
-            raise KeyError(text)
-        return [f"splat ({member} {text})"]
-
-    def spread(self, type: str, name: str) -> str:
-        """A scalar in all lanes."""
-        vector = self.vector(type)
-        first = self.ins(f"insertelement {vector} poison, {type} {name}, i32 0")
-        return self.ins(f"shufflevector {vector} {first}, {vector} poison, {self.vector('i32')} zeroinitializer")
-
-    def of_lane(self, type: str, name: str, lane: int | str) -> str:
-        """The element of one lane."""
-        return self.ins(f"extractelement {self.vector(type)} {name}, i32 {lane}")
-
-    def shuffled(self, type: str, name: str, lanes: Sequence[int]) -> str:
-        """Elements in another order."""
-        if name.startswith(("splat", "zero")):
-            return name
-        vector, places = self.vector(type), ", ".join(f"i32 {lane}" for lane in lanes)
-        return self.ins(f"shufflevector {vector} {name}, {vector} poison, {self.vector('i32')} <{places}>")
-
-    def numbers(self) -> str:
-        """The numbers of lanes."""
-        return f"<{', '.join(f'i32 {lane}' for lane in range(self.lanes))}>"
-
-    def ballot(self, mask: str) -> str:
-        """A vector whose elements are all the mask's bits."""
-        vector = self.vector("i32")
-        word = self.ins(f"select {self.vector('i1')} {mask}, {vector} splat (i32 1), {vector} zeroinitializer")
-        word = self.ins(f"shl {vector} {word}, {self.numbers()}")
-        distance = 1
-        while distance < self.lanes:
-            other = self.shuffled("i32", word, [lane ^ distance for lane in range(self.lanes)])
-            word = self.ins(f"or {vector} {word}, {other}")
-            distance *= 2
-        return word
-
-    def all(self, mask: str) -> str:
-        """Whether all lanes have the bit."""
-        return self.ins(f"icmp eq i32 {self.of_lane('i32', self.ballot(mask), 0)}, {(1 << self.lanes) - 1}")
-
-    def pointer(self, type: str, number: str) -> str:
-        """The number of one lane as a pointer of LLVM's."""
-        if type.endswith("(3)"):
-            return f"{type} {self.ins(f'getelementptr i8, {type} @shared_memory, i32 {number}')}"
-        return f"{type} {self.ins(f'inttoptr i64 {number} to {type}')}"
 
     # -- instructions -------------------------------------------------------------------------------------------------
 
@@ -206,9 +107,7 @@ class Widened:
         flags, type, rest = match.groups()
         _, member = members(type)
         columns = [self.operand(type, text) for text in split(rest)]
-        return [
-            self.ins(f"{op} {flags}{self.vector(member)} {', '.join(row)}") for row in zip(*columns, strict=True)
-        ]
+        return [self.ins(f"{op} {flags}{self.vector(member)} {', '.join(row)}") for row in zip(*columns, strict=True)]
 
     def _cast(self, op: str, operands: str) -> list[str]:
         source, _, target = operands.rpartition(" to ")
@@ -222,29 +121,13 @@ class Widened:
                 self.ins(f"select {kinds[0]} {x}, {kinds[1]} {one}, {kinds[1]} zeroinitializer")
                 for x in self.operand(type, name)
             ]
-        return [self._converted(op, flags, members(type)[1], members(target)[1], x) for x in self.operand(type, name)]
-
-    def _converted(self, op: str, flags: str, source: str, target: str, name: str) -> str:
-        """A narrow integer is made wider by OpenCL's function: LLVM joins a `zext` with a `trunc` before it, to what it
-        finds no instruction for. A lowest bit is compared, as LLVM gives what it makes of a `trunc` a wrong size."""
-        kinds = self.vector(source), self.vector(target)
-        if op == "trunc" and target == "i1":
-            lowest = self.ins(f"and {kinds[0]} {name}, {splat(1, bits_of(source))}")
-            return self.ins(f"icmp ne {kinds[0]} {lowest}, zeroinitializer")
-        if op != "zext" or source not in LETTERS or not name.startswith("%"):
-            return self.ins(f"{op} {flags}{kinds[0]} {name} to {kinds[1]}")
-        function = f"convert_{NAMES[target]}{self.lanes}"
-        function = f"_Z{len(function)}{function}Dv{self.lanes}_{LETTERS[source]}"
-        self.declared[function] = f"declare {kinds[1]} @{function}({kinds[0]})"
-        wide = self.ins(f"call {kinds[1]} @{function}({kinds[0]} {name})")
-        mask = splat((1 << bits_of(source)) - 1, bits_of(target))  # it copies the sign, whatever its name says
-        return self.ins(f"and {kinds[1]} {wide}, {mask}")
+        return [self.converted(op, flags, members(type)[1], members(target)[1], x) for x in self.operand(type, name)]
 
     def _select(self, name: str, operands: str) -> list[str]:
         condition, *values = split(operands)
         bit_type, _, bit = condition.partition(" ") if condition[0] != "<" else condition.rpartition(" ")
         bits = self.operand(bit_type, bit)
-        (type, a), (_, b) = (self._typed(value) for value in values)
+        (type, a), (_, b) = (typed(value) for value in values)
         left, right = self.operand(type, a), self.operand(type, b)
         bits = bits if len(bits) == len(left) else bits * len(left)
         kind, vector = self.vector("i1"), self.vector(members(type)[1])
@@ -253,15 +136,9 @@ class Widened:
             for c, x, y in zip(bits, left, right, strict=True)
         ]
 
-    def _typed(self, text: str) -> tuple[str, str]:
-        """(type, operand) of `i32 %x`."""
-        match = re.match(rf"({TYPE}) (.*)", text)
-        assert match is not None, text
-        return match[1], re.sub(r"^(?:noundef|nonnull) ", "", match[2])
-
     def _bitcast(self, name: str, operands: str) -> list[str]:
         source, _, target = operands.rpartition(" to ")
-        type, text = self._typed(source)
+        type, text = typed(source)
         (have, member), (want, other) = members(type), members(target)
         parts = self.operand(type, text)
         if have == want:
@@ -275,47 +152,35 @@ class Widened:
             for i in range(0, have, each):
                 word = ""
                 for k, part in enumerate(parts[i : i + each]):
-                    bits = self._as_bits(member, part)
-                    wide = self._converted("zext", "", f"i{large}", f"i{small}", bits)
+                    bits = self.as_bits(member, part)
+                    wide = self.converted("zext", "", f"i{large}", f"i{small}", bits)
                     if k:
                         wide = self.ins(f"shl {whole} {wide}, splat (i{small} {k * large})")
                     word = self.ins(f"or {whole} {word}, {wide}") if word else wide
-                joined.append(self._from_bits(other, word))
+                joined.append(self.from_bits(other, word))
             return joined
         taken = []
         whole = self.vector(f"i{large}")
         for part in parts:
-            bits = self._as_bits(member, part)
+            bits = self.as_bits(member, part)
             for k in range(want // have):
                 moved = self.ins(f"lshr {whole} {bits}, splat (i{large} {k * small})") if k else bits
-                taken.append(
-                    self._from_bits(other, self.ins(f"trunc {whole} {moved} to {self.vector(f'i{small}')}"))
-                )
+                taken.append(self.from_bits(other, self.ins(f"trunc {whole} {moved} to {self.vector(f'i{small}')}")))
         return taken
-
-    def _as_bits(self, type: str, name: str) -> str:
-        if type[0] == "i":
-            return name
-        return self.ins(f"bitcast {self.vector(type)} {name} to {self.vector(f'i{bits_of(type)}')}")
-
-    def _from_bits(self, type: str, name: str) -> str:
-        if type[0] == "i":
-            return name
-        return self.ins(f"bitcast {self.vector(f'i{bits_of(type)}')} {name} to {self.vector(type)}")
 
     def _extractelement(self, name: str, operands: str) -> list[str]:
         whole, place = split(operands)
-        return [self.operand(*self._typed(whole))[int(place.split()[1])]]
+        return [self.operand(*typed(whole))[int(place.split()[1])]]
 
     def _insertelement(self, name: str, operands: str) -> list[str]:
         whole, element, place = split(operands)
-        parts = list(self.operand(*self._typed(whole)))
-        (parts[int(place.split()[1])],) = self.operand(*self._typed(element))
+        parts = list(self.operand(*typed(whole)))
+        (parts[int(place.split()[1])],) = self.operand(*typed(element))
         return parts
 
     def _shufflevector(self, name: str, operands: str) -> list[str]:
         a, b, places = split(operands)
-        parts = [*self.operand(*self._typed(a)), *self.operand(*self._typed(b))]
+        parts = [*self.operand(*typed(a)), *self.operand(*typed(b))]
         numbers = re.findall(r"i32 (\d+)", places.partition("> ")[2])
         return [parts[int(number)] for number in numbers]
 
@@ -346,18 +211,17 @@ class Widened:
         if operands.startswith("label"):
             if operands.startswith(PRINTED) and self.printing is not None:
                 (lane, head, following), self.printing = self.printing, None
-                self._loop_ends(lane, head, following, [])
+                self.loop_ends(lane, head, following, [])
             self.do(f"br {operands}")
             return
         condition, *labels = split(operands)
         if labels[0].startswith(PRINTS):
             (mask,) = self.operand("i1", condition.removeprefix("i1 "))
-            self.printing = self._loop_begins(mask, [])
+            self.printing = self.loop_begins(mask, [])
             self.do(f"br {labels[0]}")
             return
         if not all(label.removeprefix("label %").startswith(BRANCHES) for label in labels[:2]):
             raise Unsupported("a branch that not all lanes of a warp take", self.target)
-        self.conditional += 1
         bit = condition.removeprefix("i1 ")
         if bit.startswith("%"):
             (mask,) = self.operand("i1", bit)
@@ -374,8 +238,8 @@ class Widened:
 
     def _getelementptr(self, name: str, operands: str) -> list[str]:
         _, base, distance = split(operands)
-        type, text = self._typed(base)
-        more_type, more = self._typed(distance)
+        type, text = typed(base)
+        more_type, more = typed(distance)
         (added,) = self.operand(more_type, more)
         if text == "@shared_memory":
             return [added]
@@ -383,18 +247,17 @@ class Widened:
         return [self.ins(f"add {self.vector(more_type)} {number}, {added}")]
 
     def _inttoptr(self, name: str, operands: str) -> list[str]:
-        return self.operand(*self._typed(operands.rpartition(" to ")[0]))
+        return self.operand(*typed(operands.rpartition(" to ")[0]))
 
     _ptrtoint = _inttoptr
 
     def _alloca(self, name: str, operands: str) -> None:
         self.ins(f"alloca {operands}", name)
-        self.scalars.add(name)
 
     def _load(self, name: str, operands: str) -> list[str]:
         kind, pointer, *rest = split(operands)
         type = kind.removeprefix("volatile ")
-        type_of, number = self._typed(pointer)
+        type_of, number = typed(pointer)
         if type_of == "ptr":
             return [self.spread(type, self.ins(f"load {kind}, {pointer}, {', '.join(rest)}"))]
         (numbers,) = self.operand(type_of, number)
@@ -418,12 +281,12 @@ class Widened:
         others, _, access = rest.partition("] load ")
         kind, pointer, *rest_of = split(access)
         type = kind.removeprefix("volatile ")
-        pointer_type, number = self._typed(pointer)
+        pointer_type, number = typed(pointer)
         (numbers,) = self.operand(pointer_type, number)
         if mask_text == "true":
             return self._loads(kind, type, pointer_type, numbers, ", ".join(rest_of))
         (mask,) = self.operand("i1", mask_text)
-        instead = [self.operand(*self._typed(x))[0] for x in split(others)]
+        instead = [self.operand(*typed(x))[0] for x in split(others)]
         member, wide = members(type)[1], members(pointer_type)[1]
         bits = self.of_lane("i32", self.ballot(mask), 0)
         inside, after, before = self.label("held"), self.label("after"), self.block
@@ -450,8 +313,8 @@ class Widened:
 
     def _store(self, name: str, operands: str) -> None:
         value, pointer, *rest = split(operands)
-        type, text = self._typed(value.removeprefix("volatile "))
-        if self._typed(pointer)[0] == "ptr":
+        type, text = typed(value.removeprefix("volatile "))
+        if typed(pointer)[0] == "ptr":
             self.do(f"store {operands}")
             return
         self._stores(None, "volatile " * value.startswith("volatile "), type, text, pointer, ", ".join(rest))
@@ -460,13 +323,13 @@ class Widened:
         mask_text, _, access = operands.partition(" store ")
         mask = None if mask_text == "true" else self.operand("i1", mask_text)[0]
         value, pointer, *rest = split(access)
-        type, text = self._typed(value.removeprefix("volatile "))
+        type, text = typed(value.removeprefix("volatile "))
         self._stores(mask, "volatile " * value.startswith("volatile "), type, text, pointer, ", ".join(rest))
 
     def _stores(self, mask: str | None, flags: str, type: str, text: str, pointer: str, rest: str) -> None:
         """One for each lane, in a loop where there is a mask."""
         (count, member), parts = members(type), self.operand(type, text)
-        pointer_type, number = self._typed(pointer)
+        pointer_type, number = typed(pointer)
         (numbers,) = self.operand(pointer_type, number)
         wide = members(pointer_type)[1]
 
@@ -482,40 +345,9 @@ class Widened:
             for lane in range(self.lanes):
                 one(lane)
             return
-        number, held, after = self._loop_begins(mask, [])
+        number, held, after = self.loop_begins(mask, [])
         one(number)
-        self._loop_ends(number, held, after, [])
-
-    def _loop_begins(self, mask: str, carried: list[tuple[str, str, str]]) -> tuple[str, str, str]:
-        """A loop over lanes, which is inside where the lane's mask holds: (lane, label before, label of the next).
-
-        `carried` are (type, register, first value).
-        """
-        before, head, inside, following = self.block, self.label("lane"), self.label("held"), self.label("next")
-        self.count += 1
-        lane = f"%w.lane{self.count}"
-        if not mask.startswith("%"):  # an element of a constant, which LLVM would have to find when it is run
-            mask = self.ins(f"or {self.vector('i1')} {mask}, zeroinitializer", f"{lane}.mask")
-        self.do(f"br label %{head}")
-        self.start(head)
-        self.out.append(f"  {lane} = phi i32 [ 0, %{before} ], [ {lane}.next, %{following} ]")
-        for type, register, first in carried:
-            self.out.append(f"  {register} = phi {type} [ {first}, %{before} ], [ {register}.next, %{following} ]")
-        self.do(f"br i1 {self.of_lane('i1', mask, lane)}, label %{inside}, label %{following}")
-        self.start(inside)
-        return lane, head, following
-
-    def _loop_ends(self, lane: str, head: str, following: str, carried: list[tuple[str, str, str]]) -> None:
-        """`carried` are (type, register, what the lane made of it)."""
-        inside, done = self.block, self.label("done")
-        self.do(f"br label %{following}")
-        self.start(following)
-        for type, register, made in carried:
-            self.out.append(f"  {register}.next = phi {type} [ {made}, %{inside} ], [ {register}, %{head} ]")
-        self.ins(f"add i32 {lane}, 1", f"{lane}.next")
-        again = self.ins(f"icmp ult i32 {lane}.next, {self.lanes}")
-        self.do(f"br i1 {again}, label %{head}, label %{done}")
-        self.start(done)
+        self.loop_ends(number, held, after, [])
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -525,16 +357,16 @@ class Widened:
         type, _, callee = call.partition(" @")
         function, _, arguments = callee.partition("(")
         mask = EVERY if mask_text == "true" else self.operand("i1", mask_text)[0]
-        (first,) = self.operand(*self._typed(instead))
-        given = [(t, self.operand(t, x)[0]) for t, x in map(self._typed, split(arguments[:-1]))]
+        (first,) = self.operand(*typed(instead))
+        given = [(t, self.operand(t, x)[0]) for t, x in map(typed, split(arguments[:-1]))]
         vector = self.vector(type)
         self.count += 1
         carried = f"%w.old{self.count}"
-        lane, head, following = self._loop_begins(mask, [(vector, carried, first)])
+        lane, head, following = self.loop_begins(mask, [(vector, carried, first)])
         spelled = ", ".join(f"{t} {self.of_lane(t, x, lane)}" for t, x in given)
         old = self.ins(f"call spir_func {type} @{function}({spelled})")
         made = self.ins(f"insertelement {vector} {carried}, {type} {old}, i32 {lane}")
-        self._loop_ends(lane, head, following, [(vector, carried, made)])
+        self.loop_ends(lane, head, following, [(vector, carried, made)])
         return [f"{carried}.next"]
 
     def _call(self, name: str, operands: str) -> list[str] | None:
@@ -542,7 +374,7 @@ class Widened:
         if match is None:
             raise Unsupported("inline assembly", self.target)
         flags, type, function, listed = match.groups()
-        given = [self._typed(x) for x in split(listed)]
+        given = [typed(x) for x in split(listed)]
         if function.startswith(("_Z", OF_ITEM)):  # of the work item: its place, a barrier
             row = ", ".join(f"{t} {self._of_item(t, x)}" for t, x in given)
             call = f"call {flags}{type} @{function}({row})"
@@ -586,11 +418,11 @@ class Widened:
 
     def _lanes_swap(self, name: str, operands: str) -> list[str]:
         word, distance = split(operands)
-        (x,) = self.operand(*self._typed(word))
+        (x,) = self.operand(*typed(word))
         return [self.shuffled("i32", x, [lane ^ int(distance) for lane in range(self.lanes)])]
 
     def _lanes_shuffle(self, name: str, operands: str) -> list[str]:
-        (_, word), (_, lane) = map(self._typed, split(operands))
+        (_, word), (_, lane) = map(typed, split(operands))
         (x,) = self.operand("i32", word)
         if not lane.startswith("%"):
             return [self.shuffled("i32", x, [int(lane) & self.lanes - 1] * self.lanes)]
@@ -606,19 +438,19 @@ class Widened:
     def _lanes_print(self, name: str, operands: str) -> None:
         """For the lane that a loop has come to; in a loop of its own where all print."""
         function, _, listed = operands.partition(" @printf(")
-        (text_type, text), *values = (self._typed(x) for x in split(listed[:-1]))
-        lane, head, following = self.printing or self._loop_begins(EVERY, [])
+        (text_type, text), *values = (typed(x) for x in split(listed[:-1]))
+        lane, head, following = self.printing or self.loop_begins(EVERY, [])
         given = [f"{text_type} {text}", *(f"{t} {self.of_lane(t, self.operand(t, x)[0], lane)}" for t, x in values)]
         self.ins(f"call spir_func {function} @printf({', '.join(given)})")
         if self.printing is None:
-            self._loop_ends(lane, head, following, [])
+            self.loop_ends(lane, head, following, [])
 
     def _lanes_any(self, name: str, operands: str) -> list[str]:
-        (mask,) = self.operand(*self._typed(operands))
+        (mask,) = self.operand(*typed(operands))
         return [self.ins(f"icmp ne {self.vector('i32')} {self.ballot(mask)}, zeroinitializer")]
 
     def _lanes_ballot(self, name: str, operands: str) -> list[str]:
-        (mask,) = self.operand(*self._typed(operands))
+        (mask,) = self.operand(*typed(operands))
         return [self.ballot(mask)]
 
 

@@ -1,8 +1,10 @@
-"""What the layouts of a tree cost, kernel by kernel, beside those of another: nothing may be predicted to be slower.
+"""What the layouts of a tree cost, kernel by kernel, beside those of another, and beside a vote: none may be slower.
 
     python benchmarks/layout_costs.py --record cases.json                # which kernels, with which arguments
     python benchmarks/layout_costs.py cases.json --save before.json      # in the tree before a change
     python benchmarks/layout_costs.py cases.json --against before.json   # after it
+    python benchmarks/layout_costs.py cases.json --vote                  # each group's layout by cost and by vote
+    python benchmarks/layout_costs.py cases.json --compile-time          # how long it takes, by that of a vote
 
 The kernels are those of explain_sets.py for one size of each: `wider`, `ncu`, `more`, and what PyTorch's compiler wrote
 (`--inductor sources.json`: a list of name, file, kernel, grid, args and more). No GPU is needed. To record takes
@@ -11,12 +13,25 @@ PyTorch, whose tensors are then shapes without memory, and so do kernels of PyTo
 A row has the predicted time on an H100, in microseconds, the conversions between layouts that move something, with the
 cycles of a warp that they take, and the sectors that accesses of global memory touch. The exit status is 1 where a time
 is longer than before by more than `--allowed` (0.5 %). `--all` prints what is unchanged, too.
+
+With `--vote` each kernel is compiled twice: with the layouts that cost the least together, and with a vote, in which
+each group of tiles has the layout that most of the strongest of its operations wish for, and each access the one that
+its addresses wish for. A row has both predicted times, and the cycles of a warp that layouts cost in either, with the
+bound below which no other choice costs, by how much the choice is above it, and how many choices there were. The exit
+status is 1 where a vote is faster by more than `--allowed`.
+
+With `--compile-time` each kernel is compiled in turn with either, three times, and the least of each counts. The last
+row is the ratio of the sums; before each compilation all that this process keeps of others (plans of conversions, maps,
+instructions) is forgotten. The exit status is 1 where it is above 1.03.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import gc
 import importlib
 import importlib.util
 import json
@@ -26,17 +41,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import weft
 import weft.language as tl
 from sides_of import loaded
+from weft.passes import layout_choices, layout_problem
+from weft.runtime import knobs
 
 TYPES = {
     **{f"float{bits}": f"fp{bits}" for bits in (16, 32, 64)}, "bfloat16": "bf16", "bool": "i1", "uint8": "u8",
     **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)}, "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5",
 }  # fmt: skip
 ALLOWED = 0.005
+LONGER = 1.03
+"""The time to compile by that of a vote, at most."""
+ROUNDS = 3
+"""How often each kernel is compiled by either."""
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------
@@ -112,6 +133,21 @@ def kernel_of(row: dict[str, Any]) -> Any:
 
 def explained(row: dict[str, Any]) -> Any:
     """The explanation of a row's launch on an H100."""
+    kernel, args, more, grid = launch_of(row)
+    kernel.cache.clear()
+    with weft.target("cuda:90"):
+        return kernel.explain(*args, **more, grid=grid)
+
+
+def compiled(row: dict[str, Any]) -> Any:
+    """The code of a row's launch on an H100."""
+    kernel, args, more, grid = launch_of(row)
+    kernel.cache.clear()
+    return kernel.warmup(*args, **more, grid=grid, target="cuda:90")
+
+
+def launch_of(row: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], tuple[int, ...]]:
+    """The kernel of a row, its arguments, its options and constants, and its grid."""
     if "work" in row:
         work = importlib.import_module(row["module"]).WORKS[row["work"]]
         launch = work.make()
@@ -119,8 +155,7 @@ def explained(row: dict[str, Any]) -> Any:
     else:
         kernel, grid = kernel_of(row), row["grid"]
         args, more = [made(a) for a in row["args"]], {k: made(v) for k, v in row["more"].items()}
-    with weft.target("cuda:90"):
-        return kernel.explain(*args, **more, grid=tuple(grid))
+    return kernel, args, more, tuple(grid)
 
 
 def figures(e: Any) -> dict[str, Any]:
@@ -144,6 +179,120 @@ def results(rows: list[dict[str, Any]], wanted: Callable[[str], bool]) -> Iterat
             except Exception as error:
                 found = {"error": f"{type(error).__name__}: {str(error).strip()[:200]}"}
             yield row["name"], {**found, "seconds": round(time.monotonic() - begun, 2)}
+
+
+# -- beside a vote -----------------------------------------------------------------------------------------------------
+
+
+class Voted(layout_problem.LayoutProblem):
+    """Layouts by vote: nothing is priced but what was chosen."""
+
+    def solved(self) -> layout_problem.Chosen:
+        """The layouts that have the most votes."""
+        self._numbers.clear()  # nothing is left to compare
+        self.problem.own.clear()
+        groups = {leader: elected(self.choices, leader, ways) for leader, ways in self.ways.items()}
+        return layout_problem.Chosen(groups, dict(self.choices.accesses))
+
+
+class Priced(layout_problem.LayoutProblem):
+    """Layouts by cost, beside the price of a vote."""
+
+    seen: ClassVar[list[tuple[Any, float]]] = []
+
+    def solved(self) -> layout_problem.Chosen:
+        """The cheapest layouts; the solution, and what a vote's would cost, are kept."""
+        chosen = super().solved()
+        choices = [0] * len(self.problem.own)
+        for leader, number in self._numbers.items():
+            choices[number] = self.ways[leader].index(elected(self.choices, leader, self.ways[leader]))
+        self.seen.append((self.problem, chosen.solution, self.problem.price(choices)))
+        return chosen
+
+
+def elected(choices: Any, leader: Any, ways: list[Any]) -> Any:
+    """The layout that most of a group's strongest operations wish for; of as many votes, that with longer vectors."""
+    wishes = choices._wishes.of.get(leader, ())
+    strongest = max((x.rank for x in wishes), default=0)
+
+    def votes(way: Any) -> tuple[int, int]:
+        count = sum(x.rank == strongest and x.layout == way for x in wishes)
+        return count, max(getattr(way, "size_per_thread", (0,)))
+
+    return max(ways, key=votes)
+
+
+@contextlib.contextmanager
+def layouts_by(problem: type[layout_problem.LayoutProblem]) -> Iterator[None]:
+    """Layouts of all that is compiled inside are chosen so."""
+    layout_choices.LayoutProblem = problem
+    try:
+        yield
+    finally:
+        layout_choices.LayoutProblem = layout_problem.LayoutProblem
+
+
+def against_vote(rows: list[dict[str, Any]], wanted: Callable[[str], bool], allowed: float) -> int:
+    """Print predicted times and prices by cost and by vote."""
+    knobs.cache.disabled = True
+    print(f"{'kernel':52} {'us':>10} {'by vote':>10} {'cycles':>10} {'by vote':>10} {'bound':>10} {'above':>6} choices")
+    faster, ratios, gaps = [], [], []
+    for row in rows:
+        if not wanted(row["name"]):
+            continue
+        Priced.seen.clear()
+        with layouts_by(Priced):
+            ours = figures(explained(row))
+        with layouts_by(Voted):
+            theirs = figures(explained(row))
+        price, vote, bound = (sum(each) for each in zip((0, 0, 0), *((s.price, v, s.bound) for _, s, v in Priced.seen)))
+        gaps.append(price / bound - 1 if bound else 0.0)
+        times = [x["time"] for x in (ours, theirs)]
+        if None not in times:
+            ratios.append(times[1] / times[0])
+            if times[0] > times[1] * (1 + allowed):
+                faster.append(row["name"])
+        count = sum(len(p.own) for p, _, _ in Priced.seen)
+        us = " ".join(f"{t:10,.2f}" if t is not None else f"{'?':>10}" for t in times)
+        cycles = " ".join(f"{x:10,.0f}" for x in (price, vote, bound))
+        print(f"{row['name'][:52]:52} {us} {cycles} {gaps[-1]:6.1%} {count}", flush=True)
+    exact = sum(gap < 1e-9 for gap in gaps)
+    print(f"{len(gaps)} kernels, {exact} exact, the others at most {max(gaps):.1%} above the bound")
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"{mean:.4f} of the speed of a vote (geometric mean), highest {max(ratios):.2f}, {len(faster)} slower")
+    for name in faster:
+        print(f"    slower than by vote: {name}")
+    return 1 if faster else 0
+
+
+def forget() -> None:
+    """Empty all caches of functions, as those of a process that begins."""
+    gc.collect()
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper) and (each.__module__ or "").startswith("weft."):
+            each.cache_clear()
+
+
+def compile_time(rows: list[dict[str, Any]], wanted: Callable[[str], bool]) -> int:
+    """Print the time to compile by that of a vote."""
+    knobs.cache.disabled = True
+    sums = [0.0, 0.0]
+    for row in rows:
+        if not wanted(row["name"]):
+            continue
+        least = [math.inf, math.inf]
+        for _ in range(ROUNDS):
+            for i, problem in enumerate((layout_problem.LayoutProblem, Voted)):
+                with layouts_by(problem):
+                    forget()
+                    begun = time.process_time()
+                    compiled(row)
+                    least[i] = min(least[i], time.process_time() - begun)
+        sums = [a + b for a, b in zip(sums, least, strict=True)]
+        print(f"{row['name'][:52]:52} {least[0]:8.3f} s, {least[1]:8.3f} s by vote", flush=True)
+    ratio = sums[0] / sums[1]
+    print(f"{sums[0]:.2f} s, {sums[1]:.2f} s by vote: {ratio:.4f}, at most {LONGER}")
+    return 1 if ratio > LONGER else 0
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -174,6 +323,8 @@ def main() -> int:
     parser.add_argument("--against", type=Path, metavar="FILE", help="compare with figures of another tree")
     parser.add_argument("--allowed", type=float, default=ALLOWED, metavar="PART", help="how much longer a time may be")
     parser.add_argument("--all", action="store_true", help="print what is unchanged, too")
+    parser.add_argument("--vote", action="store_true", help="beside a vote")
+    parser.add_argument("--compile-time", action="store_true", help="the time to compile, by that of a vote")
     options = parser.parse_args()
     if options.record is not None:
         record(options.record)
@@ -182,6 +333,10 @@ def main() -> int:
     if options.inductor is not None:
         weft.compat.install()
         rows += json.loads(options.inductor.read_text(encoding="utf-8"))
+    if options.vote:
+        return against_vote(rows, lambda name: options.only in name, options.allowed)
+    if options.compile_time:
+        return compile_time(rows, lambda name: options.only in name)
     before = json.loads(options.against.read_text(encoding="utf-8")) if options.against else {}
     after = json.loads(options.save.read_text(encoding="utf-8")) if options.save and options.save.exists() else {}
     print(f"{'kernel':52} {'us':>22} {'converted':>9} {'sectors':>26} {'registers':>11}  bound")

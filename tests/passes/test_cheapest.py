@@ -60,11 +60,32 @@ def test_beyond_what_is_tried_the_price_is_near() -> None:
         found = problem.cheapest(most=1)
         best = least(problem)
         ratios.append(found.price / best)
-        assert found.price == problem.price(found.choices) >= best
+        assert found.price == problem.price(found.choices) >= best >= found.bound - 1e-6 >= 0.98 * best
         for i, row in enumerate(problem.own):
             others = [(*found.choices[:i], way, *found.choices[i + 1 :]) for way in range(len(row))]
             assert all(problem.price(other) >= found.price for other in others)
     assert max(ratios) < 1.15
+
+
+@pytest.mark.parametrize("count, density", [(20, 0.3), (30, 0.2), (40, 0.1)])
+def test_the_bound_of_a_large_graph_is_near(count: int, density: float) -> None:
+    """Of graphs whose ways nobody can try, the price is a few per cent above what is proven to be the least."""
+    found = made(Random(count), count, density, ways=4).cheapest(most=256)
+    assert found.bound <= found.price <= 1.05 * found.bound
+
+
+@pytest.mark.parametrize("most", [1, 4096])
+def test_some_choices_may_be_given(most: int) -> None:
+    random = Random(4)
+    for _ in range(10):
+        problem = made(random, 6, 0.7)
+        given = {i: random.randrange(len(problem.own[i])) for i in (1, 4)}
+        ranges = [[given[i]] if i in given else range(len(row)) for i, row in enumerate(problem.own)]
+        best = min(problem.price(ways) for ways in product(*ranges))
+        found = problem.cheapest(given, most=most)
+        assert all(found.choices[i] == way for i, way in given.items())
+        assert found.bound - 1e-6 <= best <= found.price == problem.price(found.choices)
+        assert most == 1 or found.price == best
 
 
 def test_of_the_same_price_the_first_is_taken() -> None:

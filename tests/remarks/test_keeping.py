@@ -134,7 +134,8 @@ def test_as_plain_data() -> None:
     assert pickle.loads(pickle.dumps(made())).remarks == remarks
     (load,) = (r.as_dict() for r in remarks.of("access width") if r.as_dict()["access"] == "load")
     assert load["kind"] == "access width" and load["bytes"] == 16 and load["span"]["column"] == 34
-    assert remarks.on(load["span"]["line"]) == remarks
+    of_kernel = remarks.of("layouts compared")
+    assert [*remarks.on(load["span"]["line"])] == [r for r in remarks if r not in of_kernel]
     with pytest.raises(ValueError, match="^there are no remarks of the kind 'width'; kinds are access width, .*conver"):
         remarks.of("width")
 

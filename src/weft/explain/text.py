@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from weft.base import Span
 from weft.base.remarks import Remark, SharedAccess, Site, Wish
-from weft.base.remarks.remark import with_article
+from weft.base.remarks.remark import in_cycles, with_article
 from weft.sim import Report
 
 from .ncu import idle_text, metrics_of
@@ -140,7 +140,8 @@ def _tile_rows(e: Explanation) -> Rows:
 def _wish(e: Explanation, tile: Tile, wish: Wish) -> str:
     """Who wanted another layout, which, and what it costs that it is not so."""
     price = price_text(e.remarks, e.accesses, wish.site)
-    return f"{_site(wish.site)}: {layout_text(wish.layout)}{f', {price}' if price else ''}"
+    more = f"{in_cycles(wish.cycles)} more in all" if wish.cycles is not None else ""
+    return ", ".join(filter(None, (f"{_site(wish.site)}: {layout_text(wish.layout)}", more, price)))
 
 
 def _access_rows(accesses: Sequence[Access]) -> Rows:

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from weft.analysis import DEEP, operands_first
 from weft.base import LayoutError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
-from weft.ir import bit_width, element_of, is_tensor, shape_of
+from weft.ir import bit_width, element_of, is_tensor, shape_of, span_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
 from weft.layouts import LinearLayout, infer
@@ -268,7 +268,7 @@ def assign_layouts(
                 choices = Choices(machine, warps, blocks, ahead)
                 choices.decide(block)
                 if remarks:
-                    choices.tell(remarks)
+                    choices.tell(remarks, span_of(function))
                 assigner = _Assigner(choices)
                 assigner.block(block)
                 for op in reversed(assigner.spent):

@@ -8,13 +8,20 @@
     >>> problem.pay(x, y, [[0, 4], [4, 0]])
     >>> problem.pay(y, z, [[0, 2], [2, 0]])
     >>> problem.cheapest()
-    Solution(choices=(0, 0, 0), price=4, is_exact=True)
+    Solution(choices=(0, 0, 0), price=4, bound=4)
+    >>> problem.cheapest({x: 1})
+    Solution(choices=(1, 0, 0), price=5, bound=5)
 
 A choice on which at most two others depend is eliminated: for each way in which those can be made its own is known, and
 so is its price, which becomes theirs. What is left when there are only choices with three neighbours or more is tried,
-one choice in each of its ways, as long as that is at most `most` ways in all; then the result is exact. Beyond that a
-choice is made as if each neighbour were free to follow it, and at the end each is made again, given the others, until
+one choice in each of its ways, as long as that is at most `most` choices in all; then the result is exact. Beyond that
+a choice is made as if each neighbour were free to follow it, and at the end each is made again, given the others, until
 nothing is gained. Of ways at the same price the first is taken.
+
+A solution has a lower bound for the price of all others: its own price where it is exact. Else prices are moved, for
+the choices that cannot be eliminated, between choices and the pairs that they are in, so that no sum changes, and the
+bound is the sum of the least entry of each row and of each matrix. Evening out what a choice has, round after round,
+never lowers it (Kovalevsky and Koval, 1975; Werner, "A linear programming approach to max-sum problem", 2007).
 
 The reductions are those of Scholz and Eckstein for register allocation (partitioned boolean quadratic programming,
 LCTES 2002). Loops of programs give graphs that they eliminate, as those have narrow tree decompositions.
@@ -22,24 +29,35 @@ LCTES 2002). Loops of programs give graphs that they eliminate, as those have na
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
+from types import MappingProxyType
 
 Row = list[float]
 Matrix = list[Row]
+Follower = tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]
+"""A choice that is taken out, those on which it depends, and which way it goes for each way of these."""
+NOTHING_GIVEN: Mapping[int, int] = MappingProxyType({})
 
 MOST = 4096
-"""Ways of trying choices that cannot be eliminated, at most."""
+"""Choices that are made in all tries of what cannot be eliminated, at most: half a second where 60 are entangled."""
+ROUNDS = 50
+"""How often prices are evened out to find a bound: further rounds raise it by less than a thousandth."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What is chosen for each, what it costs, and whether nothing can be cheaper."""
+    """What is chosen for each, what it costs, and what no other choices can cost less than."""
 
     choices: tuple[int, ...]
     price: float
-    is_exact: bool
+    bound: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing can be cheaper, but for what sums are rounded."""
+        return self.price - self.bound <= 1e-9 * abs(self.price)
 
 
 class Problem:
@@ -70,26 +88,37 @@ class Problem:
         alone = sum(row[way] for row, way in zip(self.own, choices, strict=True))
         return alone + sum(prices[choices[a]][choices[b]] for (a, b), prices in self.pairs.items())
 
-    def cheapest(self, most: int = MOST) -> Solution:
-        """The cheapest choices, or what is near them where trying `most` ways does not suffice."""
+    def cheapest(self, given: Mapping[int, int] = NOTHING_GIVEN, most: int = MOST) -> Solution:
+        """The cheapest choices, some of which may be given, or some near them where `most` do not suffice."""
         around: list[dict[int, Matrix]] = [{} for _ in self.own]
         for (a, b), prices in self.pairs.items():
             around[a][b], around[b][a] = prices, _turned(prices)
-        rest = _Rest({i: [*row] for i, row in enumerate(self.own)}, [{**pairs} for pairs in around])
-        made = rest.solve(most)
+        rest = self._rest(around, given)
+        made = {**rest.solve(most), **given}
         choices = [made[i] for i in range(len(self.own))]
         if not rest.is_exact:
-            self._improve(choices, around)
-        return Solution(tuple(choices), self.price(choices), rest.is_exact)
+            self._improve(choices, around, given)
+        price = self.price(choices)
+        bound = price if rest.is_exact else min(price, self._rest(around, given).bound())
+        return Solution(tuple(choices), price, bound)
 
-    def _improve(self, choices: list[int], around: list[dict[int, Matrix]]) -> None:
+    def _rest(self, around: list[dict[int, Matrix]], given: Mapping[int, int]) -> _Rest:
+        """All but what is given, for a search that takes it apart."""
+        rest = _Rest({i: [*row] for i, row in enumerate(self.own)}, [{**pairs} for pairs in around])
+        for i, way in given.items():
+            rest.make(i, way)
+        return rest
+
+    def _improve(self, choices: list[int], around: list[dict[int, Matrix]], given: Mapping[int, int]) -> None:
         """Make each choice again, given all others, until none is cheaper otherwise."""
         is_better = True
         while is_better:
             is_better = False
             for i, row in enumerate(self.own):
+                if i in given:
+                    continue
                 prices = [
-                    own + sum(m[way][choices[j]] for j, m in around[i].items()) for way, own in enumerate(row)
+                    price + sum(m[way][choices[j]] for j, m in around[i].items()) for way, price in enumerate(row)
                 ]
                 best = _first_of(prices)
                 if prices[best] < prices[choices[i]]:
@@ -102,27 +131,57 @@ class _Rest:
     def __init__(self, own: dict[int, Row], around: list[dict[int, Matrix]]) -> None:
         self.own, self.around = own, around
         self.is_exact = True
+        self.settled = 0.0
+        """What choices cost that are taken out, and on which no other depends."""
 
     def solve(self, most: int) -> dict[int, int]:
         """Choices for all that is left."""
-        followers: list[tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]] = []
-        made: dict[int, int] = {}
-        while self.own:
-            i = min(self.own, key=lambda k: len(self.around[k]))
-            if len(self.around[i]) > 2:
-                made = self._tried(most)
-                break
-            followers.append(self._eliminated(i))
+        followers = self._eliminate()
+        made = self._tried(most // len(self.own)) if self.own else {}
         for i, neighbours, best in reversed(followers):
             made[i] = best[tuple([made[j] for j in neighbours])]
         return made
 
-    def _eliminated(self, i: int) -> tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]:
+    def bound(self) -> float:
+        """What all that is left costs at least."""
+        self._eliminate()
+        for _ in range(ROUNDS if self.own else 0):
+            self._even_out()
+        pairs = [m for i, around in self.around_left() for j, m in around.items() if i < j]
+        return self.settled + sum(map(min, self.own.values())) + sum(min(map(min, m)) for m in pairs)
+
+    def around_left(self) -> list[tuple[int, dict[int, Matrix]]]:
+        """The pairs of each choice that is left."""
+        return [(i, self.around[i]) for i in self.own]
+
+    def _even_out(self) -> None:
+        """Each choice takes from its pairs what each of its ways costs there at least, and gives all equal parts."""
+        for i, around in self.around_left():
+            least = {j: [min(row) for row in m] for j, m in around.items()}
+            total = [sum(prices) for prices in zip(self.own[i], *least.values(), strict=True)]
+            part = [price / (len(around) + 1) for price in total]
+            self.own[i] = part
+            for j, m in around.items():
+                around[j] = [[x - y + z for x in row] for row, y, z in zip(m, least[j], part, strict=True)]
+                self.around[j][i] = _turned(around[j])
+
+    def _eliminate(self) -> list[Follower]:
+        """Take out choices until each that is left has three neighbours or more."""
+        followers: list[Follower] = []
+        while self.own:
+            i = min(self.own, key=lambda k: len(self.around[k]))
+            if len(self.around[i]) > 2:
+                break
+            followers.append(self._eliminated(i))
+        return followers
+
+    def _eliminated(self, i: int) -> Follower:
         """Take out a choice on which at most two depend: what it is for each way of these."""
         own, around = self.own.pop(i), self._taken(i)
         best: dict[tuple[int, ...], int] = {}
         if not around:
             best[()] = _first_of(own)
+            self.settled += own[best[()]]
         elif len(around) == 1:
             ((j, prices),) = around.items()
             for y, row in enumerate(_turned(prices)):
@@ -165,20 +224,25 @@ class _Rest:
         is_exact = True
         for way in range(len(own)):
             copy = _Rest({k: [*row] for k, row in self.own.items()}, [{**x} for x in self.around])
-            tries.append(copy._with(i, way, most // len(own)))
+            tries.append(copy._with(i, way, most // len(own) * len(copy.own)))
             is_exact &= copy.is_exact
         self.is_exact &= is_exact
         return min(tries, key=lambda found: found[0])[1]
 
+    def make(self, i: int, way: int) -> None:
+        """Make a choice: what its pairs cost then is added to what its neighbours cost alone."""
+        self.settled += self.own.pop(i)[way]
+        for j, prices in self._taken(i).items():
+            self.own[j] = [a + b for a, b in zip(self.own[j], prices[way], strict=True)]
+
     def _with(self, i: int, way: int, most: int) -> tuple[float, dict[int, int]]:
         """What all that is left costs with one choice made, and the choices."""
-        own, around = self.own.pop(i), self._taken(i)
-        for j, prices in around.items():
-            self.own[j] = [a + b for a, b in zip(self.own[j], prices[way], strict=True)]
+        self.make(i, way)
         rows = {k: [*row] for k, row in self.own.items()}
         pairs = [(a, b, m) for a in rows for b, m in self.around[a].items() if a < b]
+        before = self.settled
         made = self.solve(most)
-        price = own[way] + sum(rows[k][made[k]] for k in rows) + sum(m[made[a]][made[b]] for a, b, m in pairs)
+        price = before + sum(rows[k][made[k]] for k in rows) + sum(m[made[a]][made[b]] for a, b, m in pairs)
         return price, {**made, i: way}
 
 

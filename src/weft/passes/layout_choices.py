@@ -69,8 +69,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft import ir
 from weft.analysis import AxisFacts
-from weft.base import LayoutError, each_once
-from weft.base.remarks import InstructionDeclined, LayoutChosen, RemarkCollector, Wish
+from weft.base import LayoutError, Span, each_once
+from weft.base.remarks import InstructionDeclined, LayoutChosen, LayoutsCompared, RemarkCollector, Wish
 from weft.ir.gpu import told_layout
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout
 from weft.machines import Machine
@@ -117,6 +117,7 @@ class Choices(TileGroups):
         """Operations whose operands and results lie alike."""
         self._wants: list[tuple[SSAValue, Wanted]] = []
         self._wishes = Wishes(self.find)
+        self._problem = LayoutProblem(self, {}, Prices(machine, self.facts))
         self._chosen = Chosen()
 
     def decide(self, block: Block) -> None:
@@ -131,8 +132,8 @@ class Choices(TileGroups):
         for op in self.accesses:
             self._copied(op)
         ways = self._ways()
-        problem = LayoutProblem(self, ways, Prices(self.machine, self.facts))
-        self._chosen = problem.solved()
+        self._problem = LayoutProblem(self, ways, Prices(self.machine, self.facts))
+        self._chosen = self._problem.solved()
 
     def _tiles(self, block: Block) -> Iterator[SSAValue]:
         """The tiles that have a layout of their own."""
@@ -152,7 +153,7 @@ class Choices(TileGroups):
                 self._wishes.follow()
         return {leader: self._wishes.ways(leader) for leader in leaders}
 
-    def tell(self, remarks: RemarkCollector) -> None:
+    def tell(self, remarks: RemarkCollector, span: Span | None) -> None:
         """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
         groups: dict[SSAValue, tuple[SSAValue, dict[str, None]]] = {}
         for value in self.tiles:
@@ -174,14 +175,27 @@ class Choices(TileGroups):
             if not names and place in told:  # one of many that a function makes which was inlined here
                 continue
             told.add(place)
-            for other in wanted:
-                if text(other.layout) != layout:
-                    others[Wish(ir.site_of(other.by), text(other.layout))] = None
+            lost = [x for x in wanted if text(x.layout) != layout and self._is_asked(x)]
+            prices = dict(zip(map(text, self._problem.ways[leader]), self._more(leader), strict=False)) if lost else {}
+            for other in lost:
+                others[Wish(ir.site_of(other.by), text(other.layout), prices.get(text(other.layout)))] = None
             by = ir.site_of(won) if won is not None else None
             tile = ir.span_of_value(first), ir.tile_text(first.type), tuple(names), layout
             remarks.add(LayoutChosen(*tile, by, tuple(others)))
+        compared = self._problem.problem.own
+        if compared:
+            price, bound = self._chosen.solution.price, self._chosen.solution.bound
+            remarks.add(LayoutsCompared(span, len(compared), sum(map(len, compared)), price, bound))
         for op, reason in self.declined.items():
             remarks.add(InstructionDeclined(ir.site_of(op).span, self.adds.of_memory, reason))
+
+    def _is_asked(self, wanted: Wanted) -> bool:
+        """Whether an operation asks for a layout itself, or its neighbour has the one that makes it this."""
+        return wanted.source is None or self._chosen.groups.get(self.find(wanted.source[0])) is wanted.source[1]
+
+    def _more(self, leader: SSAValue) -> list[float]:
+        """What each way of a group would cost more."""
+        return self._problem.more(leader, self._chosen.solution)
 
     def default(self, shape: Sequence[int], division: Bases | None = None) -> BlockedLayout:
         """The layout of tiles for which nothing speaks."""

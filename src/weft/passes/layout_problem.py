@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.ir import bit_width, element_of, is_pointer, is_tensor, shape_of
 from weft.layouts import BlockedLayout, DotOperandLayout
 
-from .cheapest import Problem
+from .cheapest import Problem, Solution
 from .layout_prices import Prices
 from .layout_wishes import Leader, alike
 from .natural_layouts import AnyLayout
@@ -29,6 +29,7 @@ from .row_loads import is_copied
 
 LATER = 1e-6
 """What a way costs beside the one before it, so that of equals the first is taken."""
+NO_CHOICE = Solution((), 0.0, 0.0)
 NEVER = 1e9
 """What is not looked at: an access in a layout that neither its addresses nor its tile have."""
 
@@ -59,7 +60,7 @@ class Chosen:
 
     groups: dict[Leader, AnyLayout] = field(default_factory=dict)
     accesses: dict[Operation, AnyLayout] = field(default_factory=dict)
-    is_exact: bool = True
+    solution: Solution = NO_CHOICE
 
 
 class LayoutProblem:
@@ -87,7 +88,7 @@ class LayoutProblem:
                 self._product(op)
             self._elements()
         found = self.problem.cheapest()
-        chosen = Chosen(is_exact=found.is_exact)
+        chosen = Chosen(solution=found)
         for leader, each in self.ways.items():
             number = self._numbers.get(leader)
             chosen.groups[leader] = each[found.choices[number] if number is not None else 0]
@@ -95,6 +96,17 @@ class LayoutProblem:
             number, layouts = self._accesses.get(op, (-1, [wish]))
             chosen.accesses[op] = layouts[found.choices[number] if number >= 0 else 0]
         return chosen
+
+    def more(self, leader: Leader, best: Solution) -> list[float]:
+        """What each way of a group costs more than the cheapest solution, everything else chosen anew."""
+        number = self._numbers.get(leader)
+        if number is None:
+            return [0.0]
+        ways = range(len(self.ways[leader]))
+        return [
+            0.0 if way == best.choices[number] else self.problem.cheapest({number: way}).price - best.price
+            for way in ways
+        ]
 
     # -- prices -------------------------------------------------------------------------------------------------------
 

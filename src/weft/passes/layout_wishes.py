@@ -34,6 +34,8 @@ class Wanted:
     by: Operation
     rank: int
     layout: AnyLayout
+    source: tuple[Leader, AnyLayout] | None = None
+    """Of what it is what a neighbour has, if the operation did not ask for it itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class Wishes:
             for link in self._links.get(leader, ()):
                 seen = link.seen(layout)
                 if seen is not None:
-                    self.want(link.target, Wanted(link.by, link.rank, seen))
+                    self.want(link.target, Wanted(link.by, link.rank, seen, (leader, layout)))
         self._new.clear()
 
     def give(self, leader: Leader, layout: AnyLayout) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .remark import Remark, Site, Wish
+from .remark import Remark, Site, Wish, in_cycles
 
-__all__ = ["LayoutChanged", "LayoutChosen", "LayoutKept"]
+__all__ = ["LayoutChanged", "LayoutChosen", "LayoutKept", "LayoutsCompared"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,41 @@ class LayoutChosen(Remark):
         names = f" ({', '.join(f'`{name}`' for name in self.variables)})" if self.variables else ""
         by = f"for {self.chosen_by}" if self.chosen_by is not None else "the default, as no operation asked for any"
         text = f"{self.tile}{names} has {self.layout}, {by}"
-        return "; ".join((text, *(f"{wish.site} wanted {wish.layout}" for wish in self.others)))
+        wishes: dict[tuple[str, float | None], list[str]] = {}
+        for wish in self.others:
+            wishes.setdefault((wish.layout, wish.cycles), []).append(str(wish.site))
+        lost = [f"{' and '.join(sites)} wanted {layout}{_more(cycles)}" for (layout, cycles), sites in wishes.items()]
+        return "; ".join((text, *lost))
+
+
+def _more(cycles: float | None) -> str:
+    """What a layout that was not chosen would take more."""
+    if cycles is None:
+        return ""
+    more = in_cycles(cycles)
+    return ", which takes as long" if more.startswith("0 ") else f", which takes {more} more"
+
+
+@dataclass(frozen=True)
+class LayoutsCompared(Remark):
+    """All layouts of a function, chosen together: what they cost, and what any other choice costs at least."""
+
+    kind: ClassVar[str] = "layouts compared"
+    choices: int
+    """Groups of tiles, and operations, that have a choice."""
+    candidates: int
+    """Layouts that they have in all."""
+    cycles: float
+    """What accesses, conversions, reductions and work on elements take each warp, as far as layouts make a difference;
+    iterations counted."""
+    least: float
+    """What no other choice takes less than; `cycles` if the search was exact."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.choices} choices among {self.candidates} layouts take {in_cycles(self.cycles)} of each warp"
+        is_exact = self.cycles - self.least <= 1e-9 * abs(self.cycles)
+        return f"{text}; any other choice takes {'as many or more' if is_exact else f'{in_cycles(self.least)} or more'}"
 
 
 @dataclass(frozen=True)

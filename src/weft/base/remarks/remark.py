@@ -48,10 +48,12 @@ class Site:
 
 @dataclass(frozen=True)
 class Wish:
-    """A layout that an operation wanted."""
+    """A layout that an operation wanted, and what the function would take more in it."""
 
     site: Site
     layout: str
+    cycles: float | None = None
+    """Cycles of a warp, all other layouts chosen anew, iterations counted; None if it was not among the candidates."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@
 #   make test-oracle TRITON_PYTHON=python   the suite where Triton 3.6.0 and PyTorch are: the tests that compare with it
 #   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0, in words of the language? and the examples of
 #                all names with wrong arguments. TRITON_PYTHON=its interpreter asks it anew
-#   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
+#   make gpu-test   the tests that need an NVIDIA GPU
+#   make gpu-bench   what is wanted of an NVIDIA GPU, beside Triton and libraries, and the counters beside Nsight Compute;
+#                ROWS=attention,products: these rows of the table alone (benchmarks/goals.py); SECONDS=300: no longer
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make gpu-assembler   what ptxas makes of random PTX, optimised against not optimised; findings go to the folder OUT
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
@@ -204,8 +206,9 @@ gpu-sanitize: gpu
 	$(BIN)/python tools/sanitize.py --seconds $(SECONDS) --out $(OUT)
 
 gpu-bench: gpu $(VENV)/.bench
-	$(BIN)/python benchmarks/gpu.py --save
-	$(BIN)/python benchmarks/ncu.py --save
+	$(BIN)/python benchmarks/gpu_goals.py $(if $(ROWS),--rows $(ROWS)) \
+		$(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS)); status=$$?; \
+	$(if $(ROWS),,$(BIN)/python benchmarks/ncu.py --save &&) exit $$status
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py

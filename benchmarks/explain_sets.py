@@ -66,7 +66,7 @@ def _more(wanted: Callable[[str], bool]) -> Iterator[Case]:
     import torch
 
     import weft
-    from gpu import load_side
+    from gpu_sides import load_side
 
     plain, odd = (load_side("time", f, jit=weft.jit, tl=weft.language) for f in ("gpu_kernels", "gpu_odd_kernels"))
 

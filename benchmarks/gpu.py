@@ -2,24 +2,17 @@
 
     python benchmarks/gpu.py                     # needs a GPU, PyTorch and Triton
     python benchmarks/gpu.py --only softmax
-    python benchmarks/gpu.py --save              # the table to benchmarks/results/
 
-Times are medians of many launches measured by events, the sides alternating; "reached" is how many times faster Weft
-is. Results are compared with PyTorch's before anything is timed.
+Figures are medians of many launches measured by events, the sides alternating, of five such runs where the sides are
+close. Results are compared with PyTorch's before anything is timed. A line that falls short of its goal (goals.py) says
+so. (`gpu_goals.py` runs this, after the kernels have been compiled by many processes: one alone takes some minutes.)
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import json
-import statistics
 import sys
 import time
-import types
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -32,94 +25,11 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TheirDes
 import gpu_cold
 import weft
 import weft.gluon.language
-from gpu_facts import machine
+from goals import Line
+from gpu_sides import alternating, check, load_side, medians
 from weft.compiler import devices
 from weft.gluon.language.nvidia import ampere as our_ampere, hopper as our_hopper
 from weft.gluon.nvidia.hopper import TensorDescriptor as OurDescriptor
-
-HERE = Path(__file__).resolve().parent
-
-
-@dataclass
-class Row:
-    """One line: seconds of both sides, and what the work moves or computes."""
-
-    work: str
-    least: float
-    ours: float
-    theirs: float
-    rate: str = ""
-    note: str = ""
-
-    @property
-    def reached(self) -> float:
-        """How many times faster Weft is."""
-        return self.theirs / self.ours
-
-
-def load_side(name: str, file: str, **provided: Any) -> Any:
-    """A file of kernels with what one side provides."""
-    sys.modules["sides"] = sides = types.ModuleType("sides")
-    vars(sides).update(provided)
-    spec = importlib.util.spec_from_file_location(f"{file}_{name}", HERE / f"{file}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    module.gl = provided.get("gl")  # type: ignore[attr-defined]
-    module.Descriptor = provided.get("descriptor")  # type: ignore[attr-defined]
-    return module
-
-
-def medians(*calls: Callable[[], Any], seconds: float = 0.4) -> list[float]:
-    """The median time of each call on the GPU, in seconds; they take turns, the L2 cache is overwritten between.
-
-    Every other round goes the other way about, so that no side is always behind the same one.
-    """
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    for call in calls:
-        for _ in range(3):
-            call()
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    calls[0]()
-    torch.cuda.synchronize()
-    rounds = max(10, min(200, int(seconds / (time.perf_counter() - begin + 1e-4))))
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2 * rounds)] for _ in calls]
-    for k in range(rounds):
-        for call, marks in list(zip(calls, events, strict=True))[:: -1 if k & 1 else 1]:
-            flush.zero_()
-            marks[2 * k].record()
-            call()
-            marks[2 * k + 1].record()
-    torch.cuda.synchronize()
-    return [
-        statistics.median(marks[2 * k].elapsed_time(marks[2 * k + 1]) for k in range(rounds)) * 1e-3 for marks in events
-    ]
-
-
-def fastest(launches: Iterable[tuple[Any, Callable[[], Any]]], seconds: float = 0.05) -> tuple[Any, Callable[[], Any]]:
-    """(configuration, what launches it) of least median, of those for which a multiprocessor has enough."""
-    fitting = []
-    for configuration, launch in launches:
-        try:
-            launch()
-            torch.cuda.synchronize()
-        except Exception as error:  # what a side cannot do is out of the list
-            if "resource" not in str(error) and "OutOfResources" not in type(error).__name__:
-                raise
-            continue
-        fitting.append((configuration, launch))
-    times = medians(*(launch for _, launch in fitting), seconds=seconds)
-    return fitting[times.index(min(times))]
-
-
-def check(out: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
-    """Stop where a result is wrong: nothing is timed that is not right."""
-    error = (out.double() - expected.double()).norm() / expected.double().norm().clamp_min(1e-30)
-    if not bool(error <= tolerance):
-        raise SystemExit(f"wrong result: relative error {float(error):.3g}")
-
 
 OURS = load_side("weft", "gpu_kernels", jit=weft.jit, tl=weft.language)
 THEIRS = load_side("triton", "gpu_kernels", jit=triton.jit, tl=triton.language)
@@ -152,8 +62,7 @@ def pair(
         kernel[grid](*args, **more)
         check(out, expected, tolerance)
         calls.append(lambda kernel=kernel: kernel[grid](*args, **more))
-    ours, theirs = medians(*calls)
-    return ours, theirs
+    return alternating(*calls)
 
 
 def gluon_pair(
@@ -174,25 +83,26 @@ def gluon_pair(
         kernel[grid](*args, **more)
         check(out, expected, tolerance)
         calls.append(lambda kernel=kernel, args=args, more=more: kernel[grid](*args, **more))
-    ours, theirs = medians(*calls)
-    return ours, theirs
+    return alternating(*calls)
 
 
-def _bandwidth(size: int, seconds: float) -> str:
-    return f"{size / seconds / 1e12:.2f} TB/s"
+def _line(work: str, times: tuple[float, float], size: float, unit: str, **others: float) -> Line:
+    """A line, whose figures are the size of the work by the times of Weft, Triton and others."""
+    ours, theirs = times
+    return Line(work, {side: size / t for side, t in {"Weft": ours, "Triton": theirs, **others}.items()}, unit)
 
 
-def copies() -> Iterator[Row]:
+def copies() -> Iterator[Line]:
     """1-D copies of 4 GiB in all."""
     n = 512 << 20
     x = torch.randn(n, device="cuda")
     out = torch.empty_like(x)
     for block, warps in ((1024, 4), (2048, 4), (4096, 4), (8192, 8)):
         times = pair("copy_1d", (triton.cdiv(n, block),), (x, out, n), out, x, 0.0, BLOCK=block, num_warps=warps)
-        yield Row(f"copy, blocks of {block}", 1.0, *times, _bandwidth(8 * n, times[0]))
+        yield _line(f"copy, blocks of {block}", times, 8 * n / 1e12, "TB/s")
 
 
-def gluon_copies() -> Iterator[Row]:
+def gluon_copies() -> Iterator[Line]:
     """1-D copies with R elements of a thread together, 4 GiB in all."""
     n = 512 << 20
     x = torch.randn(n, device="cuda")
@@ -205,10 +115,10 @@ def gluon_copies() -> Iterator[Row]:
                 return (x, out, n), {"BLOCK": block, "layout": layout, "num_warps": 4}
 
             times = gluon_pair("copy_1d", (triton.cdiv(n, block),), make, out, x, 0.0)
-            yield Row(f"Gluon copy, XBLOCK {block}, R {r}", 1.0, *times, _bandwidth(8 * n, times[0]))
+            yield _line(f"Gluon copy, XBLOCK {block}, R {r}", times, 8 * n / 1e12, "TB/s")
 
 
-def gluon_transposes() -> Iterator[Row]:
+def gluon_transposes() -> Iterator[Line]:
     """2-D copies between a row-major and a column-major array of 4 GiB each."""
     m = 32 << 10
     x = torch.randn(m, m, device="cuda")
@@ -222,7 +132,7 @@ def gluon_transposes() -> Iterator[Row]:
             return args, {"BM": block, "BN": block, "load": load, "store": store, "num_warps": warps}
 
         times = gluon_pair("copy_2d", (m // block, m // block), make, out, x, 0.0)
-        yield Row(f"Gluon 2-D copy, transposed, {block}x{block}", 1.0, *times, _bandwidth(8 * m * m, times[0]))
+        yield _line(f"Gluon 2-D copy, transposed, {block}x{block}", times, 8 * m * m / 1e12, "TB/s")
 
 
 def _conversions(gl: Any) -> dict[str, tuple[Any, Any, Any, int, int]]:
@@ -258,9 +168,8 @@ def _conversions(gl: Any) -> dict[str, tuple[Any, Any, Any, int, int]]:
     }
 
 
-def conversions() -> Iterator[Row]:
+def conversions() -> Iterator[Line]:
     """convert_layout alone, there and back in a loop; one block, and as many as fill the GPU."""
-    ratios = []
     rounds = 200
     both = [_conversions(side.gl) for side in GLUON]
     for name in both[0]:
@@ -276,16 +185,12 @@ def conversions() -> Iterator[Row]:
             try:
                 times = gluon_pair("convert", (blocks,), make, out, values, 0.0)
             except Exception as error:  # one side may not have it; the other rows still count
-                print(f"convert {name}, {where}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                yield Line(f"convert {name}, {where}", error=f"{type(error).__name__}: {str(error)[:200]}")
                 continue
-            ratios.append(times[1] / times[0])
-            yield Row(f"convert {name}, {where}", 1.0, *times, f"{1e9 * times[0] / rounds / 2:.0f} ns")
-    if ratios:
-        mean = statistics.geometric_mean(ratios)
-        print(f"convert, geometric mean of {len(ratios)}: {mean:.2f}x", flush=True)
+            yield _line(f"convert {name}, {where}", times, 2e-6 * rounds, "conversions/us")
 
 
-def gathers() -> Iterator[Row]:
+def gathers() -> Iterator[Line]:
     """Gathers along rows that lie within a warp."""
     for dtype, byte in ((torch.float16, 2), (torch.float8_e5m2, 1)):
         for n in (2, 4, 8, 16, 32, 64):
@@ -305,10 +210,10 @@ def gathers() -> Iterator[Row]:
                 return args, {"BM": 512, "BN": n, "layout": layout, "num_warps": 4}
 
             times = gluon_pair("gather", (132 * 8,), make, out, expected, 0.0)
-            yield Row(f"gather [512, {n}] of {byte} bytes", 1.0, *times, f"{1e9 * times[0] / rounds:.0f} ns")
+            yield _line(f"gather [512, {n}] of {byte} bytes", times, 1e-6 * rounds, "gathers/us")
 
 
-def gluon_products() -> Iterator[Row]:
+def gluon_products() -> Iterator[Line]:
     """Matrix products in Gluon: by mma.sync with cp.async, and by wgmma with bulk copies; beside cuBLAS."""
     m = 4096
     a, b = torch.randn(m, m, device="cuda").half(), torch.randn(m, m, device="cuda").half()
@@ -320,13 +225,12 @@ def gluon_products() -> Iterator[Row]:
             return (a, b, c, m, m, m), more
 
         times = gluon_pair("matmul_mma", (m // bm * (m // bn),), make_mma, c, a @ b, 1e-2)
-        rate = f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s"
-        yield Row(f"Gluon matmul, mma.sync, f16, {m}, {bm}x{bn}", 1.0, *times, rate)
+        yield _line(f"Gluon matmul, mma.sync, f16, {m}, {bm}x{bn}", times, 2e-12 * m**3, "TFLOP/s")
     for m in (4096, 8192):
         a, b = torch.randn(m, m, device="cuda").bfloat16(), torch.randn(m, m, device="cuda").bfloat16()
         c = torch.empty_like(a)
         expected = a @ b
-        (blas,) = medians(lambda a=a, b=b, c=c: torch.mm(a, b, out=c))
+        (blas,) = medians(lambda a=a, b=b, c=c: torch.mm(a, b, out=c), seconds=0.1)
         for bm, bn, bk, stages, warps in ((128, 256, 64, 3, 8), (128, 256, 64, 4, 8), (128, 128, 64, 4, 4)):
 
             def make(
@@ -343,20 +247,20 @@ def gluon_products() -> Iterator[Row]:
                 return (*args, m), more
 
             times = gluon_pair("matmul_wgmma", (m // bm * (m // bn),), make, c, expected, 1e-2)
-            rate = f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s, {blas / times[0]:.2f}x cuBLAS"
-            yield Row(f"Gluon matmul, wgmma, {m}, {bm}x{bn}x{bk} s{stages}", 1.0, *times, rate)
+            name = f"Gluon matmul, wgmma, {m}, {bm}x{bn}x{bk} s{stages}"
+            yield _line(name, times, 2e-12 * m**3, "TFLOP/s", cuBLAS=blas)
 
 
-def adds() -> Iterator[Row]:
+def adds() -> Iterator[Line]:
     """Vector addition."""
     n = 256 << 20
     x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
     out = torch.empty_like(x)
     times = pair("add", (triton.cdiv(n, 1024),), (x, y, out, n), out, x + y, 0.0, BLOCK=1024)
-    yield Row("vector add", 1.0, *times, _bandwidth(12 * n, times[0]))
+    yield _line("vector add", times, 12 * n / 1e12, "TB/s")
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Line]:
     """Softmax and layer norm."""
     for columns in (1024, 4096, 16384):
         m = (128 << 20) // columns
@@ -365,7 +269,7 @@ def rows() -> Iterator[Row]:
         warps = 4 if columns <= 1024 else 8 if columns <= 4096 else 16
         expected = torch.softmax(x, 1)
         times = pair("softmax", (m,), (x, out, columns), out, expected, 1e-5, BLOCK=columns, num_warps=warps)
-        yield Row(f"softmax, rows of {columns}", 1.0, *times, _bandwidth(8 * x.numel(), times[0]))
+        yield _line(f"softmax, rows of {columns}", times, 8 * x.numel() / 1e12, "TB/s")
     columns, m = 4096, 32768
     x = torch.randn(m, columns, device="cuda")
     w, b = torch.randn(columns, device="cuda"), torch.randn(columns, device="cuda")
@@ -373,10 +277,10 @@ def rows() -> Iterator[Row]:
     expected = torch.nn.functional.layer_norm(x, (columns,), w, b, 1e-5)
     args = (x, out, w, b, columns, 1e-5)
     times = pair("layer_norm", (m,), args, out, expected, 1e-5, BLOCK=columns, num_warps=8)
-    yield Row("layer norm, rows of 4096", 1.0, *times, _bandwidth(8 * x.numel(), times[0]))
+    yield _line("layer norm, rows of 4096", times, 8 * x.numel() / 1e12, "TB/s")
 
 
-def transposes() -> Iterator[Row]:
+def transposes() -> Iterator[Line]:
     """Transposed copies."""
     m = 16384
     for dtype in (torch.float32, torch.float16):
@@ -386,11 +290,11 @@ def transposes() -> Iterator[Row]:
             grid = (m // block, m // block)
             times = pair("transpose", grid, (x, out, m, m), out, x.t(), 0.0, BLOCK=block, num_warps=warps)
             name = str(dtype).rpartition(".")[2]
-            rate = _bandwidth(2 * x.numel() * x.element_size(), times[0])
-            yield Row(f"transposed copy, {name}, {block}x{block}", 1.0, *times, rate)
+            size = 2 * x.numel() * x.element_size()
+            yield _line(f"transposed copy, {name}, {block}x{block}", times, size / 1e12, "TB/s")
 
 
-def products() -> Iterator[Row]:
+def products() -> Iterator[Line]:
     """Matrix products of the Triton language, no pipelining asked for on either side."""
     for dtype, m in ((torch.float16, 4096), (torch.bfloat16, 4096)):
         a, b = torch.randn(m, m, device="cuda").to(dtype), torch.randn(m, m, device="cuda").to(dtype)
@@ -399,7 +303,7 @@ def products() -> Iterator[Row]:
         more = {"BM": 128, "BN": 128, "BK": 64, "GROUP": 8, "num_warps": 8}
         times = pair("matmul", grid, (a, b, c, m, m, m), c, a @ b, 1e-2, **more)
         name = str(dtype).rpartition(".")[2]
-        yield Row(f"matmul, {name}, {m}", 1.0, *times, f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s")
+        yield _line(f"matmul, {name}, {m}", times, 2e-12 * m**3, "TFLOP/s")
 
 
 def _host_times(*calls: Callable[[], Any], rounds: int = 300, repeats: int = 25) -> list[float]:
@@ -416,7 +320,7 @@ def _host_times(*calls: Callable[[], Any], rounds: int = 300, repeats: int = 25)
     return [min(times) for times in found]
 
 
-def launches() -> Iterator[Row]:
+def launches() -> Iterator[Line]:
     """What a launch costs the host; the floor is cuLaunchKernel through cuda-bindings with prepared pointers."""
     from cuda.bindings import driver
 
@@ -437,30 +341,25 @@ def launches() -> Iterator[Row]:
     long = (*[x] * 7, *[16 * (i + 1) for i in range(12)])
     named = {"BM": 128, "BN": 256, "BK": 64, "GROUP": 8, "num_warps": 4}
     frozen = OURS.nothing.bind(*args, grid=(1,))
-    for work, most, ours, theirs in (
-        ("launch, 6 arguments", 1.7, lambda: OURS.nothing[(1,)](*args), lambda: THEIRS.nothing[(1,)](*args)),
+    for work, ours, theirs in (
+        ("launch, 6 arguments", lambda: OURS.nothing[(1,)](*args), lambda: THEIRS.nothing[(1,)](*args)),
         (
-            "launch, 6 arguments, 4 constants by name", None,
+            "launch, 6 arguments, 4 constants by name",
             lambda: OURS.nothing_named[(1,)](*args, **named), lambda: THEIRS.nothing_named[(1,)](*args, **named),
         ),
-        ("launch, 19 arguments", 2.5, lambda: OURS.nothing_19[(1,)](*long), lambda: THEIRS.nothing_19[(1,)](*long)),
-        ("launch, frozen", 1.2, frozen, lambda: THEIRS.nothing[(1,)](*args)),
+        ("launch, 19 arguments", lambda: OURS.nothing_19[(1,)](*long), lambda: THEIRS.nothing_19[(1,)](*long)),
+        ("launch, frozen", frozen, lambda: THEIRS.nothing[(1,)](*args)),
     ):  # fmt: skip
         ours(), theirs()
-        floor, mine, other = _host_times(least, ours, theirs)
-        bound = f" (at most {most})" if most is not None else ""
-        note = f"{1e6 * mine:.2f} us, {mine / floor:.2f}x the floor of {1e6 * floor:.2f}{bound}"
-        yield Row(work, 1.0, mine, other, note=note)
+        floor, mine, other = (1e6 * seconds for seconds in _host_times(least, ours, theirs))
+        yield Line(work, {"Weft": mine, "Triton": other, "cuLaunchKernel": floor}, "us")
 
 
-def compiles() -> Iterator[Row]:
-    """Cold compiles to machine code, in fresh processes; how the times of Weft and Triton compare on average."""
-    (_, own, other), *found = gpu_cold.rows(devices.current_device().target)
-    for name, ours, theirs in found:
-        yield Row(f"cold compile, {name}", 1.0, ours, theirs, f"{ours / theirs:.2f} of Triton's time")
-    mean, first = gpu_cold.means(own, other, found)
-    note = f"{mean:.2f} of Triton's time (at most 1.0, aim 0.6); {first:.2f} of the first kernel of a process"
-    yield Row(f"cold compile, geometric mean of {len(found)}", 1.0, mean, 1.0, note)
+def compiles() -> Iterator[Line]:
+    """Cold compiles to machine code, in fresh processes, all kernels at the same time."""
+    _, *found = gpu_cold.rows(devices.current_device().target, repeat=1, together=16)
+    for name, *times in found:
+        yield _line(f"cold compile, {name}", (times[0], times[1]), 1.0, "compiles/s")
 
 
 GROUPS = {
@@ -479,48 +378,24 @@ GROUPS = {
 }
 
 
-def save(found: list[Row], facts: dict[str, Any]) -> None:
-    """The table to benchmarks/results/; rows of earlier runs of that day stay, but for those that are there anew."""
-    place = HERE / "results" / f"gpu-{facts['date']}.json"
-    place.parent.mkdir(exist_ok=True)
-    rows = {row["work"]: row for row in json.loads(place.read_text("utf-8"))["rows"]} if place.exists() else {}
-    rows |= {row.work: {**asdict(row), "reached": row.reached} for row in found}
-    whole = place.with_suffix(".new")
-    whole.write_text(json.dumps({**facts, "rows": list(rows.values())}, indent=1) + "\n", encoding="utf-8")
-    whole.replace(place)
+def parts() -> list[str]:
+    """The parts of the table."""
+    return list(GROUPS)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="groups whose name contains this: " + ", ".join(GROUPS))
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/, after each group")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    facts = machine("torch", "triton")
-    found: list[Row] = []
-    failed: list[str] = []
-    print(f"{facts['gpu']}, driver {facts['driver']}, torch {torch.__version__}, triton {triton.__version__}")
-    print(f"{'work':42} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
-    for name, group in GROUPS.items():
-        if options.only not in name:
-            continue
-        try:
-            for row in group():
-                found.append(row)
-                times = f"{1e6 * row.ours:9.1f}u {1e6 * row.theirs:9.1f}u"
-                print(f"{row.work:42} {times} {row.reached:7.2f}x  {row.rate}{row.note}", flush=True)
-        except (Exception, SystemExit) as error:
-            print(f"{name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
-            failed.append(name)
-        if options.save:
-            save(found, facts)
-        torch.cuda.empty_cache()
-    if options.json:
-        print(json.dumps({**facts, "rows": [{**asdict(r), "reached": r.reached} for r in found]}, indent=1))
-    if failed:
-        raise SystemExit(f"not measured to the end: {', '.join(failed)}")
+def prepare(part: str) -> None:
+    """Compile the kernels of a part."""
+    if part not in ("launch", "compile"):
+        for _ in GROUPS[part]():
+            pass
+
+
+def measure(part: str) -> Iterator[Line]:
+    """The lines of a part."""
+    yield from GROUPS[part]()
 
 
 if __name__ == "__main__":
-    main()
+    from gpu_goals import main
+
+    sys.exit(main(["--rows", "gpu,launch", *sys.argv[1:]]))

@@ -1,23 +1,17 @@
 """Attention from plain source, beside Triton and cuDNN, on an NVIDIA GPU.
 
-    python benchmarks/gpu_attention.py [--only WORD] [--save]
+    python benchmarks/gpu_attention.py [--only WORD]
 
 bf16, forward, 16 Ki tokens a batch in all, the same source on both sides with the best of one list of configurations
 each (blocks, warps, stages), random data. The three take turns; figures are TFLOP/s by the median, of causal attention
-for the half that is computed. Required of Weft is a part of cuDNN's speed: of heads of 128 0.92, and 0.90 where
-attention is causal or a sequence has less than 16 Ki tokens; of heads of 64 0.97 for 16 Ki. A line that falls short
-says so, and the program ends with status 1.
+for the half that is computed. A line that falls short of its goal (goals.py) says so.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -28,8 +22,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft
 import weft.language
-from gpu import fastest, load_side, medians
-from gpu_facts import machine
+from goals import Line
+from gpu_sides import fastest, load_side, medians
 
 FILE = "gpu_attention_kernels"
 SIDES = {
@@ -50,14 +44,6 @@ ROWS = [
     for length in ((1024, 2048, 4096, 8192, 16384) if head == 128 else (4096, 16384))
     for causal in (False, True)
 ]
-RESULTS = Path(__file__).resolve().parent / "results"
-
-
-def required(head: int, length: int, causal: bool) -> float:
-    """The part of cuDNN's speed that Weft is to reach."""
-    if head == 64:
-        return 0.97 if length == TOKENS else 0.0
-    return 0.9 if causal or length < TOKENS else 0.92
 
 
 def launches(side: str, q, k, v, out, causal: bool):
@@ -85,10 +71,30 @@ def launches(side: str, q, k, v, out, causal: bool):
         yield (rows, keys, warps, stages, *(["over tiles"] if is_over_tiles else [])), launch
 
 
-def row(head: int, length: int, causal: bool):
-    """Figures of one line, in TFLOP/s, with the configurations that won."""
+def inputs(part: str):
+    """(queries, keys, values, whether attention is causal) of a line."""
+    head, length, *causal = part.removeprefix("bf16 d").split()
+    head, length = int(head), int(length)
     heads = 2048 // head * max(1, TOKENS // length)
-    q, k, v = (torch.randn(1, heads, length, head, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    shape = (1, heads, length, head)
+    return (*(torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)), bool(causal))
+
+
+def parts() -> list[str]:
+    """The lines of the table."""
+    return [f"bf16 d{head} {length}{' causal' if causal else ''}" for head, length, causal in ROWS]
+
+
+def prepare(part: str) -> None:
+    """Compile the kernels of a line."""
+    *given, causal = inputs(part)
+    for side in SIDES:
+        fastest(launches(side, *given, torch.empty_like(given[0]), causal))
+
+
+def measure(part: str):
+    """The line: TFLOP/s of each side, with the configurations that won."""
+    q, k, v, causal = inputs(part)
     out = torch.empty_like(q)
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -103,44 +109,14 @@ def row(head: int, length: int, causal: bool):
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    times = medians(chosen["Weft"][1], chosen["Triton"][1], library)
+    times = medians(*(launch for _, launch in chosen.values()), library)
+    _, heads, length, head = q.shape
     work = 4 * length * length * head * heads / (2 if causal else 1)
-    figures = [work / t / 1e12 for t in times]
-    return figures, chosen["Weft"][0], chosen["Triton"][0]
-
-
-def main() -> int:
-    """Print the table; 1 where a line falls short."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="lines whose name contains this")
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
-    options = parser.parse_args()
-    facts = machine()
-    print(facts)
-    print(f"{'':32} {'Weft':>6} {'Triton':>7} {'cuDNN':>6}  of Triton  of cuDNN")
-    table, short = {}, 0
-    for head, length, causal in ROWS:
-        name = f"bf16 d{head} {length}{' causal' if causal else ''}"
-        if options.only not in name:
-            continue
-        figures, ours, theirs = row(head, length, causal)
-        part = figures[0] / figures[2]
-        wanted = required(head, length, causal)
-        told = f"  short of {wanted}" if part < wanted else ""
-        short += bool(told)
-        print(
-            f"{name:32} {figures[0]:6.0f} {figures[1]:7.0f} {figures[2]:6.0f}  {figures[0] / figures[1]:9.2f}"
-            f"  {part:8.2f}  {ours} / {theirs}{told}",
-            flush=True,
-        )
-        table[name] = {"Weft": figures[0], "Triton": figures[1], "cuDNN": figures[2], "ours": ours, "theirs": theirs}
-    if options.save and table:
-        day = datetime.now(UTC).strftime("%Y-%m-%d")
-        card = str(facts["gpu"]).split()[1].lower()
-        path = RESULTS / f"attention-{card}-{day}.json"
-        path.write_text(json.dumps({"machine": facts, "TFLOP/s": table}, indent=1) + "\n")
-    return int(short > 0)
+    figures = dict(zip((*SIDES, "cuDNN"), (work / t / 1e12 for t in times), strict=True))
+    yield Line(part, figures, "TFLOP/s", {side: str(configuration) for side, (configuration, _) in chosen.items()})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from gpu_goals import main
+
+    sys.exit(main(["--rows", "attention", *sys.argv[1:]]))

@@ -1,6 +1,6 @@
 """Gradients of attention from plain source, beside Triton, cuDNN and PyTorch's own, on an NVIDIA GPU.
 
-    python benchmarks/gpu_attention_backward.py [--only WORD] [--forms WORD,...] [--seconds N] [--all] [--save]
+    python benchmarks/gpu_attention_backward.py [--only WORD] [--forms WORD,...] [--seconds N] [--all]
 
 bf16, 16 heads of 128 or 32 of 64, 16 Ki tokens, random data, the sides take turns. What is timed is all of it: the sums
 of out * dout, and the gradients of queries, keys and values in bf16. The source is one of three, each with a list of
@@ -10,19 +10,16 @@ configurations, the same for both sides, of which each side has its best:
     apart      dk and dv in one kernel of descriptors, dq in another: the best of each
     atomics    all in one loop of five products, dq summed by atomics in f32, which are zeroed before and narrowed after
 
-Figures are TFLOP/s of five products (2.5 times the forward's), of causal attention for the half that is computed.
-Required of Weft are 1.15 of Triton's best and 420; a line that falls short says so, and the program ends with status 1.
+Figures are TFLOP/s of five products (2.5 times the forward's), of causal attention for the half that is computed. A
+line that falls short of its goals (goals.py) says so, and the program ends with status 1.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -33,8 +30,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft
 import weft.language
-from gpu import load_side, medians
+from goals import Line, short_of
 from gpu_facts import machine
+from gpu_sides import load_side, medians, quickest
 
 FILE = "gpu_attention_backward_kernels"
 SIDES = {
@@ -56,9 +54,9 @@ OF_QUERIES = [
 BOTH = [(128, 64, 8, 2, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False), (128, 32, 4, 5, False)]
 """The block of a program, that of a loop's step, and as above: for `pointers`."""
 ROWS = [(head, causal) for head in (128, 64) for causal in (False, True)]
-REQUIRED, PART = 420.0, 1.15
-COLUMNS = ("Weft", "Triton", "cuDNN", "flash")
-RESULTS = Path(__file__).resolve().parent / "results"
+FORMS = ("pointers", "apart", "atomics")
+SECONDS = 0.15
+"""Of timing, for each configuration of a list."""
 
 
 class Case:
@@ -76,11 +74,16 @@ class Case:
         self.dq, self.dk, self.dv = (torch.empty(flat, device="cuda", dtype=torch.bfloat16) for _ in range(3))
         self.wide = torch.empty(flat, device="cuda", dtype=torch.float32)
         self.sums = torch.empty(flat[0], device="cuda", dtype=torch.float32)
+        self.flat_out = torch.empty(flat, device="cuda", dtype=torch.bfloat16)
+        self.most = torch.empty(flat[0], device="cuda", dtype=torch.float32)
+
+    def solve(self) -> None:
+        """Compute what the kernels are given of the forward pass, and what they are to compute."""
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            self.out = F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=causal)
-        self.expected = torch.autograd.grad(self.out, (self.q, self.k, self.v), self.dout, retain_graph=True)
-        self.flat_out = self.out.detach().reshape(flat)
-        self.most = self._logarithms().flatten()
+            out = F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.causal)
+        self.expected = torch.autograd.grad(out, (self.q, self.k, self.v), self.dout)
+        self.flat_out.copy_(out.detach().view_as(self.flat_out))
+        self.most.copy_(self._logarithms().flatten())
 
     def _logarithms(self) -> torch.Tensor:
         """log2 of the sums of exponentials of each row of scores."""
@@ -163,7 +166,7 @@ class Case:
             found.append((configuration, launch, made))
         if not found:
             return None
-        times = medians(*(launch for _, launch, _ in found), seconds=seconds)
+        times = quickest([launch for _, launch, _ in found], seconds)
         for (configuration, _, made), t in zip(found, times, strict=True):
             told = f"{made.n_regs} registers, {made.n_spills} spilled"
             if side == "Weft" and "ttg.warp_specialize(" in made.asm["ttgir"]:
@@ -192,9 +195,34 @@ class Case:
             yield f"atomics {whole[0]}", lambda: (sums(), zero(), whole[1](), ended())
 
 
-def row(head: int, causal: bool, sides, chosen, seconds: float, table: list):
-    """Of one line: TFLOP/s of the best of each side, and of libraries; and what won."""
-    case = Case(head, causal)
+def case_of(part: str) -> Case:
+    """The tensors of a line."""
+    head, _, *causal = part.removeprefix("bf16 d").split()
+    return Case(int(head), bool(causal))
+
+
+def parts() -> list[str]:
+    """The lines of the table."""
+    return [f"bf16 d{head} {LENGTH}{' causal' if causal else ''}" for head, causal in ROWS]
+
+
+def prepare(part: str) -> None:
+    """Compile the kernels of a line."""
+    case = case_of(part)
+    for side in SIDES:
+        for _, launch in case.forms(side, FORMS, 0.0, []):
+            launch()
+
+
+def measure(part: str):
+    """The line, with the best of each side and the libraries."""
+    yield row(part, SIDES, FORMS, SECONDS, [])
+
+
+def row(part: str, sides, chosen, seconds: float, table: list) -> Line:
+    """A line: TFLOP/s of the best of each side, and of libraries; and what won."""
+    case = case_of(part)
+    case.solve()
     best = {}
     for side in sides:
         found = []
@@ -208,13 +236,13 @@ def row(head: int, causal: bool, sides, chosen, seconds: float, table: list):
                 found.append((name, launch))
         if not found:
             raise SystemExit(f"{side} has no result")
-        times = medians(*(launch for _, launch in found), seconds=seconds)
+        times = quickest([launch for _, launch in found], seconds)
         best[side] = found[min(range(len(found)), key=times.__getitem__)]
         table += [(side, "all", name, t, "") for (name, _), t in zip(found, times, strict=True)]
     libraries = {}
     for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
         with sdpa_kernel(backend):
-            out = F.scaled_dot_product_attention(case.q, case.k, case.v, is_causal=causal)
+            out = F.scaled_dot_product_attention(case.q, case.k, case.v, is_causal=case.causal)
 
         def library(out=out):
             torch.autograd.grad(out, (case.q, case.k, case.v), case.dout, retain_graph=True)
@@ -222,46 +250,32 @@ def row(head: int, causal: bool, sides, chosen, seconds: float, table: list):
         libraries[name] = library
     times = medians(*(launch for _, launch in best.values()), *libraries.values(), seconds=2 * seconds)
     figures = dict(zip((*best, *libraries), (case.work / t / 1e12 for t in times), strict=True))
-    return figures, {side: name for side, (name, _) in best.items()}
+    return Line(part, figures, "TFLOP/s", {side: name for side, (name, _) in best.items()})
 
 
 def main() -> int:
     """Print the table; 1 where a line falls short."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="lines whose name contains this")
-    parser.add_argument("--forms", default="pointers,apart,atomics", help="the sources that are tried")
+    parser.add_argument("--forms", default=",".join(FORMS), help="the sources that are tried")
     parser.add_argument("--sides", default="Weft,Triton", help="one of them alone is compared with nobody")
-    parser.add_argument("--seconds", type=float, default=0.3, help="of timing, for each configuration of a list")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of timing, for each configuration of a list")
     parser.add_argument("--all", action="store_true", help="print each configuration")
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
     options = parser.parse_args()
     facts = machine()
     print(facts)
-    print(f"{'':28} {'Weft':>6} {'Triton':>7} {'cuDNN':>6} {'flash':>6}  of Triton")
-    results, short = {}, 0
-    for head, causal in ROWS:
-        name = f"bf16 d{head} {LENGTH}{' causal' if causal else ''}"
-        if options.only not in name:
+    falls_short = False
+    for part in parts():
+        if options.only not in part:
             continue
         table = []
-        figures, won = row(head, causal, options.sides.split(","), options.forms.split(","), options.seconds, table)
-        numbers = " ".join(f"{figures.get(x, 0):{w}.0f}" for x, w in zip(COLUMNS, (6, 7, 6, 6), strict=True))
-        told = ""
-        if len(won) == 2:
-            part = figures["Weft"] / figures["Triton"]
-            is_short = part < PART or figures["Weft"] < REQUIRED
-            short += is_short
-            told = f"{part:9.2f}" + (f"  short of {PART} and {REQUIRED:.0f}" if is_short else "")
-        print(f"{name:28} {numbers}  {told}  {' / '.join(won.values())}", flush=True)
+        line = row(part, options.sides.split(","), options.forms.split(","), options.seconds, table)
+        missed = short_of("backward", line, facts["gpu"]) if len(line.won) == 2 else ""
+        falls_short |= bool(missed)
+        print(line.shown() + missed, flush=True)
         for side, kernel, configuration, t, why in table if options.all else ():
             print(f"    {side:7} {kernel:16} {configuration!s:34} {f'{t * 1e3:8.3f} ms' if t else '':11} {why}")
-        results[name] = {**figures, "won": won}
-    if options.save and results:
-        day = datetime.now(UTC).strftime("%Y-%m-%d")
-        card = str(facts["gpu"]).split()[1].lower()
-        path = RESULTS / f"attention-backward-{card}-{day}.json"
-        path.write_text(json.dumps({"machine": facts, "TFLOP/s": results}, indent=1) + "\n")
-    return int(short > 0)
+    return int(falls_short)
 
 
 if __name__ == "__main__":

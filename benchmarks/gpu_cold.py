@@ -16,6 +16,7 @@ time; when the time is over, the medians are of what there is.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import importlib
 import os
 import pkgutil
@@ -139,23 +140,29 @@ def pair(name: str, target: str) -> tuple[list[float], list[float]]:
             p.process.kill()
 
 
-def rows(target: str, repeat: int = 3, seconds: float = 75) -> Iterator[tuple[str, float, float]]:
+def rows(target: str, repeat: int = 3, seconds: float = 75, together: int = 1) -> Iterator[tuple[str, float, float]]:
     """(kernel, seconds of Weft, seconds of Triton): medians of up to `repeat` compiles, while there is time.
 
-    The first is `ONCE`, what is done once in a process.
+    The first is `ONCE`, what is done once in a process. So many kernels are compiled at the same time as `together`
+    says, each in processes of its own.
     """
     until = time.monotonic() + seconds
     taken: dict[str, list[list[float]]] = {}
     once: list[list[float]] = []
-    for _ in range(repeat):
-        for name in cases("weft"):
-            if time.monotonic() < until:
-                own, found = pair(name, target)
-                once.append(own)
-                taken.setdefault(name, []).append(found)
+    names = [name for _ in range(repeat) for name in cases("weft")]
+    with concurrent.futures.ThreadPoolExecutor(together) as threads:
+        for name, measured in zip(names, threads.map(lambda name: in_time(name, target, until), names), strict=True):
+            if measured is not None:
+                once.append(measured[0])
+                taken.setdefault(name, []).append(measured[1])
     yield ONCE, statistics.median(p[0] for p in once), statistics.median(p[1] for p in once)
     for name, pairs in taken.items():
         yield name, statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def in_time(name: str, target: str, until: float) -> tuple[list[float], list[float]] | None:
+    """`pair`, or None when the time is over."""
+    return pair(name, target) if time.monotonic() < until else None
 
 
 def means(own: float, other: float, found: Iterable[tuple[str, float, float]]) -> tuple[float, float]:

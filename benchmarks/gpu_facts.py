@@ -8,11 +8,12 @@ from __future__ import annotations
 import datetime
 import importlib
 import importlib.metadata
+import re
 import shutil
 import subprocess
 from typing import Any
 
-__all__ = ["gpu_and_driver", "machine"]
+__all__ = ["card_of", "gpu_and_driver", "machine"]
 
 
 def gpu_and_driver() -> tuple[str, str]:
@@ -27,6 +28,17 @@ def gpu_and_driver() -> tuple[str, str]:
         return "", ""
     name, _, driver = said.strip().partition(", ")
     return name, driver
+
+
+def card_of(name: str) -> str:
+    """A GPU's name in a word, for files.
+
+    >>> card_of("NVIDIA H100 80GB HBM3"), card_of("NVIDIA GeForce RTX 4090")
+    ('h100', 'geforce-rtx-4090')
+    """
+    words = [word for word in name.lower().split() if word != "nvidia"]
+    data_center = words and re.fullmatch(r"[a-z]{1,2}\d+[a-z]?", words[0])
+    return words[0] if data_center else "-".join(words)
 
 
 def machine(*packages: str) -> dict[str, Any]:

@@ -1,21 +1,25 @@
 """`torch.compile` on an NVIDIA GPU: the kernels that Inductor writes, compiled by Weft and by Triton.
 
     python benchmarks/gpu_inductor.py                   # 40 graphs (gpu_inductor_graphs.py)
-    python benchmarks/gpu_inductor.py --only norm --seconds 200 --save
+    python benchmarks/gpu_inductor.py --only norm --seconds 200
     python benchmarks/gpu_inductor.py --keep FOLDER     # keeps what Inductor wrote, by side
 
-Each side is a process of its own, as a process has one package `triton`; the two take turns on the GPU. A graph is
-compiled anew by each (the first run counts as build time: with one compile thread, or `--threads`), the results are
-compared, and the runs of both alternate, as CUDA graphs. "reached" is Triton's time by Weft's. What is neither's, such
-as the products, which both leave to cuBLAS, is in both times.
+Each side is a process of its own, as a process has one package `triton`. A graph is compiled anew by both at the same
+time (the first run counts as build time: with one compile thread, or `--threads`), but only one at a time tries
+configurations on the GPU, which the other's build time does not contain. The results are compared, and the runs of both
+alternate, as CUDA graphs. What is neither's, such as the products, which both leave to cuBLAS, is in both times.
 
-Required of Weft: 0.95 of Triton in each, 1.05 in the geometric mean, and builds of at most 1.1 of Triton's time.
+A graph that falls short of its goal (goals.py) is printed with the kernels that take longer than Triton's.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
+import fcntl
+import functools
 import gc
 import json
 import logging
@@ -26,12 +30,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
+from goals import ROWS, Line, short_of
+
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results"
-LEAST, LEAST_MEAN, BUILD = 0.95, 1.05, 1.1
+TURNS = 7
 SAMPLE = 0.008
 """Seconds of work between two events."""
 
@@ -48,6 +52,7 @@ def side(name: str) -> None:
 
         weft.compat.install()
     import torch
+    from torch._inductor.runtime import triton_heuristics
 
     sys.path.insert(0, str(HERE))
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
@@ -57,6 +62,29 @@ def side(name: str) -> None:
     from gpu_inductor_graphs import GRAPHS
 
     graphs, runs, repeats = dict(GRAPHS), {}, {}
+    waited = [0.0]
+    alone = Path(os.environ["WEFT_CACHE_DIR"]).with_name("alone").open("w")
+
+    @contextlib.contextmanager
+    def alone_on_the_gpu():
+        """Wait until the other side measures nothing; how long is no part of a build."""
+        begin = time.perf_counter()
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        waited[0] += time.perf_counter() - begin
+        try:
+            yield
+        finally:
+            torch.cuda.synchronize()
+            fcntl.flock(alone, fcntl.LOCK_UN)
+
+    tuner = triton_heuristics.CachingAutotuner
+    tuned = tuner.benchmark_all_configs
+
+    def tuned_alone(self, *args, **more):
+        with alone_on_the_gpu():
+            return tuned(self, *args, **more)
+
+    tuner.benchmark_all_configs = tuned_alone
 
     def build(graph: str, result: str) -> float:
         torch.manual_seed(0)
@@ -68,14 +96,16 @@ def side(name: str) -> None:
             return torch.autograd.grad(call(*args), leaves) if leaves else call(*args)
 
         torch.cuda.synchronize()
+        waited[0] = 0.0
         begin = time.perf_counter()
         out = run()
         torch.cuda.synchronize()
-        seconds = time.perf_counter() - begin
-        torch.save(flat(out), result)
-        del out
-        runs[graph] = captured(run)
-        repeats[graph] = max(3, math.ceil(SAMPLE / measured(run, 3)))
+        seconds = time.perf_counter() - begin - waited[0]
+        with alone_on_the_gpu():
+            torch.save(flat(out), result)
+            del out
+            runs[graph] = captured(run)
+            repeats[graph] = max(3, math.ceil(SAMPLE / measured(run, 3)))
         return seconds
 
     def captured(run):
@@ -160,14 +190,22 @@ class Side:
 
     def ask(self, *command):
         """A command's answer."""
-        self.process.stdin.write(json.dumps(command) + "\n")
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"the process of {self.name} ended by {self.process.wait()}")
-        value = json.loads(answer)
+        self.tell(*command)
+        value = self.answer()
         if isinstance(value, dict) and "error" in value:
             raise RuntimeError(f"{self.name}: {value['error']}")
         return value
+
+    def tell(self, *command):
+        """Have a command obeyed."""
+        self.process.stdin.write(json.dumps(command) + "\n")
+
+    def answer(self):
+        """The answer to the command before; a dictionary with `error` if it failed."""
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"the process of {self.name} ended by {self.process.wait()}")
+        return json.loads(answer)
 
 
 # -- both -------------------------------------------------------------------------------------------------------------
@@ -184,103 +222,103 @@ def compare(first: Path, second: Path) -> None:
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True)
 
 
-def line(name: str, sides: list[Side], folder: Path, turns: int) -> dict:
-    """Builds a graph with both sides, compares and times them."""
+def line(name: str, sides: list[Side], folder: Path, turns: int = TURNS) -> tuple[Line, str]:
+    """(the line of a graph, the kernels that Weft's side runs longest beyond Triton's): built, compared and timed."""
     results = [folder / f"{s.name}.pt" for s in sides]
-    builds = [s.ask("build", name, str(result)) for s, result in zip(sides, results, strict=True)]
+    for s, result in zip(sides, results, strict=True):
+        s.tell("build", name, str(result))
+    answers = [s.answer() for s in sides]
+    if wrong := [f"{s.name}: {a['error']}" for s, a in zip(sides, answers, strict=True) if isinstance(a, dict)]:
+        raise RuntimeError("; ".join(wrong))
     compare(*results)
     samples: list[list[float]] = [[], []]
     for turn in range(turns):
         for at in (0, 1) if turn % 2 else (1, 0):
             samples[at].append(sides[at].ask("time", name))
-    parts = [s.ask("kernels", name)["us"] for s in sides]
+    ours, theirs = (s.ask("kernels", name)["us"] for s in sides)
     for s in sides:
         s.ask("drop", name)
-    ours, theirs = (statistics.median(s) for s in samples)
-    return {
-        "graph": name,
-        "weft_us": ours * 1e6,
-        "triton_us": theirs * 1e6,
-        "reached": theirs / ours,
-        "weft_build_s": builds[0],
-        "triton_build_s": builds[1],
-        "weft_kernels_us": parts[0],
-        "triton_kernels_us": parts[1],
-    }
+    beyond = sorted(((us - theirs.get(kernel, 0.0), kernel) for kernel, us in ours.items()), reverse=True)
+    slower = [
+        f"{kernel[:60]} {ours[kernel]:.1f} us, by Triton {theirs.get(kernel, 0.0):.1f}" for _, kernel in beyond[:2]
+    ]
+    both = ("Weft", "Triton")
+    figures = {side: 1 / statistics.median(times) for side, times in zip(both, samples, strict=True)}
+    return Line(name, figures, "runs/s", built=dict(zip(both, answers, strict=True))), ", ".join(slower)
 
 
-def slower(row: dict) -> str:
-    """The kernels of a graph that Weft's side runs longest beyond Triton's."""
-    ours, theirs = row["weft_kernels_us"], row["triton_kernels_us"]
-    beyond = sorted(((us - theirs.get(name, 0.0), name) for name, us in ours.items()), reverse=True)
-    return ", ".join(f"{name[:60]} {ours[name]:.1f} against {theirs.get(name, 0.0):.1f}" for _, name in beyond[:2])
+def begin(folder: Path, threads: int = 1) -> list[Side]:
+    """The processes of both sides, which have built and run a first graph: what that takes longer is in no figure."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sides = [Side(name, folder, threads) for name in ("weft", "triton")]
+    atexit.register(lambda: [s.process.kill() for s in sides])
+    line(parts()[0], sides, folder, 1)
+    return sides
 
 
-def geometric(values: list[float]) -> float:
-    """Geometric mean."""
-    return math.exp(statistics.fmean(map(math.log, values)))
+def parts() -> list[str]:
+    """The graphs."""
+    from gpu_inductor_graphs import GRAPHS
+
+    return [name for name, _ in GRAPHS]
+
+
+def prepare(part: str) -> None:
+    """Nothing can be compiled ahead: building is measured."""
+
+
+@functools.cache
+def both_sides() -> tuple[list[Side], Path]:
+    """The processes of both sides, and their folder."""
+    folder = Path(tempfile.mkdtemp(prefix="weft-gpu-inductor-"))
+    return begin(folder), folder
+
+
+def measure(part: str):
+    """The line of a graph."""
+    try:
+        yield line(part, *both_sides())[0]
+    except SystemExit:  # a side has ended: the next graph gets others
+        both_sides.cache_clear()
+        raise
 
 
 def main() -> int:
-    """Prints a line for each graph; 1 if a requirement is not met."""
+    """Prints a line for each graph; 1 if a goal is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="parts of names, with commas between")
     parser.add_argument("--seconds", type=float, default=500.0)
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--save", action="store_true")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
         side(options.side)
         return 0
-    begin = time.monotonic()
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="weft-gpu-inductor-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
     from gpu_facts import machine
 
     facts = machine("torch", "triton")
     print(facts)
-    sys.path.insert(0, str(HERE))
-    from gpu_inductor_graphs import GRAPHS
-
-    words = options.only.split(",")
-    names = [name for name, _ in GRAPHS if any(word in name for word in words)]
-    sides = [Side(name, folder, options.threads) for name in ("weft", "triton")]
-    line(names[0], sides, folder, 1)  # what a process does once is in no build time
-    rows, failed = [], []
-    print(f"{'graph':<40} {'Weft us':>9} {'Triton us':>9} {'reached':>8} {'build s':>8} {'of':>6}")
-    for name in names:
-        if time.monotonic() - begin > options.seconds:
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="weft-gpu-inductor-"))
+    sides = begin(folder, options.threads)
+    lines: list[Line] = []
+    for name in (name for name in parts() if any(word in name for word in options.only.split(","))):
+        if time.monotonic() - start > options.seconds:
             print("out of time before", name)
             break
         try:
-            row = line(name, sides, folder, options.turns)
+            one, slower = line(name, sides, folder, options.turns)
         except (RuntimeError, AssertionError) as error:
-            failed.append(name)
-            print(f"{name:<40} FAILED {str(error).strip()[:400]}")
-            continue
-        rows.append(row)
-        mark = "" if row["reached"] >= LEAST else f"   below {LEAST}: {slower(row)}"
-        print(
-            f"{name:<40} {row['weft_us']:>9.1f} {row['triton_us']:>9.1f} {row['reached']:>8.3f}"
-            f" {row['weft_build_s']:>8.2f} {row['weft_build_s'] / row['triton_build_s']:>6.2f}{mark}",
-            flush=True,
-        )
-    for s in sides:
-        s.process.stdin.close()
-        s.process.wait(20)
-    mean = geometric([row["reached"] for row in rows])
-    build = sum(row["weft_build_s"] for row in rows) / sum(row["triton_build_s"] for row in rows)
-    short = [row["graph"] for row in rows if row["reached"] < LEAST]
-    print(f"{len(rows)} graphs: geometric mean {mean:.3f} of Triton, {len(short)} below {LEAST}, {len(failed)} failed;")
-    print(f"all builds together take {build:.2f} of Triton's time")
-    if options.save:
-        card = "h200" if "H200" in facts["gpu"] else "h100" if "H100" in facts["gpu"] else "gpu"
-        path = RESULTS / f"inductor-{card}-{datetime.now(UTC).date()}.json"
-        path.write_text(json.dumps({"machine": facts, "threads": options.threads, "rows": rows}, indent=1) + "\n")
-    return int(bool(short or failed) or mean < LEAST_MEAN or build > BUILD)
+            one, slower = Line(name, error=" ".join(str(error).split())[:400]), ""
+        lines.append(one)
+        missed = short_of("inductor", one, facts["gpu"])
+        print(one.shown() + (f"{missed}: {slower}" if missed else ""), flush=True)
+    verdicts = ROWS["inductor"].verdicts(lines, facts["gpu"])
+    for verdict in verdicts:
+        print(": ".join(filter(None, verdict.cells())))
+    return int(not all(verdict.is_met for verdict in verdicts))
 
 
 if __name__ == "__main__":

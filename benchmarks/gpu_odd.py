@@ -28,8 +28,8 @@ import triton.language
 
 import weft
 import weft.language
-from gpu import check, load_side, medians
 from gpu_facts import machine
+from gpu_sides import check, load_side, medians
 
 FILE = "gpu_odd_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)

@@ -20,8 +20,8 @@ import triton.language
 
 import weft
 import weft.language
-from gpu import check, fastest, load_side, medians
 from gpu_facts import machine
+from gpu_sides import check, fastest, load_side, medians
 from weft.runtime import made_maps
 
 FILE = "gpu_pointed_kernels"

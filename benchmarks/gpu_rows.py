@@ -1,15 +1,13 @@
 """Rows of 1 Ki to 256 Ki columns, beside Triton and a copy of as many bytes, on an NVIDIA GPU.
 
-    python benchmarks/gpu_rows.py [--only WORD] [--columns 1000,50257] [--seconds 450] [--save]
+    python benchmarks/gpu_rows.py [--only WORD] [--columns 1000,50257] [--seconds 450]
 
 Softmax, RMS norm, layer norm and cross entropy (the loss alone) in f32 and bf16, 256 MiB of rows each, random data.
 Both sides choose the fastest of one list: the row as one tile with 4 to 32 warps, or a loop in blocks of 4,096 or
 8,192; the same source on both sides. Weft, Triton and a copy then take turns. Figures are TB/s by the median, of every
 element read once and written once (cross entropy: read once), so that 1.00 of copy means that no byte moves twice.
-`asked` is Weft with the best `num_ctas=`: what clusters bring where one asks for them.
-
-Required of Weft: 0.88 of copy and, within 0.02, 1.0 of Triton. A line that falls short says so, and the program ends
-with status 1.
+`asked` is Weft with the best `num_ctas=`: what clusters bring where one asks for them. A line that falls short of its
+goals (goals.py) says so, and the program ends with status 1.
 
 All kernels are compiled first, by as many processes as there are processors. After `--seconds` no further line is
 begun, and compilation is given at most half of that.
@@ -20,13 +18,10 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import json
 import multiprocessing
 import os
 import sys
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 
 import torch
 import triton
@@ -34,8 +29,9 @@ import triton.language
 
 import weft
 import weft.language
-from gpu import check, load_side, medians
+from goals import Line, short_of
 from gpu_facts import machine
+from gpu_sides import check, load_side, medians, quickest
 
 FILE = "gpu_rows_kernels"
 SIDES = {
@@ -47,9 +43,6 @@ TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 COLUMNS = (1000, 1024, 4096, 8192, 16384, 32768, 50257, 65536, 131072, 262144)
 BYTES = 1 << 28
 EPS = 1e-6
-OF_COPY, OF_TRITON, NOISE = 0.88, 1.0, 0.02
-"""What is required; of two equal speeds one is the greater by so much."""
-RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def configurations(columns: int, blocks: int = 1):
@@ -140,7 +133,7 @@ def compile_all(lines, sizes, seconds: float) -> None:
 
 
 def best(found):
-    """(configuration, launch, all times) of the fastest."""
+    """(configuration, launch) of the fastest."""
     working = []
     for configuration, call in found:
         try:
@@ -149,13 +142,27 @@ def best(found):
         except Exception:  # said when it was compiled: what a side cannot do is out of the list
             continue
         working.append((configuration, call))
-    times = medians(*(call for _, call in working), seconds=0.01)
-    first = min(range(len(working)), key=lambda i: times[i])
-    return *working[first], {str(c): round(t * 1e6, 2) for (c, _), t in zip(working, times, strict=True)}
+    times = quickest([call for _, call in working], 0.01)
+    return working[times.index(min(times))]
 
 
-def measure(kernel: str, kind: str, columns: int, sizes):
-    """One line: TB/s of Weft, Triton, a copy, and Weft's clusters; the configurations that won, and all times in us."""
+def parts() -> list[str]:
+    """The lines of the table."""
+    return [f"{kernel} {kind} {columns}" for kernel in KERNELS for kind in TYPES for columns in COLUMNS]
+
+
+def prepare(part: str) -> None:
+    """Compile the kernels of a line."""
+    kernel, kind, columns = part.split()
+    args, _ = problem(kernel, kind, int(columns), 2)
+    for side in SIDES:
+        best(launches(side, kernel, args, int(columns)))
+
+
+def measure(part: str, sizes=()):
+    """The line: TB/s of Weft, Triton, a copy, and of Weft's clusters of some sizes; the configurations that won."""
+    kernel, kind, width = part.split()
+    columns = int(width)
     rows = -(-BYTES // columns // TYPES[kind].itemsize)
     args, out = problem(kernel, kind, columns, rows)
     x = args[0]
@@ -173,9 +180,9 @@ def measure(kernel: str, kind: str, columns: int, sizes):
     moved = x.numel() * x.element_size() * (1 if kernel == "cross_entropy" else 2)
     source = x.view(-1)[: moved // 2 // x.element_size()]
     target = torch.empty_like(source)
-    times = medians(*(c[1] for c in chosen.values()), lambda: target.copy_(source), seconds=0.15)
+    times = medians(*(launch for _, launch in chosen.values()), lambda: target.copy_(source), seconds=0.15)
     figures = dict(zip([*chosen, "copy"], (moved / t / 1e12 for t in times), strict=True))
-    return figures, {side: c[0] for side, c in chosen.items()}, {side: c[2] for side, c in chosen.items()}
+    yield Line(part, figures, "TB/s", {side: told(configuration) for side, (configuration, _) in chosen.items()})
 
 
 def told(configuration) -> str:
@@ -192,7 +199,6 @@ def main() -> int:
     parser.add_argument("--columns", default=",".join(map(str, COLUMNS)), help="columns of rows")
     parser.add_argument("--clusters", default="2,4,8", help="sizes of clusters that are asked for; empty for none")
     parser.add_argument("--seconds", type=float, default=450, help="begin no line after so many seconds")
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
     options = parser.parse_args()
     sizes = [int(n) for n in options.clusters.split(",") if n]
     lines = [(k, t, int(n)) for k in KERNELS for t in TYPES for n in options.columns.split(",")]
@@ -200,31 +206,17 @@ def main() -> int:
     facts = machine("torch", "triton")
     print(facts)
     compile_all(lines, sizes, options.seconds / 2)
-    print(f"compiled after {time.monotonic() - begin:.0f} s")
-    print(f"{'':28} {'Weft':>5} {'Triton':>6} {'asked':>5} {'copy':>5}  of Triton  of copy", flush=True)
-    table, short = {}, 0
+    print(f"compiled after {time.monotonic() - begin:.0f} s", flush=True)
+    measured, short = 0, 0
     for line in lines:
         if time.monotonic() - begin > options.seconds:
-            print(f"{len(lines) - len(table)} lines are left out: the time is over")
+            print(f"{len(lines) - measured} lines are left out: the time is over")
             break
-        name = "{} {} {}".format(*line)
-        figures, winners, times = measure(*line, sizes)
-        ours, theirs, copied = (figures[side] for side in ("Weft", "Triton", "copy"))
-        missed = [f"{OF_COPY} of copy"] if ours < OF_COPY * copied else []
-        missed += [f"{OF_TRITON} of Triton"] if ours < (OF_TRITON - NOISE) * theirs else []
-        short += bool(missed)
-        print(
-            f"{name:28} {ours:5.2f} {theirs:6.2f} {figures.get('asked', 0.0):5.2f} {copied:5.2f}  {ours / theirs:9.2f}"
-            f"  {ours / copied:7.2f}  {', '.join(told(x) for x in winners.values())}"
-            + (f"  short of {' and '.join(missed)}" if missed else ""),
-            flush=True,
-        )
-        table[name] = {"TB/s": {k: round(v, 3) for k, v in figures.items()}, "won": winners, "us": times}
-    print(f"{len(table) - short} of {len(table)} reach what is required")
-    if options.save and table:
-        card = str(facts["gpu"]).split()[1].lower()
-        path = RESULTS / f"rows-{card}-{datetime.now(UTC).strftime('%Y-%m-%d')}.json"
-        path.write_text(json.dumps({"machine": facts, "rows": table}, indent=1) + "\n", encoding="utf-8")
+        for found in measure("{} {} {}".format(*line), sizes):
+            missed = short_of("rows", found, facts["gpu"])
+            measured, short = measured + 1, short + bool(missed)
+            print(found.shown() + missed, flush=True)
+    print(f"{measured - short} of {measured} reach what is wanted")
     return int(short > 0)
 
 

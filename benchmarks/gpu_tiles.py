@@ -8,9 +8,9 @@ tiles whose columns, or rows, are no power of two (up to four sums), "crossed" o
 program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles, which are no
 whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters (two blocks
 that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
-(`made_tensors=False`). All take turns. Figures are TFLOP/s by the median. With --neighbours: sizes for which no
-configuration was chosen. With
---rows: what rows of A, B or C that begin within a line of memory cost.
+(`made_tensors=False`). All take turns. Figures are TFLOP/s by the median; a line that falls short of its goal
+(goals.py) says so. With --neighbours: sizes for which no configuration was chosen. With --rows: what rows of A, B or C
+that begin within a line of memory cost.
 """
 
 # mypy: ignore-errors
@@ -29,8 +29,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import weft
 import weft.language
-from gpu import check, fastest, load_side, medians
+from goals import Line, short_of
 from gpu_facts import machine
+from gpu_sides import check, fastest, load_side, medians
 
 FILE = "gpu_pointed_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)
@@ -91,7 +92,7 @@ SMALL = [
 Several rows or columns are those of several sums."""
 SIZES = [
     ("8192x8192x512", 8192, 8192, 512, LARGE),
-    ("8192x8192x1024", 8192, 8192, 1024, LARGE),
+    *((f"8192x8192x{k}", 8192, 8192, k, LARGE) for k in (1024, 2048, 4096, 16384)),
     ("4104", 4104, 4104, 4104, ODD),
     ("1024", 1024, 1024, 1024, SMALL),
     ("1000", 1000, 1000, 1000, SMALL),
@@ -230,14 +231,36 @@ def random(rows, columns, wide=0):
     return torch.randn((rows, columns + wide), device="cuda", dtype=torch.bfloat16)[:, :columns]
 
 
-def row(m, n, k, configurations, shown):
-    """TFLOP/s of Weft, of Weft with stores by threads, of Triton and of cuBLAS, and what won."""
-    a, b, c = random(m, k), random(k, n), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+def inputs(part: str):
+    """(A, B, C, the list of configurations) of a line."""
+    m, n, k, configurations = next(rest for name, *rest in (*SIZES, *NEIGHBOURS) if name == part)
+    return random(m, k), random(k, n), torch.empty(m, n, device="cuda", dtype=torch.bfloat16), configurations
+
+
+def parts() -> list[str]:
+    """The lines of the table."""
+    return [name for name, *_ in SIZES]
+
+
+def prepare(part: str) -> None:
+    """Compile the kernels of a line."""
+    a, b, c, configurations = inputs(part)
+    for side in SIDES:
+        fastest(launches(side, configurations, a, b, c))
+
+
+def measure(part: str, by_threads: bool = False, shown: bool = False):
+    """The line: TFLOP/s of each side, with the configurations that won; of Weft also with stores by threads."""
+    a, b, c, configurations = inputs(part)
     expected = a @ b
-    chosen = [best(side, configurations, a, b, c, expected, shown) for side in SIDES]
-    threads = launcher("Weft", chosen[0][0], a, b, c, made_tensors=False)
-    times = medians(chosen[0][1], threads, chosen[1][1], lambda: torch.mm(a, b, out=c), seconds=SECONDS)
-    return [2 * m * n * k / t / 1e12 for t in times], [x[0] for x in chosen]
+    chosen = {side: best(side, configurations, a, b, c, expected, shown) for side in SIDES}
+    calls = {side: launch for side, (_, launch) in chosen.items()} | {"cuBLAS": lambda: torch.mm(a, b, out=c)}
+    if by_threads:
+        calls["by threads"] = launcher("Weft", chosen["Weft"][0], a, b, c, made_tensors=False)
+    times = medians(*calls.values(), seconds=SECONDS)
+    figures = dict(zip(calls, (2 * c.numel() * a.shape[1] / t / 1e12 for t in times), strict=True))
+    won = {side: " ".join(map(str, configuration)) for side, (configuration, _) in chosen.items()}
+    yield Line(part, figures, "TFLOP/s", won)
 
 
 def rows(size, configuration):
@@ -252,7 +275,7 @@ def rows(size, configuration):
 
 
 def main() -> int:
-    """Print the table."""
+    """Print the table; 1 where a line falls short."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after so long")
     parser.add_argument("--only", default="", help="rows whose name contains this")
@@ -261,20 +284,19 @@ def main() -> int:
     parser.add_argument("--neighbours", action="store_true", help="other sizes, for which nothing was chosen")
     options = parser.parse_args()
     begin = time.perf_counter()
-    print(machine())
+    facts, falls_short = machine(), False
+    print(facts)
     if options.rows:
         for configuration in (LARGE[1], LARGE[3]):
             rows(4096, configuration)
-    print(f"{'':16} {'Weft':>6} {'by threads':>11} {'Triton':>7} {'cuBLAS':>7}  Weft of each; what won")
-    for name, m, n, k, configurations in NEIGHBOURS if options.neighbours else SIZES:
+    for name, *_ in NEIGHBOURS if options.neighbours else SIZES:
         if options.only not in name or time.perf_counter() - begin > options.seconds:
             continue
-        figures, won = row(m, n, k, configurations, options.all)
-        shown = f"{figures[0]:6.0f} {figures[1]:11.0f} {figures[2]:7.0f} {figures[3]:7.0f}"
-        parts = "  ".join(f"{figures[0] / f:.2f}" for f in figures[1:])
-        ways = " | ".join(" ".join(map(str, x)) for x in won)
-        print(f"{name:16} {shown}  {parts}  {ways}  [{time.perf_counter() - begin:.0f} s]", flush=True)
-    return 0
+        for line in measure(name, True, options.all):
+            missed = short_of("products", line, facts["gpu"])
+            falls_short |= bool(missed)
+            print(f"{line.shown()}{missed}  [{time.perf_counter() - begin:.0f} s]", flush=True)
+    return int(falls_short)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """Kernels of every day beside Triton on an NVIDIA GPU: same source, same configuration, in turns, in one process.
 
-    python benchmarks/gpu_wider.py [--only WORD] [--save]
+    python benchmarks/gpu_wider.py [--only WORD]
 
 Nothing here was chosen for being fast: it is where to look for what to do next. Prints one line a kernel, and the
-geometric mean; what either side cannot compile is said. `--save` writes benchmarks/results/wider-DATE.json; what is
-5 % slower against Triton than in the newest of these files is marked with what it had there.
+geometric mean; what either side cannot compile is said, and what falls short of its goal (goals.py).
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import statistics
+import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,8 +23,9 @@ from triton.language.extra import libdevice
 
 import weft
 import weft.language
-from gpu import check, load_side, medians
+from goals import Line, short_of
 from gpu_facts import machine
+from gpu_sides import alternating, check, load_side
 
 FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels", "gpu_serving_kernels")
 OURS = [
@@ -688,73 +688,79 @@ IN_PLACE = ("rotate_in_place",)
 """Kernels whose output is what they read too, so that it is not set to zero before the result is checked."""
 
 
-def _run(case: Case) -> tuple[float, float]:
-    _name, kernel, grid, args, more, out, expected, tolerance = case
-    wanted, calls = expected(), []
-    start = out.clone() if kernel in IN_PLACE else torch.zeros_like(out)
+def _launches(case: Case) -> list[Callable[[], Any]]:
+    """What launches a kernel, of each side."""
+    _name, kernel, grid, args, more, *_ = case
+    calls = []
     for side, tl in ((OURS, weft.language), (THEIRS, triton.language)):
         given = {k: getattr(tl, v) if k == "ACC" else v for k, v in more.items()}
-        out.copy_(start)
         launch = next(getattr(file, kernel) for file in side if hasattr(file, kernel))[grid]
-        launch(*args, **given)
-        check(out, wanted, tolerance)
         calls.append(lambda launch=launch, given=given: launch(*args, **given))
-    ours, theirs = medians(*calls, seconds=0.15)
-    return ours, theirs
+    return calls
 
 
-RESULTS = Path(__file__).resolve().parent / "results"
-SLOWER = 0.95
+def _line(case: Case) -> Line:
+    """The line of a kernel, or what is wrong."""
+    name, kernel, *_, out, expected, tolerance = case
+    try:
+        wanted, calls = expected(), _launches(case)
+        start = out.clone() if kernel in IN_PLACE else torch.zeros_like(out)
+        for call in calls:
+            out.copy_(start)
+            call()
+            check(out, wanted, tolerance)
+        ours, theirs = alternating(*calls)
+    except Exception as error:
+        torch.cuda.synchronize()  # raises if nothing more can be measured in this process
+        return Line(name, error=f"{type(error).__name__}: {' '.join(str(error).split())[:150]}")
+    return Line(name, {"Weft": 1 / ours, "Triton": 1 / theirs}, "launches/s")
 
 
-def _before() -> dict[str, float]:
-    """How many times faster each kernel was in the newest table."""
-    found = sorted(RESULTS.glob("wider-*.json"))
-    return json.loads(found[-1].read_text("utf-8"))["reached"] if found else {}
+def _cases(part: str) -> Iterator[Case]:
+    """The kernels of a part, and memory for what they ask for as they run."""
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+    yield from PARTS[part]()
 
 
-def _save(reached: dict[str, float], only: str) -> None:
-    """The table of this day; with `only`, what was there of other kernels stays."""
-    facts = machine("torch", "triton")
-    place = RESULTS / f"wider-{facts['date']}.json"
-    old = json.loads(place.read_text("utf-8"))["reached"] if only and place.exists() else {}
-    rounded = {name: round(ratio, 4) for name, ratio in (old | reached).items()}
-    place.write_text(json.dumps({**facts, "reached": rounded}, indent=1) + "\n", encoding="utf-8")
+PARTS = {group.__name__[1:]: group for group in GROUPS}
 
 
-def main() -> None:
-    """Print the table."""
+def parts() -> list[str]:
+    """The parts of the table."""
+    return list(PARTS)
+
+
+def prepare(part: str) -> None:
+    """Compile the kernels of a part."""
+    for case in _cases(part):
+        for call in _launches(case):
+            with contextlib.suppress(Exception):  # which is told when it is measured
+                call()
+
+
+def measure(part: str) -> Iterator[Line]:
+    """The lines of a part."""
+    yield from map(_line, _cases(part))
+
+
+def main() -> int:
+    """Print the table; 1 where a line falls short."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="kernels whose name contains this")
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
     options = parser.parse_args()
-    only, before = options.only, _before()
-
-    def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-        return torch.empty(size, device="cuda", dtype=torch.int8)
-
-    triton.set_allocator(scratch)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
-    print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
-    ratios = {}
-    for group in GROUPS:
-        for case in group():
-            if only not in case[0]:
-                continue
-            try:
-                ours, theirs = _run(case)
-            except (Exception, SystemExit) as error:
-                print(f"{case[0]:44} {type(error).__name__}: {str(error).strip()[:150]}", flush=True)
-                continue
-            name, ratio = case[0], theirs / ours
-            ratios[name] = ratio
-            note = f"  {before[name]:.2f}x before" if ratio < SLOWER * before.get(name, 0) else ""
-            print(f"{name:44} {1e6 * ours:9.1f}u {1e6 * theirs:9.1f}u {ratio:7.2f}x{note}", flush=True)
+    facts = machine("torch", "triton")
+    print(facts, flush=True)
+    ratios, falls_short = [], False
+    for case in (case for part in PARTS for case in _cases(part) if options.only in case[0]):
+        line = _line(case)
+        missed = short_of("wider", line, facts["gpu"])
+        falls_short |= bool(missed)
+        print(line.shown() + missed, flush=True)
+        ratios += [] if line.error else [line.part_of("Triton")]
     if ratios:
-        print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios.values()):.2f}x")
-    if options.save and ratios:
-        _save(ratios, only)
+        print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.2f}")
+    return int(falls_short)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,11 +24,11 @@ import datetime
 import importlib
 import importlib.util
 import json
-import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,9 @@ NEEDED = ("torch", "triton")
 COMPILE_MOST_S = 150.0
 """A row waits so long for its kernels; what is not compiled then, its own process compiles."""
 STUCK_S = 90.0
-"""A process that says nothing for so long after the time is over, or in the middle of a line, is ended."""
+"""A process that measures is ended if it says nothing for so long after the time is over."""
+Answer = Callable[[Any], None]
+Told = Callable[[Line], None]
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
@@ -123,22 +125,57 @@ class Results:
         return int(short > 0)
 
 
-Told = Callable[[Line], None]
+# -- processes --------------------------------------------------------------------------------------------------------
+# They are told what to do by lines of JSON on stdin, and answer by lines of JSON on what was their stdout; what
+# libraries print goes to stderr.
 
 
-# -- a process that measures a row ------------------------------------------------------------------------------------
+class Child:
+    """A process of this file: `measure` or `compile`."""
+
+    def __init__(self, what: str, row: str = "", quiet: bool = False) -> None:
+        command = [sys.executable, __file__, "--child", what, "--rows", row]
+        error = subprocess.DEVNULL if quiet else None
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=error, text=True)
+
+    def tell(self, value: Any) -> None:
+        """Tell it something; whether it has ended is seen when it does not answer."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(value) + "\n")
+            self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        """Its next answer; None if it has ended."""
+        assert self.process.stdout is not None
+        text = self.process.stdout.readline()
+        return json.loads(text) if text else None
+
+    def end(self) -> int:
+        """End the process; its status."""
+        self.process.kill()
+        return self.process.wait()
 
 
-def parts_of(row: str) -> list[str]:
-    """The parts of a row."""
-    named = importlib.import_module(ROWS[row].script).parts()
-    return [part for part in named if re.search(ROWS[row].parts, part)]
+def answering() -> Answer:
+    """What answers, in a child."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return lambda value: print(json.dumps(value), file=answers)
+
+
+def told(error: BaseException) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+# -- that measure
 
 
 def measure(row: str) -> int:
-    """Measure the parts that stdin names, when it does: each answer is a line of JSON on what was stdout."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
+    """In a child: import what measures a row, and measure the parts that are asked for, when they are."""
+    answer = answering()
     script = importlib.import_module(ROWS[row].script)
     import torch
 
@@ -149,66 +186,44 @@ def measure(row: str) -> int:
     for part in parts:
         if time.time() > until:
             break
-        answers.write(json.dumps({"begin": part}) + "\n")
+        answer(["begin", part])
         try:
             for line in script.measure(part):
-                answers.write(json.dumps({"line": line.as_json()}) + "\n")
+                answer(["line", line.as_json()])
             torch.cuda.empty_cache()
         except (Exception, SystemExit) as error:  # what is wrong falls short; the next part is another matter
-            told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            answers.write(json.dumps({"line": Line(part, error=told).as_json()}) + "\n")
+            answer(["line", Line(part, error=told(error)).as_json()])
             torch.cuda.synchronize()  # raises where the GPU's context is lost: the parent begins another process
-        answers.write(json.dumps({"end": part}) + "\n")
+        answer(["end", part])
     return 0
 
 
-class Child:
-    """A process that measures a row, and has imported everything before it is asked to."""
-
-    def __init__(self, row: str) -> None:
-        self.row = row
-        command = [sys.executable, __file__, "--measure", row]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def run(self, parts: Sequence[str], until: float) -> Iterator[tuple[str, Any]]:
-        """(what, value) of its answers, in their order; it is ended if it is stuck."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps([list(parts), until]) + "\n")
-            self.process.stdin.flush()
-        reader = concurrent.futures.ThreadPoolExecutor(1)
-        try:
-            while True:
-                wait = max(0.0, until - time.time()) + STUCK_S
-                try:
-                    answer = reader.submit(self.process.stdout.readline).result(wait)
-                except TimeoutError:
-                    return
-                if not answer:
-                    return
-                yield from json.loads(answer).items()
-        finally:
-            self.end()
-            reader.shutdown()
-
-    def end(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.wait()
+def answers_of(child: Child, parts: Sequence[str], until: float) -> Iterator[tuple[str, Any]]:
+    """(what, value) of the answers of a child that measures; it is ended if it is stuck."""
+    child.tell([list(parts), until])
+    reader = concurrent.futures.ThreadPoolExecutor(1)
+    try:
+        while (one := reader.submit(child.answer).result(max(0.0, until - time.time()) + STUCK_S)) is not None:
+            yield one
+    except TimeoutError:
+        pass
+    finally:
+        child.end()
+        reader.shutdown()
 
 
-def lines_of(row: str, parts: Sequence[str], until: float, child: Child, told: Told) -> dict[str, list[Line]]:
+def lines_of(row: str, parts: Sequence[str], until: float, child: Child, show: Told) -> dict[str, list[Line]]:
     """What was measured, by part, of those that there was time for; what ends its process has a line that says so."""
     lines: dict[str, list[Line]] = {}
     left = list(parts)
 
     def take(part: str, line: Line) -> None:
         lines.setdefault(part, []).append(line)
-        told(line)
+        show(line)
 
     while left:
         current = ""
-        for what, value in child.run(left, until):
+        for what, value in answers_of(child, left, until):
             if what == "line":
                 take(current, Line(**value))
             else:
@@ -220,50 +235,91 @@ def lines_of(row: str, parts: Sequence[str], until: float, child: Child, told: T
             break
         for part in [current] if current else list(left):  # without any: it cannot even begin
             if not any(line.name == part and line.error for line in lines.get(part, ())):
-                take(part, Line(part, error=f"its process ended by {child.process.returncode}"))
+                take(part, Line(part, error=f"its process ended by {child.end()}"))
             left.remove(part)
         if left:
             if time.time() > until:
                 break
-            child = Child(row)
+            child = Child("measure", row)
     return lines
 
 
-# -- processes that compile -------------------------------------------------------------------------------------------
+# -- that compile
+
+
+def parts_of(row: str) -> list[str]:
+    """The parts of a row."""
+    named = importlib.import_module(ROWS[row].script).parts()
+    return [part for part in named if re.search(ROWS[row].parts, part)]
 
 
 def prepare(row: str, part: str, share: int, shares: int) -> None:
-    """Compile a share of the kernels of a part. (What fails here fails again, and is told, when it is measured.)"""
+    """Compile a share of the kernels of a part."""
     script = importlib.import_module(ROWS[row].script)
+    import torch
+
     from gpu_sides import compile_only
 
     compile_only(share, shares)
     script.prepare(part)
+    torch.cuda.empty_cache()
+
+
+def compile_what_is_told() -> int:
+    """In a child: do what is asked, and answer what it gives. (What fails here fails again when it is measured.)"""
+    answer = answering()
+    for line in sys.stdin:
+        what, *arguments = json.loads(line)
+        try:
+            answer([True, {"parts": parts_of, "prepare": prepare}[what](*arguments)])
+        except (Exception, SystemExit) as error:
+            answer([False, told(error)])
+    return 0
 
 
 class Compilers:
-    """The processes that compile ahead."""
+    """The processes that compile ahead, each behind a thread that gives it one part after the other."""
 
     def __init__(self) -> None:
         self.workers = max(1, (os.cpu_count() or 1) - 2)
-        context = multiprocessing.get_context("spawn")
-        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, context)
+        self.threads = concurrent.futures.ThreadPoolExecutor(self.workers)
+        self.mine = threading.local()
+        self.children: list[Child] = []
+
+    def ask(self, *task: Any) -> Any:
+        """In a thread: have its process do something."""
+        child: Child | None = getattr(self.mine, "child", None)
+        if child is None:
+            child = self.mine.child = Child("compile", quiet=True)
+            self.children.append(child)
+        child.tell(task)
+        answer = child.answer()
+        if answer is None:  # the next part gets another process
+            self.mine.child = None
+            raise RuntimeError(f"its process ended by {child.end()}")
+        fine, value = answer
+        if not fine:
+            raise RuntimeError(value)
+        return value
 
     def parts(self, rows: Sequence[str]) -> dict[str, list[str]]:
         """The parts of each row."""
-        asked = [self.pool.submit(parts_of, row) for row in rows]
+        asked = [self.threads.submit(self.ask, "parts", row) for row in rows]
         return {row: one.result() for row, one in zip(rows, asked, strict=True)}
 
     def begin(self, row: str, parts: Sequence[str]) -> list[concurrent.futures.Future[None]]:
         """Have the kernels of a row compiled, each part by several processes if there are few."""
         shares = max(1, -(-2 * self.workers // max(1, len(parts))))
-        return [self.pool.submit(prepare, row, part, i, shares) for part in parts for i in range(shares)]
+        return [self.threads.submit(self.ask, "prepare", row, p, i, shares) for p in parts for i in range(shares)]
 
     def end(self) -> None:
         """End all processes."""
-        for process in list(self.pool._processes.values()):
-            process.terminate()
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for child in self.children:
+            child.end()
+
+
+# -- a run ------------------------------------------------------------------------------------------------------------
 
 
 def run(results: Results, rows: Sequence[str], only: str, seconds: float, out: Any) -> None:
@@ -275,25 +331,25 @@ def run(results: Results, rows: Sequence[str], only: str, seconds: float, out: A
         words = only.split(",")
         parts = {row: [part for part in every[row] if any(word in part for word in words)] for row in rows}
         compiling = {row: compilers.begin(row, parts[row]) for row in rows}
-        child: Child | None = Child(rows[0])
+        child: Child | None = Child("measure", rows[0])
         for at, row in enumerate(rows):
             wait = max(0.0, min(COMPILE_MOST_S, until - time.time()))
             done, late = concurrent.futures.wait(compiling[row], wait)
-            failed = sum(future.exception() is not None for future in done)
+            failed = [str(error) for future in done if (error := future.exception())]
             print(
                 f"\n{row}: {len(parts[row])} parts, after {time.monotonic() - begin:.0f} s"
                 + (f", {len(late)} compilations late" if late else "")
-                + (f", {failed} failed" if failed else ""),
+                + (f", {len(failed)} failed, such as by {failed[0]}" if failed else ""),
                 file=out,
                 flush=True,
             )
             assert child is not None
-            this, child = child, Child(rows[at + 1]) if at + 1 < len(rows) else None
+            this, child = child, Child("measure", rows[at + 1]) if at + 1 < len(rows) else None
 
-            def told(line: Line, row: str = row) -> None:
+            def show(line: Line, row: str = row) -> None:
                 print(line.shown() + short_of(row, line, results.machine["gpu"]), file=out, flush=True)
 
-            measured = lines_of(row, parts[row], until, this, told)
+            measured = lines_of(row, parts[row], until, this, show)
             if left := [part for part in parts[row] if part not in measured]:
                 print(f"the time is over before {', '.join(left)}", file=out)
             results.take(row, every[row], measured, str(results.machine["date"]))
@@ -332,10 +388,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--report", metavar="CARD", help="print what is kept of a card, such as h100, and measure nothing"
     )
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--child", choices=("measure", "compile"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.measure:
-        return measure(options.measure)
+    if options.child:
+        return measure(options.rows) if options.child == "measure" else compile_what_is_told()
     rows = options.rows.split(",")
     if unknown := [row for row in rows if row not in ROWS]:
         parser.error(f"no row is named {', '.join(unknown)}; there are {', '.join(ROWS)}")

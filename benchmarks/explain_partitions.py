@@ -3,7 +3,7 @@
     python benchmarks/explain_partitions.py [--only WORD]        # needs no GPU
 
 The kernels are those of gpu_attention.py, in the configuration that was the fastest, the times those of its results
-(benchmarks/results/attention-*.json), whose launches follow each other with their arrays in the L2 cache as far as they
+(benchmarks/results/goals-*.json), whose launches follow each other with their arrays in the L2 cache as far as they
 fit. No constant of the model was set by them.
 """
 
@@ -11,17 +11,16 @@ fit. No constant of the model was set by them.
 from __future__ import annotations
 
 import argparse
-import json
+import ast
 import math
 import statistics
-from pathlib import Path
 
 import sides_of
 import weft
+from gpu_goals import Results
 from weft.machines import machine_of
 
 KERNELS = sides_of.loaded("gpu_attention_kernels")
-RESULTS = Path(__file__).resolve().parent / "results"
 TOKENS = 16384
 
 
@@ -54,15 +53,14 @@ def main() -> None:
     print(f"{'':28} {'measured':>9} {'predicted':>9} {'ratio':>6}")
     for device in ("H100", "H200"):
         ratios, inside = [], 0
-        file = sorted(RESULTS.glob(f"attention-{device.lower()}-*.json"))[-1]
-        for name, row in json.loads(file.read_text(encoding="utf-8"))["TFLOP/s"].items():
-            if options.only not in name:
+        for line in Results.load(device.lower()).lines("attention"):
+            if line.error or options.only not in line.name:
                 continue
-            e, work = explained(name, row["ours"], device)
-            measured, t = work / row["Weft"] / 1e6, e.time
+            e, work = explained(line.name, ast.literal_eval(line.won["Weft"]), device)
+            measured, t = work / line.figures["Weft"] / 1e6, e.time
             ratios.append(t.microseconds / measured)
             inside += t.low <= measured <= t.high
-            print(f"{device} {name:23} {measured:9.0f} {t.microseconds:9.0f} {ratios[-1]:6.2f} {t}", flush=True)
+            print(f"{device} {line.name:23} {measured:9.0f} {t.microseconds:9.0f} {ratios[-1]:6.2f} {t}", flush=True)
         if ratios:
             off = statistics.median(abs(r - 1) for r in ratios)
             print(f"{device}: {len(ratios)} kernels, median error {off:.1%}, {inside} inside of the interval")

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Goal", "Line", "NOT_MEASURED", "ROWS", "Row", "Verdict", "short_of", "table"]
+__all__ = ["Goal", "Line", "NOT_MEASURED", "ROWS", "Row", "Verdict", "markdown", "short_of", "table"]
 
 NOT_MEASURED = "not measured"
 """The error of a line that nobody has measured yet."""
@@ -212,6 +212,19 @@ def table(verdicts: Iterable[tuple[str, Verdict]]) -> str:
     cells = [head, *((name, *verdict.cells()) for name, verdict in verdicts)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells)
+
+
+def markdown(by_card: Mapping[str, Sequence[tuple[str, Verdict]]]) -> str:
+    """The table of several cards as Markdown, of (row, verdict) by the card: a column for each card."""
+    lines = ["| " + " | ".join(("row", "work", "wanted", "aim", *by_card)) + " |", "|---" * (4 + len(by_card)) + "|"]
+    for of_a_goal in zip(*by_card.values(), strict=True):
+        row, verdict = of_a_goal[0]
+        cells = [row, *verdict.cells()[:3]]
+        for *_, reached, _won, holds in (verdict.cells() for _, verdict in of_a_goal):
+            is_plain = holds in ("yes", "yes, and the aim", "no bound")
+            cells.append(reached if is_plain else f"{reached} **{holds}**".strip())
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _rate(work: str, lines: str, wanted: float | None, aim: float | None) -> Goal:

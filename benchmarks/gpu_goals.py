@@ -4,6 +4,7 @@
     python benchmarks/gpu_goals.py --rows attention,products --seconds 120
     python benchmarks/gpu_goals.py --rows attention --only d64
     python benchmarks/gpu_goals.py --report h100          # the saved results of a card; needs no GPU
+    python benchmarks/gpu_goals.py --report h100,h200 --markdown    # the table of docs/explanation/performance.md
 
 Prints each line with the configuration that won, and at the end the table: row, what is wanted, the aim, the least that
 was reached and where, and whether the goal holds. The exit status is 1 if one does not (or was not measured), and 2
@@ -35,7 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goals import NOT_MEASURED, ROWS, Line, Verdict, short_of, table
+from goals import NOT_MEASURED, ROWS, Line, Verdict, markdown, short_of, table
 from gpu_facts import card_of, machine
 
 HERE = Path(__file__).resolve().parent
@@ -378,6 +379,18 @@ def commit() -> str:
         return ""
 
 
+def report_kept(cards: Sequence[str], rows: Sequence[str], options: Any, parser: argparse.ArgumentParser) -> int:
+    """Print what is kept of some cards; 1 if a goal is not met on one of them."""
+    if unknown := [card for card in cards if not Results.place(card).exists()]:
+        kept = sorted(place.stem.removeprefix("goals-") for place in (HERE / "results").glob("goals-*.json"))
+        parser.error(f"nothing is kept of the card {unknown[0]}; there are results of {', '.join(kept) or 'none'}")
+    results = [Results.load(card) for card in cards]
+    if options.markdown:
+        print(markdown({one.card.upper(): one.verdicts(rows) for one in results}))
+        return int(not all(verdict.is_met for one in results for _, verdict in one.verdicts(rows)))
+    return max([one.report(rows, options.json) for one in results])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print the table; 1 if a goal does not hold, 2 without a GPU."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -385,9 +398,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="parts of rows whose names contain one of these words")
     parser.add_argument("--seconds", type=float, default=900, help="begin no part after so many seconds")
     parser.add_argument("--json", action="store_true", help="print the table and all lines as JSON")
-    parser.add_argument(
-        "--report", metavar="CARD", help="print what is kept of a card, such as h100, and measure nothing"
-    )
+    parser.add_argument("--report", metavar="CARD", help="print what is kept of cards (h100), and measure nothing")
+    parser.add_argument("--markdown", action="store_true", help="with --report: one table in Markdown for all cards")
     parser.add_argument("--child", choices=("measure", "compile"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -396,12 +408,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [row for row in rows if row not in ROWS]:
         parser.error(f"no row is named {', '.join(unknown)}; there are {', '.join(ROWS)}")
     if options.report:
-        if not Results.place(options.report).exists():
-            kept = sorted(p.stem.removeprefix("goals-") for p in (HERE / "results").glob("goals-*.json"))
-            parser.error(
-                f"nothing is kept of the card {options.report}; there are results of {', '.join(kept) or 'none'}"
-            )
-        return Results.load(options.report).report(rows, options.json)
+        return report_kept(options.report.split(","), rows, options, parser)
     if not need_gpu():
         return 2
     facts = machine(*NEEDED) | {"commit": commit(), "date": datetime.datetime.now(datetime.UTC).date().isoformat()}

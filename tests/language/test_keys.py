@@ -19,7 +19,7 @@ from weft.compiler import ASTSource
 from weft.language.keys import Keys, key_of, key_text
 from weft.layouts import BlockedLayout, LinearLayout, SwizzledSharedLayout
 from weft.runtime.binder import bind_constant
-from weft.runtime.jit import key_of_specialization
+from weft.runtime.compiled_forms import key_of_specialization
 
 
 class Colour(Enum):

@@ -203,14 +203,15 @@ def test_a_crash_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: Any) -> None:
         raise weft.CompilerCrash("a fault of Weft", "a pass")
 
-    monkeypatch.setattr(sys.modules["weft.runtime.jit"], "signature_of", crash)
+    monkeypatch.setattr(sys.modules["weft.runtime.compiled_forms"], "signature_of", crash)
     with pytest.raises(weft.CompilerCrash) as caught:
         store[(1,)](np.zeros(4, np.int64), 4)
     assert len(_files(caught.value)) > 1
 
 
 def test_a_fault_of_weft_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["weft.runtime.jit"], "signature_of", np.broadcast_shapes)  # NumPy refuses names
+    refuses_names = np.broadcast_shapes
+    monkeypatch.setattr(sys.modules["weft.runtime.compiled_forms"], "signature_of", refuses_names)
     with pytest.raises(TypeError) as caught:
         store[(1,)](np.zeros(4, np.int16), 4)
     assert len(_files(caught.value)) > 2

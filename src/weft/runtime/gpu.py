@@ -34,11 +34,11 @@ from .binder import (
     int_key,
     make_binder,
 )
+from .compiled_forms import key_of_specialization
 from .descriptor import TensorDescriptor
 from .device import devices
 from .extents import is_within
 from .futures import FutureKernel, unless_failed
-from .jit import key_of_specialization
 from .launch import MapMaker, descriptor_rank, make_fire, refuse_read_only, runtime_leaves
 from .made_maps import made_maps
 from .parameters import Arguments, Parameters, parameters_of

@@ -7,49 +7,39 @@
     add.warmup(x, y, out, n, BLOCK=128, grid=(1,))   # compile only
 
 A launch runs one generated function (see `binder`).  It finds an entry (kernel, guard, fire) under a key that says of
-each argument what the code depends on; where there is none, `_miss` works out the exact specialisation and compiles.
+each argument what the code depends on; where there is none, `_miss` makes one of a kernel compiled for these arguments
+(`compiled_forms`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Never, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, load, shorten, shortened
+from weft.base import LaunchTypeError, load, shorten, shortened
 from weft.base.locks import renewed
-from weft.language.callable import JITCallable
-from weft.language.keys import is_constexpr_value, key_of, key_text
+from weft.language.keys import key_of
 
 from . import compiling, knobs
 from .arrays import is_array, may_be_on_gpu
-from .binder import asked_grid, make_binder, make_collector, unknown_keyword
-from .compiling import compile, current_target
-from .errors import UnknownKeyword
-from .futures import FutureKernel, active_mode, unless_failed
-from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
+from .binder import asked_grid, make_binder
+from .compiled_forms import CompiledForms
+from .compiling import current_target
+from .inspection import JitFunctionInfo
 from .interface import KernelInterface, PickledByName
 from .launch import enter_hooks, leave_hooks, limits_of, make_fire, make_guard, runtime_leaves
 from .launches import F, Fn, Launchable
 from .misuse import misuse_of_jit
-from .noted import noted
-from .specialize import signature_of, specialize_param
 from .tensors import MockTensor
-
-if TYPE_CHECKING:
-    from .recompiles import Recompiles
 
 __all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
 
 Entry = tuple[Any, Callable[..., bool] | None, Callable[..., None]]
 """(compiled kernel, guard, fire), see `launch`."""
-
-
-_ALSO_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-"""Options that kernels may have as parameters, to compute with them."""
 
 
 class _KernelCache(dict[str, Any]):
@@ -85,7 +75,7 @@ def _without_function(kind: type[JITFunction], facts: dict[str, Any]) -> JITFunc
     return kernel
 
 
-class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any]):  # type: ignore[misc]
+class JITFunction(Launchable[F], CompiledForms, PickledByName, KernelInterface[Any]):  # type: ignore[misc]
     """A kernel: a function with its source, its compiled forms, and a way to launch them.
 
     `F` is the type of the function, for type checkers; see `launches`.
@@ -130,23 +120,16 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         self._repr = repr
         self.launch_metadata = launch_metadata
         self.pre_run_hooks: list[Callable[..., Any]] = []
-        self.watched = False
-        """Whether the kernel captures anything that could change between launches."""
         self._entries: dict[Any, Entry] = {}
         self._fallbacks: dict[Any, Entry] = {}
         self._gpu: dict[str | None, Any] = {}
         self._kernels = _KernelCache(self._entries, self._gpu, self._forget_plans)
-        self._key_cache: dict[Any, str] = {}
-        self._compile_lock = renewed(threading.RLock())
         self._launcher: Callable[..., Any] = self._indexed_early
         self._has_launcher = False
         """Whether there is one that launches where the arrays are."""
         self._host: Callable[..., Any] | None = None
         self._prepared: Any = None
-        self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
         self.kernel: Any = None
-        self.compiled_for: list[Any] = []
-        """What each compilation was for, in order; see `explain_recompiles`."""
 
     # -- launching -------------------------------------------------------------------------------------------------
 
@@ -274,15 +257,6 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         with compiling.target(compiling.unsaid_gpu(only_there=True) or current_target()):  # nothing has an address
             return self._compile_for(values, options, warmup=True)
 
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values of all parameters, for the arguments of a launch."""
-        return self._bind(*args, **kwargs)[0]
-
-    def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if self._collect is None:
-            self._collect = make_collector(self.__name__, self.params)
-        return self._collect(*args, **kwargs)
-
     def _run_pre_hooks(self, *args: Any, **kwargs: Any) -> None:
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
@@ -360,100 +334,6 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         if self._launcher is before:
             self._launcher = now
 
-    def _specialization(self, args: tuple[Any, ...], target: str = "cpu") -> list[tuple[Any, Any]]:
-        fine, small = not target.startswith("cpu"), compiling.small_arrays(target)
-        try:
-            return [specialize_param(p, a, fine=fine, small=small) for p, a in zip(self.params, args, strict=True)]
-        except LaunchError as error:
-            raise error.with_traceback(None) from None  # where in Weft it was found says nothing to a user
-
-    def _options(self, options: Mapping[str, Any], args: Sequence[Any] = ()) -> dict[str, Any]:
-        """The options of a launch, checked; parameters that are called like an option are that option too."""
-        named = {p.name: a for p, a in zip(self.params, args, strict=False) if p.name in _ALSO_OPTIONS}
-        options = {**{k: v for k, v in named.items() if v is not None}, **options}
-        values = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
-        for name in ("device_type", "device", "stream"):
-            if name in values:
-                raise UnknownKeyword(
-                    f"{name} option is deprecated; the current target is used",
-                    name,
-                    hint="leave it out, or give target=...",
-                )
-        for name in values:
-            if name not in compiler.option_names():
-                raise unknown_keyword(name, self.params)
-        values["debug"] = bool(values.get("debug", self.debug) or knobs.runtime.debug)
-        return values
-
-    def _compile_for(
-        self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool, specialization: Any = None, **more: Any
-    ) -> Any:
-        """The kernel for arguments of these kinds, from memory or compiled."""
-        target = current_target()
-        compile_options = {**self._options(options, args), **more}
-        specialization = specialization or self._specialization(args, target)
-        key = key_of_specialization(specialization, compile_options, target)
-        kernel = unless_failed(self._kernels.get(key))
-        if kernel is None:
-            with self._compile_lock:
-                kernel = unless_failed(self._kernels.get(key))
-                if kernel is None:
-                    kernel = self.compile_new(key, args, specialization, compile_options, warmup, target)
-        if kernel is not None and not warmup and isinstance(kernel, FutureKernel):
-            kernel = kernel.result()
-        return kernel
-
-    def compile_new(
-        self, key: str, args: tuple[Any, ...], specialization: Any, options: dict[str, Any], warmup: bool, target: str
-    ) -> Any:
-        """Compile a kernel that is not among `cache` yet, and put it there; None where a hook says not to."""
-        signature, constants, attrs = signature_of(self.arg_names, specialization, list(args))
-        self.compiled_for.append(noted(args, specialization, options, target))
-        src = compiler.ASTSource(self, signature, constants, attrs)
-        hook = knobs.runtime.jit_cache_hook
-        if hook is not None and self._call_hook(hook, key, src, options, warmup, target):
-            return None
-        mode = active_mode.get()
-        if mode is not None:
-            store_key = key_text((src.hash(), sorted(options.items()), target))
-
-            def finish(kernel: Any) -> None:
-                self._kernels[key] = kernel
-                self._after_compile(key, src, options, warmup, target)
-
-            future = mode.submit(store_key, lambda: compile(src, target, options), finish)
-            self._kernels[key] = future
-            return future
-        kernel = compile(src, target, options)
-        self._kernels[key] = kernel
-        self._after_compile(key, src, options, warmup, target)
-        return kernel
-
-    def _after_compile(self, key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str) -> None:
-        self.watched = self.captures()
-        hook = knobs.runtime.jit_post_compile_hook
-        if hook is not None:
-            self._call_hook(hook, key, src, options, warmup, target)
-
-    def _call_hook(
-        self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str
-    ) -> bool:
-        return bool(hook(**told_of_compilation(self, key, src, options, warmup, target)))
-
-    def explain_recompiles(self) -> Recompiles:
-        """Say why this kernel was compiled more than once: which argument differed, and at which launch."""
-        recompiles: Recompiles = load("weft.runtime.recompiles").recompiles_of(self.arg_names, self.compiled_for)
-        return recompiles
-
-    @shortened
-    def preload(self, specialization_data: str) -> Any:
-        """Compile for a specialisation that a hook received (`specialization_data`), before the first launch."""
-        key, src, options, target = read_specialization(self, specialization_data)
-        kernel = compile(src, target, options)
-        self._kernels[key] = kernel
-        self.watched = self.captures()
-        return kernel
-
     def _entry(self, kernel: Any, args: tuple[Any, ...], *, alias: bool) -> Entry:
         """How to launch a kernel from the values that the binder takes."""
         signature = list(kernel.src.signature.values())
@@ -492,18 +372,6 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
             self.reset()
             return self._miss(key, args, options)
 
-    def refuse_changed_constant(self) -> bool:
-        """Whether what a kernel was compiled from has changed since. Raises for a constant of its own that has."""
-        if not self.has_changed():
-            return False
-        changed = self.changed_capture()
-        if changed is None:
-            return True
-        name, before, now = changed
-        if not isinstance(before, JITCallable):
-            raise CapturedGlobalError(name, before, now, self.__name__, f"{self.file_name}:{self.starting_line_number}")
-        return True
-
     def _launch_with_hooks(
         self,
         kernel: Any,
@@ -529,25 +397,6 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
 
     # -- what tools look at ----------------------------------------------------------------------------------------
 
-    @property
-    def cache(self) -> Mapping[str, Any]:
-        """Compiled kernels by specialisation."""
-        return self._kernels
-
-    @property
-    def device_caches(self) -> Any:
-        """Triton's form of the cache: device -> (kernels, keys, target, backend, binder)."""
-        return DeviceCaches(self)
-
-    def create_binder(self) -> tuple[Any, ...]:
-        """(kernels, keys, target, backend, binder) for the current device."""
-
-        def binder(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], list[tuple[Any, Any]], dict[str, Any]]:
-            values, options = self._bind(*args, **kwargs)
-            return dict(zip(self.arg_names, values, strict=True)), self._specialization(values), options
-
-        return self._kernels, self._key_cache, compiling.target_of_launches(), None, binder
-
     def repr(self, specialization: Any = None) -> str:
         """The name of the kernel for profilers and logs."""
         return self._repr(specialization) if self._repr is not None else self.__name__
@@ -562,11 +411,6 @@ class JITFunction(Launchable[F], JITCallable, PickledByName, KernelInterface[Any
         if hasattr(self, "_kernels"):
             self._kernels.clear()
             self._fallbacks.clear()
-
-
-def key_of_specialization(specialization: Any, options: Mapping[str, Any], target: str) -> str:
-    """What a compiled kernel is kept under in the memory of a process, as text."""
-    return key_text((specialization, sorted(options.items()), target))
 
 
 def _on_host(value: Any) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.runtime import autotuner, many
+from weft.runtime import autotuner, many, trials
 
 
 def add(x, n, BLOCK: tl.constexpr, EXTRA: tl.constexpr = 0):  # type: ignore[no-untyped-def]
@@ -79,7 +79,7 @@ def test_code_is_made_before_anything_is_measured(monkeypatch: pytest.MonkeyPatc
 def _race(times: list[float], best: float, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], int]:
     """What is measured of runs that take so many milliseconds each, and how many were made."""
     now, runs = [0.0], iter(times)
-    monkeypatch.setattr(autotuner.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(trials.time, "perf_counter", lambda: now[0])
 
     def run() -> None:
         now[0] += next(runs) / 1e3

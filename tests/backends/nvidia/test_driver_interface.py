@@ -14,7 +14,7 @@ import weft.language as tl
 from weft.backends.nvidia import driver as backend, events
 from weft.compiler import GPUTarget, devices
 from weft.compiler.nvidia import driver as vendor
-from weft.runtime import autotuner, clock, driver as found, gpu_driver, streams
+from weft.runtime import autotuner, clock, driver as found, gpu_driver, streams, trials
 from weft.runtime.testing import do_bench
 
 DEVICE = backend.Device(
@@ -196,9 +196,9 @@ def test_num_warps_is_code_of_its_own_on_a_gpu(there: bool, measured: int, monke
         calls.append(call())
         return [1.0, 1.0, 1.0]
 
-    monkeypatch.setattr(autotuner, "may_be_on_gpu", lambda value: there)
-    monkeypatch.setattr(autotuner, "on_gpu", lambda value: hasattr(value, "dtype"))
-    monkeypatch.setattr(autotuner, "do_bench", bench)
+    monkeypatch.setattr(trials, "may_be_on_gpu", lambda value: there)
+    monkeypatch.setattr(trials, "on_gpu", lambda value: hasattr(value, "dtype"))
+    monkeypatch.setattr(trials, "do_bench", bench)
     monkeypatch.setattr(autotuner.Autotuner, "_race", lambda self, call, compiled: bench(call, None))
     configs = [weft.Config({"BLOCK": 64}, num_warps=warps) for warps in (1, 4, 8)]
     tuned = weft.autotune(configs, key=[])(_fill)

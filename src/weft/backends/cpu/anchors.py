@@ -64,7 +64,7 @@ def _reduce(s: Scheduler, op: Op) -> None:
     s.add_root(ReduceRoot(op, outputs, s.failed))
     for r, buffer in zip(op.results, outputs, strict=True):
         if buffer is not None:
-            s.env[r] = buffer  # reading it closes the nest first: see _apart
+            s.env[r] = buffer  # reading it closes the nest first: see together.py
 
 
 @anchor("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")

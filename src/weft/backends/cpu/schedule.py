@@ -2,7 +2,7 @@
 
 The walk over a block is in program order. Scalars are emitted at once. Elementwise and shape operations are *lazy*:
 nothing is emitted until an *anchor* (a store, a reduction, a product, a loop's carried value) pulls them into its
-nest. Anchors over the same space that do not need each other's results share one nest (`_open`). When a nest is
+nest. Anchors over the same space that do not need each other's results share one nest (together.py). When a nest is
 emitted, what it computes at every point and somebody needs later is written to a scratch buffer on the way, if
 computing it again would cost more than reading it (`_side_writes`).
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from weft.backends.cpu.aliases import Aliases, offset_key, root_of
+from weft.backends.cpu.aliases import Aliases
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.buffers import Buffer
 from weft.backends.cpu.coords import Coords, live_bits, log2, row_major
@@ -29,14 +29,15 @@ from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import SHAPE_OPS, Evaluator
 from weft.backends.cpu.lifetimes import last_uses
 from weft.backends.cpu.loops import LoopEmitter, fuse_loops, known_integers, scalars_from_outside
-from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root, in_order
+from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot, emit_nest as emit_reductions
-from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
+from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.store_ends import store_ends
 from weft.backends.cpu.streaming import Streaming
 from weft.backends.cpu.telling import site_of, tell_nest, tile_text, variable
+from weft.backends.cpu.together import apart, same_places
 from weft.backends.cpu.versions import emit_pointwise
 from weft.backends.llvm.emit import Function
 from weft.backends.llvm.values import I1, Value as Reg
@@ -45,8 +46,6 @@ from weft.base.remarks import InMemory, NotFused, Prefetched, RemarkCollector
 from weft.targets import NEON
 
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
-MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
-MOST_STORES = 8  # of these: every two are compared, and more of them share little
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
 ONE_FOR_MANY = 160  # cost up to which an integer is computed again that is the same for 16 elements: an address
@@ -167,7 +166,7 @@ class Scheduler:
 
     def add_root(self, root: Root) -> None:
         """Put an anchor into the open nest, or begin another."""
-        reason = self._apart(root) if self.open else ""
+        reason = apart(root, self.open, self.pending_loads, self.aliases, self.analysis()) if self.open else ""
         if reason:
             if self.remarks and root.op is not None:
                 first = self.open[0]
@@ -177,77 +176,6 @@ class Scheduler:
         if not self.open:
             self.opened = self.position
         self.open.append(root)
-
-    def _apart(self, root: Root) -> str:
-        """Why an anchor is not for the open nest; empty if it is."""
-        first = self.open[0]
-        if root.shape != first.shape:
-            return "it has another shape"
-        if len(self.open) >= MOST_TOGETHER:
-            return f"these do {MOST_TOGETHER} things already"
-        axes = {r.axis for r in self.open if isinstance(r, ReduceRoot)}
-        if isinstance(root, ReduceRoot) and axes and root.axis not in axes:
-            return "it reduces another dimension"
-        if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
-            return "atomics and assertions have loops of their own"
-        analysis = self.analysis()
-        both = (*self.open, root)
-        if any(isinstance(r, StoreRoot) for r in both) and any(self._has_loop(r, analysis) for r in both):
-            return "a loop that is in one of them loads from other places"
-        reduces = isinstance(root, ReduceRoot) or any(isinstance(r, ReduceRoot) for r in self.open)
-        if reduces and any(in_order(r, analysis) for r in (*self.open, root)):
-            return "one may store twice to one address, which keeps its order"
-        produced = {v for r in self.open if r.op is not None for v in r.op.results}
-        walked = analysis.walk(root.inputs())
-        if self._reads(walked, produced):
-            return "it needs the results of these"
-        stores = [r.op for r in self.open if isinstance(r, StoreRoot)]
-        loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
-        for store in stores:
-            for load in loads:
-                if load.index > store.index and self.aliases.may_meet(load.args[0], store.args[0], False):
-                    same = self._is_same(load.args[0], store.args[0])
-                    return NotFused.LOADED_AGAIN if same else "it may load what these store"
-        if isinstance(root, StoreRoot):
-            if len(stores) >= MOST_STORES:
-                return f"{MOST_STORES} stores are done together already"
-            for store in stores:
-                same_places = self._same_places(store.args[0], root.op.args[0])
-                if self.aliases.may_meet(store.args[0], root.op.args[0], same_places):
-                    return "it may store where these do"
-            for load in self.pending_loads:  # what it may overwrite must be there before the nest
-                after = [s for s in stores if s.index < load.index]
-                if load.result in self.env or not (after or produced):
-                    continue
-                waits = any(self.aliases.may_meet(load.args[0], s.args[0], False) for s in after)
-                waits = waits or self._reads(analysis.walk([(load.result, row_major(load.result.shape))]), produced)
-                if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
-                    return "it may store what is still to be loaded"
-        return ""
-
-    def _has_loop(self, root: Root, analysis: Analysis) -> bool:
-        """Whether a fused loop is evaluated for a root."""
-        return any(v.op is not None and v.op.fused and v not in self.env for v, _ in analysis.walk(root.inputs()))
-
-    def _reads(self, walked: dict[tuple[Value, Coords], None], produced: set[Value]) -> bool:
-        """Whether something visited is, or is made of, what the open nest is about to give."""
-        for value, _ in walked:
-            if value in produced:
-                return True
-            if value.op is not None and value not in self.env and any(a in produced for a in value.op.args):
-                return True
-        return False
-
-    def _same_places(self, a: Value, b: Value) -> bool:
-        """Whether two tiles of pointers are the same offset from their bases at each point, and no two points share
-        one.
-        """
-        alike = a.shape == b.shape and offset_key(a) == offset_key(b)
-        return alike and self.analysis().injective(a, row_major(a.shape))
-
-    def _is_same(self, a: Value, b: Value) -> bool:
-        """Whether two tiles of pointers are the same addresses."""
-        return a is b or (root_of(a) is not None and root_of(a) is root_of(b) and self._same_places(a, b))
 
     def flush(self) -> None:
         """Emit the open nest."""
@@ -392,8 +320,8 @@ class Scheduler:
             for store in stores:
                 if store.index < value.op.index:
                     continue
-                same_place = coords == row_major(store.args[0].shape) and self._same_places(
-                    store.args[0], value.op.args[0]
+                same_place = coords == row_major(store.args[0].shape) and same_places(
+                    store.args[0], value.op.args[0], self.analysis()
                 )
                 if same_place and store.args[0] is value.op.args[0]:
                     continue

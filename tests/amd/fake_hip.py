@@ -14,32 +14,25 @@ when the test ends. Statuses to be answered in the place of others stand in `ans
 from __future__ import annotations
 
 import ctypes
-import gc
 import hashlib
 import re
 import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint32, c_void_p
 from dataclasses import dataclass
 from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from runtime.pretended_vendor import pretended
 from weft import sim
 from weft.backends.amd import driver, faults, hip as hip_functions, library, messages as kept
-from weft.backends.gpu import libraries
 from weft.base import DeviceAssertionError
-from weft.compiler import backends, gpu_kernels
-from weft.compiler.gpu import lowered
-from weft.compiler.options import make_options
-from weft.compiler.sources import IRSource
 from weft.ir.lane import LaneProgram
-from weft.runtime import clock, gpu as launching
+from weft.runtime import gpu as launching
 
 from .containers import Kernel, bytes_at, kernels_of, target_of, variables_of
 
@@ -643,46 +636,14 @@ def number_of(elem: str, bits: int) -> Any:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterator[FakeHip]:
-    """The whole process sees these GPUs, one MI300X if none are named, until the iterator is ended.
-
-    PyTorch is not there, whatever has been imported. Kernels that Weft compiles run in the simulator.
-    """
+    """The whole process sees these GPUs, one MI300X if none are named, until the iterator is ended."""
     hip = FakeHip(*(gpus or (MI300X,)), **facts)
-    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=hip.library))
-    monkeypatch.setattr(library, "folders", list)
     monkeypatch.setattr(library, "loaded", lambda: None)
-    monkeypatch.setattr(backends, "SIGNS", {"nvidia": ("cuda", ""), "amd": ("hip", "/")})  # there is such a file
-    for name in ("torch", "cupy"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    into_memory = gpu_kernels.GPUKernel._into_memory
-
-    def told(kernel: gpu_kernels.GPUKernel) -> Any:
-        if "hsaco" in kernel.asm:
-            digest = hashlib.sha256(kernel.asm["hsaco"]).hexdigest()
-            hip.programs[digest], hip.messages[digest] = program_of(kernel), kernel.metadata.messages
-        return into_memory(kernel)
-
-    monkeypatch.setattr(gpu_kernels.GPUKernel, "_into_memory", told)
-    monkeypatch.setattr(clock.GPUClock, "_flushed", {})
-    faults.launches.clear()
-    forget()
-    gc.freeze()  # what there was before is not looked through again each time
-    yield hip
-    gc.collect()  # events and arrays are given back
-    gc.unfreeze()
+    yield from pretended(monkeypatch, hip, "amd", "hsaco", (library, faults), forget)
     LEFT.update(hip.events, (address for address, memory in hip.memory.items() if memory.live))
-    forget()
-    assert not hip.problems, hip.problems
 
 
 def forget() -> None:
     """What was found out of the machine's GPUs counts no more."""
     for known in (hip_functions.api, driver.device_count, driver.device, launching._target_of):
         known.cache_clear()
-
-
-def program_of(kernel: Any) -> LaneProgram:
-    """The lane program that a kernel's machine code was made of."""
-    target, language = kernel.metadata.target, make_options(kernel.given_options).language
-    made = IRSource(kernel.asm["ttir"]).make_ir(language, target)
-    return lowered(made, target.machine, language)

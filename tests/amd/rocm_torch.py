@@ -8,24 +8,22 @@ kernel[(1,)](x, ...); torch.to_numpy(x)
 from __future__ import annotations
 
 import sys
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from runtime.pretended_torch import Tensor
+from runtime.pretended_vendor import PretendedTorch
 from weft.compiler.amd import driver
 
 from .fake_hip import FakeHip
 
 
-class Torch(ModuleType):
+class Torch(PretendedTorch):
     """The module, with the stream that is the current one of each GPU."""
 
     def __init__(self, library: FakeHip, **version: str | None) -> None:
-        super().__init__("torch")
-        self.__version__ = "2.13.0"
+        super().__init__(driver, Tensor)
         self.version = SimpleNamespace(**{"cuda": None, "hip": None, "xpu": None, **version})
         self.streams = dict.fromkeys(range(len(library.gpus)), 0)
         self.cuda = SimpleNamespace(
@@ -36,27 +34,6 @@ class Torch(ModuleType):
             current_stream=lambda device=0: SimpleNamespace(cuda_stream=self.streams[device]),
         )
         self._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: self.streams[device])
-        self.Tensor = Tensor
-
-    @staticmethod
-    def device(kind: str, index: int) -> Any:
-        """As text and two fields."""
-        return SimpleNamespace(type=kind, index=index)
-
-    @staticmethod
-    def of(array: Any, device: int = 0) -> Tensor:
-        """A copy of an array on a GPU; its memory is PyTorch's to give back."""
-        gpu, host = driver.device(device), np.ascontiguousarray(array)
-        address = driver.allocate(host.nbytes, gpu)
-        driver.to_device(address, host.ctypes.data, host.nbytes, gpu)
-        return Tensor(address, host.dtype, host.size, device)
-
-    @staticmethod
-    def to_numpy(tensor: Tensor) -> Any:
-        """A copy of it."""
-        host = np.empty(tensor.size, tensor.dtype)
-        driver.to_host(host.ctypes.data, tensor.address, host.nbytes, driver.device(tensor.get_device()))
-        return host
 
 
 def install(monkeypatch: pytest.MonkeyPatch, library: FakeHip, **version: str | None) -> Torch:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import weft
 from gpu import test_kernels as kernels, test_launching as launching, test_two_gpus as two
+from gpu.anywhere import LAUNCHES, launched
 
 from .fake_hip import MI300X, RX_9070, pretend
 
@@ -39,29 +39,12 @@ def test_kernels_are_launched(monkeypatch: pytest.MonkeyPatch, name: str, target
         kernels.CASES[name].kernel.reset()
 
 
-LAUNCHES = (
-    kernels.test_launches_go_where_the_arrays_are,
-    kernels.test_a_host_array_among_those_of_a_gpu_is_named,
-    kernels.test_a_frozen_launch,
-    kernels.test_a_grid_of_nothing_launches_nothing,
-    kernels.test_there_is_no_such_gpu,
-    launching.test_a_grid_beyond_the_limits,
-    pytest.param(launching.test_autotuning_restores_arrays_of_the_gpu, marks=pytest.mark.slow),
-    two.test_kernels_with_memory_of_their_own,
-    two.test_arrays_of_two_gpus_are_refused,
-)
-"""Tests of launches that say nothing of a vendor."""
+SLOW = pytest.param(launching.test_autotuning_restores_arrays_of_the_gpu, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("test", LAUNCHES, ids=lambda test: test.__name__.removeprefix("test_"))
+@pytest.mark.parametrize("test", (*LAUNCHES, SLOW), ids=lambda test: test.__name__.removeprefix("test_"))
 def test_launches(monkeypatch: pytest.MonkeyPatch, test: Any) -> None:
-    used = [value for value in test.__globals__.values() if isinstance(value, weft.JITFunction)]
-    for _ in pretend(monkeypatch, *(MI300X,) * (2 if test.__module__.endswith("two_gpus") else 1)):
-        for kernel in used:
-            kernel.reset()
-        test()
-        for kernel in used:
-            kernel.reset()
+    launched(test, lambda count: pretend(monkeypatch, *(MI300X,) * count))
 
 
 @pytest.mark.parametrize("current", (0, 1))

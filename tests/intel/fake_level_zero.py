@@ -15,29 +15,25 @@ answered in the place of others stand in `answers`, by the name of the function.
 from __future__ import annotations
 
 import ctypes
-import gc
 import hashlib
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from ctypes import c_size_t, c_ubyte, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from amd.fake_hip import Memory, number_of, program_of
+from amd.fake_hip import Memory, number_of
+from runtime.pretended_vendor import pretended
 from weft import sim
-from weft.backends.gpu import libraries
 from weft.backends.intel import driver, faults, level_zero, loader, queues
 from weft.backends.intel.module import Module
 from weft.base import DeviceAssertionError
-from weft.compiler import backends, gpu_kernels
 from weft.ir.lane import LaneProgram
-from weft.runtime import clock, gpu as launching
+from weft.runtime import gpu as launching
 
 WAITS = "handle signal, u32 waiting, void* waits"
 PROTOTYPES = f"""
@@ -546,34 +542,9 @@ def _prototypes() -> list[tuple[str, list[Any]]]:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterator[FakeLevelZero]:
-    """The whole process sees these GPUs, one Ponte Vecchio if none are named, until the iterator is ended.
-
-    PyTorch is not there, whatever has been imported. Kernels that Weft compiles run in the simulator.
-    """
+    """The whole process sees these GPUs, one Ponte Vecchio if none are named, until the iterator is ended."""
     ze = FakeLevelZero(*(gpus or (MAX_1550,)), **facts)
-    monkeypatch.setattr(libraries, "ctypes", SimpleNamespace(CDLL=ze.library))
-    monkeypatch.setattr(loader, "folders", list)
-    monkeypatch.setattr(backends, "SIGNS", {"nvidia": ("cuda", ""), "amd": ("hip", ""), "intel": ("xpu", "/")})
-    for name in ("torch", "cupy"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    into_memory = gpu_kernels.GPUKernel._into_memory
-
-    def told(kernel: gpu_kernels.GPUKernel) -> Any:
-        if "spirv" in kernel.asm:
-            code = hashlib.sha256(kernel.asm["spirv"]).hexdigest()
-            ze.programs[code], ze.messages[code] = program_of(kernel), kernel.metadata.messages
-        return into_memory(kernel)
-
-    monkeypatch.setattr(gpu_kernels.GPUKernel, "_into_memory", told)
-    monkeypatch.setattr(clock.GPUClock, "_flushed", {})
-    faults.launches.clear()
-    forget()
-    gc.freeze()  # what there was before is not looked through again each time
-    yield ze
-    gc.collect()  # events and arrays are given back
-    gc.unfreeze()
-    forget()
-    assert not ze.problems, ze.problems
+    yield from pretended(monkeypatch, ze, "intel", "spirv", (loader, faults), forget)
 
 
 def forget() -> None:

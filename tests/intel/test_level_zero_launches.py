@@ -17,7 +17,8 @@ import pytest
 import weft
 import weft.language as tl
 from amd.test_hip_launches import add, counted, described, product, scalars
-from gpu import test_kernels as kernels, test_launching as launching, test_two_gpus as two
+from gpu import test_kernels as kernels
+from gpu.anywhere import LAUNCHES, launched
 from weft import gluon
 from weft.base import DeviceAssertionError, LaunchError, NoDevice, OutOfResources, Unsupported
 from weft.compiler import GPUTarget
@@ -268,25 +269,6 @@ def test_kernels_are_launched(ze: FakeLevelZero, name: str) -> None:
     kernels.CASES[name].kernel.reset()
 
 
-LAUNCHES = (
-    kernels.test_launches_go_where_the_arrays_are,
-    kernels.test_a_host_array_among_those_of_a_gpu_is_named,
-    kernels.test_a_frozen_launch,
-    kernels.test_a_grid_of_nothing_launches_nothing,
-    kernels.test_there_is_no_such_gpu,
-    launching.test_a_grid_beyond_the_limits,
-    two.test_kernels_with_memory_of_their_own,
-    two.test_arrays_of_two_gpus_are_refused,
-)
-"""Tests of launches that say nothing of a vendor."""
-
-
 @pytest.mark.parametrize("test", LAUNCHES, ids=lambda test: test.__name__.removeprefix("test_"))
 def test_launches(monkeypatch: pytest.MonkeyPatch, test: Any) -> None:
-    used = [value for value in test.__globals__.values() if isinstance(value, weft.JITFunction)]
-    for _ in pretend(monkeypatch, *(MAX_1550,) * (2 if test.__module__.endswith("two_gpus") else 1)):
-        for kernel in used:
-            kernel.reset()
-        test()
-        for kernel in used:
-            kernel.reset()
+    launched(test, lambda count: pretend(monkeypatch, *(MAX_1550,) * count))

@@ -8,13 +8,13 @@ kernel[(1,)](x, ...); torch.to_numpy(x)
 from __future__ import annotations
 
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from runtime.pretended_torch import Tensor as OnCuda
+from runtime.pretended_vendor import PretendedTorch
 from weft.compiler.intel import driver
 
 
@@ -31,12 +31,12 @@ class Tensor(OnCuda):
 Tensor.__module__ = "torch"
 
 
-class Torch(ModuleType):
+class Torch(PretendedTorch):
     """The module; `queued` is what was asked of streams, in order."""
 
     def __init__(self, count: int, *, external: bool = True) -> None:
-        super().__init__("torch")
-        self.__version__ = "2.13.0+xpu"
+        super().__init__(driver, Tensor)
+        self.__version__ += "+xpu"
         self.version = SimpleNamespace(cuda=None, hip=None, xpu="20250302")
         self.waited: list[tuple[str, int, int]] = []
         """(how, address of the queue, GPU)"""
@@ -54,30 +54,9 @@ class Torch(ModuleType):
                 synchronize=lambda: self.waited.append(("stream", queue, device))
             )
         self._C = SimpleNamespace(_xpu_getCurrentRawStream=lambda device: self.queues[device])
-        self.Tensor = Tensor
 
     def _set(self, device: int) -> None:
         self.current = device
-
-    @staticmethod
-    def device(kind: str, index: int) -> Any:
-        """As text and two fields."""
-        return SimpleNamespace(type=kind, index=index)
-
-    @staticmethod
-    def of(array: Any, device: int = 0) -> Tensor:
-        """A copy of an array on a GPU; its memory is PyTorch's to give back."""
-        gpu, host = driver.device(device), np.ascontiguousarray(array)
-        address = driver.allocate(host.nbytes, gpu)
-        driver.to_device(address, host.ctypes.data, host.nbytes, gpu)
-        return Tensor(address, host.dtype, host.size, device)
-
-    @staticmethod
-    def to_numpy(tensor: Tensor) -> Any:
-        """A copy of it."""
-        host = np.empty(tensor.size, tensor.dtype)
-        driver.to_host(host.ctypes.data, tensor.address, host.nbytes, driver.device(tensor.get_device()))
-        return host
 
 
 def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, *, external: bool = True) -> Torch:

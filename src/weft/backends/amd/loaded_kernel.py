@@ -22,7 +22,7 @@ from typing import Any
 
 from weft.base import LaunchError, OutOfResources, Unsupported
 
-from ..gpu.launches import check_shared, written_launch
+from ..gpu.launches import check_shared, on_each_gpu, written_launch
 from .driver import Device, current_device, entered
 from .faults import answer, check, launches
 from .hip import INVALID_CONFIGURATION, INVALID_VALUE, LOCAL_BYTES, MAX_THREADS, REGISTERS, SHARED_BYTES, api
@@ -160,13 +160,7 @@ class LoadedKernel:
 
         `launch.on_gpu(gpu)` is the same for another one.
         """
-
-        def on_gpu(gpu: Device) -> Callable[..., None]:
-            return first if gpu.index == self.gpu.index else self._launcher(codes, stream, gpu)
-
-        first = self._launcher(codes, stream, self.gpu)
-        first.on_gpu = on_gpu  # type: ignore[attr-defined]
-        return first
+        return on_each_gpu(partial(self._launcher, codes, stream), self.gpu)
 
     def _launcher(self, codes: str, stream: Stream, gpu: Device) -> Callable[..., None]:
         count = parameters(codes)
@@ -203,9 +197,7 @@ class LoadedKernel:
 
             return self._heard(launch, stream, gpu)
 
-        first = on_gpu(self.gpu)
-        first.on_gpu = on_gpu  # type: ignore[attr-defined]
-        return first
+        return on_each_gpu(on_gpu, self.gpu)
 
     def _heard(self, launch: Callable[..., None], stream: Stream, gpu: Device) -> Callable[..., None]:
         """The launch of a kernel that prints or asserts waits for its end, and tells what it said."""

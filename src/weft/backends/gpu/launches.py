@@ -141,3 +141,10 @@ def written_launch(
     env = {"__name__": __name__, "free": free, "name": name, **spaces}
     exec(compile(text, f"<launch of {name}>", "exec"), env)
     return env["launch"]  # type: ignore[no-any-return]
+
+
+def on_each_gpu(launch: Callable[[Any], Callable[..., None]], gpu: Any) -> Callable[..., None]:
+    """`launch(gpu)`, for the GPU that a kernel was first loaded for; its `on_gpu(other)` is the launch for another."""
+    first = launch(gpu)
+    first.on_gpu = lambda other: first if other.index == gpu.index else launch(other)  # type: ignore[attr-defined]
+    return first

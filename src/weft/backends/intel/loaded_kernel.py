@@ -26,7 +26,7 @@ from weft.base import LaunchError, OutOfResources, Unsupported
 from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
 
-from ..gpu.launches import check_shared, written_launch
+from ..gpu.launches import check_shared, on_each_gpu, written_launch
 from .driver import Device, allocate, current_device
 from .failures import HEAD, raise_failure
 from .faults import answer, check, launches
@@ -204,13 +204,7 @@ class LoadedKernel:
 
         `launch.on_gpu(gpu)` is the same for another one.
         """
-
-        def on_gpu(gpu: Device) -> Callable[..., None]:
-            return first if gpu.index == self.gpu.index else self._launcher(codes, stream, gpu)
-
-        first = self._launcher(codes, stream, self.gpu)
-        first.on_gpu = on_gpu  # type: ignore[attr-defined]
-        return first
+        return on_each_gpu(partial(self._launcher, codes, stream), self.gpu)
 
     def _launcher(self, codes: str, stream: Stream, gpu: Device) -> Callable[..., None]:
         count = sum(c.isalpha() and c != "x" for c in codes)
@@ -252,9 +246,7 @@ class LoadedKernel:
             queue = self._launcher(codes, stream, gpu)
             return lambda: queue(*grid, *values)
 
-        first = on_gpu(self.gpu)
-        first.on_gpu = on_gpu  # type: ignore[attr-defined]
-        return first
+        return on_each_gpu(on_gpu, self.gpu)
 
     def _call(self, count: int, gpu: Device) -> Callable[[_Buffer, int, int, int], int]:
         """What queues a launch with the parameters of a buffer, and gives the result."""

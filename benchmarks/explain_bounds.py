@@ -32,7 +32,7 @@ BUSY = 0.6
 """The utilisation from which on a resource bounds a launch."""
 TIE = 0.03
 """Utilisations that differ by no more are alike."""
-ACTIVE, ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
+ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 UTILISATION = {
     "DRAM": (f"dram__throughput{ELAPSED}",),
     "L2": (f"lts__t_sectors{ELAPSED}", f"lts__d_sectors{ELAPSED}", f"l1tex__m_xbar2l1tex_read_bytes{ELAPSED}"),

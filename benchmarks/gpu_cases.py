@@ -1,6 +1,6 @@
 """Kernels for the GPU benchmarks, as source that both Weft and Triton run.
 
-cases("weft")["matmul"].compile(90)     # .asm["ptx"], and the seconds it took
+cases("weft")["transpose 64"].compile(90).asm["ptx"]
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib.util
 import shutil
 import sys
 import tempfile
-import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -113,20 +112,18 @@ class Case:
 
         return ASTSource(function, types_, self.constants, aligned)
 
-    def compile(self, capability: int) -> tuple[Any, float]:
-        """(the compiled kernel, seconds until its PTX)."""
+    def compile(self, capability: int) -> Any:
+        """The compiled kernel, up to its PTX."""
         source = self.source()
         if self.own == "weft":
             import weft
             from weft.compiler import compile as compile_source
 
-            begin = time.perf_counter()
-            kernel = compile_source(source, weft.compiler.GPUTarget("cuda", capability, 32), self.options)
-            return kernel, time.perf_counter() - begin
+            return compile_source(source, weft.compiler.GPUTarget("cuda", capability, 32), self.options)
         return _triton_ptx(source, capability, self.options)
 
 
-def _triton_ptx(source: Any, capability: int, options: dict[str, int]) -> tuple[Any, float]:
+def _triton_ptx(source: Any, capability: int, options: dict[str, int]) -> Any:
     """Triton's own stages, up to its PTX; nothing is read from or written to its cache."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
@@ -135,7 +132,6 @@ def _triton_ptx(source: Any, capability: int, options: dict[str, int]) -> tuple[
     target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
     chosen = backend.parse_options(dict(options))
-    begin = time.perf_counter()
     stages: dict[str, Callable[..., Any]] = {}
     backend.add_stages(stages, chosen, source.language)
     context = ir.context()
@@ -151,8 +147,7 @@ def _triton_ptx(source: Any, capability: int, options: dict[str, int]) -> tuple[
             break
         module = run(module, metadata)
         asm[name] = module if isinstance(module, str) else str(module)
-    seconds = time.perf_counter() - begin
-    return types.SimpleNamespace(asm=asm, metadata=types.SimpleNamespace(**metadata)), seconds
+    return types.SimpleNamespace(asm=asm, metadata=types.SimpleNamespace(**metadata))
 
 
 _modules: dict[str, Any] = {}

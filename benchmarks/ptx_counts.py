@@ -72,7 +72,7 @@ def main() -> None:
     for name in ours:
         if args.kernels and not any(name.startswith(k) for k in args.kernels):
             continue
-        kernels = [side[name].compile(args.capability)[0] for side in (ours, theirs)]
+        kernels = [side[name].compile(args.capability) for side in (ours, theirs)]
         tables = [counts(k.asm["ptx"]) for k in kernels]
         for table, kernel in zip(tables, kernels, strict=True):
             table["bytes of shared memory"] = int(kernel.metadata.shared)

@@ -104,32 +104,3 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
         y = tl.load(b + (start + k)[:, None] * N + n[None, :])
         acc = tl.dot(x, y, acc)
     tl.store(c + m[:, None] * N + n[None, :], acc.to(c.dtype.element_ty))
-
-
-@jit
-def attention(
-    q, k, v, out, scale, n, HEAD: tl.constexpr, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
-):  # fmt: skip
-    first = tl.program_id(0) * BM
-    head = tl.program_id(1).to(tl.int64) * n * HEAD
-    m = first + tl.arange(0, BM)
-    d = tl.arange(0, HEAD)
-    query = tl.load(q + head + m[:, None] * HEAD + d[None, :])
-    acc = tl.zeros((BM, HEAD), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    top = tl.full((BM,), -1.0e30, tl.float32)
-    end = first + BM if CAUSAL else n
-    for start in range(0, end, BN):
-        j = start + tl.arange(0, BN)
-        key = tl.load(k + head + j[None, :] * HEAD + d[:, None])
-        scores = tl.dot(query, key) * scale
-        if CAUSAL:
-            scores = tl.where(m[:, None] >= j[None, :], scores, -1.0e30)
-        new = tl.maximum(top, tl.max(scores, 1))
-        p = tl.exp2(scores - new[:, None])
-        shrink = tl.exp2(top - new)
-        value = tl.load(v + head + j[:, None] * HEAD + d[None, :])
-        acc = tl.dot(p.to(value.dtype), value, acc * shrink[:, None])
-        total = total * shrink + tl.sum(p, 1)
-        top = new
-    tl.store(out + head + m[:, None] * HEAD + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty))

@@ -35,14 +35,14 @@ FIRST, CLOSE = 3, 1.02
 MOST = 60
 """Configurations of a kernel."""
 LOG2E = 1.4426950408889634
-MODULE = sides_of.loaded("tune_kernels")
+KERNELS = vars(sides_of.loaded("gpu_wider_kernels")) | vars(sides_of.loaded("tune_kernels"))
 
 
 class Case:
     """A kernel, its arguments (an array is (shape, element type)), and its configurations."""
 
     def __init__(self, name, kernel, args, grid, configs, **fixed):
-        self.name, self.kernel, self.args, self.grid = name, getattr(MODULE, kernel), args, grid
+        self.name, self.kernel, self.args, self.grid = name, KERNELS[kernel], args, grid
         self.configs, self.fixed = configs, fixed
 
     def given(self, number):

@@ -220,3 +220,30 @@ def test_lines_of_a_source_without_a_folder_have_their_share() -> None:
     exec(compile(text, "<typed>", "exec", dont_inherit=True), space)
     x = like((4, 512), "fp32")
     assert space["kept"].explain(x, x, 512, grid=(4,), target="cuda:90").time.lines
+
+
+@weft.jit
+def two_ways(x, out, EVERY: tl.constexpr):
+    at = tl.program_id(0) * 128 + tl.arange(0, 128)
+    value = tl.load(x + at)
+    if tl.program_id(0) % EVERY == 0:
+        for _ in tl.static_range(20):
+            value = tl.sqrt(value) + 1.5
+    else:
+        value = tl.sqrt(value * 3) * 2 + 1
+    tl.store(out + at, value)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("every", [1, 4, 8])
+def test_each_side_of_a_branch_is_executed_by_the_warps_that_take_it(every: int) -> None:
+    """Neither side has an access of memory, by which one could tell."""
+    first = inspect.getsourcelines(two_ways.fn)[1]
+    explained = two_ways.explain(like((64, 128), "fp32"), like((64, 128), "fp32"), every, grid=(64,), target="cuda:90")
+    told = [line for line in explained.lines if line.span is not None]
+    of_line = {line.span.line - first: line.counts["machine_instructions"] for line in told}
+    then, other = of_line.get(6, 0), of_line.get(8, 0)
+    each = then * every // 256
+    assert then == 256 // every * each and each >= 40, "twenty roots and sums by one program of so many"
+    assert (other > 0) == (every > 1)
+    assert every == 1 or 256 * (every - 1) // every * 3 <= other <= 256 * (every - 1) // every * 30

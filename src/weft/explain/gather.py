@@ -39,6 +39,7 @@ from weft.sim import SimulationError
 from .costs import costs_of
 from .findings import Facts, findings_of
 from .gains import with_gains, with_gains_on_cpu
+from .grouped import SIDE
 from .issued import with_machine_code
 from .lengths import most_turns
 from .occupancy import occupancy_of
@@ -53,7 +54,7 @@ from .timing import time_of, with_code
 
 __all__ = ["Launch", "explanation"]
 
-OF_TIME = ("_distinct", "_lines", "_boxes")
+OF_TIME = ("_distinct", "_lines", "_boxes", SIDE)
 """How the names of counters end that are for the model of time alone."""
 ACCESSES = (AccessWidth, RowAligned, BulkCopy, SharedAccess, VectorAccess)
 
@@ -78,6 +79,8 @@ class Launch:
     """Offsets that are known to wrap: where, and what is said of them."""
     image: bytes = b""
     """Its machine code; nothing where there is no assembler."""
+    assembly: str = ""
+    """The text that the machine code was made of."""
     device: str = ""
     """The device whose time is predicted, of those that run the target's code; "" for the usual one."""
     data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
@@ -173,7 +176,7 @@ def _explained(
         explained, program, launch.scalars, report.places, launch.wrapped, supposed,
         is_gluon=launch.is_gluon, device=launch.device,
     )  # fmt: skip
-    facts = with_code(facts, launch.image)
+    facts = with_code(facts, launch.image, launch.assembly)
     fewer = None
     if made.least is not None:
         less = _counts(launch, replace(made.least, note=made.note))
@@ -182,7 +185,7 @@ def _explained(
                 facts, explanation=replace(explained, counts=less), places=made.least.report.places,
                 supposed=_supposed(program, less, made.least.given),
             ),
-            launch.image,
+            launch.image, launch.assembly,
         )  # fmt: skip
     return explained, facts, fewer
 
@@ -278,7 +281,7 @@ def _of_unknown_length(program: LaneProgram, launch: Launch, note: str) -> _Foll
     which = f", which goes through all of `{array}` once" if array else ""
     told = f"{turns:,} iterations" if turns > 1 else "one iteration"
     branches = ""
-    if often[0].report.total != often[1].report.total:
+    if _told(often[0].report.total) != _told(often[1].report.total):
         holds = str(most.given.suppose).lower()
         branches = f", and conditions of branches that depend on data as if they were {holds} everywhere"
     note += f": counted as if it had {told}{which}{branches}; the least is as if it had none"
@@ -290,9 +293,14 @@ def _by_instructions(pick: Callable[..., _Followed], ways: Sequence[_Followed]) 
     return pick(ways, key=lambda way: way.report.total["instructions"])
 
 
+def _told(counts: Mapping[str, int]) -> dict[str, int]:
+    """Without what is for the model of time alone."""
+    return {name: n for name, n in counts.items() if not name.endswith(OF_TIME)}
+
+
 def _counts(launch: Launch, made: _Followed) -> Counts:
     report, exact = made.report, bool(made.number) and made.report.exact
-    total = {name: n for name, n in sorted(report.total.items()) if n and not name.endswith(OF_TIME)}
+    total = {name: n for name, n in sorted(_told(report.total).items()) if n}
     return Counts(prod(launch.grid), made.number, exact, made.note, total, round(report.longest, 2))
 
 
@@ -321,11 +329,7 @@ def spans_in_loops(body: Block, which: Callable[[LaneOp], bool] = lambda op: Tru
 
 def _lines(report: PlacedReport, remarks: Remarks, files: set[str]) -> tuple[Line, ...]:
     """Those on which something is done or was decided."""
-    found = {
-        key: {name: n for name, n in sorted(line.items()) if not name.endswith(OF_TIME)}
-        for key, line in report.lines.items()
-        if line
-    }
+    found = {key: dict(sorted(_told(line).items())) for key, line in report.lines.items() if line}
     for remark in remarks:
         if remark.span is not None:
             found.setdefault((remark.span.file, remark.span.line), {})
@@ -362,7 +366,7 @@ def _accesses(remarks: Remarks, report: PlacedReport, loops: frozenset[Span]) ->
         share = Fraction(key not in told)
         if isinstance(remark, SharedAccess):
             names, share = (key[1], "shared_ideal"), Fraction(remark.count * remark.wavefronts, max(1, passes[key]))
-        kept = ((name, n) for name, n in sorted(place.items()) if not name.endswith(OF_TIME))
+        kept = sorted(_told(place).items())
         counts = {name: round(n * share) for name, n in kept if share and name.startswith(names)}
         if isinstance(remark, AccessWidth) and key not in told and not counts and not report.exact:
             note = "its sectors depend on data" if any(name.startswith("kind:") for name in place) else ""

@@ -19,6 +19,8 @@ from weft.sim import Report
 
 __all__ = ["Grouped"]
 
+SIDE = "_taken"
+"""How counters end that say how many warps take a side of an `if`: "then:12_taken"."""
 Group: TypeAlias = tuple[tuple[int, int], ...]
 """Programs, by number, each with how many warps of it there are."""
 
@@ -61,6 +63,10 @@ class Grouped(Report):
             return
         for at, one in enumerate(self._group):
             self._add((one,), span, {name: int(each[at]) for name, each in by_program.items()})
+
+    def add_sides(self, span: Span | None, number: int, conditions: NDArray[np.bool_]) -> None:
+        sides = {f"then:{number}{SIDE}": conditions, f"else:{number}{SIDE}": ~conditions}
+        self.add_each(span, {name: side.astype(np.int64) for name, side in sides.items()})
 
     def tables(self) -> list[dict[Any, Counter[str]]]:
         return [self._counters]

@@ -136,6 +136,10 @@ class Block:
             else:
                 levels.pop()
 
+    def branches(self) -> dict[LaneOp, int]:
+        """The number of each `if`: the blocks of LLVM IR that it becomes are called by it, and its counters."""
+        return {op: i for i, op in enumerate(op for op in self.walk() if op.name == "if")}
+
     def uses(self) -> dict[Value, list[LaneOp]]:
         """The operations that use each value, those in regions too, once for each time."""
         users: dict[Value, list[LaneOp]] = {}

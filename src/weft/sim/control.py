@@ -250,6 +250,10 @@ def _if(context: Context, op: LaneOp) -> Running:
     condition = _per_warp(context, op, context.env[op.operands[0]], op.operands[0], "the condition of `if`")
     then, other = op.regions[0], op.regions[1] if len(op.regions) > 1 else None
     context.batch.report.add_kind(op.span, "if", context.count)
+    counted = context.batch.launch.sliced
+    if counted is not None:
+        of_warps = np.broadcast_to(condition, context.count)
+        context.batch.report.add_sides(op.span, counted.branches[op], of_warps)
     if len(condition) == 1:
         chosen = then if condition[0] else other
         results = yield from region(context, chosen) if chosen is not None else _nothing()

@@ -96,6 +96,9 @@ class Report:
         if threads is not None:
             self.add_each(span, {f"threads:{kind}": threads})
 
+    def add_sides(self, span: Span | None, number: int, conditions: NDArray[np.bool_]) -> None:
+        """Which side of the `if` with a number (`Block.branches`) each of the warps takes; nothing by default."""
+
     def tables(self) -> list[dict[Any, Counter[str]]]:
         """The tables that it counts in: that of lines, or what a subclass has in its place."""
         return [self._lines]

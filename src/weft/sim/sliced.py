@@ -57,6 +57,7 @@ class Sliced:
         self.proofs: dict[LaneOp, Any] = {}
         """Of loops what is known to move as it goes on; None where nothing is (proven.py)."""
         self.patterns = Patterns()
+        self.branches = program.body.branches()
         self.products: dict[object, Mapping[str, int]] = {}
         """What the accesses of a matrix unit's instructions count, by their addresses."""
         self.needed: set[Value] = set()

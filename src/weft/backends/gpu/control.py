@@ -220,7 +220,8 @@ def _while(e: Emitter, op: LaneOp) -> None:
 def _if(e: Emitter, op: LaneOp) -> None:
     f = e.f
     condition = e.one(op.operands[0])
-    yes, no, join = f.new_label("then"), f.new_label("else"), f.new_label("join")
+    number = e.branches[op]
+    yes, no, join = (f"if{number}.{side}" for side in ("then", "else", "end"))
     e.do(f"br i1 {condition}, label %{yes}, label %{no}")
     handed_on = op.regions[0].ops[-1].operands if op.results else ()
     kinds = [_carried(e, r, (), True, v) for r, v in zip(op.results, handed_on, strict=True)]

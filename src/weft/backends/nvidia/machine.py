@@ -73,7 +73,9 @@ _one_at_a_time = renewed(threading.Lock())
 @lru_cache(maxsize=32)
 def _machine(processor: str, version: int, level: int = 3) -> llvm.TargetMachine:
     with _one_at_a_time:
-        return _initialize().create_target_machine(cpu=processor, features=f"+ptx{version}", opt=level)
+        machine = _initialize().create_target_machine(cpu=processor, features=f"+ptx{version}", opt=level)
+        machine.set_asm_verbosity(True)  # a comment at each block says which of the LLVM IR it is
+        return machine
 
 
 NOTHING = "define ptx_kernel void @nothing() {\n  ret void\n}\n"

@@ -15,6 +15,7 @@ from .cubin import read
 from .executed import Executed, executed
 from .sass import decoded
 from .schedule import ACCESSES, Schedule, scheduled
+from .sides import shares
 
 __all__ = ["Assembled", "assembled", "spilled_by_line"]
 
@@ -37,12 +38,13 @@ def spilled_by_line(image: bytes) -> dict[tuple[str, int], int]:
 
 def assembled(
     image: bytes,
+    assembly: str,
     program: LaneProgram,
     turns: Callable[[LaneOp], float],
     places: Mapping[Span | None, Counter[str]],
     warps: float,
 ) -> Assembled | None:
-    """What a cubin makes of a walk through the lane program.
+    """What a cubin, made of a text of assembly, makes of a walk through the lane program.
 
     None where that cannot be said: without line numbers, and where loops are not those of the lane program. `turns`
     says how often loops turn; `places` has counters of so many warps.
@@ -50,7 +52,7 @@ def assembled(
     code = read(image)
     if code is None:
         return None
-    found = executed(code, program.body, turns, places, warps)
+    found = executed(code, program.body, turns, places, warps, shares(assembly, program.body, places))
     if found is None:
         return None
     counted = frozenset((span.file, span.line) for span in places if span is not None)

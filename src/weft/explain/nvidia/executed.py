@@ -7,8 +7,8 @@
 LLVM keeps the loops as they are, so those of the PTX and of the lane program are paired as they are nested. ptxas may
 do several iterations at a time, or some in front of the loop or behind it: how many copies a part of the code has of a
 loop of the PTX is seen at instructions of which there is one for each instruction of the PTX. Where a block is not in
-every turn, what was counted of accesses on its line says how often it is executed; what calls a function is a way that
-is hardly taken, as a quotient of denormal numbers.
+every turn, the side of the `if` that it is of says how often it is executed (sides.py); without one, what was counted
+of accesses on its line; what calls a function is a way that is hardly taken, as a quotient of denormal numbers.
 
 Where warps have parts of their own (`partitions`), each has its own loops: what only one of them reaches, or is reached
 from, is executed by the warps of that part.
@@ -81,16 +81,22 @@ class Executed:
 
 
 def executed(
-    code: Code, body: Block, turns: Callable[[LaneOp], float], places: Mapping[Span | None, Counter[str]], warps: float
+    code: Code,
+    body: Block,
+    turns: Callable[[LaneOp], float],
+    places: Mapping[Span | None, Counter[str]],
+    warps: float,
+    shares: Sequence[float | None] = (),
 ) -> Executed | None:
     """How often instructions are executed; None where loops of the PTX are not those of the lane program.
 
-    `turns` says how often a loop of the lane program turns, `places` has counters of so many warps by place.
+    `turns` says how often a loop of the lane program turns, `places` has counters of so many warps by place, `shares`
+    the part of iterations that execute a line of the PTX (sides.py).
     """
     instructions = list(decoded(code.text))
     if not instructions:
         return None
-    counting = _Counting(code, instructions)
+    counting = _Counting(code, instructions, shares)
     lanes = _loops_of(body)
     if not counting.pair(counting.ptx.loops, lanes, turns):
         lanes = counting.alike(lanes, turns)
@@ -138,8 +144,8 @@ def _loops_of(body: Block) -> list[LaneOp]:
 
 
 class _Counting:
-    def __init__(self, code: Code, instructions: list[Instruction]) -> None:
-        self.code, self.instructions = code, instructions
+    def __init__(self, code: Code, instructions: list[Instruction], shares: Sequence[float | None] = ()) -> None:
+        self.code, self.instructions, self.shares = code, instructions, shares
         self.flow, self.ptx = of_instructions(instructions), of_ptx(code.ptx)
         self.loop_of_line: list[Loop | None] = [None] * (len(code.ptx) + 1)
         for block, within in zip(self.ptx.blocks, self.ptx.within, strict=True):
@@ -356,10 +362,20 @@ class _Counting:
             if any(op.name in ("CALL", "RET") for op in ops):
                 self.times[i] = 0.0
                 continue
+            share = self.share(ops)
+            if share is not None:
+                self.times[i] *= share
+                continue
             likely = [parts[self.kind(op)] for op in ops if op.name in KINDS]
             if not likely:
                 likely = [part for op in ops for part in lines.get(self.code.source_at[op.place], ())]
             self.times[i] *= sum(likely) / len(likely) if likely else 1.0
+
+    def share(self, ops: Sequence[Instruction]) -> float | None:
+        """The part of iterations that execute most of these instructions; None where it is not known."""
+        lines = (self.line(op) for op in ops)
+        found = Counter(self.shares[line] if line < len(self.shares) else None for line in lines)
+        return found.most_common(1)[0][0] if found else None
 
     def always(self, block: int) -> bool:
         """Whether all warps whose part a block is of execute it, each time that they are where it is."""

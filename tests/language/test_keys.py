@@ -282,6 +282,27 @@ def test_a_key_follows_what_changes() -> None:
     assert key_of(Method) == before[2]
 
 
+def test_the_key_of_a_layout_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch with layouts took four times as long as one without, because it looked into each of them anew."""
+
+    class Mine(BlockedLayout):
+        """A user's class may keep what changes."""
+
+    def layout() -> BlockedLayout:
+        return BlockedLayout([1, 8], [2, 16], [4, 1], [1, 0])
+
+    one, mine = layout(), Mine([1, 8], [2, 16], [4, 1], [1, 0])
+    before = key_of(one), key_of(mine)
+    assert key_of(layout()) == key_of(one) == before[0] != before[1]
+    asked: list[object] = []
+    of = Keys.of
+    monkeypatch.setattr(Keys, "of", lambda self, value: asked.append(value) or of(self, value))
+    assert (key_of(one), key_of(mine)) == before
+    assert one not in [value for value in asked if type(value) is BlockedLayout] and mine in asked
+    keys = {key_of(BlockedLayout([1, size], [2, 16], [4, 1], [1, 0])) for size in (1, 2, 4, 8, 16)}
+    assert len(keys) == 5  # though each may be where the one before was
+
+
 def test_what_could_not_be_followed_is_told_of_constants_too() -> None:
     found = Keys()
     found.of([lambda: open("x")])

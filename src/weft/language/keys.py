@@ -88,7 +88,20 @@ _quick: dict[type, Callable[[Any], Key]] = {
     type(None): lambda value: ("None",),
     tuple: _tuple_key,
 }
-"""What `Keys` would say, by class; jit functions and element types come here when the first one is seen."""
+"""What `Keys` would say, by class; jit functions, element types and layouts come here when the first one is seen."""
+
+_kept: dict[int, tuple[weakref.ref[Any], Key]] = {}
+"""Keys of values that never change, by the address of the value."""
+
+
+def _kept_key(value: Any) -> Key:
+    """The key of a value that never changes: found once, and kept while the value lives."""
+    number = id(value)
+    kept = _kept.get(number)
+    if kept is None or kept[0]() is not value:
+        kept = _kept[number] = weakref.ref(value, lambda _: _kept.pop(number, None) and None), Keys().of(value)
+    return kept[1]
+
 
 _numbers = itertools.count()
 _process = uuid.uuid4().hex
@@ -287,6 +300,8 @@ class Keys:
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             of_users = kind_of_module(kind.__module__) == "user"  # others keep for themselves what follows from fields
+            if not of_users and getattr(kind, "never_changes", False) is True:
+                _quick[kind] = _kept_key
             stored = (*getattr(value, "__dict__", ()), *(name for cls in kind.__mro__ for name in _slots_of(cls)))
             names += [name for name in dict.fromkeys(stored) if name not in names and (of_users or name[0] != "_")]
             keyed = [(name, self.of(getattr(value, name))) for name in names if hasattr(value, name)]

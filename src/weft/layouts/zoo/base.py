@@ -60,6 +60,9 @@ class Layout:
     True
     """
 
+    never_changes: ClassVar[bool] = True
+    """Launches find the key of a constant that is a layout once (language/keys.py)."""
+
     @property
     def rank(self) -> int:
         """The number of dimensions of the tiles it is for."""

@@ -20,7 +20,7 @@ import pytest
 import weft.ir.gpu
 from weft.base import CompilationError
 from weft.ir import OpaqueAttr, ParseError, f16, f32, i1, like, parse_module, print_module, type_text, verify
-from weft.ir.gpu import encoding_of, laid_tensor, layout_of, memdesc, name_of, respell_layouts
+from weft.ir.gpu import encoding_of, laid_tensor, layout_of, memdesc, name_of
 from weft.layouts import (
     AutoLayout,
     BlockedLayout,
@@ -36,10 +36,6 @@ from weft.layouts import (
     SliceLayout,
     SwizzledSharedLayout,
 )
-from weft.machines import machine_of
-from weft.passes import tile_pipeline
-from weft.passes.assign_layouts import assign_layouts
-from weft.passes.decompose_dot_scaled import decompose_dot_scaled
 
 HERE = Path(__file__).resolve().parent.parent
 FILES = sorted((HERE / "data" / "ttgir").glob("*.ttgir"))
@@ -160,30 +156,6 @@ def test_triton_compiles_our_text(tmp_path: Path) -> None:
         path = HERE / "data" / "ttgir" / f"{name}.ttgir"
         texts[name] = print_module(parse_module(path.read_text(), path.name), locations=True)
     _in_triton(COMPILE, texts, tmp_path)
-
-
-@TRITON
-def test_triton_reads_what_a_pass_made(tmp_path: Path) -> None:
-    """Tile IR to which we assigned layouts: with the names that Triton asks for it reads all of it."""
-    texts = {}
-    for path in sorted((HERE / "data" / "ttir").glob("*.ttir")):
-        module = tile_pipeline(parse_module(path.read_text(), path.name))
-        decompose_dot_scaled(module)
-        assign_layouts(module, machine_of("cuda:80"))
-        respell_layouts(module)
-        verify(module, "layout")
-        text = print_module(module)
-        texts[path.stem] = (text, print_module(parse_module(text, path.name)))
-    assert len(texts) > 150
-    _in_triton(SAME, texts, tmp_path)
-
-
-@pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_names_that_triton_gave_are_left(path: Path) -> None:
-    module = parse_module(path.read_text(), path.name)
-    before = print_module(module)
-    respell_layouts(module)
-    assert print_module(module) == before
 
 
 # -- types ---------------------------------------------------------------------------------------------------------
@@ -487,20 +459,6 @@ def test_equal_layouts_of_other_names_agree() -> None:
     line = f'%1 = "ub.poison"() : () -> {other}\n'
     line += f'%0 = "arith.addf"(%x, %1) : (tensor<32x16xf32, #a>, {other}) -> {other}'
     verify(parse_module(HEAD + line + "\n    tt.return\n  }\n}\n", "k.ttgir"), "layout")
-
-
-def test_names_that_differ_are_made_one() -> None:
-    bases = BlockedLayout([1, 2], [4, 8], [4, 1], [1, 0]).to_linear([32, 16]).bases
-    linear = DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], [], [32, 16])
-    other = type_text(laid_tensor((32, 16), f32, linear))
-    lines = f'%1 = "ub.poison"() : () -> {other}\n'
-    lines += f'%0 = "arith.addf"(%1, %x) : ({other}, tensor<32x16xf32, #a>) -> tensor<32x16xf32, #a>'
-    module = parse_module(HEAD + lines + "\n    tt.return\n  }\n}\n", "k.ttgir")
-    respell_layouts(module)
-    verify(module, "layout")
-    added = next(op for op in module.walk() if op.name == "arith.addf")
-    assert len({type_text(v.type) for v in (*added.operands, *added.results)}) == 1
-    assert sum(op.name == "ttg.convert_layout" for op in module.walk()) == 1
 
 
 BAD_TEXT = [

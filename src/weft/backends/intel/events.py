@@ -37,7 +37,7 @@ class Event:
     """
 
     def __init__(self, enable_timing: bool = True, **_: Any) -> None:
-        ze, self._gpu, self._timed = api(), current_device(), enable_timing
+        ze, self._gpu = api(), current_device()
         self._handle = self._pool = 0
         desc = PoolDesc(flags=HOST_VISIBLE | (TIMESTAMPS if enable_timing else 0), count=1)
         devices = byref(c_void_p(self._gpu.handle))

@@ -10,7 +10,6 @@ ttg         the operations                      forms, regions   their text
 products    what passes see of products in shared memory; `ttng` and `amdg` are of `ir/nvidia/` and `ir/amd/`
 described   descriptors of the Triton language, in a kernel that has layouts
 rows        rows that begin at any address, read and written by aligned vectors
-respell     names of layouts as Triton asks for them
 naming      the named layout of what an operation on shapes gives
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
@@ -34,7 +33,6 @@ from .check import threads_at as threads_at
 from .encoding import *
 from .memory import *
 from .names import layout_text as layout_text
-from .respell import *
 
 _publish(globals(), "naming rows ttg")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from weft.base import WeftError
 from weft.checking import Limits, Settings, Verdict, check
-from weft.runtime import knobs
+from weft.cli_sizes import read
 
 __all__ = ["main", "parser"]
 
@@ -39,7 +39,7 @@ def parser(name: str = "check") -> argparse.ArgumentParser:
         "--seeds", type=_count, default=defaults.seeds, help=f"how many inputs to try (default: {defaults.seeds})"
     )
     shown.add_argument("--seconds", type=float, default=60, help="time limit of each process (default: 60)")
-    shown.add_argument("--memory", type=_bytes, default=4 << 30, help="memory limit of each process (default: 4G)")
+    shown.add_argument("--memory", type=read, default=4 << 30, help="memory limit of each process (default: 4G)")
     shown.add_argument(
         "--allow",
         action="append",
@@ -54,13 +54,6 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"a number from 1 on is needed, got {text!r}")
     return int(text)
-
-
-def _bytes(text: str) -> int:
-    try:
-        return knobs.parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: Sequence[str]) -> int:

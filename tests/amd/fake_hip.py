@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.pretended_vendor import pretended
+from runtime.pretended_vendor import pretended, prototypes
 from weft import sim
 from weft.backends.amd import driver, faults, hip as hip_functions, library, messages as kept
 from weft.base import DeviceAssertionError
@@ -195,7 +195,7 @@ class FakeHip:
         self._clock = count(1)
         self._thread = threading.local()
         self._ready = False
-        self._functions = {name: self._made(name, types) for name, types in prototypes()}
+        self._functions = {name: self._made(name, types) for name, types in prototypes(PROTOTYPES, TYPES)}
         self._said = {status: ctypes.create_string_buffer(text.encode()) for status, text in NAMES.items()}
         self._texts = {
             n: ctypes.CFUNCTYPE(c_void_p, c_int)(self._text) for n in ("hipGetErrorName", "hipGetErrorString")
@@ -613,16 +613,6 @@ def _values(message: Sequence[Any], line: str) -> list[Any] | None:
         return None
     each = zip(kinds, found.groups(), strict=True)
     return [float(x) if k == "f" else int(x, 16 if k == "x" else 10) for k, x in each]
-
-
-def prototypes() -> list[tuple[str, list[Any]]]:
-    """(name, types of the arguments)."""
-    found = []
-    for line in PROTOTYPES.strip().splitlines():
-        name, _, rest = line.partition("(")
-        arguments = [a.strip() for a in rest.rstrip(")").split(",") if a.strip()]
-        found.append((name, [c_void_p if "*" in a else TYPES[a.split()[0]] for a in arguments]))
-    return found
 
 
 def number_of(elem: str, bits: int) -> Any:

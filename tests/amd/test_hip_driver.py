@@ -16,7 +16,7 @@ from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources, Unsuppo
 from weft.compiler.amd import driver
 
 from .containers import Kernel, Parameter, written
-from .fake_hip import GPU, MI300X, FakeHip, forget, pretend, prototypes
+from .fake_hip import GPU, MI300X, PROTOTYPES, TYPES, FakeHip, forget, pretend, prototypes
 
 
 @pytest.fixture
@@ -327,6 +327,6 @@ def test_a_library_that_is_too_old_or_sees_nothing(monkeypatch: pytest.MonkeyPat
 def test_the_types_of_arguments_are_those_of_the_header(hip: FakeHip) -> None:
     """As the fake has them, which were written from the header apart from those that are called by."""
     kinds = {ctypes.c_ubyte: 1, ctypes.c_int: 4, ctypes.c_uint: 4, ctypes.c_size_t: 8, ctypes.c_void_p: 8}
-    theirs = {name: [kinds[t] for t in types] for name, types in prototypes()}
+    theirs = {name: [kinds[t] for t in types] for name, types in prototypes(PROTOTYPES, TYPES)}
     ours = {name: [ctypes.sizeof(t) for t in types] for name, types in functions.FUNCTIONS.items()}
     assert ours == theirs

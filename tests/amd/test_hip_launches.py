@@ -104,6 +104,10 @@ def test_a_launch_on_arrays_of_the_gpu(hip: FakeHip) -> None:
 
 
 def test_arguments_of_every_kind_reach_the_kernel(hip: FakeHip) -> None:
+    check_arguments_of_every_kind()
+
+
+def check_arguments_of_every_kind() -> None:
     out = weft.cuda.zeros(10, np.float64)
     given: Any = True, 7, (1 << 40) + 1, (3, -4), None, 1.5, 1e300, -0.375, 250
     scalars[(1,)](out, *given, num_warps=1)

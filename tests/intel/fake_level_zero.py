@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 from amd.fake_hip import Memory, number_of
-from runtime.pretended_vendor import pretended
+from runtime.pretended_vendor import pretended, prototypes
 from weft import sim
 from weft.backends.intel import driver, faults, level_zero, loader, queues
 from weft.backends.intel.module import Module
@@ -187,7 +187,7 @@ class FakeLevelZero:
         self.driver = self._new("driver")
         self.devices = [self._new(i) for i in range(len(gpus))]
         self._clock, self._ready = count(1), False
-        self._functions = {name: self._c_function(name, types) for name, types in _prototypes()}
+        self._functions = {name: self._c_function(name, types) for name, types in prototypes(PROTOTYPES, TYPES)}
 
     def _new(self, thing: Any) -> int:
         handle = next(_handles)
@@ -530,15 +530,6 @@ class FakeLevelZero:
         self._of(kernel, Kernel)
         if flags != 7:
             raise _Refused(INVALID_ARGUMENT, f"flags {flags}")
-
-
-def _prototypes() -> list[tuple[str, list[Any]]]:
-    found = []
-    for line in PROTOTYPES.strip().splitlines():
-        name, _, rest = line.partition("(")
-        arguments = [a.strip() for a in rest.rstrip(")").split(",") if a.strip()]
-        found.append((name, [c_void_p if "*" in a else TYPES[a.split()[0]] for a in arguments]))
-    return found
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, *gpus: GPU, **facts: Any) -> Iterator[FakeLevelZero]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weft
-import weft.language as tl
+from amd.test_hip_launches import add
 from weft.backends.gpu import libraries
 from weft.backends.intel import level_zero, loader
 from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources, Unsupported
@@ -23,13 +23,6 @@ from .fake_level_zero import ARC_A770, ARC_B580, GPU, GRAPHICS, MAX_1550, FakeLe
 @pytest.fixture
 def ze(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLevelZero]:
     yield from pretend(monkeypatch)
-
-
-@weft.jit
-def add(x, y, out, n, alpha, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < n
-    tl.store(out + i, tl.load(x + i, mask=mask) + alpha * tl.load(y + i, mask=mask), mask=mask)
 
 
 TYPES = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "alpha": "fp32"}

@@ -16,7 +16,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from amd.test_hip_launches import add, counted, described, product, scalars
+from amd.test_hip_launches import add, check_arguments_of_every_kind, counted, described, product, scalars
+from amd.test_messages import positive
 from gpu import test_kernels as kernels
 from gpu.anywhere import LAUNCHES, launched
 from weft import gluon
@@ -74,19 +75,7 @@ def test_a_launch_on_arrays_of_the_gpu(ze: FakeLevelZero) -> None:
 
 
 def test_arguments_of_every_kind_reach_the_kernel(ze: FakeLevelZero) -> None:
-    out = weft.cuda.zeros(10, np.float64)
-    given: Any = True, 7, (1 << 40) + 1, (3, -4), None, 1.5, 1e300, -0.375, 250
-    scalars[(1,)](out, *given, num_warps=1)
-    assert out.numpy().tolist() == [1, 7, (1 << 40) + 1, 3, -4, 1.5, 1e300, -0.375, 250, 77]
-    scalars[(1,)](out, False, -(1 << 31), -1, (1 << 33, 0), 1, float("inf"), -0.0, 2.0, 0, num_warps=1)
-    assert out.numpy().tolist() == [0, -(1 << 31), -1, 1 << 33, 0, float("inf"), 0, 2, 0, 77]
-
-
-@weft.jit
-def positive(x, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.device_assert(tl.load(x + i) > 0, "x is positive")
-    tl.store(x + i, 0)
+    check_arguments_of_every_kind()
 
 
 def test_an_assertion_that_does_not_hold_is_raised_by_the_launch(ze: FakeLevelZero) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import hashlib
 import sys
@@ -71,6 +72,16 @@ def program_of(kernel: Any) -> LaneProgram:
     target, language = kernel.metadata.target, make_options(kernel.given_options).language
     made = IRSource(kernel.asm["ttir"]).make_ir(language, target)
     return lowered(made, target.machine, language)
+
+
+def prototypes(text: str, types: dict[str, Any]) -> list[tuple[str, list[Any]]]:
+    """The functions of a library with the types of their arguments, from lines of C."""
+    found = []
+    for line in text.strip().splitlines():
+        name, _, rest = line.partition("(")
+        arguments = [a.strip() for a in rest.rstrip(")").split(",") if a.strip()]
+        found.append((name, [ctypes.c_void_p if "*" in a else types[a.split()[0]] for a in arguments]))
+    return found
 
 
 class PretendedTorch(ModuleType):

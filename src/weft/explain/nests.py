@@ -28,11 +28,11 @@ def _nest_rows(e: Explanation) -> Rows:
     rows = [("line", "over", "vectors", "along", "at a time", "iterations", "fused", "for", "also")]
     for r in e.remarks.of(LoopNest):
         along = ", ".join(map(str, r.along))
-        what = ", ".join(dict.fromkeys(_site(site) for site in r.does))
+        what = ", ".join(dict.fromkeys(site_text(site) for site in r.does))
         also = "; ".join((*([r.scalar] if r.scalar else []), *r.versions))
         vectors = f"{r.lanes} x {r.bits} bits" if r.lanes > 1 else "none"
         sizes = (str(r.unrolled), f"{r.iterations:,}", str(r.fused))
-        rows.append((_place(r.span), "x".join(map(str, r.shape)) or "one", vectors, along, *sizes, what, also))
+        rows.append((place_text(r.span), "x".join(map(str, r.shape)) or "one", vectors, along, *sizes, what, also))
     return rows if len(rows) > 1 else []
 
 
@@ -46,25 +46,27 @@ def _product_rows(e: Explanation) -> Rows:
         wait = waits.get(r.span)
         sums = f"once for {wait.iterations} iterations" if wait is not None else ""
         size, block = "x".join(map(str, r.shape)), (str(r.rows), str(r.vectors), str(r.lanes))
-        rows.append((_place(r.span), size, r.elements, r.packed, r.instruction, *block, ", ".join(there), sums))
+        rows.append((place_text(r.span), size, r.elements, r.packed, r.instruction, *block, ", ".join(there), sums))
     return rows if len(rows) > 1 else []
 
 
 def _kept_rows(e: Explanation) -> Rows:
     rows = [("line", "tile", "variable", "why")]
-    rows += [(_place(r.span), r.tile, r.variable, r.why) for r in e.remarks.of(InMemory)]
+    rows += [(place_text(r.span), r.tile, r.variable, r.why) for r in e.remarks.of(InMemory)]
     return rows if len(rows) > 1 else []
 
 
 def _apart_rows(e: Explanation) -> Rows:
     rows = [("line", "what", "not in the loops of", "why")]
-    rows += [(_place(r.span), r.what.what, _site(r.into), r.reason) for r in e.remarks.of(NotFused)]
+    rows += [(place_text(r.span), r.what.what, site_text(r.into), r.reason) for r in e.remarks.of(NotFused)]
     return rows if len(rows) > 1 else []
 
 
-def _place(span: Span | None) -> str:
+def place_text(span: Span | None) -> str:
+    """A line, in a table."""
     return str(span.line) if span is not None else "-"
 
 
-def _site(site: Site) -> str:
+def site_text(site: Site) -> str:
+    """What stands in a line, in a table."""
     return f"{site.what} ({site.span.line})" if site.span is not None else site.what

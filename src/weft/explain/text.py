@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weft.base import Span
-from weft.base.remarks import Remark, SharedAccess, Site, Wish
+from weft.base.remarks import Remark, SharedAccess, Wish
 from weft.base.remarks.remark import in_cycles, with_article
 from weft.sim import Report
 
 from .ncu import idle_text, metrics_of
-from .nests import nest_tables
+from .nests import nest_tables, place_text, site_text
 from .next_step import next_text
 from .reasons import price_text, reason_text
 from .record import Access, Buffer, Converted, Explanation, Finding, Held, Occupancy, Tile
@@ -94,7 +93,7 @@ def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _finding(group: Sequence[Finding]) -> str:
-    first, places = group[0], ", ".join(dict.fromkeys(_place(f.span) for f in group))
+    first, places = group[0], ", ".join(dict.fromkeys(place_text(f.span) for f in group))
     if len(group) > 1:
         each = [f.microseconds for f in group if f.microseconds is not None]
         first = replace(first, microseconds=sum(each) if each else None)
@@ -131,9 +130,9 @@ def _tile_rows(e: Explanation) -> Rows:
     for tile in e.tiles:
         r = tile.remark
         others = "; ".join(_wish(e, tile, wish) for wish in r.others)
-        by = _site(r.chosen_by) if r.chosen_by else "(the default)"
+        by = site_text(r.chosen_by) if r.chosen_by else "(the default)"
         why = reason_text(tile)
-        rows.append((_place(r.span), r.tile, ", ".join(r.variables), layout_text(tile.layout), by, why, others))
+        rows.append((place_text(r.span), r.tile, ", ".join(r.variables), layout_text(tile.layout), by, why, others))
     return rows if e.tiles else []
 
 
@@ -141,7 +140,7 @@ def _wish(e: Explanation, tile: Tile, wish: Wish) -> str:
     """Who wanted another layout, which, and what it costs that it is not so."""
     price = price_text(e.remarks, e.accesses, wish.site)
     more = f"{in_cycles(wish.cycles)} more in all" if wish.cycles is not None else ""
-    return ", ".join(filter(None, (f"{_site(wish.site)}: {layout_text(wish.layout)}", more, price)))
+    return ", ".join(filter(None, (f"{site_text(wish.site)}: {layout_text(wish.layout)}", more, price)))
 
 
 def _access_rows(accesses: Sequence[Access]) -> Rows:
@@ -153,7 +152,7 @@ def _access_rows(accesses: Sequence[Access]) -> Rows:
         width, most = getattr(r, "bytes", 0), getattr(r, "most", 0)
         counts = (_number(sectors), _number(fewest), _number(passes), _number(least))
         why = "; ".join(filter(None, (access_reason(r), access.note)))
-        rows.append((_place(r.span), access_kind(r), r.tile, _number(width), _number(most), *counts, why))
+        rows.append((place_text(r.span), access_kind(r), r.tile, _number(width), _number(most), *counts, why))
     return rows if accesses else []
 
 
@@ -185,18 +184,18 @@ def _conversion_rows(conversions: Sequence[Converted]) -> Rows:
         r = each.remark
         made, wanted = getattr(r, "made_by", None), getattr(r, "wanted_by", ())
         others = "; ".join(str(a) for a in r.considered if a.what != r.plan)
-        by = _site(made) if made is not None else "gather"
-        where, whose = "yes" if each.in_loop else "", ", ".join(map(_site, wanted))
-        rows.append((_place(r.span), r.tile, by, whose, r.plan, f"{r.cycles:.0f}", where, others))
+        by = site_text(made) if made is not None else "gather"
+        where, whose = "yes" if each.in_loop else "", ", ".join(map(site_text, wanted))
+        rows.append((place_text(r.span), r.tile, by, whose, r.plan, f"{r.cycles:.0f}", where, others))
     return rows if conversions else []
 
 
 def _buffer_rows(buffers: Sequence[Buffer]) -> Rows:
     rows = [("line", "bytes", "at", "what for")]
     for r in (buffer.remark for buffer in buffers):
-        lines = list(dict.fromkeys(_place(s) for s in (r.first, r.last) if s is not None))
+        lines = list(dict.fromkeys(place_text(s) for s in (r.first, r.last) if s is not None))
         use = f", in use on line {' to '.join(lines)}" if lines else ""
-        rows.append((_place(r.span), f"{r.bytes:,}", f"{r.offset:,}", f"{with_article(r.purpose)}{use}"))
+        rows.append((place_text(r.span), f"{r.bytes:,}", f"{r.offset:,}", f"{with_article(r.purpose)}{use}"))
     return rows if buffers else []
 
 
@@ -205,7 +204,7 @@ def _register_rows(registers: Sequence[Held]) -> Rows:
     spilling = sorted((held for held in registers[MOST_LINES:] if held.spills), key=lambda held: -held.spills)
     for held in (*registers[:MOST_LINES], *spilling[:MOST_LINES]):
         values = ", ".join(f"{name} {words}{_lives(held, name)}" for name, words in held.values.items())
-        rows.append((_place(held.span), _number(held.words), _number(held.spills), values))
+        rows.append((place_text(held.span), _number(held.words), _number(held.spills), values))
     return rows if registers else []
 
 
@@ -241,14 +240,6 @@ def _limit(limit: str) -> str:
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
-
-
-def _place(span: Span | None) -> str:
-    return str(span.line) if span is not None else "-"
-
-
-def _site(site: Site) -> str:
-    return f"{site.what} ({site.span.line})" if site.span is not None else site.what
 
 
 def _number(value: int) -> str:

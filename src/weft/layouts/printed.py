@@ -24,6 +24,7 @@ from typing import Any
 
 from weft.base import LayoutError
 
+from .dims import coordinates_of
 from .linear import LinearLayout
 
 __all__ = ["read_view"]
@@ -101,7 +102,7 @@ def _held(elements: Sequence[str], shape: Sequence[int], lanes: int | None) -> P
     threads = 1 + max(thread for _, thread, _ in holders)
     width = min(32, threads) if lanes is None else lanes
     return {
-        (register, thread % width, thread // width, block): _coordinates(at, shape)
+        (register, thread % width, thread // width, block): coordinates_of(at, shape)
         for (block, thread, register), at in holders.items()
     }
 
@@ -136,14 +137,6 @@ def _numbers(text: str, between: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.strip("() ").split(between))
 
 
-def _coordinates(at: int, shape: Sequence[int]) -> tuple[int, ...]:
-    point = []
-    for size in reversed(shape):
-        point.append(at % size)
-        at //= size
-    return tuple(reversed(point))
-
-
 def _linear(places: Places, names: Sequence[str], shape: Sequence[int]) -> LinearLayout:
     """The linear layout that has these elements at these places."""
     sizes = [max(axis) + 1 for axis in zip(*places)]
@@ -152,7 +145,7 @@ def _linear(places: Places, names: Sequence[str], shape: Sequence[int]) -> Linea
             raise LayoutError(f"the picture has {size} of {name}, which is no power of two", hint="is it cut?")
     if len(places) != prod(sizes):
         missing = next(
-            place for at in range(prod(sizes)) if (place := _coordinates(at, sizes[::-1])[::-1]) not in places
+            place for at in range(prod(sizes)) if (place := coordinates_of(at, sizes[::-1])[::-1]) not in places
         )
         shown = ", ".join(f"{name} {x}" for name, x in zip(names, missing))
         raise LayoutError(f"the picture has no element at {shown}", hint="is it cut?")

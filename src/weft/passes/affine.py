@@ -186,6 +186,12 @@ class Form:
         """Whether all elements are the same."""
         return all(s == NOTHING for s in self.steps)
 
+    def counts_beyond(self, other: Form) -> int | None:
+        """The dimension along which the difference to another form counts elements; None where no single one does."""
+        steps = [x - y for x, y in zip(self.steps, other.steps, strict=True)]
+        moving = [d for d, s in enumerate(steps) if s != NOTHING]
+        return moving[0] if len(moving) == 1 and steps[moving[0]] == ONE else None
+
 
 class Forms:
     """The forms of values of a function, found when asked for."""

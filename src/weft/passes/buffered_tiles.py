@@ -106,7 +106,7 @@ def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
             assert isinstance(op.result.type, MemDescType)
             named = op.result.type.data.layout.named
             return named if isinstance(named, NVMMASharedLayout) else None
-        if _is_transposition(op):
+        if is_transposition(op):
             return flipped(_asked_for(op.results[0]))
     return None
 
@@ -116,7 +116,8 @@ def is_product_operand(value: SSAValue) -> bool:
     return _asked_for(value) is not None
 
 
-def _is_transposition(op: Operation) -> bool:
+def is_transposition(op: Operation) -> bool:
+    """Whether an operation exchanges the two dimensions of a tile."""
     return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
@@ -154,7 +155,7 @@ def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
             remove(op)
-        elif _is_transposition(op) and (other := flipped(named)) is not None:
+        elif is_transposition(op) and (other := flipped(named)) is not None:
             near = Builder.before(op)
             transposed = memdesc(type.shape[::-1], type.element_type, other)
             order = {"order": op.properties["order"]}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -89,8 +90,8 @@ def masked_load(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], exists:
     return b.create(tt.LoadOp, (pointer, active, *rest), (op.result.type,), {**op.properties, **sizes})
 
 
-def _is_lookup(op: Operation) -> bool:
-    """Whether an operation loads one element, or a row of them."""
+def is_lookup(op: Operation) -> TypeGuard[tt.LoadOp]:
+    """Whether an operation loads a number, or a row of them, as anybody may at any time."""
     if not isinstance(op, tt.LoadOp) or (is_tensor(op.result.type) and len(shape_of(op.result.type)) > 1):
         return False
     volatile = op.properties.get("isVolatile")
@@ -121,7 +122,7 @@ def slice_of(loop: scf.ForOp, values: Sequence[SSAValue]) -> Slice | None:
         assert isinstance(op, Operation)
         if op in ops or not loop.is_ancestor(op):
             continue
-        if op.parent is not body or not (shareable(op) or _is_lookup(op)) or _is_moved(op):
+        if op.parent is not body or not (shareable(op) or is_lookup(op)) or _is_moved(op):
             return None
         ops.add(op)
         todo += op.operands

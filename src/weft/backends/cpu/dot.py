@@ -19,7 +19,7 @@ from weft.backends.cpu.deferred import Slots, slots_for, waits
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.operands import Matrix, Operands, packed_panels, panel_weights, panels_of, rows_of
 from weft.backends.cpu.plans import Plan, plan
-from weft.backends.cpu.product_ends import ProductEnds, product_ends
+from weft.backends.cpu.product_ends import ProductEnds, is_zero, product_ends
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
@@ -27,13 +27,6 @@ from weft.backends.llvm.values import I64, Value as Reg, const
 from weft.base import Unsupported
 from weft.base.remarks import InstructionDeclined, ProductWaits, RegisterBlock
 from weft.targets import NEON, PRODUCTS
-
-
-def is_zero(value: Value) -> bool:
-    """Whether a tile is known to be all zeros."""
-    while value.op is not None and value.op.name in ("tt.splat", "tt.broadcast"):
-        value = value.op.args[0]
-    return value.op is not None and value.op.name == "arith.constant" and value.op.attrs["value"] == 0
 
 
 def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: Sequence[Buffer | None]) -> tuple[Buffer, bool]:

@@ -75,7 +75,7 @@ def _of_zeros(s: Scheduler, value: Value) -> Bounds | None:
     while value.op is not None and value.op.name in WIDENING and value not in s.env:
         value = value.op.args[0]
     load = value.op
-    if load is None or load.name != "tt.load" or len(load.args) < 3 or not _is_zero(load.args[2]):
+    if load is None or load.name != "tt.load" or len(load.args) < 3 or not is_zero(load.args[2]):
         return None
     return bounds_of(s, load.args[1])
 
@@ -92,7 +92,8 @@ def _is_all(s: Scheduler, value: Value, bounds: Bounds) -> bool:
     return all(not b.orders or (b.low, b.low_at) in addresses for axis in bounds.axes for b in axis)
 
 
-def _is_zero(value: Value) -> bool:
+def is_zero(value: Value) -> bool:
+    """Whether a tile is known to be all zeros."""
     while value.op is not None and value.op.name in ("tt.splat", "tt.broadcast"):
         value = value.op.args[0]
     return value.op is not None and value.op.name == "arith.constant" and value.op.attrs["value"] == 0

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, ints_of, tt
+from weft.ir import Builder
 from weft.ir.gpu import MemDescType, layout_of, memdesc, ttg
 from weft.layouts import LinearLayout, SharedLinearLayout, SwizzledSharedLayout, infer
 
+from ..buffered_tiles import is_transposition
 from ..removal import remove
 
 Memory = SharedLinearLayout | SwizzledSharedLayout
@@ -26,12 +27,8 @@ def wanted_layouts(value: SSAValue) -> Iterator[LinearLayout]:
         op = use.operation
         if isinstance(op, ttg.ConvertLayoutOp):
             yield layout_of(op.result.type)
-        elif _is_transposed(op):
+        elif is_transposition(op):
             yield from (infer.trans_result(layout, (1, 0)) for layout in wanted_layouts(op.results[0]))
-
-
-def _is_transposed(op: Operation) -> bool:
-    return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
 def read_buffer(value: SSAValue, buffer: SSAValue) -> None:
@@ -41,7 +38,7 @@ def read_buffer(value: SSAValue, buffer: SSAValue) -> None:
         if isinstance(op, ttg.ConvertLayoutOp):
             op.result.replace_all_uses_with(near.create(ttg.LocalLoadOp, (buffer,), (op.result.type,)).result)
             remove(op)
-        elif _is_transposed(op):
+        elif is_transposition(op):
             memory = _transposed(buffer.type)
             view = near.create(ttg.MemDescTransOp, (buffer,), (memory,), {"order": op.properties["order"]}).result
             read_buffer(op.results[0], view)

@@ -29,7 +29,7 @@ from weft.analysis import AxisFacts, IntegerBounds
 from weft.ir import Builder, bit_width, element_of, i1, i32, i64, int_value, pointee_of, shape_of, tt
 from weft.machines.intel import BLOCKS
 
-from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, as_integer, as_type, is_outside
+from ..affine import NOTHING, ONE, Forms, NotAffine, Sum, as_integer, as_type, is_outside
 from ..fold import int_of
 
 LESS, AT_MOST, MORE, AT_LEAST = 2, 3, 4, 5
@@ -245,24 +245,17 @@ class Finder:
         if kind not in (LESS, AT_MOST):
             raise NotAffine("are masked by another comparison than <, <=, > and >=")
         more = ONE if kind == AT_MOST else NOTHING
-        if (at := _index(a, b)) is not None:
+        if (at := a.counts_beyond(b)) is not None:
             bound = b.offset + more
             fixed, moving = bound.split(lambda v: is_outside(v, where))
             limit = a.offset - moving, fixed
             d = dims[at]
             if upper.setdefault(d, limit) != limit:
                 raise NotAffine("are masked by two limits of one index")
-        elif (at := _index(b, a)) is not None:
+        elif (at := b.counts_beyond(a)) is not None:
             lower.add((dims[at], b.offset - a.offset + more - ONE))
         else:
             raise NotAffine("are masked by more than limits of rows and columns")
-
-
-def _index(a: Form, b: Form) -> int | None:
-    """The dimension along which one side counts, and the other is one number."""
-    steps = [x - y for x, y in zip(a.steps, b.steps, strict=True)]
-    moving = [d for d, s in enumerate(steps) if s != NOTHING]
-    return moving[0] if len(moving) == 1 and steps[moving[0]] == ONE else None
 
 
 def asked(b: Builder, surface: Surface) -> list[SSAValue]:

@@ -18,20 +18,19 @@ is loaded for an iteration that does not exist.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from weft.ir import Builder, is_tensor, shape_of, splat_value, tt
+from weft.ir import Builder, tt
 
-from ..loop_slices import Slice, is_there, masked_load, slice_of
+from ..loop_slices import Slice, is_lookup, is_there, masked_load, slice_of
 from ..removal import remove
 
 
 def load_ahead(loop: scf.ForOp) -> scf.ForOp:
     """Let a loop without effects load its numbers an iteration ahead; the loop that takes its place."""
-    loads = [op for op in loop.body.block.ops if _is_of_numbers(op) and slice_of(loop, op.results) is not None]
+    loads = [op for op in loop.body.block.ops if is_lookup(op) and slice_of(loop, op.results) is not None]
     return begun_ahead(loop, loads) if loads else loop
 
 
@@ -73,14 +72,6 @@ def _loaded(
             load.location, load.results[0].name_hint = op.location, op.result.name_hint
             clones[op.result] = load.results[0]
     return [clones[op.result] for op in loads], after
-
-
-def _is_of_numbers(op: Operation) -> TypeGuard[tt.LoadOp]:
-    """Whether an operation loads a number, or a row of them, as anybody may at any time."""
-    if not isinstance(op, tt.LoadOp) or (is_tensor(op.result.type) and len(shape_of(op.result.type)) > 1):
-        return False
-    volatile = op.properties.get("isVolatile")
-    return volatile is None or not splat_value(volatile)
 
 
 def _carrying(loop: scf.ForOp, values: Sequence[SSAValue]) -> scf.ForOp:

@@ -79,9 +79,9 @@ def _compared(op: arith.CmpiOp, dims: tuple[int, ...], forms: Forms) -> Limit:
     more = ONE if kind == AT_MOST else NOTHING
     if left.is_uniform and right.is_uniform:
         return _of_all(left.offset - right.offset - more)
-    if (at := _counted(left, right)) is not None:  # left - right - more < 0
+    if (at := left.counts_beyond(right)) is not None:  # left - right - more < 0
         return Limit(dims[at], left.offset - right.offset - more)
-    if (at := _counted(right, left)) is not None:  # right - left + more > 0
+    if (at := right.counts_beyond(left)) is not None:  # right - left + more > 0
         return Limit(dims[at], right.offset - left.offset + more - ONE, below=True)
     raise NotAffine("are masked by more than limits of rows and columns")
 
@@ -92,10 +92,3 @@ def _of_all(negative: Sum) -> Limit:
     if moving and all(n < 0 for n in moving):
         return Limit(None, negative * -1 - ONE, below=True)
     return Limit(None, negative)
-
-
-def _counted(a: Form, b: Form) -> int | None:
-    """The dimension along which a - b counts elements; None where that is no single one."""
-    steps = [x - y for x, y in zip(a.steps, b.steps, strict=True)]
-    moving = [d for d, s in enumerate(steps) if s != NOTHING]
-    return moving[0] if len(moving) == 1 and steps[moving[0]] == ONE else None

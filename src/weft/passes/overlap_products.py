@@ -21,6 +21,10 @@ becomes
     %d = ttng.warp_group_dot %p, %v, %1 {isAsync = true}
     scf.yield %d
 
+Products between those two that need only what is loaded begin right behind the first (gradients of attention: the
+output's gradient times the values), so that matrix units have work while the first one's result is used. Each result is
+in registers from then on, so this is done where a thread has enough of them.
+
 And where the only product of a loop takes an operand that the loop itself stores, which may be in one of two buffers,
 the next iteration makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
 
@@ -53,17 +57,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence, Set
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, is_tensor
-from weft.ir.gpu import MemDescType, memdesc
+from weft.ir import Builder, bit_width, element_of, is_tensor, walk
+from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
 from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 
 from .removal import remove
 
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
+OTHER_WORDS = 32
+"""Registers for addresses, counters and rows, beside the tiles of an iteration."""
 
 
 def all_go_on(loop: scf.ForOp) -> bool:
@@ -72,9 +78,9 @@ def all_go_on(loop: scf.ForOp) -> bool:
     return bool(products) and all(_goes_on(loop, op) for op in products)
 
 
-def overlap_products(loop: scf.ForOp) -> Operation | None:
-    """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
-    any.
+def overlap_products(loop: scf.ForOp, registers: int) -> Operation | None:
+    """Let products of a loop go on, where they can; a thread has so many registers. Gives the wait in the loop for
+    those of the iteration before, if any.
     """
     products = shared_products(loop.body.block)
     if all_go_on(loop):
@@ -82,7 +88,7 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
     if not products or any(op.parent is not loop.body.block for op in products):
         return None
     if len(products) > 1 and _waits_for_first(loop, products[0], products[-1]):
-        return _last_overlaps(loop, products[0], products[-1])
+        return _last_overlaps(loop, products, registers)
     return None
 
 
@@ -134,18 +140,87 @@ def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
     return products[-1]
 
 
-def _last_overlaps(loop: scf.ForOp, first: SharedProductOp, last: SharedProductOp) -> Operation:
+def _last_overlaps(loop: scf.ForOp, products: Sequence[SharedProductOp], registers: int) -> Operation:
     """The last product goes on until the first one of the next iteration is over."""
+    first, last = products[0], products[-1]
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
+    ready = _ready(loop, products) if words_held(loop) + OTHER_WORDS <= registers else []
+    begun = _begin_behind(first, ready)
     first.begin()
     last.begin()
     values: list[SSAValue] = [first.d, total]
-    wait = _wait(first, Builder.after(first), values, 0)
+    wait = _wait(first, Builder.after(begun), values, len(ready))
     for old, new in zip(values, wait.results, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation is not wait)
     _await_after(loop, first, [use.index])
     return wait
+
+
+def words_held(loop: scf.ForOp) -> int:
+    """The registers that a thread needs if all products of a loop are under way at once: for what the loop carries, for
+    their results, and for operands in registers.
+    """
+    products = shared_products(loop.body.block)
+    carried = [x for x in loop.body.block.args if is_tensor(x.type)]
+    results = [op.d for op in products if op.c not in carried]
+    return sum(map(words_of, {*carried, *results, *(op.a for op in products if is_tensor(op.a.type))}))
+
+
+def words_of(tile: SSAValue) -> int:
+    """The registers of 32 bits that a thread has of a tile."""
+    return layout_of(tile.type).in_dims["register"] * bit_width(element_of(tile.type)) // 32
+
+
+def _ready(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> list[SharedProductOp]:
+    """The products between the first and the last that need nothing that the iteration computes, and whose results it
+    uses before the last one begins.
+    """
+    body = loop.body.block
+    late = set(itertools.dropwhile(lambda op: op is not products[-1], body.ops))
+    found = []
+    for op in products[1:-1]:
+        is_there = _is_outside(op.c, loop) or isinstance(op.c.owner, arith.ConstantOp)
+        is_there = is_there and all(_is_outside(x, loop) or _outlasts(loop, x) for x in (op.a, op.b))
+        users = {_in_body(use.operation, loop) for use in op.d.uses}
+        if is_there and users and not users <= late:
+            found.append(op)
+    return found
+
+
+def _begin_behind(first: SharedProductOp, ready: Sequence[SharedProductOp]) -> SharedProductOp:
+    """Begin products right behind the first one of their body, and await each where its result is used; the last one
+    that is begun there.
+    """
+    body = first.parent
+    assert body is not None
+    at: Operation = first
+    for op in ready:
+        later = set(itertools.dropwhile(lambda x, at=at: x is not at, body.ops))  # type: ignore[misc]
+        for moved in (*(x for x in _made_of(op) if x in later), op):
+            moved.detach()  # type: ignore[no-untyped-call]
+            body.insert_op_after(moved, at)
+            at = moved
+        op.begin()
+    for op in ready:
+        users = {use.operation for use in op.d.uses}
+        place = next(x for x in body.ops if not users.isdisjoint(walk(x)))
+        wait = _wait(op, Builder.before(place), [op.d], 0)
+        op.d.replace_uses_with_if(wait.results[0], lambda use, wait=wait: use.operation is not wait)  # type: ignore[misc]
+    return ready[-1] if ready else first
+
+
+def _made_of(product: SharedProductOp) -> list[Operation]:
+    """The views of memory and the constants in the block of a product that its operands are made of, in order."""
+    body = product.parent
+    assert body is not None
+    todo, found = list(product.operands), set[Operation]()
+    while todo:
+        op = todo.pop().owner
+        if isinstance(op, Operation) and op.parent is body and op.name in (*VIEWS, "arith.constant"):
+            found.add(op)
+            todo += op.operands
+    return [op for op in body.ops if op in found]
 
 
 def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:

@@ -64,13 +64,15 @@ from .buffered_tiles import buffer_layout, is_multiplied, is_thin
 from .copy_engine import CopyEngine
 from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
 from .loop_slices import slice_of
-from .overlap_products import hoist_operands, stored_operands
+from .overlap_products import hoist_operands, stored_operands, words_of
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
 from .store_operands import is_single
 from .vendor import passes_of
 
 ENOUGH_STAGES = 4
+MOST_REGISTERS = 255
+"""Of a thread."""
 HELD_REGISTERS = 216
 """What an iteration may hold of its operands and results, where the next ones come to where the operands were."""
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
@@ -145,7 +147,8 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             tell.copied(candidates, chosen, most, counts, min(stages, room))
             engine = _copy_engine(loop, chosen, counts, machine)
             blocks = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True))) // warps
-            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, engine=engine, blocks=blocks)
+            registers = min(MOST_REGISTERS, machine.registers // (machine.threads(warps) * max(1, blocks)))
+            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers)
             tell.overlap(way.rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)
@@ -232,7 +235,7 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
         if isinstance(op, SharedProductOp):
             return False
         if isinstance(op, ir.tt.DotOp | ir.tt.DotScaledOp):
-            registers += _registers(op.d)
+            registers += words_of(op.d)
     for c in copied:
         todo: list[SSAValue] = [c.load.result]
         while todo:
@@ -244,13 +247,8 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
                 if isinstance(op, ir.tt.TransOp):
                     todo.append(op.results[0])
                 else:
-                    registers += _registers(op.results[0] if moved else value)
+                    registers += words_of(op.results[0] if moved else value)
     return registers <= HELD_REGISTERS
-
-
-def _registers(value: SSAValue) -> int:
-    """Of 32 bits, that a thread has of a tile."""
-    return layout_of(value.type).in_dims["register"] * ir.bit_width(ir.element_of(value.type)) // 32
 
 
 def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool, Sequence[CopiedLoad]]]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from weft.ir.lane import LaneProgram
+from weft.ir.lane import Builder, LaneProgram, Value
 
+from ..behind_loops import compute_behind_loops
 from ..vendor import VendorLowering
 from .addresses import lower_addptr
 from .ahead import take_up_behind_barriers
-from .behind_loops import compute_behind_loops
 from .copies import lower_copy
 from .exchanges import write_exchanges
 from .mbarriers import BARRIER_LOWERINGS
@@ -48,12 +48,16 @@ class _Lowering(VendorLowering):
     def finished(self, program: LaneProgram) -> None:
         load_what_is_read(program)
         use_up_before_products(program)
-        compute_behind_loops(program)
+        compute_behind_loops(program, _held)
         compute_near_addresses(program)
         write_exchanges(program)
         keep_slices(program)
         multiply_in_turns(program)
         take_up_behind_barriers(program)
+
+
+def _held(build: Builder, number: Value) -> Value:
+    return build.instruction("held", [number], [("i32", 1)]).result
 
 
 LOWERING = _Lowering()

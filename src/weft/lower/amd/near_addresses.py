@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 
-from .behind_loops import plus, reached
+from ..behind_loops import plus, reached
 from .slices import RDNA
 from .used_up import is_product
 

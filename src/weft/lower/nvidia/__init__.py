@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.ir import Attribute, Operation
 
 from weft.ir.lane import LaneProgram, Value
 
+from ..behind_loops import compute_behind_loops
 from ..context import Context
 from ..vendor import VendorLowering
 from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
 from .exchange import Exchanges, arrive_early, arrive_late
 from .fences import insert_fences
+from .short_of_registers import hidden, is_short
 from .table import LOWERINGS
 from .turns import drop_turns
 
@@ -45,6 +48,7 @@ class _Lowering(VendorLowering):
         arrive_early(program)
 
     def finished(self, program: LaneProgram) -> None:
+        compute_behind_loops(program, hidden, partial(is_short, program))
         arrive_late(program)
         drop_turns(program)
 

@@ -3,18 +3,20 @@
     %a = linear ...                                              %a = linear ...
     %q = load %a                                                 %q = load %a
     for: products                                                for: products
-    store %a, %acc                              becomes          %t = instruction %thread {isa=held}
+    store %a, %acc                              becomes          %t = %thread, hidden
                                                                  %b = %a's arithmetic of %t
                                                                  store %b, %acc
 
 An accumulator, operands, and what is loaded ahead are all the registers that there are; a store behind the loop has up
 to eight addresses, and masks. All of them are made of the thread's number, of scalars, and of constants. Nobody sees
 that the number is the one from before the loop, or LLVM would know that the addresses are the same.
+
+Vendors say for which loops: AMD's do it always, NVIDIA's where registers are short (nvidia/short_of_registers.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
 from weft.ops import ELEMENTS
@@ -24,12 +26,16 @@ ALIKE = ("constant", "program_id", "num_programs", "shared")
 """Operations whose results are the same in all lanes."""
 
 
-def compute_behind_loops(program: LaneProgram) -> None:
-    """In all blocks of a program, behind the last loop with products."""
+Hide = Callable[[Builder, Value], Value]
+"""What gives a number as one of which no compiler knows that it is the same."""
+
+
+def compute_behind_loops(program: LaneProgram, hide: Hide, pays: Callable[[LaneOp], bool] = lambda _: True) -> None:
+    """In all blocks of a program, behind the last of the loops with products for which it `pays`."""
     for block in (program.body, *(region for op in program.body.walk() for region in op.regions)):
-        loops = [i for i, op in enumerate(block.ops) if op.name in ("for", "while") and _multiplies(op)]
+        loops = [i for i, op in enumerate(block.ops) if op.name in ("for", "while") and _multiplies(op) and pays(op)]
         if loops:
-            _Behind(program, block, loops[-1]).rewrite()
+            _Behind(program, block, loops[-1], hide).rewrite()
 
 
 def _multiplies(op: LaneOp) -> bool:
@@ -40,8 +46,8 @@ def _multiplies(op: LaneOp) -> bool:
 class _Behind:
     """What stands behind a loop of a block."""
 
-    def __init__(self, program: LaneProgram, block: Block, loop: int) -> None:
-        self.program, self.block, self.loop = program, block, loop
+    def __init__(self, program: LaneProgram, block: Block, loop: int, hide: Hide) -> None:
+        self.program, self.block, self.loop, self.hide = program, block, loop, hide
         self.before = {*block.ops[:loop], *(op for op in block.ops[loop + 1 :] if op.name == "linear")}
         """What may be computed again. Linear functions of the thread's number that stand behind the loop are, too: LLVM
         finds parts of them before it."""
@@ -134,7 +140,7 @@ class _Behind:
             lanes = tuple(1 << i for i in range(self.program.lanes.bit_length() - 1))
             warps = tuple(self.program.lanes << i for i in range(self.program.warps.bit_length() - 1))
             thread = self.build.linear((0,), lanes, warps)
-            self.thread = self.build.instruction("held", [thread], [("i32", 1)]).result
+            self.thread = self.hide(self.build, thread)
         return self.thread
 
 

@@ -1,0 +1,54 @@
+"""Loops whose tiles take most of the registers that a thread has if as many blocks run as shared memory has room for.
+
+    dk, dv = for ...: s = k * q; dp = v * do; ...        64 + 64 words of 32 bits, three blocks of 128 threads: 168
+
+What is computed before such a loop for behind it had better be computed behind it (behind_loops.py): gradients of
+attention with heads of 64 hold 11 registers less then. Where they are causal, a third block has room, and they take
+3.56 ms instead of 3.91 by prediction. A plain product of matrices seldom comes near: it has registers to spare, and
+with a short loop takes up to 1 % longer, as it computes addresses twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.ir.lane import ELEMENT_BITS, Builder, LaneOp, LaneProgram, Value
+from weft.targets.table import instruction
+
+MOST_REGISTERS = 255
+"""Of a thread."""
+MUCH = 0.75
+"""The part of them that tiles take, from which on others matter."""
+
+
+def is_short(program: LaneProgram, loop: LaneOp) -> bool:
+    """Whether tiles of a loop leave few registers; a loop of warps that went apart has its own number of them."""
+    if program.body.ops[0].name == "partitions":
+        return False
+    threads = program.warps * program.lanes
+    blocks = program.machine.blocks_at_a_time(threads, program.shared_bytes)
+    registers = program.machine.registers // (threads * max(1, blocks))
+    return registers < MOST_REGISTERS and tile_words(loop) >= MUCH * registers
+
+
+def tile_words(loop: LaneOp) -> int:
+    """Words of the tiles that a loop carries, and of the results of its products that it does not carry."""
+    inner = [x for region in loop.regions for x in region.walk()]
+    made = {r for x in inner for r in x.results} | {v for region in loop.regions for v in region.arguments}
+    products = [x for x in inner if x.name == "instruction" and instruction(x.attrs["isa"]).products]
+    started = [x.results[0] for x in products if not any(v in made and _are_alike(v, x.results[0]) for v in x.operands)]
+    return _words(v for v in loop.operands if v.count > 1) + _words(started)
+
+
+def _are_alike(one: Value, other: Value) -> bool:
+    """Whether one may be the sum to which a product adds that gives the other."""
+    return (one.elem, one.count) == (other.elem, other.count)
+
+
+def _words(values: Iterable[Value]) -> int:
+    return sum(v.count * ELEMENT_BITS[v.elem] for v in values) // 32
+
+
+def hidden(build: Builder, number: Value) -> Value:
+    """A number of which neither LLVM nor ptxas knows that it is the same: neither knows that `zero` is 0."""
+    return build.op("arith.xori", [number, build.add("zero", (), [("i32", 1)]).result], "i32")

@@ -1,0 +1,52 @@
+"""What loops of several products do about registers: what begins early where there are many, what is held where few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .gradients import Gradients
+
+
+def made(of: str) -> Any:
+    """A kernel of gradients with heads of 64, three blocks of which have room; its result is right."""
+    case = Gradients(n=64, asked=False, block=(64, 64), head=64, stages=3, of=of)
+    found, kernel = case.run()
+    for x, exact in zip(found, case.exact(), strict=True):
+        np.testing.assert_allclose(x, exact, atol=0.03 * np.abs(exact).max())
+    return kernel
+
+
+def body_of(kernel: Any) -> str:
+    text = kernel.asm["ttgir"]
+    return str(text[text.index("scf.for") : text.index("scf.yield")])
+
+
+def test_addresses_behind_a_loop_are_computed_there() -> None:
+    """Sums and scores of dk and dv are 128 of 168 registers: no address is held for the stores behind the loop."""
+    ops = made("keys").program.body.ops
+    (zero,) = (i for i, op in enumerate(ops) if op.name == "zero")
+    loop = next(i for i, op in enumerate(ops) if op.name == "for")
+    assert zero > loop
+    before = {r for op in ops[:loop] for r in op.results}
+    stores = [op for op in ops[loop:] if op.name == "store" and op.attrs["space"] == "global"]
+    assert stores and not any(op.operands[0] in before for op in stores)
+
+
+def test_a_loop_of_fewer_tiles_leaves_addresses_alone() -> None:
+    """96 of 168."""
+    assert not any(op.name == "zero" for op in made("queries").program.body.walk())
+
+
+def test_products_that_need_only_what_is_loaded_begin_together() -> None:
+    body = body_of(made("queries"))
+    first, second, third = (i for i in range(len(body)) if body.startswith("ttng.warp_group_dot ", i))
+    wait = body.index("ttng.warp_group_dot_wait")
+    assert first < second < wait < body.index("math.exp2") < third
+    assert "pendings = 1" in body[wait : body.index("\n", wait)]
+
+
+def test_they_begin_one_by_one_where_results_would_not_fit() -> None:
+    body = body_of(made("keys"))
+    assert "pendings = 1" not in body

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from weft.analysis import DEEP, operands_first
 from weft.base import LayoutError
 from weft.base.remarks import NO_REMARKS, RemarkCollector
-from weft.ir import bit_width, element_of, is_tensor, shape_of, span_of
+from weft.ir import element_of, is_tensor, shape_of, span_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
 from weft.layouts import LinearLayout, infer
@@ -204,7 +204,7 @@ class _Assigner:
         adds = self.choices.adds
         assert not isinstance(parent, LinearLayout)
         a, b, total = op.operands
-        known, wanted = self.choices.known(a), adds.left_in_registers(parent, bit_width(element_of(a.type)))
+        known, wanted = self.choices.known(a), adds.left_in_registers(op, parent)
         if known is not None and adds.is_result(known) and wanted is not None:
             left = self.get(a, wanted)
         else:

@@ -73,8 +73,9 @@ class VendorPasses:
         """Whether a layout is that of such a product's result."""
         return False
 
-    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
-        """The layout of a left operand that has come out of such a product; None where it has to be stored."""
+    def left_in_registers(self, op: Operation, result: DistributedLayout) -> DistributedLayout | None:
+        """The layout of a product's left operand if that has come out of such a product; None where it has to be
+        stored."""
         return None
 
     def in_memory(

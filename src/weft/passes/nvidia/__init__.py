@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
-from weft.ir import unit_attr, walk
+from weft.ir import bit_width, element_of, unit_attr, walk
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout
 from weft.machines import Machine
 
@@ -29,7 +29,7 @@ from .share_stored import share_stored
 from .specialize_warps import specialize_warps
 from .start_from_zero import start_from_zero
 from .tiles_ahead import load_tiles_ahead
-from .warpgroup_products import OF_GROUPS, allocated, warpgroup_layout, warpgroup_product
+from .warpgroup_products import OF_GROUPS, allocated, left_is_made_anew, warpgroup_layout, warpgroup_product
 
 __all__ = ["PASSES"]
 
@@ -61,8 +61,9 @@ class _Passes(VendorPasses):
     def is_result(self, layout: DistributedLayout | LinearLayout) -> bool:
         return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
-    def left_in_registers(self, result: DistributedLayout, bits: int) -> DistributedLayout | None:
-        return DotOperandLayout(0, result, 32 // bits) if bits in (8, 16) else None
+    def left_in_registers(self, op: Operation, result: DistributedLayout) -> DistributedLayout | None:
+        bits = bit_width(element_of(op.operands[0].type))
+        return DotOperandLayout(0, result, 32 // bits) if bits in (8, 16) and left_is_made_anew(op) else None
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

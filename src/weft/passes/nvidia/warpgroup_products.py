@@ -7,11 +7,25 @@ becomes
     ttng.fence_async_shared {bCluster = false}
     %d = ttng.warp_group_dot %0, %1, %c : ... -> tensor<128x128xf32, #mma>
 
-A left operand that another product made stays in registers. Each operand lies as it came from memory, or as the
+A left operand that another product made stays in registers, unless the loop around the product does not change it: see
+Note [operands that outlive an iteration]. Each operand lies as it came from memory, or as the
 threads that hold it store it best, where the instruction reads it so: of 16-bit types both ways, of others along the
 dimension that is summed over.
 
 Not done here: products that go on while others are prepared (`isAsync`), copies by the copy engine.
+
+Note [operands that outlive an iteration]
+
+    %q = ldmatrix ...                        R120 = %q
+    loop:                                    loop:
+      wgmma %s, %q, %k         ptxas:          wgmma %s, R120, %k
+      %p = cvt %s                              R120 = cvt %s                 %q is gone, and read once more
+      wgmma %o, %p, %v                         wgmma %o, R120, %v
+
+ptxas (12.8 and 13.0) forgets that a later iteration reads the registers of a left operand which was made before the
+loop, and may give them to something else: gradients of attention were wrong on an H100, and nothing in the PTX was. It
+does so for some allocations of registers only, with a wait for an mbarrier between products most often. So only what
+an iteration itself computes is read from registers.
 """
 
 from __future__ import annotations
@@ -21,7 +35,7 @@ from functools import lru_cache
 from math import inf
 
 from xdsl.dialects.builtin import IntegerAttr, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, type_text
@@ -35,6 +49,7 @@ from weft.ops.table import ROWS
 from weft.targets.table import available, products
 
 from ..blocks_of_clusters import Bases
+from ..effects import shareable
 from ..vendor import AccessOf
 
 OF_GROUPS = "wgmma"
@@ -102,6 +117,29 @@ def _is_in_loop(value: SSAValue) -> bool:
     while parent is not None and parent.name not in LOOPS:
         parent = parent.parent_op()
     return parent is not None
+
+
+def left_is_made_anew(product: Operation) -> bool:
+    """Whether each iteration of the innermost loop around a product makes its left operand anew: always where there is
+    no loop. See Note [operands that outlive an iteration]."""
+    loop = product.parent_op()
+    while loop is not None and loop.name not in LOOPS:
+        loop = loop.parent_op()
+    return loop is None or _changes_in(loop, product.operands[0])
+
+
+def _changes_in(loop: Operation, value: SSAValue) -> bool:
+    """Whether a value may be another one in each iteration of a loop."""
+    todo, seen = [value], set[SSAValue]()
+    while todo:
+        at = todo.pop()
+        if at in seen or not loop.is_ancestor(at.owner):
+            continue
+        seen.add(at)
+        if isinstance(at.owner, Block) or not shareable(at.owner):
+            return True
+        todo += at.owner.operands
+    return False
 
 
 def allocated(

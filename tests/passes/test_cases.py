@@ -225,9 +225,9 @@ def lane_texts(name: str, module: ModuleOp) -> tuple[str, str]:
     """A lane program before and after a pass."""
     function, texts = LANE_PASSES[name], list[str]()
 
-    def watched(program: LaneProgram) -> None:
+    def watched(program: LaneProgram, *more: Any) -> None:
         texts.append(without_numbers(program))
-        function(program)
+        function(program, *more)
         texts.append(without_numbers(program))
 
     with ExitStack() as stack:

@@ -78,7 +78,7 @@ def all_go_on(loop: scf.ForOp) -> bool:
     return bool(products) and all(_goes_on(loop, op) for op in products)
 
 
-def overlap_products(loop: scf.ForOp, registers: int) -> Operation | None:
+def overlap_products(loop: scf.ForOp, registers: int = 0) -> Operation | None:
     """Let products of a loop go on, where they can; a thread has so many registers. Gives the wait in the loop for
     those of the iteration before, if any.
     """

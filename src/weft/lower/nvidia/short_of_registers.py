@@ -4,8 +4,8 @@
 
 What is computed before such a loop for behind it had better be computed behind it (behind_loops.py): gradients of
 attention with heads of 64 hold 11 registers less then. Where they are causal, a third block has room, and they take
-3.56 ms instead of 3.91 by prediction. A plain product of matrices seldom comes near: it has registers to spare, and
-with a short loop takes up to 1 % longer, as it computes addresses twice.
+3.56 ms instead of 3.91 by prediction; products of 64x256x32 take 292 us instead of 309. Where registers are not short,
+a product with a short loop only takes up to 1 % longer, as it computes addresses twice.
 """
 
 from __future__ import annotations

@@ -7,12 +7,14 @@
 
 if `%a` and `%b` share bytes and the copy may come after the store. For what one buffer is used for, the kernel says
 where fences are needed; that two buffers share bytes is the compiler's doing. Done after placement, before barriers:
-those order the fence before the copy.
+those order the fence before the copy. What threads copy asynchronously (cp.async) is there after a wait, so that the
+fence is behind that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from weft.analysis import touched_buffers
 from weft.base.remarks import Fence, Site
@@ -29,11 +31,14 @@ def insert_fences(program: LaneProgram) -> None:
     touched = [(op, buffers) for op, kind, buffers in touched_buffers(program) if kind == "write"]
     places = _places(program.body)
     copies = [(op, buffers) for op, buffers in touched if _is_bulk(op)]
-    wanted: dict[LaneOp, LaneOp] = {}
+    waits = [op for op in program.body.walk() if op.name == "wait_async"]
+    wanted: Wanted = {}
     for op, buffers in touched:
         for copy, others in copies if not _is_bulk(op) else ():
             if _may_follow(places[id(copy)], places[id(op)]) and _share(program.shared, buffers, others):
-                wanted.setdefault(op, copy)
+                is_copied = op.name == "copy_async"
+                for end in (x for x in waits if _may_follow(places[id(x)], places[id(op)])) if is_copied else (op,):
+                    wanted.setdefault(end, (op, copy))
     _insert(program, program.body, wanted)
     for op in program.body.walk() if program.remarks else ():
         if op.name == "fence" and op.attrs.get("made_barriers"):
@@ -57,6 +62,11 @@ def _share(shared: Sequence[Allocation], ours: frozenset[int], theirs: frozenset
             return True
     return False
 
+
+Wanted: TypeAlias = dict[LaneOp, tuple[LaneOp, LaneOp]]
+"""Behind what a fence is wanted, and between which store and which bulk copy."""
+TELLING = ("mbarrier.arrive", "mbarrier.copies.arrive", "barrier.cluster.arrive")
+"""Instructions by which others learn that a warp has come so far."""
 
 Place = tuple[int, frozenset[int]]
 """The number of an operation in the order of the text, and the loops and partitions that it is in."""
@@ -88,18 +98,39 @@ def _drop(block: Block) -> None:
             _drop(region)
 
 
-def _insert(program: LaneProgram, block: Block, wanted: Mapping[LaneOp, LaneOp]) -> None:
+def _insert(program: LaneProgram, block: Block, wanted: Wanted) -> None:
     ops: list[LaneOp] = []
     covered = False
     for op in reversed(block.ops):
         for region in op.regions:
             _insert(program, region, wanted)
-        first = next((x for x in (op, *(y for r in op.regions for y in r.walk())) if _is_fence(x) or _is_bulk(x)), None)
-        if first is not None:  # of a loop or a branch, what comes first in it
-            covered = _is_fence(first)
+        covered = _is_covered(program, op, covered)
         if op in wanted and not covered:
             ops.append(LaneOp("fence", attrs={"kind": "async", "inserted": True}, span=op.span))
-            program.remarks.add(Fence(op.span, site_of_access(op), site_of_access(wanted[op])))
+            program.remarks.add(Fence(op.span, *map(site_of_access, wanted[op])))
             covered = True
         ops.append(op)
     block.ops[:] = reversed(ops)
+
+
+def _is_covered(program: LaneProgram, op: LaneOp, after: bool) -> bool:
+    """Whether a fence comes, from an operation on, before any bulk copy may: one of this warp, or one of others, whom
+    it tells that it has come so far. `after` says so of what follows the operation."""
+    if _is_fence(op):
+        return True
+    if _is_bulk(op) or _tells_others(program, op):
+        return False
+    ways = []
+    for region in op.regions:
+        covered = after
+        for inner in reversed(region.ops):
+            covered = _is_covered(program, inner, covered)
+        ways.append(covered)
+    return all(ways) and (after or (op.name == "if" and bool(ways)))  # a loop may have no iteration
+
+
+def _tells_others(program: LaneProgram, op: LaneOp) -> bool:
+    """Whether warps of other partitions, or of other blocks, may go on because of an operation."""
+    if op.name == "barrier":
+        return bool(op.attrs["scope"] == "cluster" or op.attrs.get("warps", 0) == program.warps)
+    return op.name == "instruction" and str(op.attrs["isa"]).startswith(TELLING)

@@ -181,6 +181,8 @@ class Row:
     goals: tuple[Goal, ...]
     parts: str = ""
     """A pattern of the parts of that script that it consists of."""
+    is_asked: bool = False
+    """Whether it is only measured where it is asked for."""
 
     def verdicts(self, lines: Sequence[Line], card: str) -> list[Verdict]:
         """What came of each goal on a card."""
@@ -307,6 +309,15 @@ ROWS = {
             Goal("the same", r".", "Triton", 1.05, 1.15, "mean"),
             Goal("the same, building", r".", "Triton", 1.1, 0.8, "building", is_time=True),
         ),
+    ),
+    "odd": Row(
+        "gpu_odd",
+        (
+            Goal("rows of any length, transpositions", r".", "Triton", 0.98, None),
+            Goal("the same, to 32 Ki columns", r"^(?!trans).* (?!50257|65535|100003)\d+$", "copy", 0.85, None),
+            Goal("the same, beyond, to 64 Ki columns", r"^(?!trans).* (50257|65535)$", "copy", 0.6, None),
+        ),
+        is_asked=True,
     ),
 }  # fmt: skip
 """By the name that `gpu_goals.py --rows` takes, in the order in which they are measured."""

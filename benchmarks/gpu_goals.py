@@ -394,7 +394,9 @@ def report_kept(cards: Sequence[str], rows: Sequence[str], options: Any, parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print the table; 1 if a goal does not hold, 2 without a GPU."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help="some of: " + ", ".join(ROWS))
+    usual = ",".join(name for name, row in ROWS.items() if not row.is_asked)
+    others = ", ".join(name for name, row in ROWS.items() if row.is_asked)
+    parser.add_argument("--rows", default=usual, help=f"some of {usual}, or: {others}")
     parser.add_argument("--only", default="", help="parts of rows whose names contain one of these words")
     parser.add_argument("--seconds", type=float, default=900, help="begin no part after so many seconds")
     parser.add_argument("--json", action="store_true", help="print the table and all lines as JSON")

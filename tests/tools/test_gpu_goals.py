@@ -150,6 +150,7 @@ NAMES = {
     "gpu": ["cold compile, add", "copy, blocks of 1024"],
     "fp8": ["products 4096x4096x4096", "attention e5m2 d128 16384", "grouped e4m3"],
     "backward": ["bf16 d128 16384", "bf16 d64 16384 causal"],
+    "odd": ["scale i8 1001", "softmax f32 32003", "scale f16 65535", "scale f16 100003", "transposition f16 4097"],
 }
 ABOUT = {
     "attention": [1, 1, 1, 8, 2],
@@ -158,6 +159,7 @@ ABOUT = {
     "gpu": [2, 1],
     "fp8": [1, 1, 1, 1],
     "backward": [2, 1, 1],
+    "odd": [5, 2, 1],
 }
 
 

@@ -28,6 +28,13 @@ Case = tuple[str, str, Any, tuple[Any, ...], dict[str, Any], torch.Tensor, Calla
 """Name, kernel, grid, arguments, options, the output, what it should be, and the error that is allowed."""
 
 
+def layer_norm_gradient(x: torch.Tensor, w: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+    """The gradient of x, in f32."""
+    leaf = x.float().requires_grad_()
+    torch.nn.functional.layer_norm(leaf, w.shape, w.float(), None, 1e-5).backward(grad.float())
+    return leaf.grad
+
+
 def attention() -> Iterator[Case]:
     for dtype, head, causal, bm, bn, warps, stages in (
         (torch.float16, 64, False, 128, 64, 4, 3),
@@ -278,14 +285,8 @@ def odd() -> Iterator[Case]:
         "rms norm bf16, rows of 4097", "rms_norm", (rows,), (x, w, out, columns, 1e-6), more, out,
         lambda: torch.nn.functional.rms_norm(x.float(), (columns,), w.float(), 1e-6), 1e-2,
     )  # fmt: skip
-
-    def norm_gradient() -> torch.Tensor:
-        leaf = x.float().requires_grad_()
-        torch.nn.functional.layer_norm(leaf, (columns,), w.float(), None, 1e-5).backward(grad.float())
-        return leaf.grad
-
     args, name = (x, w, grad, out, columns, 1e-5), "layer norm backward, bf16, rows of 4097"
-    yield name, "layer_norm_backward", (rows,), args, more, out, norm_gradient, 1e-2
+    yield name, "layer_norm_backward", (rows,), args, more, out, lambda: layer_norm_gradient(x, w, grad), 1e-2
     y, g = torch.softmax(torch.randn(rows, columns, device="cuda"), -1), torch.randn(rows, columns, device="cuda")
     product = torch.empty_like(y)
     yield (

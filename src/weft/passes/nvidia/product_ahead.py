@@ -19,7 +19,7 @@ Sums are added in the same order as without this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol, TypeAlias
@@ -72,6 +72,12 @@ class Multiplying(Protocol):
 
     def again(self, b: Builder, lower: SSAValue, carried: Sequence[SSAValue], body: Block) -> scf.ForOp:
         """The loop with another body."""
+
+    def if_any(
+        self, b: Builder, slot: SSAValue, phase: SSAValue, iterations: Callable[..., list[SSAValue]]
+    ) -> Sequence[SSAValue]:
+        """What is written of iterations, if there is one at all."""
+        ...
 
 
 @dataclass
@@ -134,15 +140,7 @@ class ProductAhead:
 
     def written(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """The loop from a slot on; what it carries, and the next slot and its phase."""
-        loop = self.loop
-        inits = [*loop.operands[3:], slot, phase]
-        lower, upper, _ = loop.operands[:3]
-        there = b.if_(b.cmpi("slt", lower, upper), [x.type for x in inits])
-        with b.inside(there.false_region.block):
-            b.yield_(inits)
-        with b.inside(there.true_region.block):
-            b.yield_(self._iterations(b, *inits))
-        return there.results
+        return self.part.if_any(b, slot, phase, self._iterations)
 
     def _iterations(self, b: Builder, *inits: SSAValue) -> list[SSAValue]:
         loop, part = self.loop, self.part

@@ -46,7 +46,7 @@ The warp that copies is in producers.py, the buffers in rings.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -325,7 +325,7 @@ class _Specialized:
     def alone(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
         """The loop itself."""
         if self.halves is not None:
-            return self.rotated(b, slot, phase)
+            return self.if_any(b, slot, phase, self.rotated)
         ahead = ProductAhead(self)
         return ahead.written(b, slot, phase) if ahead.is_possible else self.plain(b, slot, phase)
 
@@ -423,9 +423,11 @@ class _Specialized:
             scf.ForOp, operands, [x.type for x in carried], loop.properties, loop.attributes, [Region(body)]
         )
 
-    def rotated(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
-        """The loop with its last product begun in the next iteration, if there is an iteration at all, from a slot on;
-        what it carries, and the next slot and its phase."""
+    def if_any(
+        self, b: Builder, slot: SSAValue, phase: SSAValue, iterations: Callable[..., list[SSAValue]]
+    ) -> Sequence[SSAValue]:
+        """What `iterations` writes from a slot on, if the loop has an iteration at all; what it carries, and the next
+        slot and its phase."""
         loop = self.loop
         inits = [*loop.operands[3:], slot, phase]
         lower, upper, _ = loop.operands[:3]
@@ -433,11 +435,12 @@ class _Specialized:
         with b.inside(there.false_region.block):
             b.yield_(inits)
         with b.inside(there.true_region.block):
-            b.yield_(self.iterations(b, *inits))
+            b.yield_(iterations(b, *inits))
         return there.results
 
-    def iterations(self, b: Builder, *inits: SSAValue) -> list[SSAValue]:
-        """The first iteration but for its last product, the loop, and the last product; as `rotated`."""
+    def rotated(self, b: Builder, *inits: SSAValue) -> list[SSAValue]:
+        """The loop with its last product begun in the next iteration: the first iteration but for its last product, the
+        loop, and the last product."""
         assert self.halves is not None
         loop, last = self.loop, self.products[1]
         k = self.halves.carried

@@ -12,7 +12,7 @@ import weft
 import weft.language as tl
 
 from .pointed import WAYS, Pointed, by_blocks, described, grouped, masked, whole
-from .running import aligned
+from .running import DTYPES, aligned, integers
 from .specialized import SCHEDULES, is_specialized, simulated, why_not
 
 slow = pytest.mark.slow
@@ -196,3 +196,25 @@ def test_batches(kind: str, start: int) -> None:
     assert is_specialized(made), why_not(made)
     exact = a[..., :80].astype(np.float64) @ b[:, None, start : start + 80, :64].astype(np.float64)
     np.testing.assert_allclose(c, exact, atol=1e-2)
+
+
+@weft.jit
+def of_columns(a, b, c, k, m):  # type: ignore[no-untyped-def]
+    """One block of a^T b^T, of which the first operand is read along its columns."""
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    acc = tl.zeros((64, 64), tl.float32)
+    for at in tl.range(0, k, 64, warp_specialize=True):
+        left = tl.load(a + i + (at + j) * m, at + j < k, 0.0)
+        acc = tl.dot(left, tl.load(b + (at + i) + j * k, at + i < k, 0.0), acc)
+    tl.store(c + i * 64 + j, acc)
+
+
+@pytest.mark.parametrize("kind", ["f16", "fp8"])
+def test_columns_of_bytes_stay(kind: str) -> None:
+    """No product reads bytes along columns from shared memory: they go through registers, and the loop stays."""
+    a, b, c = integers(1, (80, 64), DTYPES[kind]), integers(2, (64, 80), DTYPES[kind]), aligned((64, 64), np.float32)
+    made = simulated(of_columns, (1,), a, b, c, 80, 64, num_warps=4, num_stages=2)
+    assert is_specialized(made) == (kind == "f16")
+    if kind == "fp8":
+        assert why_not(made) == ["the copy engine cannot put an operand into shared memory as its product wants it"]
+    np.testing.assert_array_equal(c, a.astype(np.float64).T @ b.astype(np.float64).T)

@@ -45,10 +45,17 @@ def _store(c, part, rows, first, n):  # type: ignore[no-untyped-def]
 
 
 def summed(
-    columns: tuple[int, int, int], *, trans: bool, stages: int, blocks: int = 1, warps: int = 4, **more: Any
+    columns: tuple[int, int, int],
+    *,
+    trans: bool,
+    stages: int,
+    blocks: int = 1,
+    warps: int = 4,
+    bk: int = 64,
+    **more: Any,
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """The kernel, its result and NumPy's."""
-    bm, bk, (n, k) = 16 * warps * blocks, 64, (sum(columns) + 8, 72)
+    bm, (n, k) = 16 * warps * blocks, (sum(columns) + 8, bk + 8)
     rng, (a, b) = np.random.default_rng(1), (aligned(s, np.float16) for s in ((bm, k), (n, k) if trans else (k, n)))
     a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
     c = np.zeros((bm, n), np.float32)
@@ -149,4 +156,12 @@ def test_what_does_not_fit_into_one(columns: tuple[int, int, int], names: set[in
     made, c, expected = summed(columns, trans=False, stages=2, warps=8)
     assert is_specialized(made), why_not(made)
     assert {int(n) for n in re.findall(r"wgmma\.m64n(\d+)k", made.asm["lane"])} == names
+    np.testing.assert_allclose(c, expected, atol=1e-3)
+
+
+def test_columns_longer_than_a_swizzle() -> None:
+    """Of columns of 256 bytes a tile has all first halves first: two tiles do not lie as one of twice the columns."""
+    made, c, expected = summed((64, 64, 64), trans=True, stages=2, bk=128)
+    assert is_specialized(made), why_not(made)
+    assert {int(n) for n in re.findall(r"wgmma\.m64n(\d+)k", made.asm["lane"])} == {64}
     np.testing.assert_allclose(c, expected, atol=1e-3)

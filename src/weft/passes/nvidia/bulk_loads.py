@@ -141,6 +141,8 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
         return f"the addresses of an operand {why}"
     if isinstance(bulk, str):
         return bulk
+    if not all(_is_multiplied_so(use.operation, bulk.layout) for use in op.result.uses):
+        return NO_SUCH_LAYOUT
     bounds = loop.operands[:3]  # in a loop over tiles, the other warp computes them too
     if not all(can_be_made(v, loop) for v in set(bounds).union(*(x.scalars for x in bulk.at))):
         return "the addresses of an operand depend on what the loop loads or carries"
@@ -224,6 +226,15 @@ def _goes_to_memory(op: Operation) -> bool:
     if isinstance(op, tt.TransOp):
         return all(isinstance(use.operation, LocalAllocOp) for use in op.results[0].uses)
     return isinstance(op, LocalAllocOp)
+
+
+def _is_multiplied_so(op: Operation, layout: NVMMASharedLayout) -> bool:
+    """Whether products read a loaded tile in the layout that it is loaded in, where an operation stores it for them."""
+    if isinstance(op, tt.TransOp):
+        turned = flipped(layout)
+        return turned is not None and all(_is_multiplied_so(use.operation, turned) for use in op.results[0].uses)
+    type = op.results[0].type
+    return isinstance(op, LocalAllocOp) and isinstance(type, MemDescType) and type.data.layout.named == layout
 
 
 def descriptor_of(base: BlockArgument) -> int | None:

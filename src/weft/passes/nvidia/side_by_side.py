@@ -18,7 +18,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Attribute, SSAValue
 
 from weft import ir
-from weft.ir.gpu import MemDescType, name_of
+from weft.ir.gpu import MemDescType, memdesc, name_of
 from weft.ir.gpu.products import SharedProductOp
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.nvidia.ttng import SIDE_BY_SIDE, WarpGroupDotOp
@@ -45,6 +45,16 @@ class Operand:
     def columns(self) -> int:
         """Of what a block has."""
         return own_shape(self.load.block, self.load.copied.cga_layout)[self.dim]
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a tile of twice the columns lies in memory as two of these behind each other. It does not where
+        columns of more than 128 bytes are contiguous: of each the first 128 bytes come first."""
+        shape = [n << (i == self.dim) for i, n in enumerate(self.load.block)]
+        one = self.load.memory()
+        two = memdesc(shape, one.element_type, self.load.copied, mutable=True)
+        step = (0, self.columns) if self.dim else (self.columns, 0)
+        return bool(two.linear.bases["offset"] == (*one.linear.bases["offset"], step))
 
     def goes_on(self, unit: Operand) -> bool:
         """Whether the tile lies in memory as several of another one behind each other."""
@@ -109,9 +119,9 @@ def _longer(
     if len(operands) < len(those) or len({x.load for x in operands}) < len(operands):
         return None
     longer = Row(tuple(those), operands)
-    if not all(x.goes_on(longer.unit) for x in operands) or not _has_instruction(those, machine):
+    if not longer.unit.is_repeated or not all(x.goes_on(longer.unit) for x in operands):
         return None
-    return longer
+    return longer if _has_instruction(those, machine) else None
 
 
 def _stored(operand: SSAValue) -> SSAValue:

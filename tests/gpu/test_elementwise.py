@@ -114,6 +114,18 @@ def test_floats(name: str, elem: str) -> None:
     _agree(*_both(name, given, elem), given, 2 if quotient else 0 if exact else ULPS[elem], either)
 
 
+@pytest.mark.parametrize("scaled", [(), ("tiny",), ("huge",), ("tiny", "huge")])
+def test_quotients_are_those_of_the_instruction(scaled: tuple[str, ...]) -> None:
+    """`div.full` scales for every divisor; the bits are the same where there are none but those scaled for."""
+    x, y = _values("f32", 1), _values("f32", 2)
+    size = np.abs(y.astype(np.float64))
+    y[((size < 2.0**-126) & ("tiny" not in scaled)) | ((size > 2.0**126) & ("huge" not in scaled))] = 3
+    given = [("f32", x), ("f32", y)]
+    found, _ = _both("arith.divf", given, "f32", scaled=scaled)
+    expected, _ = _both("arith.divf", given, "f32")
+    np.testing.assert_array_equal(found, expected)
+
+
 def _flushed(name: str, elem: str, x: Array) -> Array | None:
     """Where sqrt and rsqrt in f32 take an input for zero, as in Triton: what has fewer bits than a normal number."""
     if name not in ("math.sqrt", "math.rsqrt") or elem not in ("f32", "bf16"):

@@ -30,6 +30,11 @@ def total(x, out, N: tl.constexpr):
 
 
 @weft.jit
+def how_many(x, out, N: tl.constexpr):
+    tl.store(out, tl.sum((tl.load(x + tl.arange(0, N)) > 0).to(tl.int64)))
+
+
+@weft.jit
 def softmax(x, out, N: tl.constexpr):
     value = tl.load(x + tl.arange(0, N)).to(tl.float32)
     e = tl.exp(value - tl.max(value))
@@ -53,6 +58,15 @@ def test_lanes_share_what_is_dear() -> None:
     text = ptx(first_largest, f, i, f, warps=16, N=4096)
     assert text.count("shfl.sync") == 2 * (5 + 4)
     assert text.count("ld.shared") == 2
+
+
+def test_lanes_share_what_takes_many_registers() -> None:
+    """Sums of 64 bits by 16 warps are 32 words, for which threads of 16 warps had to be half as many."""
+    f, i = weft.MockTensor("fp32"), weft.MockTensor("i64")
+    assert ptx(how_many, f, i, warps=16, N=4096).count("ld.shared") == 1
+    x, out = np.random.default_rng(0).normal(size=4096).astype(np.float32), np.zeros(1, np.int64)
+    how_many[(1,)](x, out, N=4096, num_warps=16, target="sim:cuda:90")
+    assert out[0] == np.count_nonzero(x > 0)
 
 
 def test_what_is_cheap_is_added_by_each() -> None:

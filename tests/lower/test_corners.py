@@ -42,7 +42,7 @@ def test_simulated_as_on_the_cpu() -> None:
         "div.rn.f32",
         "sqrt.rn.f32",
         "cvt.rz.f16.f32",
-        "div.full.f32",
+        "rcp.approx.ftz.f32",
     ],
 )
 def test_ptx(text: str) -> None:

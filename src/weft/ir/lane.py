@@ -259,7 +259,8 @@ OPERATIONS: dict[str, str] = {
     "zero": "i32: 0, of which no compiler knows that it is; it is found where it stands, not earlier",
     "clock": "i64: nanoseconds since some moment, of when it stands there",
     # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...);
-    # precise: a quotient or root that must be rounded once
+    # precise: a quotient or root that must be rounded once; scaled: of an f32 quotient by no constant, which kinds of
+    # divisors there may be that have no normal reciprocal: tiny, huge
     "select": "(condition, a, b)",
     # registers
     "rename": "attrs table: register k of the result is register table[k] of the operand; free",

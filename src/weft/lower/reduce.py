@@ -23,6 +23,8 @@ from .telling import tell_combined
 WORD_BITS = 32
 MANY_WAYS = 8
 """From so many results of warps on, lanes share the work of combining them."""
+MANY_WORDS = 16
+"""Words of results of warps above which lanes share them, as a thread that reads all has registers for nothing else."""
 DEAR = 3
 """Operations of a combine function, its end among them, above which it is done with care."""
 
@@ -125,10 +127,9 @@ def _between_warps(
 ) -> list[Value]:
     """One trip through shared memory; every thread combines the results of its row's warps itself, in one order.
 
-    Where combining is more than an instruction or two, or lanes exchange for nothing, and they have nothing else to
-    tell apart, each lane reads one result and they are combined by shuffles. Reductions of the same elements, which
-    have the same key, share the trip:
-    the two halves of a compare-and-exchange.
+    Where combining is more than an instruction or two, or of many words, or lanes exchange for nothing, and they have
+    nothing else to tell apart, each lane reads one result and they are combined by shuffles. Reductions of the same
+    elements, which have the same key, share the trip: the two halves of a compare-and-exchange.
     """
     same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
     apart = [(r, x, w) for r, x, w, _ in plan.warps]
@@ -136,7 +137,7 @@ def _between_warps(
     ways = c.exchanged.get(key) if key is not None else None
     if ways is None:
         places = [partials.stored(v, alive) if number_of(v) is None else None for v in values]  # before the barrier
-        lanes = partials.spread() if _are_shared(c, body, partials.ways) else None
+        lanes = partials.spread() if _are_shared(c, body, partials.ways, values) else None
         if lanes is not None and key is None:
             values = [
                 partials.read_apart(v.elem, *place, alive, lanes) if place else v
@@ -158,9 +159,10 @@ def _is_dear(body: Block) -> bool:
     return len(list(body.ops)) > DEAR
 
 
-def _are_shared(c: Context, body: Block, ways: int) -> bool:
+def _are_shared(c: Context, body: Block, ways: int, values: Sequence[Value]) -> bool:
     """Whether lanes share the work of combining: where it is much, or where neighbours exchange for nothing."""
-    return c.machine.exchange(1) <= c.machine.select or (ways >= MANY_WAYS and _is_dear(body))
+    words = ways * sum(max(1, ELEMENT_BITS[v.elem] // WORD_BITS) for v in values)
+    return c.machine.exchange(1) <= c.machine.select or (ways >= MANY_WAYS and (words > MANY_WORDS or _is_dear(body)))
 
 
 def _in_order(c: Context, body: Block, ways: list[list[Value]]) -> list[Value]:

@@ -140,6 +140,10 @@ def test_halves_of_a_word_are_widened_by_an_instruction_each() -> None:
 
 def test_division() -> None:
     assert names("arith.divf", ["f32", "f32"], "f32") == ["div.full.f32"]
+    assert names("arith.divf", ["f32", "f32"], "f32", scaled=()) == ["rcp.approx.ftz.f32", "mul.f32"]
+    comparison = ["abs.f32", "setp.gt.f32", "selp.f32", "mul.f32", "mul.f32"]
+    scaled = names("arith.divf", ["f32", "f32"], "f32", scaled=("huge",))
+    assert sorted(scaled) == sorted([*comparison, "rcp.approx.ftz.f32", "mul.f32"])
     assert names("arith.divf", ["f32", "f32"], "f32", precise=True) == ["div.rn.f32"]
     assert names("math.sqrt", ["f32"], "f32", precise=True) == ["sqrt.rn.f32"]
     assert names("arith.divf", ["f64", "f64"], "f64") == ["div.rn.f64"]

@@ -36,7 +36,7 @@ def _extremum(e: Emitter, op: LaneOp, a: list[str]) -> str:
 
 
 @scalars("arith.divf")
-def _quotient(e: Emitter, op: LaneOp, a: list[str]) -> str:
+def quotient(e: Emitter, op: LaneOp, a: list[str]) -> str:
     """f32 to two units in the last place, as Triton does it; `precise` is rounded once; halves go through f32."""
     elem, f, values = op.results[0].elem, e.f, _typed(e, op, a)
 

@@ -13,6 +13,7 @@ from weft.ir.lane import LaneOp
 from ..gpu.conversions import convert
 from ..gpu.dialect import Pair, Scalar
 from ..gpu.emitter import CONVERGENT, LLVM, PURE, Emitter, Register
+from ..gpu.floats import quotient
 from .version import Version
 
 APPROXIMATE = {
@@ -26,6 +27,8 @@ APPROXIMATE = {
     "quotient": "div.full",
 }
 """LLVM's intrinsics; errors are those that the PTX ISA states."""
+SCALED = {"tiny": ("olt", 2.0**-126, 2.0**24), "huge": ("ogt", 2.0**126, 0.25)}
+"""Which divisors are scaled before `rcp.approx.ftz`, which takes denormal numbers for 0 and gives none, and by what."""
 HIDDEN = {"add": "add.s64", "shl": "shl.b64", "sdiv": "div.s64", "udiv": "div.u64"}
 SHORT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 WIDE = ("f32", "f16", "bf16")
@@ -51,12 +54,30 @@ def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
     return e.asm(f"{SHIFTS[op.name]} $0, $1, $2;", "=l,l,r", ["i64"], arguments, PURE, effects=False)[0]
 
 
+def _quotient(e: Emitter, op: LaneOp, a: list[str]) -> str:
+    """What ptxas makes of `div.full`, without the scaling that the divisor is known not to need: the same bits.
+
+    Both numbers are multiplied by one scale, which is one register for all quotients by one number. Where nothing is
+    said of `scaled`, the divisor is a constant, and ptxas knows what to multiply by.
+    """
+    if "scaled" not in op.attrs:
+        return quotient(e, op, a)
+    f, (x, y) = e.f, [e.typed("f32", name) for name in a]
+    size, scale = f.intrinsic("fabs", y.type, [y]), f.const(y.type, 1.0)
+    for what in op.attrs["scaled"]:
+        relation, limit, factor = SCALED[what]
+        scale = f.select(f.fcmp(relation, size, f.const(y.type, limit)), f.const(y.type, factor), scale)
+    if op.attrs["scaled"]:
+        x, y = f.fmul(x, scale), f.fmul(y, scale)
+    return f.fmul(x, f.intrinsic(f"nvvm.{APPROXIMATE['reciprocal']}", y.type, [y], suffix="")).name
+
+
 class Arithmetic(Version):
     """Floats and integers."""
 
     bf16 = "bfloat"
     converts_slowly = True
-    scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(SHIFTS, _shifted)
+    scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(SHIFTS, _shifted) | {"arith.divf": _quotient}
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
         """By the intrinsic of the instruction."""

@@ -22,6 +22,11 @@ LABEL = re.compile(r"(\$\w+):")
 BACK = re.compile(r"(?:@!?%p\d+\s+)?bra(?:\.uni)?\s+(\$\w+)")
 NO_RESULT = ("st.", "red.", "bra", "bar.", "cp.", "prefetch", "fence", "membar", "mbarrier")
 LOAD = "ld.global"
+KNOWN_END = re.compile(r"setp\.\w+\.[us]32\s+%p\d+, %r\d+, \d+;")
+WRITTEN_OUT = 280
+"""Instructions that ptxas makes a loop's body of, at most, when it writes several iterations one after the other."""
+TOGETHER = 16
+"""Words that a thread asks for at a time in loops, which is enough with half of the warps."""
 COUNTING = 3
 """The most instructions of a loop that counts."""
 
@@ -34,6 +39,17 @@ def held_in_an_iteration(ptx: str) -> int:
     2
     """
     return max(map(_held, _loops(ptx)), default=0)
+
+
+def held_written_out(ptx: str) -> int:
+    """The same of loops that ptxas writes out, as it knows how many iterations they have: of several iterations, as far
+    as these load no more than is good to have on its way.
+
+    >>> loop = "$L__BB0_2:\\n ld.global.b32 %r2, [%rd1];\\n add.f32 %r1, %r1, %r2;\\n setp.lt.u32 %p1, %r3, 1020;"
+    >>> held_written_out(loop + "\\n @%p1 bra $L__BB0_2;"), held_written_out(loop.replace("1020", "%r4"))
+    (17, 0)
+    """
+    return max((_held(x, WRITTEN_OUT // len(x)) for x in _loops(ptx) if any(map(KNOWN_END.match, x))), default=0)
 
 
 def held_without_loops(ptx: str) -> int:
@@ -66,8 +82,8 @@ def _loops(ptx: str) -> Iterator[list[str]]:
             body.append(line)
 
 
-def _held(body: list[str]) -> int:
-    """Words that are carried, and the most that is loaded at a time; 0 where nothing is loaded."""
+def _held(body: list[str], iterations: int = 1) -> int:
+    """Words that are carried, and the most that so many iterations load at a time; 0 where nothing is loaded."""
     carried, defined = set[str](), set[str]()
     last: dict[str, int] = {}
     loaded: list[tuple[int, str]] = []
@@ -87,6 +103,8 @@ def _held(body: list[str]) -> int:
     for change in changes:
         now += change
         most = max(most, now)
+    if iterations > 1:
+        most = max(most, min(most * iterations, TOGETHER))
     return most + sum(_words(name) for name in carried & defined) if most else 0
 
 

@@ -31,7 +31,6 @@ FLOATS: dict[str, tuple[float, float]] = {
     "math.rsqrt": (1, 1),
     "math.erf": (20, 1),
     "math.powf": (99, 2),
-    "arith.divf": (8.6, 1),
     "libdevice.__nv_tanhf": (14.3, 2),
     "libdevice.__nv_log1pf": (26, 0),
     "libdevice.__nv_expf": (5, 1),
@@ -50,8 +49,11 @@ OF_32, OF_64, GLUE, SELECTED = 0.25, 0.05, 0.4, 0.5
 """The part of sums, products and shifts of integers, of what joins and widens numbers, and of choices that is left when
 LLVM and ptxas have folded addresses into accesses, and several operations into one: from the instructions of kernels
 without loops (f)."""
-UNIFORM_DIVISOR = (3, 0)
-"""Of a quotient whose divisor all registers share: its reciprocal is taken once."""
+BOTH = ("tiny", "huge")
+QUOTIENTS = ((2, 1), (6, 1), (8, 1))
+"""Of a quotient that is scaled for so many kinds of divisors, and their number is told by `scaled`."""
+UNIFORM_DIVISOR = ((1, 0), (2, 0), (2, 0))
+"""The same where all registers share a divisor: its reciprocal is taken once."""
 
 
 def work(op: LaneOp) -> Work:
@@ -60,9 +62,10 @@ def work(op: LaneOp) -> Work:
     source = op.operands[0].elem if op.operands else result
     name, bits = op.name, ELEMENT_BITS.get(result, 32)
     if name.startswith(("math.", "libdevice.")) or name in ("arith.divf", "arith.remf"):
-        if name == "arith.divf" and not op.attrs.get("precise") and op.operands[1].count == 1 < op.results[0].count:
-            return Work(*UNIFORM_DIVISOR)
-        slots, special = (PRECISE if op.attrs.get("precise") else FLOATS).get(name) or FLOATS.get(name, LIBRARY)
+        if name == "arith.divf" and not op.attrs.get("precise"):
+            slots, special = _quotient(op)
+        else:
+            slots, special = (PRECISE if op.attrs.get("precise") else FLOATS).get(name) or FLOATS.get(name, LIBRARY)
         if result == "f64":
             return Work(max(1.0, slots * 2))
         if slots <= 1:
@@ -82,6 +85,12 @@ def work(op: LaneOp) -> Work:
         return Work(slots, 0, slots)
     left = OF_64 if bits == 64 else OF_32
     return Work(left, 0, left)
+
+
+def _quotient(op: LaneOp) -> tuple[float, float]:
+    """Instructions of a quotient, by what it has to do for its divisor."""
+    is_shared = op.operands[1].count == 1 < op.results[0].count
+    return (UNIFORM_DIVISOR if is_shared else QUOTIENTS)[len(op.attrs.get("scaled", BOTH))]
 
 
 def _converted(name: str, source: str, result: str) -> Work:

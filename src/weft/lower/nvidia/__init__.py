@@ -13,6 +13,7 @@ from ..behind_loops import compute_behind_loops
 from ..context import Context
 from ..vendor import VendorLowering
 from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
+from .divisors import bound_divisors
 from .exchange import Exchanges, arrive_early, arrive_late
 from .fences import insert_fences
 from .short_of_registers import hidden, is_short
@@ -51,6 +52,7 @@ class _Lowering(VendorLowering):
         compute_behind_loops(program, hidden, partial(is_short, program))
         arrive_late(program)
         drop_turns(program)
+        bound_divisors(program)
 
 
 LOWERING = _Lowering()

@@ -105,3 +105,24 @@ def test_one_branch_of_several_is_specialized(twice: bool, options: Any) -> None
     s.reshape(4, 64, 320)[1::2, :, 160:] = -np.inf
     p = np.exp2(s - s.max(1, keepdims=True))
     np.testing.assert_allclose(o, p / p.sum(1, keepdims=True) @ v.astype(np.float64), atol=3e-3)
+
+
+@weft.jit
+def some_blocks(a, b, c, which, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """a b of the blocks along K that a table has."""
+    i, j, inner = tl.arange(0, BM)[:, None], tl.arange(0, BN)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in tl.range(0, k, BK):
+        left = tl.load(a + i * k + at + inner[None, :])
+        right = tl.load(b + (at + inner[:, None]) * BN + j)
+        if tl.load(which + at // BK) != 0:
+            acc = tl.dot(left, right, acc)
+    tl.store(c + i * BN + j, acc)
+
+
+def test_stages_leave_room_for_what_a_branch_stores() -> None:
+    """A product in a branch reads its operands from memory of its own, beside the buffers of the stages."""
+    a, b, c = integers(1, (128, 256), np.float16), integers(2, (256, 64), np.float16), np.zeros((128, 64), np.float32)
+    which = np.array([0, 1], np.int32)
+    simulated(some_blocks, (1,), a, b, c, which, 256, 128, 64, 128, num_warps=4, num_stages=5)
+    np.testing.assert_array_equal(c, a[:, 128:].astype(np.float64) @ b[128:].astype(np.float64))

@@ -40,12 +40,18 @@ def other_bytes(loop: scf.ForOp, copied: Sequence[BufferedLoad], by_twos: bool) 
     twice = stored_operands(loop) if by_twos else []
     total = 0
     for op in ir.walk(_function_of(loop)):
-        if isinstance(op, LocalAllocOp) and op.src is not None and stored_source(op.src) not in loaded:
+        if isinstance(op, LocalAllocOp) and op.src is not None and not _is_buffer(op, loaded):
             type = op.result.type
             assert isinstance(type, MemDescType)
             if _is_in_use(op, loop):
                 total += (1 + (op in twice)) * prod(type.shape) * ir.bit_width(type.element_type) // 8
     return total
+
+
+def _is_buffer(alloc: LocalAllocOp, loaded: Collection[SSAValue]) -> bool:
+    """Whether memory is a buffer of a loaded tile: where a branch stores one, it is stored once more."""
+    source = stored_source(alloc.src) if alloc.src is not None else alloc.result
+    return source in loaded and isinstance(source.owner, Operation) and alloc.parent is source.owner.parent
 
 
 def _function_of(op: Operation) -> Operation:

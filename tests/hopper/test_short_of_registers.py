@@ -50,3 +50,10 @@ def test_products_that_need_only_what_is_loaded_begin_together() -> None:
 def test_they_begin_one_by_one_where_results_would_not_fit() -> None:
     body = body_of(made("keys"))
     assert "pendings = 1" not in body
+
+
+def test_a_barrier_in_front_of_an_arrival_is_for_what_was_read() -> None:
+    """The mbarrier whose bytes are announced is no memory that products have read before."""
+    told = [str(remark.message) for remark in made("queries").remarks if remark.kind == "barrier"]
+    (text,) = (x for x in told if "mbarrier.arrive.expect_tx" in x)
+    assert text.endswith("in shared memory for a tile of 64x64xbf16")

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from .hazards import *
     from .limits import *
     from .liveness import *
-    from .touches import is_block_barrier as is_block_barrier, is_cluster_barrier as is_cluster_barrier
+    from .touches import (
+        is_block_barrier as is_block_barrier,
+        is_cluster_barrier as is_cluster_barrier,
+        touches_of as touches_of,
+    )
 
 __getattr__ = lazy_face(
     __name__,
@@ -28,6 +32,6 @@ __getattr__ = lazy_face(
         "hazards": "ORDERING Hazards Pending",
         "limits": "Limit arguments_that_spoil limit_of_run",
         "liveness": "Lifetime Numbered lifetimes lines_of_buffers touched_buffers",
-        "touches": "is_block_barrier is_cluster_barrier",
+        "touches": "is_block_barrier is_cluster_barrier touches_of",
     },
 )

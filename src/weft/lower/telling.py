@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from weft.analysis import arguments_that_spoil, limit_of_run
+from weft.analysis import arguments_that_spoil, limit_of_run, touches_of
 from weft.base.remarks import (
     AccessWidth,
     Alternative,
@@ -233,6 +233,8 @@ def tell_barriers(
         elif op in sides:
             earlier, later = sides[op]
             both = (earlier, later) if later is not None else (earlier,)
+            if later is not None and any(touch.release for touch in touches_of(later)):
+                both = (earlier,)  # it says that the memory is free, in an mbarrier that is elsewhere
             chosen = [sorted(buffers(x)) for x in both] if buffers is not None else []
             common = [b for b in chosen[0] if b in chosen[-1]] if chosen else []
             purposes = tuple(_purpose(program.shared[(common or c)[0]]) for c in chosen if c)

@@ -15,6 +15,7 @@ from .operands import *
 from .wrapping import *
 
 if TYPE_CHECKING:
+    from .ends import *
     from .global_touches import *
     from .hazards import *
     from .limits import *
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_face(
     __name__,
     {
+        "ends": "conjuncts ends_in_runs",
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "ORDERING Hazards Pending",
         "limits": "Limit arguments_that_spoil limit_of_run",

@@ -21,7 +21,7 @@ from weft.ir import argument_name, bit_width, element_of, int_value, ints_of, is
 
 from .axis import AxisFacts
 
-__all__ = ["Limit", "arguments_that_spoil", "limit_of_run"]
+__all__ = ["PASSING", "Limit", "arguments_that_spoil", "axis_before", "limit_of_run"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _span(value: SSAValue) -> Span | None:
     return span_of(at) if at is not None and at.name != "tt.func" else None
 
 
-def _axis_before(op: Operation, axis: int) -> int | None:
+def axis_before(op: Operation, axis: int) -> int | None:
     """The axis of an operand that became this one of the result; None if it came with this operation."""
     if op.name == "tt.expand_dims":
         new = int_value(op.properties["axis"])
@@ -184,7 +184,7 @@ def _behind(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> list[tup
     if isinstance(owner, Block) or owner.name.startswith("scf."):
         return [(x, axis if is_tensor(x.type) else 0, need) for x in _carried(value)]
     if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-        before = _axis_before(owner, axis)
+        before = axis_before(owner, axis)
         return [(owner.operands[0], 0 if before is None else before, need)]
     if owner.name == "tt.addptr":
         size = max(1, bit_width(pointee_of(element_of(owner.operands[0].type))) // 8)
@@ -258,7 +258,7 @@ def arguments_that_spoil(
         if not isinstance(owner, Operation) or facts.of(now).constancy[axis] >= run:
             continue
         if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-            before = _axis_before(owner, axis)
+            before = axis_before(owner, axis)
             open_ += [(owner.operands[0], before)] if before is not None else []
         elif owner.name in ("arith.andi", "arith.ori", "arith.xori"):
             open_ += [(x, axis) for x in owner.operands]
@@ -286,7 +286,7 @@ def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> 
             short = [x for x in _carried(value) if facts.of(x).contiguity[axis] < run and x not in seen]
             following = (short[0], axis) if short else None
         elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-            before = _axis_before(owner, axis)
+            before = axis_before(owner, axis)
             operand = owner.operands[0]
             grown = owner.name == "tt.broadcast" and shape_of(operand.type)[axis] == 1
             if before is None or grown or not is_tensor(operand.type):
@@ -342,7 +342,7 @@ def _wrapping(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> Limit |
         if isinstance(owner, Block) or owner.name.startswith("scf."):
             open_ += [(x, axis) for x in _carried(now)]
         elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-            operand, before = owner.operands[0], _axis_before(owner, axis)
+            operand, before = owner.operands[0], axis_before(owner, axis)
             grown = owner.name == "tt.broadcast" and shape_of(operand.type)[axis] == 1
             if before is not None and not grown:
                 open_.append((operand, before))
@@ -366,7 +366,7 @@ def _cut_by_mask(facts: AxisFacts, mask: SSAValue, axis: int, run: int) -> Limit
         seen.add(mask)
         owner = mask.owner
         if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
-            before = _axis_before(owner, axis)
+            before = axis_before(owner, axis)
             if before is None:
                 break
             mask, axis = owner.operands[0], before

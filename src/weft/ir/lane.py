@@ -293,8 +293,8 @@ OPERATIONS: dict[str, str] = {
     "ties the values to the wait, so that no use moves before it",
     "assembly": "(values...), attrs text, constraints, pure, pack: inline assembly of the target on `pack` elements at "
     "a time, small ones packed into words; its constraints are those of LLVM. Not simulated",
-    "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited; "
-    "zeros where the mask does not hold",
+    "copy_async": "(shared address, global address[, mask or size]), attrs bytes: 4, 8 or 16; done when its group is "
+    "awaited; zeros where the mask does not hold, or behind the first `size` bytes (i32)",
     "commit_async": "ends a group of asynchronous copies",
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
     "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there, of: global if "

@@ -22,8 +22,9 @@ from weft.machines import oldest_with
 from .blocks import as_in_memory, in_each_block
 from .context import Context, elem_of, lowering
 from .convert import convert
+from .copied_bytes import copied, copy_order
 from .halves import from_halves, to_halves
-from .memory import access_order, mask_of, neighbours
+from .memory import neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
 from .telling import memory_text, tell_shared, tell_width
 from .unfit import narrow_copy
@@ -329,7 +330,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     mask = rest.pop(0) if segments[2] else None
     layout = c.layout(pointer)
     c.only_own(target, "an asynchronous copy to")
-    order, vector = access_order(c, pointer, mask, 8 * width, in_registers=False)
+    order, vector = copy_order(c, pointer, mask, 8 * width)
     if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
     side, together = Side(c, layout, memory, width, True, gaps), vector
@@ -350,9 +351,8 @@ def _async_copy(c: Context, op: Operation) -> None:
     registers, *distances = ([x * width for x in part] for part in parts)
     to = c.plus(place(c, registers, distances, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
-    masks = mask_of(c, mask, [order[i] for i in starts]) if mask is not None else None
-    operands = [to, where] + ([masks] if masks is not None else [])
-    c.build.add("copy_async", operands, (), {"bytes": size, "masked": masks is not None})
+    wanted = [copied(c, mask, order, vector, width)] if mask is not None else []
+    c.build.add("copy_async", [to, where, *wanted], (), {"bytes": size, "masked": bool(wanted)})
     c[op.results[0]] = c.number(0)
 
 

@@ -88,6 +88,8 @@ class Machine:
     async_copies: tuple[int, ...] = ()
     """How many bytes a thread may have copied at once from global to shared memory while it goes on; of several, the
     largest last."""
+    partial_copies: bool = False
+    """Whether such a copy may be of fewer bytes than it is wide, and fills up with zeros."""
     async_proxy: bool = False
     """Whether a copy engine and matrix units access shared memory by a path of their own, which needs fences."""
     cluster_blocks: int = 1

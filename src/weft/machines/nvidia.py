@@ -47,6 +47,7 @@ def _row(
         copied_at_a_time=64 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
         async_copies=(4, 8, 16) if ampere else (),
+        partial_copies=ampere,
         async_proxy=hopper,
         cluster_blocks=16 if hopper else 1,
         atomic_adds=_VECTORS if hopper else _PAIRS,

@@ -50,7 +50,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft import ir
-from weft.analysis import AxisFacts, limit_of_run
+from weft.analysis import AxisFacts, ends_in_runs, limit_of_run
 from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, ProductOverlap, RemarkCollector
 from weft.ir.gpu import layout_of, name_of
 from weft.ir.gpu.products import OperandFenceOp, SharedProductOp
@@ -312,7 +312,7 @@ def _copied(loop: scf.ForOp, op: ir.tt.LoadOp, facts: AxisFacts, machine: Machin
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     if layout is None:
         return "copies cannot put it into shared memory as the product takes it from there"
-    axis, run = _run(op, bits, facts)
+    axis, run = _run(op, bits, facts, machine.partial_copies)
     if run * bits < 32:
         limit = limit_of_run(facts, op.ptr, op.mask, axis, 32 // bits, bits // 8)
         text = f"a copy takes 4 bytes or more in a row, and a thread has {run * bits // 8} along dimension {axis}"
@@ -331,8 +331,9 @@ def is_zero(value: SSAValue) -> bool:
     return number is not None and number == 0 and copysign(1, number) > 0
 
 
-def _run(op: ir.tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
-    """The axis along which copies take elements in a row, and how many each can take; 0 where another has more."""
+def _run(op: ir.tt.LoadOp, bits: int, facts: AxisFacts, partial: bool) -> tuple[int, int]:
+    """The axis along which copies take elements in a row, and how many each can take; 0 where another has more.
+    With `partial` a mask may end between them."""
     shape, size = ir.shape_of(op.result.type), bits // 8
     contiguity, divisibility = facts.of(op.ptr).contiguity, facts.of(op.ptr).divisibility
     axis = max(range(len(shape)), key=lambda d: shape[d])
@@ -341,6 +342,6 @@ def _run(op: ir.tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
     order = [axis, *(d for d in range(len(shape)) if d != axis)]
     width = vector_width(layout_of(op.result.type), shape, bits, order)
     run = min(contiguity[axis], divisibility[axis] // size, width)
-    if op.mask is not None:
+    if op.mask is not None and not (partial and ends_in_runs(facts, op.mask, axis, run)):
         run = min(run, facts.of(op.mask).constancy[axis])
     return axis, run if contiguity[axis] >= max(contiguity) else 0

@@ -24,6 +24,9 @@ What every descriptor that is an argument fulfils is said of its parts: the base
 multiples of 16 bytes, the last stride is 1. `tt.row_divisibility` of the argument says how many bytes divide the last
 extent, and `tt.zero_padding` that its padding is zero.
 
+Rows of a tensor that end at a number from memory may end between elements that one instruction would store. So a block
+is stored in one of two ways: without a mask for the ends of rows where it lies inside them whole, and else with it.
+
 For machines whose copy engine takes descriptors, what was one can be marked: the base of an argument has the attribute
 `tt.descriptor`, which counts the descriptors among the arguments, and a load, whose mask says no more than where its
 descriptor ends, has `tt.described`: whether its padding is known to be zero.
@@ -46,6 +49,7 @@ from .drop_unchanged import drop_unchanged
 from .expand import Expander, Handler
 
 DESCRIPTOR, DESCRIBED = "tt.descriptor", "tt.described"
+LOADED_END = "weft.loaded_end"
 HINT = "tt.divisibility"
 ALIGNED = 16
 """What bytes of bases and strides are multiples of."""
@@ -72,6 +76,8 @@ def rewrite_descriptors(
             op.attributes[DESCRIBED] = ir.unit_attr()
         elif marked and isinstance(op, ir.tt.MakeTensorDescriptorOp):
             _note_alignment(op)
+        elif marked and isinstance(op, ir.tt.DescriptorStoreOp) and _is_end_loaded(op):
+            op.attributes[LOADED_END] = ir.unit_attr()
         elif op.name.startswith("tt.descriptor_"):
             tell_declined(op, remarks)
     for function in ops:
@@ -235,6 +241,15 @@ def _note_alignment(op: ir.tt.MakeTensorDescriptorOp) -> None:
             maker.attributes[HINT] = ir.i32_attr(number)
 
 
+def _is_end_loaded(op: ir.tt.DescriptorStoreOp) -> bool:
+    """Whether rows of the tensor that a store goes to end at a number from memory, of which nothing is known."""
+    maker = op.operands[0].owner
+    if not isinstance(maker, ir.tt.MakeTensorDescriptorOp):
+        return False
+    end = maker.operands[len(maker.operands) // 2].owner
+    return isinstance(end.operands[0].owner if isinstance(end, arith.ExtSIOp) else end, ir.tt.LoadOp)
+
+
 def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:
     type = op.operands[operand].type
     if not isinstance(type, ir.TensorDescType):
@@ -261,17 +276,23 @@ def _padding(b: ir.Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
 
 
 def _reach(
-    expander: Expander, op: Operation, b: ir.Builder, offsets: Sequence[SSAValue], shape: Sequence[int]
+    expander: Expander,
+    op: Operation,
+    b: ir.Builder,
+    offsets: Sequence[SSAValue],
+    shape: Sequence[int],
+    *,
+    whole_rows: bool = False,
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """The pointers of a block, without the dimensions that are numbers, where they lie inside the tensor, and the
-    padding flag."""
+    padding flag. Rows of the block may be known to lie whole inside the tensor's."""
     base, flag, extents, strides = _split(expander.of(op.operands[0], op))
     kept = _matrix_dims(shape)
     sizes = [shape[d] for d in kept]
     inner = iter(indices_of(b, [offsets[d] for d in kept], sizes))
     one = (1,) * len(kept)
     indices = [next(inner) if d in kept else b.splat(widen(b, x), one) for d, x in enumerate(offsets)]
-    mask = inside(b, indices, extents, range(len(shape)), sizes)
+    mask = inside(b, indices, extents, range(len(shape) - whole_rows), sizes)
     if mask is None:
         raise ValueError("a descriptor has at least one dimension")
     return places(b, base, indices, strides, sizes), mask, flag
@@ -324,8 +345,24 @@ def _gather(expander: Expander, op: Operation, b: ir.Builder) -> None:
 
 def _store(expander: Expander, op: Operation, b: ir.Builder) -> None:
     tile = ir.signless(_block(op))
-    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], ir.shape_of(tile))
-    b.store(pointers, _matrix(b, op.operands[1], tile), mask)
+    at, shape = op.operands[2:], ir.shape_of(tile)
+    value = _matrix(b, op.operands[1], tile)
+
+    def store(*, whole_rows: bool) -> None:
+        pointers, mask, _ = _reach(expander, op, b, at, shape, whole_rows=whole_rows)
+        b.store(pointers, value, mask)
+
+    if LOADED_END in op.attributes and len(shape) > 1:
+        begin, end = widen(b, at[-1]), _split(expander.of(op.operands[0], op))[2][-1]
+        past = b.binary(arith.AddiOp, begin, b.constant(shape[-1], begin.type))
+        starts, ends = b.cmpi("sge", begin, b.constant(0, begin.type)), b.cmpi("sle", past, end)
+        choice = b.if_(b.binary(arith.AndIOp, starts, ends), ())
+        for region, whole_rows in zip(choice.regions, (True, False), strict=True):
+            with b.inside(region.blocks[0]):
+                store(whole_rows=whole_rows)
+                b.yield_()
+    else:
+        store(whole_rows=False)
     expander.drop(op)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -323,18 +324,40 @@ def _scratch(context: Context, op: LaneOp) -> None:
 
 
 def _copy_async(context: Context, op: LaneOp) -> None:
-    """Where the mask does not hold, zeros are written and nothing is read."""
+    """Where the mask does not hold, or behind the first bytes, zeros are written and nothing is read."""
     width, batch = op.attrs["bytes"], context.batch
     mask = op.operands[2] if len(op.operands) > 2 else None
-    source = _access(context, op, op.operands[1], mask, width, "global")
     to = _access(context, op, op.operands[0], None, width, "shared")
     batch.report.add_kind(op.span, f"copy_async.{width * 8}", to.address.shape[2] * context.count)
-    data, _ = batch.load(context, source)
+    if mask is not None and mask.elem == "i32":
+        data = _first_bytes(context, op, mask)
+    else:
+        data, _ = batch.load(context, _access(context, op, op.operands[1], mask, width, "global"))
     active = batch.checked(context, to, True)
     if batch.remembered is not None:
         batch.remember(context, to, None)
     elif active.any():
         batch.issue_copy(context, to, active, data, None)
+
+
+def _first_bytes(context: Context, op: LaneOp, size: Value) -> Array:
+    """What an asynchronous copy reads that takes the first bytes of its width: those of which all are wanted at once,
+    the others in the largest parts that divide every number of bytes."""
+    source = _access(context, op, op.operands[1], None, op.attrs["bytes"], "global")
+    if not context.env[size].known:  # where lengths of loops are supposed
+        context.batch.launch.report.exact = False
+        return context.batch.load(context, source)[0]
+    need_defined(context, op, size, "the number of bytes")
+    shape = (context.count, context.batch.lanes)
+    wanted = np.broadcast_to(full(context.env[size].data, *shape), source.address.shape)
+    source.active = wanted >= source.width
+    data, _ = context.batch.load(context, source)
+    some = (wanted > 0) & ~source.active
+    step = int(np.gcd.reduce(wanted[some], initial=source.width))
+    for at in range(0, source.width if some.any() else 0, step):
+        part = replace(source, address=source.address + at, active=some & (wanted > at), width=step)
+        data[..., at : at + step] |= context.batch.load(context, part)[0]
+    return data
 
 
 def _commit_async(context: Context, op: LaneOp) -> None:

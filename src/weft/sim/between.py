@@ -49,7 +49,8 @@ def _granule(program: LaneProgram) -> int:
             value = op.results[0] if op.name == "load" else op.operands[1]
             widths.append(DTYPES[value.elem].itemsize * int(op.attrs.get("vector", 1)))
         elif op.name == "copy_async":
-            widths.append(int(op.attrs["bytes"]))
+            is_partial = len(op.operands) > 2 and op.operands[2].elem == "i32"
+            widths.append(1 if is_partial else int(op.attrs["bytes"]))
         elif op.name == "instruction" and instruction(op.attrs["isa"]).touches in ("global", "copy", "bulk"):
             widths.append(1)
     return min(widths)

@@ -223,7 +223,8 @@ class Memory(Version):
         arguments, constraints = [("i32", target_base), ("i64", source_base)], "r,l"
         if mask is not None:  # by a predicate for zeros a matmul of 128x128x64 in four warps was 6 % slower
             name = e.name(mask)
-            arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
+            is_size = op.operands[2].elem == "i32"
+            arguments.append(("i32", name if is_size else e.pure(f"select i1 {name}, i32 {size}, i32 0")))
             text, constraints = f"{text}, $2", f"{constraints},r"
         e.asm(f"{text};", f"{constraints},~{{memory}}", (), arguments)
 

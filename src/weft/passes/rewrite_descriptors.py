@@ -346,11 +346,10 @@ def _gather(expander: Expander, op: Operation, b: ir.Builder) -> None:
 def _store(expander: Expander, op: Operation, b: ir.Builder) -> None:
     tile = ir.signless(_block(op))
     at, shape = op.operands[2:], ir.shape_of(tile)
-    value = _matrix(b, op.operands[1], tile)
 
     def store(*, whole_rows: bool) -> None:
         pointers, mask, _ = _reach(expander, op, b, at, shape, whole_rows=whole_rows)
-        b.store(pointers, value, mask)
+        b.store(pointers, _matrix(b, op.operands[1], tile), mask)
 
     if LOADED_END in op.attributes and len(shape) > 1:
         begin, end = widen(b, at[-1]), _split(expander.of(op.operands[0], op))[2][-1]

@@ -198,7 +198,7 @@ def _begin_behind(first: SharedProductOp, ready: Sequence[SharedProductOp]) -> S
     for op in ready:
         later = set(itertools.dropwhile(lambda x, at=at: x is not at, body.ops))  # type: ignore[misc]
         for moved in (*(x for x in _made_of(op) if x in later), op):
-            moved.detach()  # type: ignore[no-untyped-call]
+            moved.detach()
             body.insert_op_after(moved, at)
             at = moved
         op.begin()

@@ -40,6 +40,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -189,8 +190,8 @@ class Voted(layout_problem.LayoutProblem):
 
     def solved(self) -> layout_problem.Chosen:
         """The layouts that have the most votes."""
-        self._numbers.clear()  # nothing is left to compare
-        self.problem.own.clear()
+        self.problem.own.clear()  # nothing is left to compare
+        self._groups = {leader: replace(each, number=None) for leader, each in self._groups.items()}
         groups = {leader: elected(self.choices, leader, ways) for leader, ways in self.ways.items()}
         return layout_problem.Chosen(groups, dict(self.choices.accesses))
 
@@ -198,15 +199,16 @@ class Voted(layout_problem.LayoutProblem):
 class Priced(layout_problem.LayoutProblem):
     """Layouts by cost, beside the price of a vote."""
 
-    seen: ClassVar[list[tuple[Any, float]]] = []
+    seen: ClassVar[list[tuple[int, Any, float]]] = []
 
     def solved(self) -> layout_problem.Chosen:
         """The cheapest layouts; the solution, and what a vote's would cost, are kept."""
         chosen = super().solved()
-        choices = [0] * len(self.problem.own)
-        for leader, number in self._numbers.items():
-            choices[number] = self.ways[leader].index(elected(self.choices, leader, self.ways[leader]))
-        self.seen.append((self.problem, chosen.solution, self.problem.price(choices)))
+        given = {each.number: 0 for each in self._places.values() if each.number is not None}
+        for leader, each in self._groups.items():
+            if each.number is not None:
+                given[each.number] = each.ways.index(elected(self.choices, leader, each.ways))
+        self.seen.append((len(self.candidates()), chosen.solution, self.problem.cheapest(given).price))
         return chosen
 
 
@@ -252,7 +254,7 @@ def against_vote(rows: list[dict[str, Any]], wanted: Callable[[str], bool], allo
             ratios.append(times[1] / times[0])
             if times[0] > times[1] * (1 + allowed):
                 faster.append(row["name"])
-        count = sum(len(p.own) for p, _, _ in Priced.seen)
+        count = sum(n for n, _, _ in Priced.seen)
         us = " ".join(f"{t:10,.2f}" if t is not None else f"{'?':>10}" for t in times)
         cycles = " ".join(f"{x:10,.0f}" for x in (price, vote, bound))
         print(f"{row['name'][:52]:52} {us} {cycles} {gaps[-1]:6.1%} {count}", flush=True)

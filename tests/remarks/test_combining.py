@@ -30,8 +30,11 @@ def made(rows: int, columns: int, axis: int, target: str = "cuda:80", **options:
     [  # 16 lanes have 4 elements of a row each: two rows for a warp, 8 for 4 warps
         (8, 64, 1, "4 elements in each thread, then 16 lanes by 5 shuffles",
          "4 elements in each thread, then 16 lanes by 4 shuffles"),
-        (8, 64, 0, "2 lanes by 4 shuffles, then 4 warps through 1024 bytes of shared memory",
-         "2 lanes by 4 shuffles, then 4 warps through 1024 bytes of shared memory"),
+        (8, 64, 0, "4 elements in each thread, then 2 lanes by 1 shuffle",  # loaded along the other dimension
+         "4 elements in each thread, then 2 lanes by 1 shuffle"),
+        (512, 1, 0,
+         "4 elements in each thread, then 32 lanes by 6 shuffles, then 4 warps through 16 bytes of shared memory",
+         "4 elements in each thread, then 32 lanes by 5 shuffles, then 4 warps through 16 bytes of shared memory"),
         (128, 4, 1, "4 elements in each thread", "4 elements in each thread"),
     ],
 )  # fmt: skip

@@ -47,6 +47,8 @@ class _Assigner:
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
         self.copies: dict[tuple[SSAValue, AnyLayout], SSAValue] = {}
+        self.moved: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        """Tiles that are moved already, by where they are."""
         self.laid: dict[SSAValue, AnyLayout] = {}
         self.depth = 0
         self.spent: list[Operation] = []
@@ -81,7 +83,9 @@ class _Assigner:
         return laid_tensor(list(shape_of(value.type)), element_of(value.type), layout)
 
     def converted(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
-        """A conversion, right after the tile is made."""
+        """A conversion, right after the tile is made; or of what was moved to the same layout by another name."""
+        place = value, linear_of(layout, shape_of(value.type))
+        value = self.moved.get(place, value)
         conversion = ConvertLayoutOp.create(operands=[value], result_types=[self.type_of(value, layout)])
         if isinstance(value.owner, Block):
             first = value.owner.first_op
@@ -91,6 +95,7 @@ class _Assigner:
         else:
             conversion.location = value.owner.location
             self.after(value.owner, conversion)
+        self.moved.setdefault(place, conversion.results[0])
         return conversion.results[0]
 
     @staticmethod
@@ -171,6 +176,9 @@ class _Assigner:
             return self.choices.operands[op], self.choices.products[op]
         if op.name == "tt.split":
             return [self.splittable(op)], None
+        place = self.choices.place(op)
+        if place is not None:
+            return [place] * count, place if op.name == "tt.scan" else None
         if op.name in ("tt.join", "tt.cat", "tt.reduce", "tt.histogram"):
             return [self.common(op.operands)] * count, None
         if op.name == "tt.gather":
@@ -221,7 +229,7 @@ class _Assigner:
 
     def control(self, op: Operation) -> None:
         """What is given, carried and handed on, in the layout of its group."""
-        agreed = [self.agreed(group) for group in carried(op)]
+        agreed = [self.agreed(op, group) for group in carried(op)]
         first = len(op.operands) - len(agreed) if op.name == "scf.for" else 0
         operands = agreed if op.name == "scf.for" else agreed[: len(op.operands)] if op.name == "scf.while" else []
         handed = agreed[len(op.operands) :] if op.name == "scf.while" else agreed
@@ -241,12 +249,10 @@ class _Assigner:
                 self.ends[end] = handed
             self.block(region.blocks[0])
 
-    def agreed(self, group: Sequence[SSAValue]) -> AnyLayout | None:
-        """The layout of what control flow hands on: that of the argument or result among it; None for a scalar."""
-        if not is_tensor(group[0].type):
-            return None
-        member = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
-        return self.choices.of(member)
+    def agreed(self, op: Operation, group: Sequence[SSAValue]) -> AnyLayout | None:
+        """The layout of what control flow hands on, a loop's argument or a branch's result; None for a scalar."""
+        member = group[0 if op.name == "scf.if" else 1]
+        return self.choices.of(member) if is_tensor(member.type) else None
 
 
 def assign_layouts(

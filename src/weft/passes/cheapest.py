@@ -90,17 +90,25 @@ class Problem:
 
     def cheapest(self, given: Mapping[int, int] = NOTHING_GIVEN, most: int = MOST) -> Solution:
         """The cheapest choices, some of which may be given, or some near them where `most` do not suffice."""
-        around: list[dict[int, Matrix]] = [{} for _ in self.own]
-        for (a, b), prices in self.pairs.items():
-            around[a][b], around[b][a] = prices, _turned(prices)
+        around = self._around()
         rest = self._rest(around, given)
         made = {**rest.solve(most), **given}
         choices = [made[i] for i in range(len(self.own))]
         if not rest.is_exact:
             self._improve(choices, around, given)
         price = self.price(choices)
-        bound = price if rest.is_exact else min(price, self._rest(around, given).bound())
-        return Solution(tuple(choices), price, bound)
+        return Solution(tuple(choices), price, price if rest.is_exact else min(price, self.bound(given)))
+
+    def bound(self, given: Mapping[int, int] = NOTHING_GIVEN) -> float:
+        """What no choices cost less than, found without looking for any."""
+        return self._rest(self._around(), given).bound()
+
+    def _around(self) -> list[dict[int, Matrix]]:
+        """The pairs of each choice."""
+        around: list[dict[int, Matrix]] = [{} for _ in self.own]
+        for (a, b), prices in self.pairs.items():
+            around[a][b], around[b][a] = prices, _turned(prices)
+        return around
 
     def _rest(self, around: list[dict[int, Matrix]], given: Mapping[int, int]) -> _Rest:
         """All but what is given, for a search that takes it apart."""

@@ -15,6 +15,8 @@ two ways cost the same, the first of this list is taken:
     stores            the same
     views, shapes     the operand's layout seen through the view
 
+Tiles of different loops are in different groups, and a reduction or a scan may be done in a layout of its own.
+
 An access has a layout of its own. It is that which its addresses wish for, with a conversion to what its group has, or
 the one of its group: with shorter vectors, or lanes in more sectors, or elements that every warp loads for itself, as
 long as that costs less than moving the tile.
@@ -60,7 +62,7 @@ That every operation on shapes has a layout in which it moves nothing, so that g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import prod
@@ -84,7 +86,7 @@ from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, 
 from .matrix_layouts import matrix_layouts
 from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result, source_layout
 from .row_loads import copied_row
-from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried
+from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried, entered
 from .vendor import passes_of
 
 DOTS = ("tt.dot", "tt.dot_scaled")
@@ -114,7 +116,9 @@ class Choices(TileGroups):
         self.shapes: list[Operation] = []
         """Operations whose results follow from where operands lie."""
         self.together: list[Operation] = []
-        """Operations whose operands and results lie alike."""
+        """Operations whose operands and results lie alike, and scans."""
+        self.entered: list[tuple[SSAValue, BlockArgument]] = []
+        """What loops are given, and the arguments that begin as that."""
         self._wants: list[tuple[SSAValue, Wanted]] = []
         self._wishes = Wishes(self.find)
         self._problem = LayoutProblem(self, {}, Prices(machine, self.facts))
@@ -155,47 +159,59 @@ class Choices(TileGroups):
 
     def tell(self, remarks: RemarkCollector, span: Span | None) -> None:
         """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
-        groups: dict[SSAValue, tuple[SSAValue, dict[str, None]]] = {}
-        for value in self.tiles:
-            _, names = groups.setdefault(self.find(value), (value, {}))
-            if value.name_hint:
-                names[value.name_hint] = None
         texts: dict[int, str] = {}
 
         def text(layout: AnyLayout) -> str:
             return texts.get(id(layout)) or texts.setdefault(id(layout), told_layout(layout))
 
         told: set[tuple[int, str]] = set()
-        for leader, (first, names) in groups.items():
-            layout, others = text(self._chosen.groups[leader]), dict[Wish, None]()
-            wanted = sorted(self._wishes.of.get(leader, ()), key=lambda x: -x.rank)
-            asked = [x.by for x in wanted if text(x.layout) == layout]
-            won = asked[0] if asked else None
+        for values in self._told_together(text):
+            leaders = list(dict.fromkeys(map(self.find, values)))
+            names = dict.fromkeys(x.name_hint for x in values if x.name_hint)
+            layout = text(self._chosen.groups[leaders[0]])
+            wanted = sorted((x for each in leaders for x in self._wishes.of.get(each, ())), key=lambda x: -x.rank)
+            won = next((x.by for x in wanted if text(x.layout) == layout), None)
             place = id(won.location) if won is not None else 0, layout
             if not names and place in told:  # one of many that a function makes which was inlined here
                 continue
             told.add(place)
-            lost = [x for x in wanted if text(x.layout) != layout and self._is_asked(x)]
-            prices = dict(zip(map(text, self._problem.ways[leader]), self._more(leader), strict=False)) if lost else {}
-            for other in lost:
-                others[Wish(ir.site_of(other.by), text(other.layout), prices.get(text(other.layout)))] = None
+            others, prices = dict[Wish, None](), dict[str, float | None]()
+            for other in wanted:
+                wish = text(other.layout)
+                if wish != layout and self._is_asked(other):
+                    if wish not in prices:
+                        prices[wish] = self._problem.more(leaders, other.layout, self._chosen.solution)
+                    others[Wish(ir.site_of(other.by), wish, prices[wish])] = None
             by = ir.site_of(won) if won is not None else None
-            tile = ir.span_of_value(first), ir.tile_text(first.type), tuple(names), layout
+            tile = ir.span_of_value(values[0]), ir.tile_text(values[0].type), tuple(names), layout
             remarks.add(LayoutChosen(*tile, by, tuple(others)))
-        compared = self._problem.problem.own
-        if compared:
+        candidates = self._problem.candidates()
+        if candidates:
             price, bound = self._chosen.solution.price, self._chosen.solution.bound
-            remarks.add(LayoutsCompared(span, len(compared), sum(map(len, compared)), price, bound))
+            remarks.add(LayoutsCompared(span, len(candidates), sum(candidates), price, bound))
         for op, reason in self.declined.items():
             remarks.add(InstructionDeclined(ir.site_of(op).span, self.adds.of_memory, reason))
+
+    def _told_together(self, text: Callable[[AnyLayout], str]) -> Iterable[list[SSAValue]]:
+        """The tiles of each group, with those of other loops that use them and got the same layout."""
+        together = TileGroups()
+        apart: list[tuple[SSAValue, SSAValue]] = [
+            (init, argument) for init, argument in self.entered if self.has_layout(init)
+        ]
+        for op in self.together:
+            results = [x for x in op.results if self.has_layout(x)]
+            apart += [(x, results[0]) for x in op.operands if results and self.is_apart(x, op)]
+        for a, b in apart:
+            if text(self.of(a)) == text(self.of(b)):
+                together.unite([self.find(a), self.find(b)])
+        groups: dict[SSAValue, list[SSAValue]] = {}
+        for value in self.tiles:
+            groups.setdefault(together.find(self.find(value)), []).append(value)
+        return groups.values()
 
     def _is_asked(self, wanted: Wanted) -> bool:
         """Whether an operation asks for a layout itself, or its neighbour has the one that makes it this."""
         return wanted.source is None or self._chosen.groups.get(self.find(wanted.source[0])) is wanted.source[1]
-
-    def _more(self, leader: SSAValue) -> list[float]:
-        """What each way of a group would cost more."""
-        return self._problem.more(leader, self._chosen.solution)
 
     def default(self, shape: Sequence[int], division: Bases | None = None) -> BlockedLayout:
         """The layout of tiles for which nothing speaks."""
@@ -213,7 +229,11 @@ class Choices(TileGroups):
 
     def access(self, op: Operation) -> AnyLayout:
         """The layout by which memory is accessed."""
-        return self._chosen.accesses[op]
+        return self._chosen.places.get(op, self.accesses[op])
+
+    def place(self, op: Operation) -> AnyLayout | None:
+        """Where a reduction or a scan is done; None for where its operands lie."""
+        return self._chosen.places.get(op)
 
     def known(self, value: SSAValue) -> AnyLayout | None:
         """The layout of a tile; None for one that is free, or a view whose operand's layout says nothing of it."""
@@ -278,8 +298,10 @@ class Choices(TileGroups):
                 for region in op.regions:
                     for inner in region.blocks:
                         self.study(inner)
-                for group in carried(op):
-                    self.unite(group)
+                begun = entered(op)
+                self.entered += [each for each in begun if self.has_layout(each[1])]
+                for i, group in enumerate(carried(op)):
+                    self.unite(group[1:] if i < len(begun) else group)
             elif op.name in ACCESSES and ir.is_tensor(op.operands[0].type):
                 self._access(op)
             elif op.name == "tt.dot":
@@ -287,7 +309,9 @@ class Choices(TileGroups):
             elif isinstance(op, ir.tt.DotScaledOp):
                 self._scaled_product(op)
             elif op.name in TOGETHER:
-                self.unite([*op.operands, *op.results])
+                taken = [x for x in op.operands if not self.is_apart(x, op)]
+                for tiles in (taken, op.results) if op.name == "tt.scan" else ([*taken, *op.results],):
+                    self.unite(tiles)
                 self.together.append(op)
                 if op.name == "tt.scan":
                     self._scan(op)
@@ -375,16 +399,24 @@ class Choices(TileGroups):
         for op in self.together:
             results = [x for x in op.results if self.has_layout(x)]
             for value in op.operands if results else ():
-                if self.is_view(value) and not self.is_free(value):
-                    result = results[0]
-                    inner, views = self.through(value)
-                    self._wishes.link(inner, Link(op, VIEW, result, partial(self.seen, views)))
-                    self._wishes.link(result, Link(op, SPREAD, inner, partial(self.wanted, views)))
+                if self.is_view(value) or self.is_apart(value, op) or op.name == "tt.scan":
+                    self._link_views(op, value, results[0])
+        for init, argument in self.entered:
+            loop = argument.block.parent_op()
+            assert loop is not None
+            self._link_views(loop, init, argument)
         for op in self.accesses:
             pointer = op.operands[0]
             if op.results and not self.is_free(pointer) and not self.is_view(pointer):
                 self._wishes.link(pointer, Link(op, LOAD, op.results[0], lambda layout: layout))
                 self._wishes.link(op.results[0], Link(op, STORE, pointer, lambda layout: layout))
+
+    def _link_views(self, op: Operation, value: SSAValue, result: SSAValue) -> None:
+        """What a tile's ways are for one that sees it through views, and the other way round."""
+        inner, views = self.through(value)
+        if not self.is_free(inner):
+            self._wishes.link(inner, Link(op, VIEW, result, partial(self.seen, views)))
+            self._wishes.link(result, Link(op, SPREAD, inner, partial(self.wanted, views)))
 
     def _warps_over_rows(self, op: Operation, operand: SSAValue) -> None:
         """A reduction also wishes for what accesses wish for, with its rows dealt to the warps."""

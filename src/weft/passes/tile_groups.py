@@ -4,8 +4,9 @@
     %x = tt.load %p                      a group: %x, %y and %s are combined element by element
     %y = arith.addf %x, %x
     %v = tt.expand_dims %y               a view: made anew wherever it is wanted
-    %s = scf.for ... iter_args(%a = %y)  what a loop carries is in the group of what it is given
+    %s = scf.for ... iter_args(%a = %y)  %a, what the loop hands on, and %s are a group; %y is apart
 
+Tiles of different loops are in different groups: one conversion before a loop can save one in each of its iterations.
 Groups are disjoint sets with a leader each; `Choices` has a layout for each leader. Not here: which layout that is
 (layout_choices.py).
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.ir import is_tensor, walk
 from weft.ops.table import ELEMENTWISE, PACKING, ROWS
@@ -28,6 +29,7 @@ FREE = {
     *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
     *(name for name in ELEMENTWISE if ROWS[name].cost == 1 or ROWS[name].kind.source == "int"),
 }
+LOOPS = ("scf.for", "scf.while")
 TOGETHER = ELEMENTWISE | PACKING | {"tt.scan", "arith.constant"}
 """Operations whose operands and results lie alike."""
 
@@ -79,6 +81,10 @@ class TileGroups:
         """Whether a value is a tile with a layout of its own."""
         return is_tensor(value.type) and not self.is_free(value) and not self.is_view(value)
 
+    def is_apart(self, value: SSAValue, op: Operation) -> bool:
+        """Whether a tile is made in another loop than where an operation uses it, so that the two may lie otherwise."""
+        return self.has_layout(value) and _loop_of(value) is not _loop_around(op)
+
     def unite(self, values: Sequence[SSAValue]) -> list[tuple[SSAValue, SSAValue]]:
         """Put tiles into one group; for each two groups that became one, their leaders, of which the first leads."""
         tiles, merged = [x for x in values if self.has_layout(x)], []
@@ -106,6 +112,31 @@ class TileGroups:
                 continue
             for group in groups:
                 yield [x for x in group if self.has_layout(x)]
+
+
+def _loop_of(value: SSAValue) -> Operation | None:
+    """The loop to which a tile belongs: around its operation, or that which gives it."""
+    op = value.owner
+    if isinstance(op, Operation):
+        return op if op.name in LOOPS else _loop_around(op)
+    around = op.parent_op()
+    return around if around is None or around.name in LOOPS else _loop_around(around)
+
+
+def _loop_around(op: Operation) -> Operation | None:
+    around = op.parent_op()
+    while around is not None and around.name not in LOOPS:
+        around = around.parent_op()
+    return around
+
+
+def entered(op: Operation) -> list[tuple[SSAValue, BlockArgument]]:
+    """What a loop is given, each with the argument that begins as that."""
+    if op.name not in LOOPS:
+        return []
+    block = op.regions[0].blocks[0]
+    first, arguments = (3, block.args[1:]) if op.name == "scf.for" else (0, block.args)
+    return list(zip(op.operands[first:], arguments, strict=True))
 
 
 def carried(op: Operation) -> list[list[SSAValue]]:

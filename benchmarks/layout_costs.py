@@ -144,7 +144,8 @@ def compiled(row: dict[str, Any]) -> Any:
     """The code of a row's launch on an H100."""
     kernel, args, more, grid = launch_of(row)
     kernel.cache.clear()
-    return kernel.warmup(*args, **more, grid=grid, target="cuda:90")
+    with weft.target("cuda:90"):
+        return kernel.warmup(*args, **more, grid=grid)
 
 
 def launch_of(row: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], tuple[int, ...]]:

@@ -14,53 +14,56 @@ has places of its own, 16 bytes at a time: thread t has the k-th vector at 16 (k
 access meet in a bank, and nobody waits for anybody. What has no room there for as many blocks as registers allow is
 held in registers (of the 128 KB of such a row: three runs of 16, 12 words a thread).
 
+If rows are stored as well, all of their runs wait there, with fewer threads on a multiprocessor if that is what it
+takes: then the second reduction and the store are loops over runs (row_reductions.py, rows.py).
+
 Done for rows that are reduced more than once, in large blocks and in clusters, whose blocks wait for each other: a
 layer norm of 50,257 elements of bf16 by 4 warps, in clusters of eight blocks, takes 218 us on an H100 with eight blocks
 on a multiprocessor at a time, and 247 with the four for which there are registers otherwise; by 32 warps 226 and 262.
-Not done here: rows of small blocks alone (16,001 columns by 8 warps: 202 us instead of 188), of norms by one reduction
-(RMS norm by 32 warps: 202 instead of 188), and rows whose runs are not aligned.
+Not done here: rows of small blocks alone, if registers have room for them (16,001 columns by 8 warps: 202 us instead of
+188), of norms by one reduction (RMS norm by 32 warps: 202 instead of 188), and rows whose runs are not aligned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Protocol
 
 from weft.base.remarks import InParts
 from weft.ir.lane import Block, Value
+from weft.machines.machine import ROWS_THREADS
 
 from .context import Context
 from .parked import as_words, of_words
 from .row_runs import Ends, Runs
 from .row_shifts import WORD_BYTES
 
-THREADS = 1024
-"""How many are to be on a multiprocessor at a time."""
-OTHERS = 2 << 10
-"""Bytes of shared memory that a block has for results of reductions."""
 MOST_HELD = 24
 """Words of rows, at most, that a thread holds in registers beside those in shared memory."""
 
 
-def kept_parts(c: Context, rows: Sequence[tuple[int, int]]) -> list[int] | None:
-    """How many runs of each row wait in shared memory; None if they and what is left for registers have no room.
+def kept_parts(c: Context, rows: Sequence[tuple[int, int]], are_stored: bool) -> tuple[int, list[int]] | None:
+    """How many blocks are to run at a time, and how many runs of each row wait in shared memory; None if they and what
+    is left for registers have no room.
 
-    Of each row: how many runs a thread has, and their bytes.
+    Of each row: how many runs a thread has, and their bytes. If rows are stored, all of their runs wait there, so that
+    loops can go over them, if only fewer blocks have the room for that.
     """
-    threads = c.program.warps * c.program.lanes
-    blocks = blocks_of(threads)
-    room = (c.machine.shared_bytes + c.machine.reserved_bytes) // blocks - c.machine.reserved_bytes - OTHERS
-    left, held, kept = room // threads, 0, list[int]()
+    machine, threads = c.machine, c.program.warps * c.program.lanes
+    if not machine.async_copies:
+        return None
+    words = sum(runs * size for runs, size in rows) // WORD_BYTES
+    if are_stored and (blocks := machine.blocks_with_rows(threads, words)):
+        return blocks, [runs for runs, _ in rows]
+    blocks = max(1, ROWS_THREADS[0] // threads)
+    left = machine.room_for_rows(blocks) // threads
+    held, kept = 0, list[int]()
     for runs, size in rows:
         kept.append(min(runs, left // size))
         left -= kept[-1] * size
         held += (runs - kept[-1]) * size // WORD_BYTES
-    return kept if held <= MOST_HELD and c.machine.async_copies else None
-
-
-def blocks_of(threads: int) -> int:
-    """How many blocks of so many threads are to run on a multiprocessor at a time."""
-    return max(1, THREADS // threads)
+    return (blocks, kept) if held <= MOST_HELD else None
 
 
 class Row(Protocol):
@@ -85,7 +88,6 @@ class Kept:
         self.c, self.load, self.runs, self.parts, self.ends_in = c, load, load.runs, load.parts, ends_in
         self.is_there = False
         threads = c.program.warps * c.program.lanes
-        c.program.at_a_time = blocks_of(threads)
         self.vector = self.runs.vector * self.runs.size
         self.step = self.vector * threads
         """Bytes from a vector of a thread to its next one."""
@@ -134,6 +136,21 @@ class Kept:
             c.build.add("yield", elements)
         kinds = [(x.elem, x.count) for x in elements]
         self.elements = self.runs.if_warp(self.load.ends.mine, kinds, taken, otherwise).results
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether all of it is in shared memory, and has been waited for."""
+        return self.is_there and self.kept == self.waited == len(self.parts)
+
+    def later(self, first: Value, count: int, are_whole: bool) -> Kept:
+        """Some parts, as many as said, beginning with one whose number is computed. All of them are there."""
+        later, c = copy(self), self.c
+        later.runs = self.runs.later(first, count, are_whole)
+        later.parts = later.runs.parts()
+        step = self.runs.run // self.runs.vector * self.step
+        later.kept = later.waited = count
+        later.own = c.plus(self.own, c.build.op("arith.muli", [first, c.number(step)], "i32"))
+        return later
 
     def end(self, k: int) -> Value:
         """The elements of a part."""

@@ -16,7 +16,7 @@ from .context import Context, elem_of, lowering, tile_shape
 from .elements import evaluate
 from .known_numbers import fold_numbers, number_of
 from .partials import Partials, Place
-from .row_parts import reduced_in_runs
+from .row_reductions import reduced_in_runs
 from .shapes import settle
 from .telling import tell_combined
 

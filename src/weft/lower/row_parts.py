@@ -29,7 +29,8 @@ of this kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,7 +41,6 @@ from weft.base import each_once
 from weft.ir import int_value, is_tensor, shape_of, splat_value
 from weft.ir.gpu import layout_of
 from weft.ir.lane import ELEMENT_BITS, Block, Value
-from weft.layouts import LinearLayout
 from weft.ops.table import ELEMENTWISE, ROWS
 
 from .context import Context, elem_of
@@ -54,6 +54,12 @@ SLT = 2
 LARGE, MANY = 512, 64
 """Threads of a block and registers of a tile from which on a row that is reduced stays one value, unless it waits in
 shared memory: what such blocks hold is decided when all of the program is written (held.py)."""
+VERY_MANY = 128
+"""Registers of a tile from which on the row of a small block alone waits in shared memory, too: rows of 32,001 elements
+of bf16 by 8 warps, which would take all registers of a thread. (Those of 4,097 by 4 warps take 255 us on an H200 from
+registers, and 296 so.)"""
+AT_A_TIME, FEW = 2, 4
+"""Runs that an iteration of a loop over runs has, and up to how many are done without a loop."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
 LOUD = (
     *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
@@ -65,7 +71,6 @@ MOST_AGAIN = 8
 An exponential costs 20: a softmax of bf16 that computes it twice takes 216 us where one that holds it takes 193."""
 Geometry = tuple[object, ...]
 """What says which elements of a row a thread has, and which are there: shift, end, run and layout."""
-Combine = Callable[[Value, Value], Value]
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,13 @@ class Loading(Protocol):
 
     def end(self, k: int) -> Value:
         """The elements of a part, as far as its runs are whole."""
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether all of it lies in memory, nothing of it in registers."""
+
+    def later(self, first: Value, count: int, are_whole: bool) -> Loading:
+        """Some parts, as many as said, beginning with one whose number is computed."""
 
 
 class Parts:
@@ -130,6 +142,8 @@ class Parts:
                 self.rows.setdefault(geometry_of(op, op.results[0]), op)
         for op in order:
             self._note(op)
+        self.are_stored = False
+        """Whether some of the rows that are reduced are stored as well."""
         self.may_wait = _is_of_function(block)
         """Whether rows of large blocks are to wait in shared memory."""
         for op in reversed(order):
@@ -149,8 +163,11 @@ class Parts:
 
         In a cluster it is done for small blocks, too: of those that wait for the results of others, more fit then.
         """
-        rows = [op for op in order if op.name == "weft.load_row" and _is_long(op.results[0], c.program.blocks)]
-        reductions = {op: sum(x.name == "tt.reduce" for x in self.sinks.get(op.results[0], ())) for op in rows}
+        loads = [op for op in order if op.name == "weft.load_row"]
+        sinks = {op: [x.name for x in self.sinks.get(op.results[0], ())] for op in loads}
+        self.are_stored = any("weft.store_row" in names for names in sinks.values() if "tt.reduce" in names)
+        rows = [op for op in loads if _is_long(op.results[0], c.program.blocks, self.are_stored)]
+        reductions = {op: sinks[op].count("tt.reduce") for op in rows}
         reduced = [op for op, count in reductions.items() if count]
         is_worth_it = all(count > 1 and _may_wait(op) for op, count in reductions.items() if count)
         if not is_worth_it or any(op.results[0] not in self.sinks for op in rows):
@@ -159,14 +176,17 @@ class Parts:
             return False
         if any(self.chains[x].cost > MOST_AGAIN and self._is_again(x, c.program.blocks) for x in self.sinks):
             return False
-        kept = kept_parts(c, [_runs_of(op) for op in reduced])
+        kept = kept_parts(c, [_runs_of(op) for op in reduced], self.are_stored)
         if kept is not None:
-            self.waiting = {op.results[0]: parts for op, parts in zip(reduced, kept, strict=True)}
+            blocks, each = kept
+            c.program.at_a_time = blocks if reduced else c.program.at_a_time
+            self.waiting = {op.results[0]: parts for op, parts in zip(reduced, each, strict=True)}
         return kept is not None
 
     def _is_again(self, value: SSAValue, blocks: int) -> bool:
         """Whether something that is computed of a long row is wanted by several."""
-        return len(self.sinks[value]) > 1 and value.owner in self.deferred and _is_long(value, blocks)
+        is_long = value.owner in self.deferred and _is_long(value, blocks, self.are_stored)
+        return is_long and len(self.sinks[value]) > 1
 
     def _note(self, op: Operation) -> None:
         """Note what a tile is made of."""
@@ -229,25 +249,57 @@ class Parts:
         if op.name != "tt.reduce" or len(op.operands) != 1 or self.chains[value].is_numbered:
             return False
         layout, (row,) = layout_of(value.type), self.chains[value].rows
-        if _is_large(layout) and not self.may_wait:  # one value
+        if _is_large(value) and not self.may_wait:  # one value
             return False
         return not layout.free_variable_masks()["register"] and layout.in_dims["register"] > run_of(row)
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
+
+    def are_alike(self, leaves: Sequence[SSAValue]) -> bool:
+        """Whether code for some runs is code for all of them: what is computed from lies in memory, or is the same
+        everywhere."""
+        if not self.are_stored:
+            return False
+        loads = [self.loads[x] for x in leaves if x in self.loads]
+        others = [x for x in leaves if x not in self.loads]
+        if not loads or not all(x in self.masks or _is_same_everywhere(x) for x in others):
+            return False
+        runs = loads[0].runs
+        return len(runs.places) > FEW and all(load.is_untouched for load in loads)
+
+    @contextmanager
+    def in_loop(
+        self, c: Context, runs: Runs, begin: int, initial: Sequence[Value]
+    ) -> Iterator[tuple[Value, Sequence[Value]]]:
+        """A loop over runs, so many at a time; gives the number of an iteration's first, and what it carries."""
+        index, *carried = Value("i32", 1), *(Value(x.elem, x.count) for x in initial)
+        block = Block((index, *carried))
+        with c.inside(block):
+            yield c.build.op("arith.muli", [index, c.number(AT_A_TIME)], "i32"), carried
+        numbers = [c.number(x) for x in (begin, len(runs.places) // AT_A_TIME, 1)]
+        c.build.add("for", [*numbers, *initial], [(x.elem, x.count) for x in initial], {}, [block])
+
+    @contextmanager
+    def later(self, runs: Runs, leaves: Sequence[SSAValue], first: Value, are_whole: bool) -> Iterator[Runs]:
+        """The runs of an iteration, and rows as it loads them."""
+        before = dict(self.loads)
+        self.loads.update({x: before[x].later(first, AT_A_TIME, are_whole) for x in leaves if x in before})
+        yield runs.later(first, AT_A_TIME, are_whole)
+        self.loads = before
 
     def make(self, c: Context, leaves: Sequence[SSAValue]) -> None:
         """Make what is computed from before the branches that it is used in."""
         for leaf in leaves:
             if leaf in self.loads:
                 self.loads[leaf].arrive()
-            elif leaf not in self.kept:
+            elif leaf not in self.kept and leaf not in self.masks:
                 _ = c[leaf]
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
         """What deferred operations compute a value from."""
         leaves, todo = list[SSAValue](), [value]
         for source in each_once(todo):
-            if source in self.kept or source.owner not in self.deferred:
+            if source in self.kept or source in self.masks or source.owner not in self.deferred:
                 leaves.append(source)
             else:
                 todo += reversed(source.owner.operands)  # type: ignore[union-attr]
@@ -352,15 +404,20 @@ def _is_of_function(block: XBlock) -> bool:
     return parent is not None and parent.name == "tt.func"
 
 
-def _is_large(layout: LinearLayout) -> bool:
+def _is_large(row: SSAValue) -> bool:
     """Whether a tile is of a large block, each of whose threads has many elements of it."""
+    layout = layout_of(row.type)
     return layout.in_dims["lane"] * layout.in_dims["warp"] >= LARGE and layout.in_dims["register"] >= MANY
 
 
-def _is_long(row: SSAValue, blocks: int) -> bool:
-    """Whether a thread has many elements of a row, and its block is large or one of several."""
+def _is_long(row: SSAValue, blocks: int, is_stored: bool) -> bool:
+    """Whether a thread has many elements of a row, and its block is large or one of several; or very many."""
     layout = layout_of(row.type)
-    return layout.in_dims["register"] >= MANY if blocks > 1 else _is_large(layout)
+    registers, is_large = layout.in_dims["register"], layout.in_dims["lane"] * layout.in_dims["warp"] >= LARGE
+    words = registers * ELEMENT_BITS[elem_of(row.type)] // 32
+    if blocks > 1 or is_large:
+        return registers >= MANY or (is_stored and words >= MANY // 2)
+    return is_stored and registers >= VERY_MANY
 
 
 def is_quiet_until(op: Operation, last: Operation) -> bool:
@@ -463,70 +520,3 @@ def _chosen(op: Operation, operands: Sequence[Value]) -> Value | None:
     if condition is None or condition.name != "constant":
         return None
     return operands[1 if condition.attrs["value"] else 2]
-
-
-# -- reductions --------------------------------------------------------------------------------------------------------
-
-
-def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value, list[int]] | None:
-    """What a reduction gives of each of a thread's runs, and the registers run by run; None where it is not done so.
-
-    Beyond a row all elements are the same: those of a run are combined once, before.
-    """
-    value = op.operands[0]
-    parts = c.parts.get(op.parent) if op.parent is not None else None
-    if parts is None or op not in parts.sinks.get(value, ()):
-        return None
-    leaves = parts.leaves(value)
-    parts.make(c, leaves)
-    (geometry,) = parts.chains[value].rows
-    row = parts.rows[geometry]
-    runs, nothing = Runs(c, row, row.results[0]), parts.of_nothing(c, value)
-    each, least = runs.parts(), nothing[value]
-    count = len(each[0].order)
-    for _ in range(count.bit_length() - 1):
-        least = combine(least, least)
-    kept, totals_by_run = list[SSAValue](), list[Sequence[Value]]()
-
-    def combined(k: int, part: Runs, is_whole: bool) -> tuple[Block, list[tuple[str, int]]]:
-        """A block that gives what a thread's run is combined to, and what is kept of it; the types of these."""
-        with c.inside(Block()) as block:
-            values = parts.of_run(c, value, k, part, is_whole)
-            kept[:] = kept or [x for x in values if _is_wanted_later(parts, x, values, op)]
-            total, *rest = (_of_all(c, values[x], count) for x in (value, *kept))
-            while total.count > 1:
-                half = total.count // 2
-                total = combine(c.build.rename(total, range(half)), c.build.rename(total, range(half, total.count)))
-            c.build.add("yield", [total, *rest])
-        return block, [(x.elem, x.count) for x in (total, *rest)]
-
-    for k, part in enumerate(each):
-        for leaf in leaves:
-            if leaf in parts.loads:
-                parts.loads[leaf].begin_to(k)
-        taken, kinds = combined(k, part, not parts.chains[value].is_masked)
-        if parts.chains[value].is_masked:
-            whole, some = combined(k, part, True)[0], taken
-            with c.inside(Block()) as taken:
-                inner = part.if_warp(parts.all_there(c, part, geometry, k), kinds, whole, some)
-                c.build.add("yield", inner.results)
-        with c.inside(Block()) as otherwise:
-            c.build.add("yield", [least, *(_of_all(c, nothing[x], count) for x in kept)])
-        totals_by_run.append(part.if_warp(parts.any_there(c, part, geometry, k), kinds, taken, otherwise).results)
-    for i, x in enumerate(kept, 1):
-        parts.kept[x] = [results[i] for results in totals_by_run]
-    totals = [results[0] for results in totals_by_run]
-    return c.build.add("join", totals, [(totals[0].elem, len(totals))]).result, runs.order
-
-
-def _of_all(c: Context, value: Value, count: int) -> Value:
-    """A value for so many registers, for all of which it may be the same."""
-    return value if value.count == count else c.build.rename(value, [0] * count)
-
-
-def _is_wanted_later(parts: Parts, value: SSAValue, values: dict[SSAValue, Value], op: Operation) -> bool:
-    """Whether others want what has been computed for a reduction, and it is dear."""
-    if value.owner not in parts.deferred or value in parts.kept or not parts.chains[value].is_dear or parts.waiting:
-        return False
-    others = [use.operation for use in value.uses if use.operation is not op]
-    return any(not other.results or other.results[0] not in values for other in others)

@@ -41,6 +41,10 @@ class Runs:
         lane = c.build.linear([0], *(self.layout.in_columns(dim) for dim in ("lane", "warp", "block")))
         self.first = self.less(lane, self.shift)
         """The number of the element at the first place of run 0: what is added to `places`."""
+        self.are_whole = False
+        """Whether it is known that all runs are whole."""
+        self.moved: Value | None = None
+        """In a loop over runs, how many places the first one of an iteration lies behind run 0."""
         self.vector = min(self.run, VECTOR_BYTES // self.size)
         """Elements of the aligned vectors that are loaded or stored at once."""
         self.distance = c.number(0)
@@ -71,6 +75,28 @@ class Runs:
             parts.append(part)
         return parts
 
+    def later(self, first: Value, count: int, are_whole: bool = False) -> Runs:
+        """So many runs from one on whose number, a multiple of that, is computed."""
+        c, later = self.c, copy(self)
+        later.are_whole = are_whole
+        later.moved = c.number(0)
+        for low, high in self._even():  # bits of the number whose places are as far apart as the bits are
+            part = c.build.op("arith.andi", [first, c.number((1 << high) - (1 << low))], "i32")
+            part = c.build.op("arith.muli", [part, c.number(self.places[1 << low] >> low)], "i32")
+            later.moved = c.plus(later.moved, part)
+        later.first = c.plus(self.first, later.moved)
+        later.places, later.order = self.places[:count], self.order[: count * self.run]
+        return later
+
+    def _even(self) -> list[tuple[int, int]]:
+        """The bits of a run's number, those together that are each worth twice as much as the one before."""
+        bits, begin, parts = (len(self.places) - 1).bit_length(), 0, list[tuple[int, int]]()
+        for bit in range(1, bits + 1):
+            if bit == bits or self.places[1 << bit] != 2 * self.places[1 << bit - 1]:
+                parts.append((begin, bit))
+                begin = bit
+        return parts
+
     # -- numbers of elements ------------------------------------------------------------------------------------------
 
     def less(self, a: Value, b: Value) -> Value:
@@ -96,6 +122,14 @@ class Runs:
         limit = self.c.build.op("arith.maxsi", [self.less(limit, self.before), self.c.number(0)], "i32")
         return self.compare(self.less(index or self.index(), self.before), "<u", limit)
 
+    def masks(self, times: int, *others: Value | None) -> Value | None:
+        """Whether runs are whole and other conditions hold, each for so many accesses; None if they all are known to
+        be."""
+        whole = self.c.all_of([None if self.are_whole else self.whole(), *others])
+        if whole is None:
+            return None
+        return self.each(whole, times if whole.count > 1 else times * len(self.places))
+
     def ragged(self) -> Value:
         """Whether only a part is. (In other words than `whole`, so that its predicates need not be kept for this.)"""
         c = self.c
@@ -113,19 +147,23 @@ class Runs:
 
     def any_there(self) -> Value:
         """Whether any element of a warp's runs is."""
+        return self.in_warp(self.compare(self._of_warp(), "<", self.end))
+
+    def all_of_warp(self, margin: int = 0) -> Value:
+        """Whether all elements of a warp's runs are, and so many more before and behind them."""
+        c, lanes, index = self.c, self.layout.in_columns("lane"), self._of_warp()
+        behind = max(self.places) - min(self.places) + sum(lanes) + self.run  # the last lane's last element
+        behind += 2 * margin
+        limit = c.build.op("arith.maxsi", [self.less(self.end, c.number(behind - 1)), c.number(0)], "i32")
+        index = self.less(index, c.number(margin)) if margin else index
+        return self.in_warp(self.compare(index, "<u", limit))
+
+    def _of_warp(self) -> Value:
+        """The number of the first element of a warp's runs."""
         c = self.c
         warp = c.build.linear([0], (), self.layout.in_columns("warp"), self.layout.in_columns("block"))
         index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
-        return self.in_warp(self.compare(index, "<", self.end))
-
-    def all_of_warp(self) -> Value:
-        """Whether all elements of a warp's runs are."""
-        c, lanes = self.c, self.layout.in_columns("lane")
-        warp = c.build.linear([0], (), self.layout.in_columns("warp"), self.layout.in_columns("block"))
-        index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
-        behind = max(self.places) - min(self.places) + sum(lanes) + self.run  # the last lane's last element
-        limit = c.build.op("arith.maxsi", [self.less(self.end, c.number(behind - 1)), c.number(0)], "i32")
-        return self.in_warp(self.compare(index, "<u", limit))
+        return index if self.moved is None else c.plus(index, self.moved)
 
     def there(self) -> Value:
         """Whether each element of the runs is of the row."""

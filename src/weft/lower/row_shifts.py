@@ -14,7 +14,8 @@ the edge of the warp, which has no neighbour, loads that half itself.
 Which words these are depends on the distance in words. All programs of one launch differ in it, but each takes one way,
 so there is code for each distance, in which words only have other names, and a branch that chooses: choosing 5 words of
 8 by the distance takes 11 instructions instead. A store has one such branch around all that it does (`at_each`). What
-remains of the distance, for elements smaller than words, is one permutation of bytes for each word.
+remains of the distance, for elements smaller than words, is one permutation of bytes for each word. In a loop
+over runs, whose code is short, distances are exact: there is code for each distance in elements, and no permutation.
 
 Where runs are single words, each lane loads the two words in which a run lies.
 """
@@ -22,7 +23,7 @@ Where runs are single words, each lane loads the two words in which a run lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.ir.lane import Block, Value
 
@@ -33,13 +34,18 @@ WORD_BYTES = 4
 WORDS = "i32"
 
 
-def shifted(
-    c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any], distance: int | None = None
-) -> Callable[[], Value]:
-    """Load what runs lie in; gives what makes their elements of what has come.
+class Distance(NamedTuple):
+    """How far runs lie behind vectors, in code for one such distance."""
 
-    `distance`: how many words runs lie behind vectors, in code for one distance.
-    """
+    words: int
+    rest: int | None
+    """The bytes beyond those words; None if they are not known."""
+
+
+def shifted(
+    c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any], distance: Distance | None = None
+) -> Callable[[], Value]:
+    """Load what runs lie in; gives what makes their elements of what has come, in code for one distance or for all."""
     each = WORD_BYTES // runs.size
     filled = c.build.rename(other, [0] * each)
     filled = c.build.add("pack", [filled], [(WORDS, 1)]).result if each > 1 else _as(c, filled, WORDS)
@@ -47,21 +53,33 @@ def shifted(
     load = lie(c, runs, filled, hints, distance)
 
     def moved() -> Value:
-        words = load.words()
-        return c.build.add("unpack", [words], [(elem, words.count * each)]).result if each > 1 else _as(c, words, elem)
+        words, behind = load.words(), load.behind
+        if each == 1:
+            return _as(c, words, elem)
+        elements = c.build.add("unpack", [words], [(elem, words.count * each)]).result
+        if not behind:
+            return elements
+        count = elements.count // len(runs.places)
+        wanted = [k * count + i for k in range(len(runs.places)) for i in range(behind, behind + runs.run)]
+        return c.build.rename(elements, wanted)
 
     return moved
 
 
-def at_each(c: Context, runs: Runs, write: Callable[[int], Sequence[Value]]) -> list[Value]:
-    """Code for each distance in words between runs and vectors, as `write` writes it; what the one that is taken has
-    for results."""
-    words = _in_words(c, runs)
+def at_each(
+    c: Context, runs: Runs, write: Callable[[Distance], Sequence[Value]], is_exact: bool = False
+) -> list[Value]:
+    """Code for each distance in words between runs and vectors, or if it is to be exact in elements, as `write` writes
+    it; what the one that is taken has for results."""
+    unit = min(runs.size, WORD_BYTES) if is_exact else WORD_BYTES
+    count = runs.vector * runs.size // unit
+    number = c.build.op("arith.shrui", [runs.distance, c.number(unit.bit_length() - 1)], "i32")
 
     def between(low: int, high: int) -> list[Value]:
-        """For distances of at least `low` words and less than `high`."""
+        """For distances of at least `low` units and less than `high`."""
         if high - low == 1:
-            return list(write(low))
+            words, rest = divmod(low * unit, WORD_BYTES)
+            return list(write(Distance(words, rest if is_exact or runs.size >= WORD_BYTES else None)))
         middle, branches, kinds = (low + high) // 2, list[Block](), list[tuple[str, int]]()
         for bounds in ((middle, high), (low, middle)):
             with c.inside(Block()) as block:
@@ -70,9 +88,9 @@ def at_each(c: Context, runs: Runs, write: Callable[[int], Sequence[Value]]) -> 
                     c.build.add("yield", results)
             kinds = [(x.elem, x.count) for x in results]
             branches.append(block)
-        return list(runs.if_warp(runs.compare(words, ">=", c.number(middle)), kinds, *branches).results)
+        return list(runs.if_warp(runs.compare(number, ">=", c.number(middle)), kinds, *branches).results)
 
-    return between(0, distances_of(runs))
+    return between(0, count)
 
 
 def distances_of(runs: Runs) -> int:
@@ -88,10 +106,10 @@ def _in_words(c: Context, runs: Runs) -> Value:
 class _Words:
     """The words in which runs of one word lie, two of each."""
 
-    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: int | None) -> None:
-        self.c, self.runs = c, runs
-        places, masks = runs.at(runs.address(), (0, WORD_BYTES)), runs.each(runs.whole(), 2)
-        self.loaded = c.build.load("global", places, WORDS, 1, masks, filled, **hints)
+    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: Distance | None) -> None:
+        self.c, self.runs, self.behind = c, runs, 0
+        places, masks = runs.at(runs.address(), (0, WORD_BYTES)), runs.masks(2)
+        self.loaded = c.build.load("global", places, WORDS, 1, masks, filled if masks else None, **hints)
 
     def words(self) -> Value:
         """The words of the runs."""
@@ -103,8 +121,10 @@ class _Words:
 class _Vectors:
     """The vectors that have the greater part of each run, and what else the lane at the warp's edge needs."""
 
-    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: int | None) -> None:
+    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: Distance | None) -> None:
         self.c, self.runs, self.distance = c, runs, distance
+        self.behind = (distance.rest or 0) // runs.size if distance is not None else 0
+        """How many elements lie before a run in the words that are given, if the distance is exact."""
         self.width = distances_of(runs)
         self.half = self.width // 2
         self.is_small = runs.size < WORD_BYTES
@@ -115,7 +135,7 @@ class _Vectors:
 
         def chosen(far: int, near: int) -> Value:
             if distance is not None:
-                return c.number(far if distance >= self.half else near)
+                return c.number(far if distance.words >= self.half else near)
             assert is_far is not None
             return c.build.select(is_far, c.number(far), c.number(near))
 
@@ -123,19 +143,30 @@ class _Vectors:
         self.neighbour = c.build.op("arith.andi", [c.plus(c.lane(), chosen(-1, 1)), c.number(lanes - 1)], "i32")
         first, begin = runs.less(runs.index(), runs.before), runs.address()
         steps = c.build.linear([i * step for _ in runs.places for i in range(self.vectors)])
-        mine = c.plus(runs.each(c.plus(first, chosen(step, 0)), self.vectors), steps)
         places = runs.at(_further(c, begin, chosen(bytes, 0)), range(0, self.vectors * bytes, bytes))
-        self.mine = c.build.load("global", places, WORDS, self.width, runs.all_there(mine, bytes), filled, **hints)
+        if runs.are_whole:
+            self.mine = c.build.load("global", places, WORDS, self.width, **hints)
+        else:
+            mine = c.plus(runs.each(c.plus(first, chosen(step, 0)), self.vectors), steps)
+            there = runs.all_there(mine, bytes)
+            self.mine = c.build.load("global", places, WORDS, self.width, there, filled, **hints)
         self.edge: Value | None = None
         if distance is None or self._missing(distance):
-            is_there = runs.all_there(c.plus(first, chosen(0, self.vectors * step)), bytes)
-            is_there = c.build.op("arith.andi", [is_there, self.is_edge], "i1")
+            is_there = runs.each(self.is_edge, len(runs.places))
+            if not runs.are_whole:
+                of_row = runs.all_there(c.plus(first, chosen(0, self.vectors * step)), bytes)
+                is_there = c.build.op("arith.andi", [of_row, self.is_edge], "i1")
             places = runs.at(_further(c, begin, chosen(bytes // 2, self.vectors * bytes)), (0,))
             self.edge = c.build.load("global", places, WORDS, self.half, is_there, filled, **hints)
 
-    def _missing(self, distance: int) -> int:
+    def _missing(self, distance: Distance) -> int:
         """How many words of a run a lane has not."""
-        return distance + self.is_small if distance < self.half else self.width - distance
+        words = distance.words
+        return words + self._has_rest(distance) if words < self.half else self.width - words
+
+    def _has_rest(self, distance: Distance) -> bool:
+        """Whether runs may begin within words, so that they lie in one word more."""
+        return self.is_small and distance.rest != 0
 
     def words(self) -> Value:
         """The words of the runs."""
@@ -144,10 +175,10 @@ class _Vectors:
         (words,) = at_each(self.c, self.runs, lambda distance: [self._at(distance)])
         return words
 
-    def _at(self, distance: int) -> Value:
-        """The words of the runs, at a distance of so many words."""
+    def _at(self, distance: Distance) -> Value:
+        """The words of the runs at a distance; if it is exact, the words in which they lie."""
         c, each, missing = self.c, self.width * self.vectors, self._missing(distance)
-        is_near = distance < self.half
+        is_near = distance.words < self.half
         moved = self.mine
         if missing:  # the first words of the next lane's first vector, or the last ones of the other's last one
             theirs = range(missing) if is_near else range(each - missing, each)
@@ -156,18 +187,20 @@ class _Vectors:
             sent = c.build.shuffle(_of_each(c, self.mine, each, theirs), self.neighbour)
             moved = c.build.select(self.is_edge, _of_each(c, self.edge, self.half, at_edge), sent)
 
-        def some(start: int) -> Value:
-            """As many words of each run as it has, from one on of its own vectors; those before are the other's."""
+        def some(start: int, count: int) -> Value:
+            """So many words of each run, from one on of its own vectors; those before are the other's."""
             places = list[tuple[Value, int]]()
             for k in range(len(self.runs.places)):
-                for i in range(start, start + each):
+                for i in range(start, start + count):
                     is_own = 0 <= i < each
                     at = k * each + i if is_own else k * missing + (i - each if is_near else i + missing)
                     places.append((self.mine if is_own else moved, at))
             return c.build.gather(places)
 
-        start = distance if is_near else -missing
-        return _permuted(c, self.runs, some(start), some(start + 1)) if self.is_small else some(start)
+        start = distance.words if is_near else -missing
+        if not self.is_small or distance.rest is not None:
+            return some(start, each + self._has_rest(distance))
+        return _permuted(c, self.runs, some(start, each), some(start + 1, each))
 
 
 def _as(c: Context, value: Value, elem: str) -> Value:

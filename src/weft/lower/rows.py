@@ -35,9 +35,9 @@ from weft.ir.lane import Block, Value
 from .context import Context, elem_of, lowering
 from .kept_rows import Kept
 from .memory import back, hints_of
-from .row_parts import geometry_of, is_quiet_until, parts_of
+from .row_parts import AT_A_TIME, geometry_of, is_quiet_until, parts_of
 from .row_runs import Runs
-from .row_shifts import WORD_BYTES, at_each, shifted as load_shifted
+from .row_shifts import WORD_BYTES, Distance, at_each, shifted as load_shifted
 
 ON_THE_WAY = {8: 128, 32: 64}
 """Bytes of a row that a thread asks for at a time, by the block's warps.
@@ -77,13 +77,25 @@ class Load:
         self.ahead = max(1, new // (self.runs.run * self.runs.size)) if self.is_aligned else 1
         """Parts that are loaded ahead: what is aligned is new, and far away; what is not is mostly the same for all."""
         self.begun = 0
-        self.distance: int | None = None
-        """In code for one distance between runs and vectors, how many words that is."""
+        self.distance: Distance | None = None
+        """In code for one distance between runs and vectors, that distance."""
 
-    def at(self, distance: int | None) -> Load:
+    def at(self, distance: Distance | None) -> Load:
         """This load in code for one such distance: what is on its way goes on from here."""
         load = copy(self)
         load.loaded, load.distance = dict(self.loaded), distance
+        return load
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing of it is on its way."""
+        return not self.begun
+
+    def later(self, first: Value, count: int, are_whole: bool) -> Load:
+        """Some parts, as many as said, beginning with one whose number is computed. None is on its way."""
+        load = copy(self)
+        load.runs = self.runs.later(first, count, are_whole)
+        load.parts, load.loaded, load.begun = load.runs.parts(), {}, 0
         return load
 
     def begin_to(self, last: int) -> None:
@@ -103,8 +115,9 @@ class Load:
         """Load some runs; gives what makes their elements of what has come."""
         if runs.is_shifted:
             return load_shifted(self.c, runs, self.elem, self.other, self.hints, self.distance)
-        masks = runs.each(runs.whole(), runs.run // runs.vector)
-        loaded = self.c.build.load("global", runs.vectors(), self.elem, runs.vector, masks, self.other, **self.hints)
+        masks = runs.masks(runs.run // runs.vector)
+        other = None if masks is None else self.other
+        loaded = self.c.build.load("global", runs.vectors(), self.elem, runs.vector, masks, other, **self.hints)
         return lambda: loaded
 
     def joined(self, value: Value) -> Value:
@@ -187,7 +200,7 @@ def _store(c: Context, op: Operation) -> None:
         kept.begin_to(len(kept.parts) - 1)
     shifted = [load for load in loads.values() if load.runs.is_shifted]
 
-    def at(distance: int) -> tuple[()]:
+    def at(distance: Distance) -> tuple[()]:
         """All whole runs, in code for one distance: rows that lie otherwise than the first choose by themselves."""
         alike = shifted[0].runs.lies
         now = {x: load.at(distance if load.runs.lies == alike else None) for x, load in loads.items()}
@@ -195,8 +208,11 @@ def _store(c: Context, op: Operation) -> None:
         store.whole_runs(list(now.values()))
         return ()
 
-    if shifted and len(shifted) * len(store.runs.order) <= MOST_COPIED:
-        at_each(c, shifted[0].runs, at)
+    store.is_in_loop = parts.are_alike(leaves)
+    runs = AT_A_TIME if store.is_in_loop else len(store.runs.places)
+    elements = len(shifted) * runs * store.runs.run
+    if shifted and elements <= MOST_COPIED:
+        at_each(c, shifted[0].runs, at, is_exact=store.is_in_loop)
     else:
         store.whole_runs(list(loads.values()))
     if store.is_apart:
@@ -213,14 +229,34 @@ class _Store:
         c.rows[op] = len(c.rows)
         self.once = c.all_of(c.once(self.runs.layout, cluster=True))
         self.ends = self.parts.ends_of(c, self.runs, self.geometry)
+        self.is_in_loop = False
         self.is_apart = self.parts.is_stored(op, self.value)
         """Whether what is stored at the ends is computed from the ends alone."""
 
     def whole_runs(self, loads: Sequence[Load]) -> None:
         """Store run by run what is computed of rows that are loaded run by run, and of others."""
-        c, runs = self.c, self.runs
+        if not self.is_in_loop:
+            self.some_runs(self.runs, loads)
+            return
+        c, parts, leaves = self.c, self.parts, self.parts.leaves(self.value)
+        margin = max((load.runs.vector for load in loads if load.runs.is_shifted), default=0)
+
+        def some(are_whole: bool) -> Block:
+            """Those of one iteration."""
+            with c.inside(Block()) as block, parts.later(self.runs, leaves, first, are_whole) as later:
+                self.some_runs(later, [x for leaf in leaves if isinstance(x := parts.loads.get(leaf), Load)])
+            return block
+
+        with parts.in_loop(c, self.runs, 0, ()) as (first, _):
+            now = self.runs.later(first, AT_A_TIME)
+            now.if_warp(now.all_of_warp(margin), (), some(True), some(False))
+            c.build.add("yield")
+
+    def some_runs(self, runs: Runs, loads: Sequence[Load]) -> None:
+        """Store some runs."""
+        c = self.c
         is_alone = len(loads) == 1 and loads[0].ahead == 1 and loads[0].runs.size >= WORD_BYTES
-        is_skipped = self.is_apart and len(runs.places) > 1
+        is_skipped = self.is_apart and len(runs.places) > 1 and not runs.are_whole
         for k, part in enumerate(runs.parts()):
             for load in loads:
                 load.begin_to(k + load.ahead + is_alone)
@@ -229,10 +265,8 @@ class _Store:
                 stored = self.parts.of_run(c, self.value, k, part, self.is_apart)[self.value]
                 if stored.count == 1:
                     stored = c.build.rename(stored, [0] * len(part.order))
-                shifted = [load.parts[k].whole() for load in loads if load.runs.is_shifted]
-                whole = c.all_of([part.whole(), *shifted, self.once])
-                assert whole is not None
-                masks = part.each(whole, runs.run // runs.vector)
+                others = [load.parts[k] for load in loads if load.runs.is_shifted and not runs.are_whole]
+                masks = part.masks(runs.run // runs.vector, *(x.whole() for x in others), self.once)
                 c.build.store("global", part.vectors(), stored, runs.vector, masks, **self.hints)
                 if not self.is_apart:
                     with c.inside(Block()) as taken:

@@ -23,6 +23,10 @@ from functools import reduce
 from operator import xor
 
 KIB = 1024
+ROWS_THREADS = (1024, 768)
+"""How many threads are to run on a multiprocessor at a time, if their rows wait in shared memory."""
+ROWS_OTHERS = 2 * KIB
+"""Bytes of shared memory that such a block has for results of reductions."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,24 @@ class Machine:
         if registers:
             blocks = min(blocks, self.registers // (-(-registers // 8) * 8 * threads))
         return blocks
+
+    def blocks_with_rows(self, threads: int, words: int) -> int:
+        """How many blocks of so many threads run at a time, each with so many words of a thread in shared memory: if
+        they have room, those of 1,024 threads together, otherwise those of 768, but two; 0 if these have none either.
+
+        >>> toy = Machine("toy:1")
+        >>> [toy.blocks_with_rows(128, words) for words in (4, 8, 12, 16)]
+        [8, 8, 6, 0]
+        """
+        for together in ROWS_THREADS:
+            blocks = max(2, together // threads) if threads < together else 1
+            if threads * words * 4 <= self.room_for_rows(blocks):
+                return blocks
+        return 0
+
+    def room_for_rows(self, blocks: int) -> int:
+        """Bytes of shared memory that rows have in each of so many blocks of a multiprocessor."""
+        return (self.shared_bytes + self.reserved_bytes) // blocks - self.reserved_bytes - ROWS_OTHERS
 
     def served(self, lanes: Sequence[int]) -> list[int]:
         """Of what the bits of a lane's number add to an offset: what `load_phase` adds."""

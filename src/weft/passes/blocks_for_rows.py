@@ -21,14 +21,19 @@ ask for clusters themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft import ir
+from weft.analysis import AxisFacts
 from weft.base import each_once
 from weft.base.remarks import InClusters, RemarkCollector
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, ROWS
+
+from . import recoalesce
 
 MOST_BLOCKS = 8
 """Of a cluster: what every GPU that has clusters can run."""
@@ -46,6 +51,8 @@ PARKING, RUNNING = 512, 1024
 """Threads of a block from which on words may wait in shared memory; and of a multiprocessor, so that of two blocks of
 512 one loads while the other computes. One such block alone does rows of 65,536 at 0.68 to 0.95 of copy speed, and a
 cluster of four at 0.83 to 0.99."""
+MOST_AGAIN = 8
+"""What costs more is not computed twice, so that its row does not wait in shared memory."""
 PLAIN = (
     *("tt.make_range", "tt.splat", "tt.get_program_id", "tt.get_num_programs", "tt.addptr", "tt.broadcast"),
     *("tt.expand_dims", "tt.load", "tt.store", "tt.reduce", "tt.return", "arith.constant"),
@@ -63,6 +70,12 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
         return 1
     reduction, held = max(_held(ops).items(), key=lambda item: item[1])
     words, room = held // threads, room_of(machine, threads)
+    if machine.async_copies and _waits(ops):
+        blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), MOST_BLOCKS)
+        if blocks > 1:
+            why = f"{words} words of each thread wait in shared memory, in which one block has less room"
+            remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
+        return blocks
     if words <= room:
         return 1
     part = ir.shape_of(reduction.operands[0].type)[0] // threads
@@ -118,6 +131,34 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
         if op.name == "tt.reduce":
             held[op] = sum(_words(x) for x, last in needed.items() if made[x] < number[op] < last)
     return held
+
+
+def _waits(ops: Sequence[Operation]) -> bool:
+    """Whether rows will wait in shared memory (lower/kept_rows.py), all of each: they begin at any address, are reduced
+    more than once and stored, and nothing dear is computed of them for several."""
+    facts = AxisFacts()
+    users: dict[SSAValue, set[Operation]] = {}
+    """Of each tile: the reductions and stores that are computed from it."""
+    reduced = list[tuple[Operation, int]]()
+    for op in reversed(ops):
+        after = set[Operation]({op} if op.name in ("tt.reduce", "tt.store") else ())
+        for result in op.results:
+            if op.name in ELEMENTWISE:
+                after |= users.get(result, set())
+        if op.name in ELEMENTWISE and ROWS[op.name].cost > MOST_AGAIN and len(after) > 1:
+            return False
+        for tile in op.operands:
+            if ir.is_tensor(tile.type):
+                users.setdefault(tile, set()).update(after)
+        if op.name == "tt.load" and ir.is_tensor(op.results[0].type):
+            names = [user.name for user in users.get(op.results[0], ())]
+            if count := names.count("tt.reduce"):
+                if "tt.store" not in names:
+                    return False
+                reduced.append((op, count))
+    bits = [ir.bit_width(ir.element_of(op.results[0].type)) for op, _ in reduced]
+    are_odd = any(recoalesce.vector_of(op, facts, n) * n < 128 for (op, _), n in zip(reduced, bits, strict=True))
+    return are_odd and all(count > 1 for _, count in reduced)
 
 
 def _loaded(reduction: Operation) -> int:

@@ -99,7 +99,8 @@ def test_rows_of_any_length(kind: str, n: int) -> None:
     total, least = weft.sim.last_run().total, x.nbytes / 32
     if n > 999:
         assert total["global_store_sectors"] <= 1.2 * least
-        assert total["global_load_sectors"] <= 1.2 * 2 * least  # by words, those of w were asked for up to five times
+        # by words, those of w were asked for up to five times; a row of bytes has 31 sectors, and ends in two more
+        assert total["global_load_sectors"] <= 1.25 * 2 * least
 
 
 @pytest.mark.parametrize(("of_rows", "of_weights"), [("bf16", "f32"), ("f32", "bf16"), ("i8", "f32")])

@@ -449,9 +449,16 @@ def pipelined_copy() -> None:
 
 
 def test_copies_that_are_too_small() -> None:
-    x = np.zeros(4096, np.float16)
+    x, y = np.zeros(4096, np.float16), np.zeros(4096, np.float16)
     with pytest.raises(weft.Unsupported, match=r"an asynchronous copy of 2 bytes for each lane .* is not supported"):
-        launch("pipelined_copy", (1,), x, x, 4095)  # a mask that may end within a word
+        launch("pipelined_copy", (1,), x[1:], y, 4095)  # words that may begin within a word of memory
+
+
+def test_copies_whose_mask_ends_within_a_word() -> None:
+    """What is left of the last word is filled with zeros."""
+    x, y = floats(4096, dtype=np.float16), np.zeros(4096, np.float16)
+    launch("pipelined_copy", (1,), x, y, 3071)
+    same(y[:2048], x[:2048])
 
 
 @run

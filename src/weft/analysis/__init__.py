@@ -32,7 +32,7 @@ __getattr__ = lazy_face(
         "ends": "conjuncts ends_in_runs",
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "ORDERING Hazards Pending",
-        "limits": "Limit arguments_that_spoil limit_of_run",
+        "limits": "Limit PASSING arguments_that_spoil axis_before limit_of_run",
         "liveness": "Lifetime Numbered lifetimes lines_of_buffers touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier touches_of",
     },

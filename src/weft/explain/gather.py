@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ class Launch:
     """Offsets that are known to wrap: where, and what is said of them."""
     image: bytes = b""
     """Its machine code; nothing where there is no assembler."""
-    assembly: str = ""
-    """The text that the machine code was made of."""
+    texts: Mapping[str, Any] = field(default_factory=dict)
+    """What it was made of, by stage."""
     device: str = ""
     """The device whose time is predicted, of those that run the target's code; "" for the usual one."""
     data: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
@@ -176,7 +177,7 @@ def _explained(
         explained, program, launch.scalars, report.places, launch.wrapped, supposed,
         is_gluon=launch.is_gluon, device=launch.device,
     )  # fmt: skip
-    facts = with_code(facts, launch.image, launch.assembly)
+    facts = with_code(facts, launch.image, launch.texts)
     fewer = None
     if made.least is not None:
         less = _counts(launch, replace(made.least, note=made.note))
@@ -185,7 +186,7 @@ def _explained(
                 facts, explanation=replace(explained, counts=less), places=made.least.report.places,
                 supposed=_supposed(program, less, made.least.given),
             ),
-            launch.image, launch.assembly,
+            launch.image, launch.texts,
         )  # fmt: skip
     return explained, facts, fewer
 

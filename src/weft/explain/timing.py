@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, inf, prod
+from typing import Any
 
 from weft.base import Span
 from weft.ir.lane import LaneOp, LaneProgram
@@ -145,14 +146,14 @@ def _resident(facts: Facts, program: LaneProgram, walk: Walk) -> float:
     return max(1, min(o.blocks, ceil(blocks / program.machine.multiprocessors))) * walk.groups
 
 
-def with_code(facts: Facts, image: bytes, assembly: str) -> Facts:
+def with_code(facts: Facts, image: bytes, texts: Mapping[str, Any]) -> Facts:
     """The facts with what the machine code of the program says, where there is some, and its machine's is known."""
     program, e = facts.program, facts.explanation
     if program is None or not image or not e.counts.counted or costs_of(program.machine) is None:
         return facts
     warps = max(1, e.counts.programs * program.blocks * program.warps)
     own = part("explain", program.machine)
-    return replace(facts, assembled=own.assembled(image, assembly, program, _iterations(facts), facts.places, warps))
+    return replace(facts, assembled=own.assembled(image, texts, program, _iterations(facts), facts.places, warps))
 
 
 def _first_wave(facts: Facts) -> float:

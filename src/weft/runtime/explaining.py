@@ -180,7 +180,7 @@ def explained(
         )  # fmt: skip
         return room.explanation(launch, made.remarks, like=program)
     program = made.program
-    registers, spills, image, assembly = _assembled(made)
+    registers, spills, image, texts = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
     if stages := getattr(made.metadata, "num_stages", 0):
         options["num_stages"] = int(stages)
@@ -195,7 +195,7 @@ def explained(
         )
     launch = Launch(
         made.name, target, span, grid, arguments, options, scalars, sizes, registers, spills, wrapped, image=image,
-        assembly=assembly, device=device, data=data, is_gluon=kernel is not None and kernel.is_gluon(),
+        texts=texts, device=device, data=data, is_gluon=kernel is not None and kernel.is_gluon(),
     )  # fmt: skip
     return room.explanation(launch, made.remarks, program)
 
@@ -271,14 +271,14 @@ def _inner(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[An
     raise LaunchError(f"a {type(kernel).__name__} cannot be explained", hint="explain the kernel that it launches")
 
 
-def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None, bytes, str]:
-    """Registers of a thread, words that it spills, the machine code and the text that it was made of; None and nothing
+def _assembled(made: SimulatedKernel) -> tuple[int | None, int | None, bytes, Mapping[str, Any]]:
+    """Registers of a thread, words that it spills, the machine code and the texts that it was made of; None and nothing
     where there is no assembler."""
     try:
         gpu = made.on_gpu
-        return int(gpu.n_regs), int(gpu.n_spills), bytes(gpu.machine_code), str(gpu.asm.get("ptx", ""))
+        return int(gpu.n_regs), int(gpu.n_spills), bytes(gpu.machine_code), gpu.asm
     except (WeftError, OSError):
-        return None, None, b"", ""
+        return None, None, b"", {}
 
 
 def _scalars(program: Any, values: Sequence[Any]) -> dict[str, int | float]:

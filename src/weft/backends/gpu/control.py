@@ -221,7 +221,7 @@ def _if(e: Emitter, op: LaneOp) -> None:
     f = e.f
     condition = e.one(op.operands[0])
     number = e.branches[op]
-    yes, no, join = (f"if{number}.{side}" for side in ("then", "else", "end"))
+    yes, no, join = (f"{side}.{number}" for side in ("then", "else", "join"))
     e.do(f"br i1 {condition}, label %{yes}, label %{no}")
     handed_on = op.regions[0].ops[-1].operands if op.results else ()
     kinds = [_carried(e, r, (), True, v) for r, v in zip(op.results, handed_on, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from weft.base import Span
 from weft.explain.costs import Costs
@@ -38,13 +39,13 @@ def spilled_by_line(image: bytes) -> dict[tuple[str, int], int]:
 
 def assembled(
     image: bytes,
-    assembly: str,
+    texts: Mapping[str, Any],
     program: LaneProgram,
     turns: Callable[[LaneOp], float],
     places: Mapping[Span | None, Counter[str]],
     warps: float,
 ) -> Assembled | None:
-    """What a cubin, made of a text of assembly, makes of a walk through the lane program.
+    """What a cubin, made of texts, makes of a walk through the lane program.
 
     None where that cannot be said: without line numbers, and where loops are not those of the lane program. `turns`
     says how often loops turn; `places` has counters of so many warps.
@@ -52,7 +53,7 @@ def assembled(
     code = read(image)
     if code is None:
         return None
-    found = executed(code, program.body, turns, places, warps, shares(assembly, program.body, places))
+    found = executed(code, program.body, turns, places, warps, shares(str(texts.get("ptx", "")), program.body, places))
     if found is None:
         return None
     counted = frozenset((span.file, span.line) for span in places if span is not None)

@@ -1,6 +1,6 @@
 """How often a warp takes each side of an `if` of the lane program, told for each line of the PTX.
 
-    %8 = if %7 { .. } else { .. }     $L__BB0_21:     // %if12.else        of 8,192 warps that came to it, 6,100 took
+    %8 = if %7 { .. } else { .. }     $L__BB0_21:     // %else.12         of 8,192 warps that came to it, 6,100 took
                                                                            `then`: the line's block is executed by
                                                                            0.26 of them
 
@@ -30,7 +30,7 @@ def shares(ptx: str, body: Block, places: Mapping[Span | None, Counter[str]]) ->
 
     >>> from weft.ir.lane import LaneOp
     >>> body = Block(ops=[LaneOp("if", regions=(Block(), Block()))])
-    >>> shares("$L__BB0_1:  // %if0.else", body, {None: Counter({"then:0_taken": 3, "else:0_taken": 1})})
+    >>> shares("$L__BB0_1:  // %else.0", body, {None: Counter({"then:0_taken": 3, "else:0_taken": 1})})
     [None, 0.25]
     """
     counted = Counter[str]()
@@ -49,11 +49,11 @@ def shares(ptx: str, body: Block, places: Mapping[Span | None, Counter[str]]) ->
             sides = {side: counted[f"{side}:{number}{SIDE}"] for side in ("then", "else")}
             came = sum(sides.values())
             if share is not None:
-                of_block[f"if{number}.end"] = share
+                of_block[f"join.{number}"] = share
             for i, (side, n) in enumerate(sides.items()):
                 taken = share * n / came if came and share is not None else None
                 if taken is not None:
-                    of_block[f"if{number}.{side}"] = taken
+                    of_block[f"{side}.{number}"] = taken
                 if i < len(op.regions):
                     todo.append((op.regions[i], taken))
     found: list[float | None] = [None]

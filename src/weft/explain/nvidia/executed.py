@@ -144,7 +144,7 @@ def _loops_of(body: Block) -> list[LaneOp]:
 
 
 class _Counting:
-    def __init__(self, code: Code, instructions: list[Instruction], shares: Sequence[float | None] = ()) -> None:
+    def __init__(self, code: Code, instructions: list[Instruction], shares: Sequence[float | None]) -> None:
         self.code, self.instructions, self.shares = code, instructions, shares
         self.flow, self.ptx = of_instructions(instructions), of_ptx(code.ptx)
         self.loop_of_line: list[Loop | None] = [None] * (len(code.ptx) + 1)

@@ -62,10 +62,14 @@ def test_with_two_buffers_few_copies_land_earlier_by_threads() -> None:
     assert not by_engine(made)
 
 
-def test_a_product_that_only_adds() -> None:
-    """Its threads have nothing else to do than to begin copies."""
-    case = Product(trans=False)
-    found, made = case.run(asked=False)
-    assert not by_engine(made)
-    a, b = (x.astype(np.float64) for x in case.operands())
-    np.testing.assert_allclose(found, a @ b, atol=1e-2)
+@pytest.mark.parametrize("options", [SCHEDULES[1], *(pytest.param(x, marks=slow) for x in SCHEDULES[2:])], ids=str)
+@pytest.mark.parametrize("warps", [4, pytest.param(8, marks=slow)])
+def test_a_product_that_only_adds(warps: int, options: Any) -> None:
+    """Copies need no fence, and the threads no addresses. Sums have the bits that threads' copies give."""
+    case = Product(trans=False, sizes=(16 * warps, 64, 264), block=(16 * warps, 64, 64), warps=warps, stages=4)
+    found, made = case.run(asked=False, options=options)
+    assert by_engine(made)
+    other, by_threads = case.run(asked=False, stages=2)
+    assert not by_engine(by_threads)
+    np.testing.assert_array_equal(found, other)
+    np.testing.assert_allclose(found, case.exact(), atol=1e-2)

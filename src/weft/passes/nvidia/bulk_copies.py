@@ -21,9 +21,13 @@ them computes an address, and whether it lies in the tensor, for every 16 bytes.
 loads two blocks of 64 x 64 bf16, those are 89 of 407 instructions and 26 of 199 registers: without them a third block
 has room. No fence is needed either, as products see what the copy engine has written.
 
-Where an iteration only multiplies and adds, the threads have nothing better to do than to copy, and they do. Only
-blocks of descriptors among the kernel's arguments are copied so: the launcher has a tensor map of these anyway. Rows of
-numbers, which no product reads, are copied by the threads.
+Where an iteration only multiplies and adds, the threads have nothing else to do, but their copies take longer. On an
+H200, products of Triton's tutorial (bf16, by descriptors, best of eight configurations, means of two runs) reach 1.01
+to 1.07 times the speed at 1,024 to 4,096, where the fence that copies by threads need is what an iteration waits for,
+and 1.17 to 1.21 times at 1,000 to 4,104, where rows begin within a sector of memory.
+
+Only blocks of descriptors among the kernel's arguments are copied so: the launcher has a tensor map of these anyway.
+Rows of numbers, which no product reads, are copied by the threads.
 
 A copy by the engine lands later than one by threads, by the time of some ten copies of a thread. With two buffers, it
 has to land within an iteration: then the threads copy, unless each had to begin many.
@@ -58,10 +62,8 @@ def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | N
     module = function.parent_op() if isinstance(function, tt.FuncOp) else None
     if module is None or not machine.async_proxy or int_value(module.attributes["ttg.num-ctas"]) > 1:
         return None
-    products, end = shared_products(loop.body.block), loop.body.block.last_op
+    products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) for op in products):
-        return None
-    if all(use.operation is end for op in products for use in op.d.uses):
         return None
     loads = bulk_loads(loop, machine)
     if isinstance(loads, str) or any(x.tensor is not None for x in loads):

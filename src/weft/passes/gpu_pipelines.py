@@ -21,6 +21,7 @@ from .check_values import check_values
 from .contract_sums import contract_sums
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
+from .drop_selects import drop_selects
 from .drop_unchanged import drop_unchanged
 from .early_loads import early_loads
 from .explain_asserts import explain_asserts
@@ -106,6 +107,8 @@ def gpu_pipeline(
     share_exponentials(module)
     load_rows_once(module)
     early_loads(module)
+    if not debug and drop_selects(module):  # a check wants to know of every element what it is
+        cse_dce(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)

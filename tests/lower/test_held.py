@@ -116,6 +116,14 @@ def test_a_narrow_row_is_held_and_extended_again() -> None:
     assert {op.result.count for op in named(program, "arith.extf") if op.operands[0].elem == "bf16"} == {8}
 
 
+def test_halves_are_extended_again_by_one_instruction_each() -> None:
+    """What is new to compilers are the distance and the mask, not each word."""
+    program = program_of("rms_norm", "bf16", 65536, 32, True)
+    [zero] = named(program, "zero")
+    hidden = [op for op in program.body.walk() if zero.result in op.operands]
+    assert [(op.name, op.result.count) for op in hidden] == 2 * [("arith.xori", 1)]
+
+
 def test_a_wide_row_is_parked_and_its_places_are_taken_over() -> None:
     """Of 64 words a part has a place in shared memory; the exponentials take those of what they are made of."""
     program = program_of("softmax", "f32", 65536, 32, True)

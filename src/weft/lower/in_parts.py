@@ -70,6 +70,8 @@ class _Writer:
         self.part = 0
         self.zero: Value | None = None
         """Of this part: what makes operands new to compilers."""
+        self.halves: tuple[Value, ...] = ()
+        """Of this part: by how many places words are shifted for their lower halves, and the mask of their upper ones."""
         self.parked: Parked | None = None
         self.open: list[Value] = []
         """Sums of parts of tiles that have not been used yet."""
@@ -154,7 +156,7 @@ class _Writer:
         self.part += 1
         if self.plan.again:
             self.build.span = op.span
-            self.zero = self.build.add("zero", (), [("i32", 1)]).result
+            self.zero, self.halves = self.build.add("zero", (), [("i32", 1)]).result, ()
 
     def _force_loads(self, op: LaneOp | None) -> None:
         """Write the loads that come before an operation that may write what they read."""
@@ -242,6 +244,8 @@ class _Writer:
                     op.operands[0], [r * each + i for r in registers for i in range(each)], value, registers
                 )
             self._note(value, registers, b.add(op.name, [source], [(value.elem, len(registers))], op.attrs).result)
+        elif op.name == "arith.extf" and (words := self._words_again(op.operands[0], value, registers)) is not None:
+            self._note(value, registers, self._widened(words))
         elif len(self.scopes) == 1 and is_dear(op) and (tile := tile_of(value, self.plan.lazy)) is not None:
             self._note(value, registers, self._guarded(op, registers, tile))
         else:
@@ -316,12 +320,34 @@ class _Writer:
     def _source(self, x: Value, registers: Sequence[int], value: Value, parts_made: Sequence[int]) -> Value:
         """What something is computed from: in a form that is new to compilers, if it is computed again."""
         part = self.get(x, registers)
-        if x not in self.plan.lazy or self.zero is None or (value, parts_made[0]) not in self.before:
-            return part
-        if all(self._place(x, r)[2] == self.part for r in registers) or ELEMENT_BITS[x.elem] not in (16, 32):
+        if not self._is_again(x, registers, value, parts_made[0]):
             return part
         words = self.build.op("arith.xori", [as_words(self.build, part), self.zero], "i32")
         return of_words(self.build, words, x.elem)
+
+    def _is_again(self, x: Value, registers: Sequence[int], value: Value, register: int) -> bool:
+        """Whether a register of something is computed again, of what was there in a part before."""
+        if x not in self.plan.lazy or self.zero is None or (value, register) not in self.before:
+            return False
+        return ELEMENT_BITS[x.elem] in (16, 32) and any(self._place(x, r)[2] != self.part for r in registers)
+
+    def _words_again(self, x: Value, value: Value, registers: list[int]) -> Value | None:
+        """Halves of bf16 of which something is computed again, two in a word; None of others."""
+        if x.elem != "bf16" or value.elem != "f32" or len(registers) % 2 or len(self.scopes) > 1:
+            return None
+        part = self.get(x, registers)
+        return as_words(self.build, part) if self._is_again(x, registers, value, registers[0]) else None
+
+    def _widened(self, words: Value) -> Value:
+        """Halves of bf16 as f32, by one instruction each that compilers do not take for the one of the part before: it
+        is the distance and the mask that are new to them, not the word."""
+        b = self.build
+        if not self.halves and self.zero is not None:
+            numbers = (b.constant("i32", number) for number in (16, -(1 << 16)))
+            self.halves = tuple(b.op("arith.xori", [self.zero, number], "i32") for number in numbers)
+        distance, mask = self.halves
+        halves = (b.op("arith.shli", [words, distance], "i32"), b.op("arith.andi", [words, mask], "i32"))
+        return b.op("arith.bitcast", [b.gather([(x, k) for k in range(words.count) for x in halves])], "f32")
 
     def _load(self, op: LaneOp, registers: list[int]) -> None:
         """What is wanted of a tile in memory, and what will be wanted next."""

@@ -71,7 +71,7 @@ class _Writer:
         self.zero: Value | None = None
         """Of this part: what makes operands new to compilers."""
         self.halves: tuple[Value, ...] = ()
-        """Of this part: by how many places words are shifted for their lower halves, and the mask of their upper ones."""
+        """Of this part: by how much words are shifted for their lower halves, and the mask of their upper ones."""
         self.parked: Parked | None = None
         self.open: list[Value] = []
         """Sums of parts of tiles that have not been used yet."""
@@ -244,8 +244,8 @@ class _Writer:
                     op.operands[0], [r * each + i for r in registers for i in range(each)], value, registers
                 )
             self._note(value, registers, b.add(op.name, [source], [(value.elem, len(registers))], op.attrs).result)
-        elif op.name == "arith.extf" and (words := self._words_again(op.operands[0], value, registers)) is not None:
-            self._note(value, registers, self._widened(words))
+        elif op.name == "arith.extf" and (again := self._words_again(op.operands[0], value, registers)) is not None:
+            self._note(value, registers, self._widened(again))
         elif len(self.scopes) == 1 and is_dear(op) and (tile := tile_of(value, self.plan.lazy)) is not None:
             self._note(value, registers, self._guarded(op, registers, tile))
         else:

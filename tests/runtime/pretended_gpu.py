@@ -92,7 +92,7 @@ class PretendedGPU:
     current: int = 0
     addresses: dict[int, int] = field(default_factory=dict)
     """GPUs by the addresses that are in their memory, besides those that were allocated."""
-    blocks_at_once: int = 1
+    blocks_at_once: int = 8
     """Of a kernel on a multiprocessor."""
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)

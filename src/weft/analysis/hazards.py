@@ -113,6 +113,13 @@ class Hazards:
         assert self.footprints is not None
         walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
         end = walk.block(self.program.body, state, index, reached)
+        seen: set[State] = set()
+        while self.program.programs_each > 1 and not walk.is_known:  # the next program of the block
+            following = walk.returned if end is None else walk.returned | end
+            if following in seen:
+                break
+            seen.add(following)
+            end = walk.block(self.program.body, following, 0, reached)
         if end is not None:
             ops = self.program.body.ops
             walk.leave(self.program.body, len(ops) - bool(ops and ops[-1].name == "yield"), end)
@@ -188,6 +195,10 @@ class _Walk:
         self.program, self.touches, self.numbers = program, touches, numbers
         self.footprints, self.on_hazard = footprints, on_hazard
         self.places: dict[LaneOp, int] = {}
+        self.returned: State = frozenset()
+        """What is pending where the program returns."""
+        self.is_known = False
+        """Whether it ended where the rest is known."""
         self.exposed = footprints.exposed() if program.blocks > 1 else np.zeros(0, np.int64)
 
     def leave(self, block: Block, index: int, state: State) -> None:
@@ -201,10 +212,12 @@ class _Walk:
         while index < len(block.ops):
             op = block.ops[index]
             if reached is not None and reached(op, state):
+                self.is_known = True
                 return None
             if op.name in ("return", "trap"):
                 if op.name == "return":
                     self.leave(block, index, state)
+                    self.returned |= state
                 return None
             if op.regions:
                 after = self._control(op, state)

@@ -321,6 +321,7 @@ TRITON_FACTS: dict[str, Any] = {
     "stored_params": [],
     "wrapped_offsets": [],
     "params": [],
+    "programs_each": 1,
     "tensor_maps": [],
     "made_maps": [],
 }

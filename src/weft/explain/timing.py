@@ -12,12 +12,13 @@ Bytes of DRAM are what programs touch, but of an array no more than it has, as f
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, exp, inf, prod
 from typing import Any
 
 from weft.base import Span
+from weft.base.grids import blocks_along_x
 from weft.ir.lane import LaneOp, LaneProgram
 from weft.machines import part
 
@@ -200,10 +201,16 @@ def _resources(
     times = {name: n / clock for name, n in cycles.items() if n}
     fixed = {
         "DRAM": moved.nanoseconds(costs),
-        "starting blocks": blocks * costs.block_start,
+        "starting blocks": _started(program, e.grid, units * o.blocks) * costs.block_start,
         "atomics": _atomics(facts, sizes, costs),
     }
     return {**times, **{name: ns for name, ns in fixed.items() if ns}}
+
+
+def _started(program: LaneProgram, grid: Sequence[int], at_a_time: int) -> int:
+    """How many blocks a launch starts, if so many run at a time."""
+    _, y, z = grid
+    return blocks_along_x(grid, program.programs_each, at_a_time) * y * z * program.blocks
 
 
 def _spilled(facts: Facts, costs: Costs) -> float:

@@ -222,6 +222,10 @@ class LaneProgram:
     """Blocks that a multiprocessor is to run at a time, at most; 0 is as many as fit."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
+    programs_each: int = 1
+    """Programs that a block executes one after the other, at most, if the grid has more than run at a time. Of so many
+    blocks along x, block b executes the programs b, b + blocks, b + 2 * blocks ...; `body` is one program all the
+    same, so that nothing in it may rely on the memory of a program before it. With 1 every program has its block."""
     shared: list[Allocation] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     """What the kernel's variables have become, in the order of their assignments."""
@@ -513,6 +517,7 @@ def text_of(program: LaneProgram) -> str:
         (program.at_a_time > 1, f"registers for {program.at_a_time} blocks at a time"),
         (program.most_blocks, f"at most {program.most_blocks} blocks at a time"),
         (program.scratch, f"{program.scratch} bytes of global memory for each program"),
+        (program.programs_each > 1, f"up to {program.programs_each} programs by each block"),
     )
     lines += [f"  {what}" for holds, what in about if holds]
     for i, a in enumerate(program.shared):

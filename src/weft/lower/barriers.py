@@ -69,7 +69,7 @@ def _insert(program: LaneProgram, number: int | None) -> None:
 
     hazards = Hazards(program)
     hazards.find(insert)
-    loops = _in_loops(program.body)
+    loops = _in_loops(program.body, program.programs_each > 1)
     mine = ((b, o) for b, o in inserted if b in loops and not _is_alone(b, o, ordered[o]))
     left = [*_after_making(program.body), *mine]
     if left and hazards.are_none():

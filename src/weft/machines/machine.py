@@ -88,6 +88,12 @@ class Machine:
     """Bytes that it is best to copy at a time in blocks of 8 to 16 KB; 0 where nobody has measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
+    block_start: float = 0.0
+    """Cycles between two blocks that a multiprocessor starts, where all start blocks as fast as they can; 0 where
+    nobody has measured it."""
+    streamed_bytes: float = 0.0
+    """Bytes of global memory for a multiprocessor in each cycle, where all read or write large arrays; 0 where nobody
+    has measured it."""
 
     async_copies: tuple[int, ...] = ()
     """How many bytes a thread may have copied at once from global to shared memory while it goes on; of several, the

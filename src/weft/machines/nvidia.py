@@ -46,6 +46,9 @@ def _row(
         lines_at_a_time=60 * KIB if capability == 90 else 0,
         copied_at_a_time=64 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
+        # H200: 131,072 blocks of 1 or 2 warps in 157,000 to 162,000 cycles; blocks that do nothing are as slow
+        block_start=158.0 if capability == 90 else 0.0,
+        streamed_bytes=16.5 if capability == 90 else 0.0,  # H200: 4.3 TB/s at 1.98 GHz
         async_copies=(4, 8, 16) if ampere else (),
         partial_copies=ampere,
         async_proxy=hopper,

@@ -136,5 +136,5 @@ class Between:
     def programs(self, context: AnyContext, active: Array) -> Array:
         """The program of each active access, counted from 1."""
         blocks = context.warps[np.nonzero(active)[0]] // context.batch.program.warps
-        numbers: Array = context.batch.numbers[blocks] // context.batch.program.blocks + 1
+        numbers: Array = context.batch.program_number(blocks) + 1
         return numbers

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from weft.base import Note, Span
+from weft.base.grids import blocks_along_x
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, Variable
 
 from .errors import SimulationError, Thread
@@ -38,6 +39,7 @@ class Launch:
 
     program: LaneProgram
     grid: tuple[int, int, int]
+    """How many programs there are."""
     memory: GlobalMemory
     arguments: dict[str, Fragment]
     options: Options
@@ -61,6 +63,13 @@ class Launch:
     """Who accessed global memory, where races between programs are looked for (between.py)."""
     patterns: Any = None
     """Counting: what accesses have counted (patterns.py)."""
+
+    @property
+    def blocks_along_x(self) -> int:
+        """How many blocks there are along x, without those of clusters: as few as may be. Who counts has one for each
+        program, which makes no difference to what is counted."""
+        x, _, _ = self.grid
+        return x if self.counting else blocks_along_x(self.grid, self.program.programs_each, 1)
 
     def error(self, error: SimulationError) -> None:
         """Raise it, or keep it: one for each kind and place."""
@@ -146,7 +155,7 @@ class Blocks(Protocol):
     program: LaneProgram
 
     def index_of(self, block: int) -> tuple[int, int, int]:
-        """The index of a block in the grid."""
+        """The index in the grid of the program that a block executes."""
 
 
 B = TypeVar("B", bound=Blocks)
@@ -199,6 +208,10 @@ class Context(Generic[B]):
         """Go on with some of the warps; the others have returned."""
         self.env = Environment(self.env, rows)
         self.warps, self._by_program = self.warps[rows], None
+
+    def widen(self, warps: Array, env: Environment) -> None:
+        """Go on with all of the warps, which have executed a program."""
+        self.warps, self.env, self._by_program = warps, env, None
 
 
 AnyContext: TypeAlias = Context[Any]

@@ -48,11 +48,17 @@ class Uncountable(WeftError):
 
 
 def start(context: Context) -> Iterator[Wait]:
-    """Run the program's body."""
-    sliced = context.batch.launch.sliced
+    """Run the program's body, for each program of the blocks, which all have as many."""
+    batch = context.batch
+    sliced = batch.launch.sliced
     if sliced is not None:
         context.env.values.update(sliced.unknown)
-    yield from region(context, context.batch.program.body)
+    warps, env = context.warps, context.env
+    blocks = np.unique(warps // batch.program.warps)
+    for _ in range(int(batch.programs_of(blocks[:1])[0])):
+        context.widen(warps, env)
+        yield from region(context, batch.program.body)
+        batch.next_program(blocks)
 
 
 def region(context: Context, block: Block) -> Running:

@@ -167,7 +167,8 @@ def scalar(elem: str, value: Any) -> Fragment:
 def launch(run: Launch, programs: Sequence[int] | None = None) -> Report:
     """All blocks of the grid, as many at once as the options allow; or those of some programs, by number."""
     program = run.program
-    blocks = np.arange(int(np.prod(run.grid)) * program.blocks)
+    _, y, z = run.grid
+    blocks = np.arange(run.blocks_along_x * y * z * program.blocks)
     if programs is not None:
         blocks = blocks.reshape(-1, program.blocks)[list(programs)].reshape(-1)
     together, granule = _together(run), _granule(program)

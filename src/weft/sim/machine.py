@@ -73,6 +73,12 @@ class Batch(Turns):
     def context(self, warps: Array, env: Environment) -> Context:
         return contexts.Context(self, warps, env)
 
+    def next_program(self, blocks: Array) -> None:
+        """Blocks have executed a program; what it left in shared memory is not for the next one to read."""
+        self.done[blocks] += 1
+        if self.stride and not self.launch.counting:
+            self.state.reshape(-1, self.stride)[blocks] = 0
+
     # -- memory -------------------------------------------------------------------------------------------------------
 
     def base(self, context: Context) -> Array:

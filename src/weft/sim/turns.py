@@ -70,6 +70,8 @@ class Turns:
         self.options: Options = launch.options
         self.report: Report = launch.report
         self.numbers = numbers
+        self.done = np.zeros(len(numbers), np.int64)
+        """How many programs each block has executed."""
         self.arrivals: dict[tuple[int, int], _Arrival] = {}
         self.flights: list[Flight] = []
         self.random = np.random.default_rng((self.options.seed, int(numbers[0])))
@@ -82,10 +84,24 @@ class Turns:
         raise NotImplementedError
 
     def index_of(self, block: int) -> tuple[int, int, int]:
-        """The index in the grid of a block of the batch."""
-        x, y, _ = self.launch.grid
+        """The index in the grid of the program that a block of the batch executes."""
+        (_, y, _), x = self.launch.grid, self.launch.blocks_along_x
         number = int(self.numbers[block]) // self.program.blocks
-        return number % x, number // x % y, number // (x * y)
+        return number % x + int(self.done[block]) * x, number // x % y, number // (x * y)
+
+    def programs_of(self, blocks: Array) -> Array:
+        """How many programs each block of the batch executes."""
+        x = self.launch.blocks_along_x
+        first = self.numbers[blocks] // self.program.blocks % x
+        programs: Array = -(-(self.launch.grid[0] - first) // x)
+        return programs
+
+    def program_number(self, blocks: Array) -> Array:
+        """The index of the program that each block executes, flattened."""
+        all, x = self.launch.grid[0], self.launch.blocks_along_x
+        number = self.numbers[blocks] // self.program.blocks
+        flat: Array = number // x * all + number % x + self.done[blocks] * x
+        return flat
 
     def sequence(self, count: int) -> Array | None:
         """The order in which lanes act on one address, the last one winning; None is the order of their numbers."""
@@ -101,10 +117,12 @@ class Turns:
         """All contexts to their ends; DeadlockError if some cannot go on.
 
         Blocks that may wait for each other run `apart`, each in a context of its own: blocks in one context that left a
-        loop would wait at its end for those that are still in it.
+        loop would wait at its end for those that are still in it. So do blocks with more programs than others.
         """
         warps = np.arange(len(self.numbers) * self.program.warps)
-        for part in np.split(warps, len(self.numbers)) if apart else [warps]:
+        programs = self.programs_of(warps // self.program.warps)
+        alike = [warps[programs == count] for count in np.unique(programs)]
+        for part in np.split(warps, len(self.numbers)) if apart else alike:
             env = Environment()
             for value, parameter in zip(self.program.body.arguments, self.program.parameters, strict=True):
                 env.values[value] = self.launch.arguments[parameter.name]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp, Value, barrier_of
 
-from .emitter import BITS, Emitter, Register, Sum, emitter
+from .emitter import BITS, Emitter, Register, Sum, Walk, emitter
 from .registers import warp_index
 from .steps import Phi, one_way, other_uses
 
@@ -263,7 +263,32 @@ def _partitions(e: Emitter, op: LaneOp) -> None:
     f.start(end)
 
 
+def programs(e: Emitter, count: str) -> None:
+    """The program for each index along x that is the block's, of `count`: its own, and on from there in steps of as
+    many as there are blocks. The loop ends by what is left, for the next index may have more than 32 bits.
+    """
+    f = e.f
+    first, step = e.dialect.place(e, "block.x"), e.dialect.place(e, "blocks.x")
+    head, following, done, before = f.new_label("program"), f.new_label("following"), f.new_label("done"), f.block
+    with e.loop():
+        e.do(f"br label %{head}")
+        f.start(head)
+        mark, at = e.mark(), len(e.lines)
+        [number] = e.reserve(1, 1)
+        e.walk = Walk(number, count, following)
+        e.region(e.program.body)
+        e.do(f"br label %{following}")
+        f.start(following)
+        left = e.ins(f"sub i32 {count}, {number}")
+        again = e.ins(f"icmp ugt i32 {left}, {step}")
+        further = e.ins(f"add nuw i32 {number}, {step}")
+        e.lines[at:at] = _phis([Phi(number, "i32", first, further)], before, f.block)
+        e.do(f"br i1 {again}, label %{head}, label %{done}")
+    e.forget(mark)
+    f.start(done)
+
+
 @emitter("return")
 def _return(e: Emitter, op: LaneOp) -> None:
-    e.do("ret void")
+    e.do("ret void" if e.walk is None else f"br label %{e.walk.following}")
     e.f.start(e.f.new_label("never"))

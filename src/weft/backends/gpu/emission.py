@@ -63,6 +63,8 @@ class Emitted:
     maxnreg: int | None = None
     most_blocks: int = 0
     """How many blocks are to run at a time on a multiprocessor; 0 is as many as fit."""
+    programs_each: int = 1
+    """See `LaneProgram`; with more than 1, the last parameter is how many programs the grid has along x."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ class Emitted:
             "global_scratch_size": self.scratch_bytes,
             "global_scratch_align": 128 if self.scratch_bytes else 1,
             "most_blocks": self.most_blocks,
+            "programs_each": self.programs_each,
             "threads": self.threads,
             "arch": self.processor,
             "params": [_spelled(p) for p in self.parameters],
@@ -149,6 +152,9 @@ def emit_llvm(
     if program.scratch:
         pairs.append(("scratch", vec("ptr addrspace(1)", 0)))
         extra.append("noundef align 128")
+    if program.programs_each > 1:
+        pairs.append(("programs", vec("i32", 0)))
+        extra.append("noundef")
     further = dialect.pointers(program)
     pairs += [(name, vec("ptr addrspace(1)", 0)) for name in further]
     extra += ["noundef"] * len(further)
@@ -158,7 +164,10 @@ def emit_llvm(
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, argument.name)]
     dialect.begin(e)
-    e.region(program.body)
+    if program.programs_each > 1:
+        control.programs(e, "%programs")
+    else:
+        e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()
     if program.shared_bytes:
@@ -186,4 +195,5 @@ def emitted_of(
         program.scratch,
         maxnreg or program.registers or None,
         program.most_blocks,
+        program.programs_each,
     )

@@ -62,6 +62,18 @@ class _Loop:
     """Where in the lines that block ends."""
 
 
+@dataclass(frozen=True)
+class Walk:
+    """The loop of a block over its programs."""
+
+    number: str
+    """The register with the index along x of the program that is executed."""
+    count: str
+    """The one with how many programs there are along x."""
+    following: str
+    """The label at which a program ends."""
+
+
 REMEMBERED = frozenset(
     (*(f"arith.{name}i" for name in ("add", "sub", "mul", "and", "or", "xor", "cmp")), "arith.bitcast")
 )
@@ -110,6 +122,8 @@ class Emitter:
         """Registers that are known not to be negative, and what they are at most."""
         self.partition: tuple[int, int] | None = None
         """(the first warp, how many) of the partition that is written."""
+        self.walk: Walk | None = None
+        """The loop over programs, if a block executes several."""
         self.multiples: dict[str, tuple[str, int, str]] = {}
         """Registers of 64 bits that are another one, shifted left by so many places; where that is in the source."""
         self._carried: set[str] = set()

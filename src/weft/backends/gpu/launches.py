@@ -114,7 +114,7 @@ def launch(nx, ny, nz{values}):
         buffer = new()
     if nx and ny and nz:
         note((name, nx, ny, nz))
-        pack(buffer.memory, 0{values}{grid})
+        pack(buffer.memory, 0{values}{packed})
         now = stream()
         if now != buffer.stream:
             buffer.go_to(now)
@@ -127,16 +127,15 @@ def launch(nx, ny, nz{values}):
 
 
 def written_launch(
-    name: str, count: int, spaces: Mapping[str, Any], *, call: str, fail: str, packs_grid: bool = False
+    name: str, count: int, spaces: Mapping[str, Any], *, call: str, fail: str, packed: str = ""
 ) -> Callable[..., None]:
     """A function (nx, ny, nz, *values) that queues a launch of so many values.
 
     `spaces` has what it uses: `new`, which makes a buffer with `memory`, `stream` and `go_to`; `pack`, which writes the
-    values into its memory, behind them the grid where it is packed; `stream`, `note`, and what `call` and `fail` name.
+    values into its memory, behind them what is `packed` (", nx, ny, nz" for the grid); `stream`, `note`, and what
+    `packed`, `call` and `fail` name.
     """
-    text = _LAUNCH.format(
-        values="".join(f", v{i}" for i in range(count)), grid=", nx, ny, nz" * packs_grid, call=call, fail=fail
-    )
+    text = _LAUNCH.format(values="".join(f", v{i}" for i in range(count)), packed=packed, call=call, fail=fail)
     free: list[Any] = []  # one for each thread that launches at the same time
     env = {"__name__": __name__, "free": free, "name": name, **spaces}
     exec(compile(text, f"<launch of {name}>", "exec"), env)

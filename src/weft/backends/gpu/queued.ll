@@ -5,6 +5,7 @@ define i1 @weft_queue(ptr %plan, ptr %state, ptr %slots) {
 entry:
   %config = alloca [$queue.CONFIG_WORDS x i64], align 16
   %maps = alloca [$queue.MOST_MAPS x [$lookup.BYTES x i8]], align 64
+  %programs = alloca i64, align 8
   %queue = call ptr @word.ptr(ptr %plan, i64 $plan.QUEUE)
   %nx = call i64 @get.i32(ptr %state, i64 $state.NX)
   %ny = call i64 @get.i32(ptr %state, i64 $state.NY)
@@ -34,13 +35,27 @@ write: ; what the configuration has that is the same for all launches, and then 
   %sizes = getelementptr i8, ptr %state, i64 $state.NX
   %grid = load [3 x i32], ptr %sizes
   store [3 x i32] %grid, ptr %config
+  %each = call i64 @word(ptr %queue, i64 $queue.EACH)
+  %at.a.time = call i64 @word(ptr %queue, i64 $queue.AT_A_TIME)
+  %plane = mul i64 %ny, %nz
+  %before = sub i64 %each, 1
+  %rounded = add i64 %nx, %before
+  %least = udiv i64 %rounded, %each ; blocks, with as many programs each as may be: see `blocks_along_x`
+  %room = udiv i64 %at.a.time, %plane
+  %is.more = icmp ugt i64 %room, %least
+  %blocks = select i1 %is.more, i64 %room, i64 %least
+  %are.fewer = icmp ult i64 %blocks, %nx
+  %started = select i1 %are.fewer, i64 %blocks, i64 %nx
+  %started.x = trunc i64 %started to i32
+  store i32 %started.x, ptr %config
+  store i64 %nx, ptr %programs
   %stream = call i64 @"at python PyLong_AsUnsignedLongLongMask"(ptr %handle)
   call void @set(ptr %config, i64 $queue.STREAM_AT, i64 %stream)
   call void @"at python Py_DecRef"(ptr %handle)
   br label %try
 try:
   %tries = phi i64 [ 0, %write ], [ %tries1, %again ]
-  %status = call i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps)
+  %status = call i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps, ptr %programs)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %tell, label %done
 tell: ; Python raises what the status says, unless the launch is to be tried once more
@@ -66,9 +81,9 @@ done:
 
 ; Hand a launch to the driver, in the context of its GPU, without the interpreter's lock: the driver waits where its
 ; queue is full. The driver's status.
-define internal i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps) {
+define internal i32 @launch(ptr %queue, ptr %config, ptr %slots, ptr %maps, ptr %programs) {
 entry:
-  %parameters = alloca [$queue.MOST_PARAMETERS x ptr], align 8
+  %parameters = alloca [$queue.MOST_POINTERS x ptr], align 8
   %now.at = alloca i64, align 8
   %places = call ptr @word.ptr(ptr %queue, i64 $queue.PLACES)
   %count = call i64 @word(ptr %queue, i64 $queue.PARAMETERS)
@@ -88,7 +103,9 @@ point:
   store ptr %at, ptr %parameter
   %k1 = add i64 %k, 1
   br label %next
-leave:
+leave: ; one more, which a kernel has whose blocks execute several programs
+  %last = getelementptr ptr, ptr %parameters, i64 %count
+  store ptr %programs, ptr %last
   %function = call ptr @word.ptr(ptr %queue, i64 $queue.FUNCTION)
   %kernel = call ptr @word.ptr(ptr %queue, i64 $queue.KERNEL)
   %context = call i64 @word(ptr %queue, i64 $queue.CONTEXT)

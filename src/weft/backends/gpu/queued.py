@@ -32,18 +32,21 @@ class Queue:
     that the launch has to be made in, or 0 if there is no other; CURRENT, PUSH and POP are the driver's functions for
     contexts. PLACES has for each of the PARAMETERS the number of its slot, or of a map: -1 for the first, -2 for the
     second. Rows of `Lookup` go from LOOKUPS to LOOKUPS_END. INSTEAD launches in Python where there is no map for the
-    values of a launch: it takes the sizes of the grid, and the bytes of all slots.
+    values of a launch: it takes the sizes of the grid, and the bytes of all slots. A block executes up to EACH
+    programs; where those are more than one, AT_A_TIME blocks run at a time, and how many programs the grid has along x
+    is a last parameter, of which PARAMETERS does not tell.
     """
 
     (
         FUNCTION, KERNEL, STREAM, FAIL, NOTE, NAME, NOTED, PLANE, LAYERS, CONTEXT, CURRENT, PUSH, POP, PLACES,
-        PARAMETERS, LOOKUPS, LOOKUPS_END, INSTEAD, CONFIG,
-    ) = range(19)  # fmt: skip
+        PARAMETERS, LOOKUPS, LOOKUPS_END, INSTEAD, EACH, AT_A_TIME, CONFIG,
+    ) = range(21)  # fmt: skip
     CONFIG_WORDS, STREAM_AT = 7, 32
     """Of a configuration: how long it is, and the byte that its stream begins at."""
     SIZE = CONFIG + CONFIG_WORDS
     MOST_MAPS = 16
     MOST_PARAMETERS = MOST_SLOTS + MOST_MAPS
+    MOST_POINTERS = MOST_PARAMETERS + 1
 
 
 class Lookup:
@@ -109,6 +112,8 @@ def queued(
     fail: Callable[[int, int], None],
     context: Context,
     parameters: Parameters,
+    programs_each: int = 1,
+    at_a_time: int = 0,
 ) -> Queued:
     """The queue of a kernel's launches on one GPU; `config` is a whole configuration, with any grid and stream."""
     words, noted, rows = (ctypes.c_int64 * Queue.SIZE)(), [None], list[int]()
@@ -124,6 +129,7 @@ def queued(
     words[Queue.PLACES], words[Queue.PARAMETERS] = ctypes.addressof(places), len(parameters.places)
     words[Queue.LOOKUPS], words[Queue.LOOKUPS_END] = (ctypes.addressof(lookups) + 8 * k for k in (0, len(rows)))
     words[Queue.INSTEAD] = id(parameters.instead)
+    words[Queue.EACH], words[Queue.AT_A_TIME] = programs_each, at_a_time
     words[Queue.FUNCTION], words[Queue.KERNEL] = function, kernel
     words[Queue.STREAM], words[Queue.FAIL], words[Queue.NOTE] = id(stream), id(fail), id(note)
     words[Queue.NAME], words[Queue.NOTED], words[Queue.PLANE] = id(name), id(noted), -1

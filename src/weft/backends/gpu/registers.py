@@ -56,12 +56,18 @@ def _keep(e: Emitter, op: LaneOp) -> None:
 @emitter("program_id")
 def _program_id(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]
+    if axis == "x" and e.walk is not None:
+        e.env[op.results[0]] = [e.walk.number]
+        return
     e.env[op.results[0]] = [e.dialect.place(e, f"program.{axis}")]
 
 
 @emitter("num_programs")
 def _num_programs(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]
+    if axis == "x" and e.walk is not None:
+        e.env[op.results[0]] = [e.walk.count]
+        return
     e.env[op.results[0]] = [e.dialect.place(e, f"programs.{axis}")]
 
 

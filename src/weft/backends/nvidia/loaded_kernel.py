@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from weft.base import LaunchError, OutOfResources, Unsupported, WeftError, shorten
+from weft.base.grids import blocks_along_x
 from weft.machines import DEFAULT
 
 from ..gpu.launches import check_shared, written_launch
@@ -143,8 +144,9 @@ def _library(image: bytes, name: str) -> Any:
 class LoadedKernel:
     """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
 
-    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, and most_blocks where
-    only so many blocks are to run at a time on a multiprocessor.
+    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, most_blocks where only
+    so many blocks are to run at a time on a multiprocessor, and programs_each where a block executes up to so many
+    programs: a launch then starts fewer blocks than the grid has programs, and hands on how many those are along x.
     """
 
     def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
@@ -161,6 +163,7 @@ class LoadedKernel:
         self._attributes = (ctypes.c_char * max(1, len(attributes))).from_buffer_copy(attributes or b"\0")
         self._attribute_count = len(attributes) // _ATTRIBUTE_BYTES
         self.blocks = int(metadata.get("num_ctas", 1))
+        self.programs_each = int(metadata.get("programs_each", 1))
         kind = cuda.CUfunction_attribute
         gpu = check(cuda.cuDeviceGet(current_device().index))
 
@@ -248,10 +251,20 @@ class LoadedKernel:
         check((cuda.CUresult(status),), self.name)
         return count.value
 
+    def _blocks_along_x(self, nx: int, ny: int, nz: int, at_a_time: int) -> int:
+        """How many blocks to start for a grid of programs that is not empty."""
+        return blocks_along_x((nx, ny, nz), self.programs_each, at_a_time)
+
     def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
-        """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""
+        """A function (nx, ny, nz, *values) that queues a launch on this thread's GPU; a code has 8 bytes, or is 128s
+        for a tensor map."""
+        count, packed = len(_split(codes)), ", nx, ny, nz"
+        spaces: dict[str, Any] = {}
+        if self.programs_each > 1:
+            codes, packed = codes + "q", ", nx, blocks(nx, ny, nz), ny, nz"
+            spaces["blocks"] = partial(self._blocks_along_x, at_a_time=self.programs_at_once())
         offsets, size = _parameter_offsets(codes)
-        spaces: dict[str, Any] = {
+        spaces |= {
             "pack": struct.Struct(f"<{_padded(codes)}{_GRID}").pack_into,
             "new": partial(_Buffer, offsets, size, self.address, self._fixed()),
             "call": _launch_function(),
@@ -260,7 +273,7 @@ class LoadedKernel:
             "failed": self._failed,
         }
         call, fail = "call(*buffer.arguments)", "failed(status, buffer)"
-        return written_launch(self.name, len(offsets), spaces, call=call, fail=fail, packs_grid=True)
+        return written_launch(self.name, count, spaces, call=call, fail=fail, packed=packed)
 
     def queued(self, stream: Stream, gpu: Device, parameters: Parameters) -> Queued:
         """What native code queues launches on a GPU by."""
@@ -285,15 +298,21 @@ class LoadedKernel:
             fail=fail,
             context=context_of(gpu),
             parameters=parameters,
+            programs_each=self.programs_each,
+            at_a_time=self.programs_at_once() if self.programs_each > 1 else 0,
         )
 
     def frozen(
         self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]
     ) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time."""
+        started = grid
+        if self.programs_each > 1:
+            codes, values = codes + "q", (*values, grid[0])
+            started = (self._blocks_along_x(*grid, self.programs_at_once()), *grid[1:])
         offsets, size = _parameter_offsets(codes)
         buffer = _Buffer(offsets, size, self.address, self._fixed())
-        struct.pack_into(f"<{_padded(codes)}{_GRID}", buffer.memory, 0, *values, *grid)
+        struct.pack_into(f"<{_padded(codes)}{_GRID}", buffer.memory, 0, *values, *started)
         arguments, keep = buffer.arguments, self
         call, fail = _launch_function(), self._failed
         noted, note = (self.name, *grid), launches.append

@@ -21,6 +21,7 @@ __all__ = [
     "ProductOverlap",
     "ProductSplit",
     "ProductsJoined",
+    "ProgramsInTurn",
     "Rewritten",
     "StoredOnce",
     "SumAsProduct",
@@ -144,6 +145,12 @@ class IdleProgram(Rewritten):
     """A condition without which a program stores nothing: it ends at once, and masks are without the condition."""
 
     kind = "idle program"
+
+
+class ProgramsInTurn(Rewritten):
+    """Programs that a block executes one after the other, because starting a block takes longer than a program."""
+
+    kind = "programs in turn"
 
 
 class LoopFused(Rewritten):

@@ -10,7 +10,7 @@ from typing import Any
 from weft.base import Span
 from weft.explain.costs import Costs
 from weft.explain.cycles import Walk
-from weft.ir.lane import LaneOp, LaneProgram
+from weft.ir.lane import Block, LaneOp, LaneProgram
 
 from .cubin import read
 from .executed import Executed, executed
@@ -53,7 +53,12 @@ def assembled(
     code = read(image)
     if code is None:
         return None
-    found = executed(code, program.body, turns, places, warps, shares(str(texts.get("ptx", "")), program.body, places))
+    of_lines = shares(str(texts.get("ptx", "")), program.body, places)
+    body, turns_of = program.body, turns
+    if program.programs_each > 1:  # a loop over programs, of which the counters have a turn for each
+        loop = LaneOp("for", regions=(program.body,))
+        body, turns_of = Block(ops=[loop]), lambda op: 1.0 if op is loop else turns(op)
+    found = executed(code, body, turns_of, places, warps, of_lines)
     if found is None:
         return None
     counted = frozenset((span.file, span.line) for span in places if span is not None)

@@ -16,6 +16,7 @@ from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
 from .divisors import bound_divisors
 from .exchange import Exchanges, arrive_early, arrive_late
 from .fences import insert_fences
+from .programs_in_turn import execute_in_turn
 from .short_of_registers import hidden, is_short
 from .table import LOWERINGS
 from .turns import drop_turns
@@ -47,6 +48,7 @@ class _Lowering(VendorLowering):
     def before_barriers(self, program: LaneProgram) -> None:
         insert_fences(program)
         arrive_early(program)
+        execute_in_turn(program)  # before barriers: a program must not meet the shared memory of the one before it
 
     def finished(self, program: LaneProgram) -> None:
         compute_behind_loops(program, hidden, partial(is_short, program))

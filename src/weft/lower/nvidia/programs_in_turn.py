@@ -43,7 +43,7 @@ OF_A_PROGRAM = FREE | {"select", "pack", "unpack", "permute", "shuffle", "ballot
 def execute_in_turn(program: LaneProgram) -> None:
     """Let blocks execute several programs, where that is predicted to save time."""
     start = program.machine.block_start
-    if not start or program.blocks > 1 or program.scratch:
+    if not start or program.blocks > 1 or program.scratch or not any(map(_is_number, program.body.walk())):
         return
     work = _Work(program)
     if not work.is_known or work.cycles >= start:
@@ -59,6 +59,11 @@ def execute_in_turn(program: LaneProgram) -> None:
     if span is not None:
         why = f"starting a block takes {start:.0f} cycles of its multiprocessor, a program {work.cycles:.0f}{why}"
         program.remarks.add(ProgramsInTurn(span, what, why))
+
+
+def _is_number(op: LaneOp) -> bool:
+    """Whether it is the number of the program along x: who does not ask for that has one program, or few."""
+    return op.name == "program_id" and op.attrs["axis"] == 0
 
 
 def _is_of_program(op: LaneOp) -> bool:
@@ -128,8 +133,8 @@ class _Work:
 
 def _iterations(op: LaneOp) -> int | None:
     """How often a loop turns; None where that is not known."""
-    bounds = [v.op.attrs["value"] if v.op is not None and v.op.name == "constant" else None for v in op.operands[:3]]
-    if any(bound is None for bound in bounds):
+    bounds = [int(v.op.attrs["value"]) for v in op.operands[:3] if v.op is not None and v.op.name == "constant"]
+    if len(bounds) < 3:
         return None
     lower, upper, step = bounds
     return max(0, -(-(upper - lower) // step)) if step > 0 else None

@@ -10,13 +10,12 @@ import pytest
 
 import weft
 import weft.language as tl
+from runtime.pretended_gpu import PretendedGPU, Tensor, pretend
 from weft.ir.lane import Block, LaneOp, LaneProgram
 from weft.lower.nvidia.programs_in_turn import PROGRAMS
 from weft.remarks import ProgramsInTurn
 from weft.runtime import prepared
 from weft.sim import Options, RaceError, UninitializedError, run
-
-from runtime.pretended_gpu import PretendedGPU, Tensor, pretend
 
 TARGET = "sim:cuda:90"
 
@@ -104,7 +103,7 @@ def test_programs_that_return_early_and_write_in_place(order: str) -> None:
     wanted = np.where(np.arange(11)[:, None] % 3 == 1, x, x - x.mean(1, keepdims=True))
     program = program_of(centred, x, 60, BLOCK=64, num_warps=2)
     assert program.programs_each == PROGRAMS
-    run(program, 11, {"x": x, "n": 60}, Options(order=order))  # type: ignore[arg-type]
+    run(program, 11, {"x": x, "n": 60}, Options(order=order))
     np.testing.assert_allclose(x, wanted, rtol=1e-4, atol=1e-5)
 
 

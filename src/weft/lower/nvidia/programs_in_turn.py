@@ -6,11 +6,11 @@
         instructions            73 cycles
 
 With a block for each of 131,072 rows 14 of 32 blocks that there is room for are there at a time, and the kernel runs at
-0.77 of the speed of a copy. With up to 4 rows for each block it runs at 0.92, softmax of rows of 256 bf16 at 0.85
-instead of 0.41. As many rows as there are for all blocks that run at a time are worse (0.91 and 0.80): blocks are not
-equally fast, and the last ones to be started even that out. Where starting blocks is not what takes longest, a loop
-loses 2 to 3 %. A launch starts as many blocks as run at a time in any case, if there are as many programs
-(`blocks_along_x`).
+0.77 of the speed of a copy. With up to 4 rows for each block it runs at 0.92, softmax of rows of 256 bf16 at 0.84
+instead of 0.41. As many rows as there are for all blocks that run at a time are worse (0.91 and 0.80, by loops written
+by hand): blocks are not equally fast, and the last ones to be started even that out. Where starting blocks is not what
+takes longest, a loop loses 2 to 3 %. A launch starts as many blocks as run at a time in any case, if there are as many
+programs (`blocks_along_x`).
 
 The programs of a grid run in any order, so one may run behind another in the same block. That changes nothing but the
 time, unless programs wait for each other, or do something that is of the block: those are left as they are.

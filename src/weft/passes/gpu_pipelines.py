@@ -31,6 +31,7 @@ from .idle_programs import end_idle_programs
 from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .last_iterations import peel_last_iterations
+from .late_conversions import convert_late
 from .narrow_carried import narrow_carried
 from .one_exponential import share_exponentials
 from .partial_sums import partial_sums
@@ -119,6 +120,7 @@ def gpu_pipeline(
         unmark(module, remarks)
     store_operands(module, machine, loaded=True, remarks=remarks)
     adds.after_copies(module, machine, remarks)  # what is left to store, now that it is known what is copied
+    convert_late(module)
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the iterations as they were, and what the first iterations repeat
     drop_unchanged(module)

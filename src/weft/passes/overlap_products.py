@@ -167,6 +167,11 @@ def words_held(loop: scf.ForOp) -> int:
     return sum(map(words_of, {*carried, *results, *(op.a for op in products if is_tensor(op.a.type))}))
 
 
+def words_of_results(loop: scf.ForOp) -> int:
+    """The registers that a thread needs for the results of a loop's products."""
+    return sum(words_of(op.d) for op in shared_products(loop.body.block))
+
+
 def words_of(tile: SSAValue) -> int:
     """The registers of 32 bits that a thread has of a tile."""
     return layout_of(tile.type).in_dims["register"] * bit_width(element_of(tile.type)) // 32

@@ -62,9 +62,10 @@ from weft.ops.table import ROWS
 from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_multiplied, is_thin
 from .copy_engine import CopyEngine
+from .early_landing import lands_early
 from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
 from .loop_slices import slice_of
-from .overlap_products import hoist_operands, stored_operands, words_of
+from .overlap_products import hoist_operands, stored_operands, words_of, words_of_results
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
 from .store_operands import is_single
@@ -146,9 +147,11 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
             engine = _copy_engine(loop, chosen, counts, machine)
-            blocks = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True))) // warps
-            registers = min(MOST_REGISTERS, machine.registers // (machine.threads(warps) * max(1, blocks)))
-            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers)
+            buffered, threads = sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)), machine.threads(warps)
+            blocks = warps_of(buffered) // warps
+            registers = min(MOST_REGISTERS, machine.registers // (threads * max(1, blocks)))
+            early = lands_early(machine, most, stage_bytes, others + buffered, warps, words_of_results(loop))
+            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early)
             tell.overlap(way.rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)

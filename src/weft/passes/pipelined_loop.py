@@ -109,12 +109,14 @@ class PipelinedLoop:
         engine: CopyEngine | None = None,
         blocks: int = 1,
         registers: int = 0,
+        lands_early: bool = False,
     ) -> None:
         """`blocks`: how many a multiprocessor runs at a time, as far as is known; each thread has so many `registers`
-        then."""
+        then. Copies of the next iteration are awaited before those of the one after begin, if that may be, where
+        `lands_early` (early_landing.py)."""
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
         self.machine, self.by_twos, self.in_registers, self.engine = machine, by_twos, in_registers, engine
-        self.blocks, self.registers = blocks, registers
+        self.blocks, self.registers, self.lands_early = blocks, registers, lands_early
         self.by_threads = [c for c in copied if engine is None or c.load not in engine.loads]
         given = engine.inputs if engine is not None else ()
         part = slice_of(loop, [*given, *(x for c in self.by_threads for x in inputs_of(c.load))])
@@ -151,7 +153,7 @@ class PipelinedLoop:
             anchor = overlap.overlap_two_iterations(self.loop, self.waits)
         elif (overlaps := overlap.overlap_products(self.loop, self.registers_of_many())) is not None:
             how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
-            if landed is not self.waits and all_go_on and self.can_land_early():
+            if landed is not self.waits and all_go_on and self.engine is None and self.lands_early:
                 anchor = self.land_early(landed, anchor)
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
@@ -290,14 +292,6 @@ class PipelinedLoop:
         gradients take 5.82 ms instead of 5.49 by prediction, and with heads of 64, in three blocks, 5.30 for 5.35.
         """
         return self.registers if self.blocks >= MANY_BLOCKS else 0
-
-    def can_land_early(self) -> bool:
-        """Whether the copies of the next iteration may be awaited before those of the one after are begun.
-
-        Of three stages, none are under way then. On an H100, products of 64 x 64 x 32 in four stages take 0.91 of the
-        time, of 128 x 128 x 32 in three stages and three blocks 0.96, but of 128 x 128 x 64 in two blocks 1.05.
-        """
-        return self.engine is None and (self.stages > 3 or (self.stages == 3 and self.blocks >= MANY_BLOCKS))
 
     def land_early(self, fence: Operation, products: Operation) -> Operation:
         """Wait for the copies of the next iteration behind the wait for the products of the one before, so that a

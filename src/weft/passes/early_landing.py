@@ -1,0 +1,45 @@
+"""Whether a loop of products awaits copies of the next iteration before it begins those of the one after.
+
+    as late as may be                            early
+    wait for copies of i; barrier
+    begin products of i                          begin products of i
+    wait for products of i - 1; barrier          wait for products of i - 1, and for copies of i + 1; barrier
+    begin copies of i + stages - 1               begin copies of i + stages - 1
+
+Early saves a barrier in each iteration, but copies have `stages - 2` iterations to arrive, not `stages - 1`. An
+iteration of all blocks of a multiprocessor takes at least as long as the second-level cache needs for their copies, and
+the warps for their instructions:
+
+    blocks * (bytes / 64 + instructions * warps / 4)
+
+of 64 x 64 x 32 in 16 bits, 6 blocks of 4 warps: 6 * (8192 / 64 + 70) = 1188 cycles, and 1183 on an H200. Copies take
+some 1,500 cycles while all multiprocessors load. So early is right where `stages - 2` iterations take longer than that.
+On an H200, with four stages, products of 64 x 64 x 32 take 426 us instead of 446, and of 128 x 128 x 32 (two blocks)
+236 instead of 227; with three, of 64 x 64 x 32 (eight blocks) 400 instead of 452, and of 128 x 128 x 32 392 instead of
+250. How many blocks there are is known of their shared memory, and guessed of their registers.
+"""
+
+from __future__ import annotations
+
+from weft.machines import Machine
+
+LATENCY = 1550
+"""Cycles of a copy of a multiprocessor, while all load as much as they can."""
+BYTES_A_CYCLE = 64
+"""What the second-level cache gives a multiprocessor."""
+SCHEDULERS = 4
+COPY_BYTES = 16
+INSTRUCTIONS, OF_A_COPY = 50, 5
+"""Of an iteration, and those for a copy of a thread."""
+REGISTERS, REGISTERS_OF_A_COPY = 16, 4
+"""Of a thread beside results of products, and those for a copy: two addresses."""
+
+
+def lands_early(machine: Machine, stages: int, bytes: int, memory: int, warps: int, words: int) -> bool:
+    """Whether copies of so many bytes an iteration are awaited early, in a loop of that many stages, by blocks of so
+    many bytes of shared memory, whose threads have so many words of results."""
+    threads = machine.threads(warps)
+    copies = -(-bytes // (COPY_BYTES * threads))
+    blocks = machine.blocks_at_a_time(threads, memory, words + REGISTERS + REGISTERS_OF_A_COPY * copies)
+    cycles = blocks * (bytes / BYTES_A_CYCLE + (INSTRUCTIONS + OF_A_COPY * copies) * warps / SCHEDULERS)
+    return (stages - 2) * cycles > LATENCY

@@ -11,7 +11,8 @@ was reached and where, and whether the goal holds. The exit status is 1 if one d
 without a GPU. Ratios are wanted on every card; TFLOP/s without another side beside them only on an H100.
 
 Rows are measured by the scripts that goals.py names, each in a process of its own. While one is measured, as many
-processes as there are processors compile the kernels of those that follow, without launching them. Results are kept in
+processes as there are processors compile the kernels of those that follow, without launching them; but what measures
+the processors, such as compiling, waits until they are done. Results are kept in
 `benchmarks/results/goals-CARD.json` after each row, with the card, its driver and versions: what a run does not measure
 (`--rows`, `--only`, or because `--seconds` were over) stays there as it was, and each line has its date.
 """
@@ -335,7 +336,8 @@ def run(results: Results, rows: Sequence[str], only: str, seconds: float, out: A
         child: Child | None = Child("measure", rows[0])
         for at, row in enumerate(rows):
             wait = max(0.0, min(COMPILE_MOST_S, until - time.time()))
-            done, late = concurrent.futures.wait(compiling[row], wait)
+            ahead = compiling.values() if ROWS[row].times_host else [compiling[row]]
+            done, late = concurrent.futures.wait([future for futures in ahead for future in futures], wait)
             failed = [str(error) for future in done if (error := future.exception())]
             print(
                 f"\n{row}: {len(parts[row])} parts, after {time.monotonic() - begin:.0f} s"

@@ -147,7 +147,8 @@ NAMES = {
     + [f"bf16 d64 {n}{c}" for n in (4096, 16384) for c in ("", " causal")],
     "products": ["8192x8192x512", "8192x8192x1024", "8192x8192x16384", "8192", "1024", "4104", "1160x8200x4104"],
     "launch": [f"launch, {x}" for x in ("6 arguments", "6 arguments, 4 constants by name", "19 arguments", "frozen")],
-    "gpu": ["cold compile, add", "copy, blocks of 1024"],
+    "gpu": ["copy, blocks of 1024"],
+    "cold": ["cold compile, add"],
     "fp8": ["products 4096x4096x4096", "attention e5m2 d128 16384", "grouped e4m3"],
     "backward": ["bf16 d128 16384", "bf16 d64 16384 causal"],
     "odd": ["scale i8 1001", "softmax f32 32003", "scale f16 65535", "scale f16 100003", "transposition f16 4097"],
@@ -156,7 +157,8 @@ ABOUT = {
     "attention": [1, 1, 1, 8, 2],
     "products": [1, 3, 3, 3],
     "launch": [1, 1, 1, 4],
-    "gpu": [2, 1],
+    "gpu": [1],
+    "cold": [1, 1],
     "fp8": [1, 1, 1, 1],
     "backward": [2, 1, 1],
     "odd": [5, 2, 1],
@@ -182,12 +184,14 @@ def test_every_script_says_what_its_parts_are(goals: ModuleType) -> None:
 PRETENDED = {
     "benchmarks/gpu_attention.py": """
         import os
+        import time
         from goals import Line
 
         def parts():
             return ["bf16 d128 16384", "bf16 d128 16384 causal", "bf16 d128 1024", "bf16 d64 16384"]
 
         def prepare(part):
+            time.sleep(float(os.environ.get("TAKES", "0")))
             with open(os.environ["TOLD"], "a") as told:
                 print("prepared", part, file=told)
 
@@ -212,6 +216,21 @@ PRETENDED = {
 
         def measure(part):
             yield Line(part, {"Weft": 0.7, "Triton": 0.7, "copy": 1.0}, "TB/s", {"Weft": "tile"})
+    """,
+    "benchmarks/gpu.py": """
+        import os
+        from goals import Line
+
+        def parts():
+            return ["launch"]
+
+        def prepare(part):
+            pass
+
+        def measure(part):
+            with open(os.environ["TOLD"], "a") as told:
+                print("measured", part, file=told)
+            yield Line(part, {"Weft": 1.0, "Triton": 1.0, "cuLaunchKernel": 1.0}, "us")
     """,
     "benchmarks/gpu_sides.py": "def compile_only(share, shares):\n    pass",
     "benchmarks/torch/__init__.py": """
@@ -301,6 +320,14 @@ def test_a_run(tmp_path: Path) -> None:
     ]  # fmt: skip
     status, _, error = pretended.run("--report", "b200")
     assert status == 2 and "nothing is kept of the card b200; there are results of h100" in error
+
+
+@pytest.mark.slow
+def test_nothing_compiles_beside_what_measures_the_host(tmp_path: Path) -> None:
+    pretended = Pretended(tmp_path)
+    pretended.run("--rows", "launch,attention", TAKES="0.3")
+    told = (tmp_path / "told").read_text().splitlines()
+    assert told.index("measured launch") > max(i for i, line in enumerate(told) if line.startswith("prepared"))
 
 
 @pytest.mark.slow

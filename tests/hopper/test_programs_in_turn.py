@@ -205,3 +205,19 @@ def test_what_launches_start(gpu: PretendedGPU, grid: tuple[int, ...], blocks: i
     kernel.bind(x, out, 64, BLOCK=64, num_warps=1, grid=grid)()
     assert gpu.launched[-1].grid == (blocks, *(*grid, 1, 1)[1:3])
     assert gpu.launched[-1].values("QQqq") == (1 << 40, 1 << 41, 64, grid[0])
+
+
+def test_each_gpu_starts_as_many_as_it_runs(gpu: PretendedGPU) -> None:
+    """Whichever is the thread's: GPU 1 runs twice as many blocks at a time."""
+    gpu.count = 2
+    gpu.parameters = 4
+    kernel = weft.jit(total.fn)
+    for device in (0, 1):
+        x, out = (Tensor(address << device, device=device) for address in (1 << 40, 1 << 41))
+        gpu.addresses |= {x.data_ptr(): device, out.data_ptr(): device}
+        for _ in range(6):
+            kernel[(3000,)](x, out, 64, BLOCK=64, num_warps=1)
+            assert gpu.launched[-1].gpu == device
+            assert gpu.launched[-1].grid == (1056 * (1 + device), 1, 1)
+        kernel.bind(x, out, 64, BLOCK=64, num_warps=1, grid=(3000,))()
+        assert gpu.launched[-1].grid == (1056 * (1 + device), 1, 1)

@@ -93,7 +93,7 @@ class PretendedGPU:
     addresses: dict[int, int] = field(default_factory=dict)
     """GPUs by the addresses that are in their memory, besides those that were allocated."""
     blocks_at_once: int = 8
-    """Of a kernel on a multiprocessor."""
+    """Of a kernel on a multiprocessor of GPU 0; on GPU 1 it is twice as many."""
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
     _pushed: list[int] = field(default_factory=list)
@@ -198,7 +198,7 @@ class PretendedGPU:
         return kernel
 
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function: int, threads: int, shared: int) -> Any:
-        return 0, self.blocks_at_once
+        return 0, self.blocks_at_once * (1 + self.current)
 
     def CUresult(self, status: int) -> int:
         return status

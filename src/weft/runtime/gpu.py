@@ -314,8 +314,8 @@ def launcher_of(kernel: Any, index: int, stream: Callable[[], int]) -> Callable[
 
     def launcher(codes: str) -> Callable[..., None]:
         with devices.entered(gpu):
-            loaded = kernel.load()
-        launch: Callable[..., None] = devices.on(gpu, loaded.launcher(codes + "Q" * bool(size), stream))
+            on_this = kernel.load().launcher(codes + "Q" * bool(size), stream)
+        launch: Callable[..., None] = devices.on(gpu, on_this)
         if blocks == 1 and not size:
             return launch
         scratch = Scratch(size, index, stream)
@@ -470,11 +470,12 @@ class GPULaunches:
                 loaded = made.load()
 
             def freeze(codes: str) -> Callable[..., None]:
-                return lambda x, y, z, *slots: launches.append(
-                    devices.on(gpu, loaded.frozen(codes, stream, (_blocks(x, blocks), y, z), slots))
-                    if x and y and z
-                    else _nothing
-                )
+                def add(x: int, y: int, z: int, *slots: Any) -> None:
+                    with devices.entered(gpu):
+                        launch = loaded.frozen(codes, stream, (_blocks(x, blocks), y, z), slots)
+                    launches.append(devices.on(gpu, launch))
+
+                return lambda x, y, z, *slots: add(x, y, z, *slots) if x and y and z else launches.append(_nothing)
 
             return freeze
 

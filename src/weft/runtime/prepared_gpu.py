@@ -48,10 +48,10 @@ class PlanOnGPU(PlanOfFunction):
         gpu = devices.device(self._index)
         with devices.entered(gpu):
             loaded = self._compiled.load()
-        queued = getattr(loaded, "queued", None)
-        if queued is None:
-            raise NoPlan
-        queue = queued(self._stream, gpu, self._parameters)
+            queued = getattr(loaded, "queued", None)
+            if queued is None:
+                raise NoPlan
+            queue = queued(self._stream, gpu, self._parameters)
         self._kept += [loaded, queue]
         return {Plan.RUN: runs_queue(), Plan.QUEUE: queue.address}
 

@@ -8,9 +8,10 @@ import numpy as np
 
 import weft
 import weft.language as tl
-from weft import like
+from weft import gluon, like
 from weft.explain import Explanation
 from weft.explain.supposed import supposing
+from weft.gluon import language as gl
 from weft.ir.lane import LaneProgram
 
 
@@ -160,3 +161,23 @@ def test_how_often_a_loop_turns_is_not_supposed() -> None:
         return sum(op.result.elem == "i32" for op in loads)
 
     assert (integers(program), integers(supposing(program)), integers(supposing(program, {"table"}))) == (2, 1, 2)
+
+
+@gluon.jit
+def looked_up(x, index, out, BLOCK: gl.constexpr, VECTOR: gl.constexpr):
+    pieces: gl.constexpr = gl.BlockedLayout([VECTOR], [32], [4], [0])
+    single: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.program_id(0) * BLOCK
+    at = gl.convert_layout(gl.load(index + i + gl.arange(0, BLOCK, layout=pieces)), single)
+    gl.store(out + i + gl.arange(0, BLOCK, layout=single), gl.load(x + at * 64))
+
+
+def test_indices_are_supposed_by_way_of_shared_memory() -> None:
+    """Elements that are looked up one by one lie in a sector each, also if the indices changed their layout before."""
+    arrays = like(1 << 22, "fp32"), like(1 << 20, "i32"), like(1 << 20, "fp32")
+    straight, moved = (
+        looked_up.explain(*arrays, BLOCK=2048, VECTOR=vector, grid=512, target="cuda:90") for vector in (1, 4)
+    )
+    assert [c.is_free for c in (*straight.conversions, *moved.conversions)] == [True, False]
+    assert straight.time is not None and moved.time is not None
+    assert abs(moved.time.microseconds / straight.time.microseconds - 1) < 0.1

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .ends import *
     from .global_touches import *
     from .hazards import *
+    from .lane_numbers import origins as origins
     from .limits import *
     from .liveness import *
     from .touches import (
@@ -32,6 +33,7 @@ __getattr__ = lazy_face(
         "ends": "conjuncts ends_in_runs",
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "ORDERING Hazards Pending",
+        "lane_numbers": "origins",
         "limits": "Limit PASSING arguments_that_spoil axis_before limit_of_run",
         "liveness": "Lifetime Numbered lifetimes lines_of_buffers touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier touches_of",

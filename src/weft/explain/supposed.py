@@ -10,10 +10,12 @@ How often a loop turns stays unknown: a random number of iterations would say no
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import cast
 
+from weft.analysis import origins, touches_of
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value
 
 from .arrays import arrays_of
@@ -36,7 +38,7 @@ def supposing(program: LaneProgram, at_hand: Container[str] = ()) -> LaneProgram
     facts = Facts(cast(Explanation, None), program)  # what values are made of follows from the program alone
     arrays = arrays_of(facts)
     accesses = [op for op in facts.ops if op.name in ("load", "store", "atomic", "copy_async")]
-    wanted = {v for op in accesses for v in facts.made_from(op.operands[1 if op.name == "copy_async" else 0])}
+    wanted = _made_from(facts, [op.operands[1 if op.name == "copy_async" else 0] for op in accesses])
     indices = set()
     for op in facts.ops:
         if _is_integer(op) and op.result in wanted:
@@ -44,6 +46,28 @@ def supposing(program: LaneProgram, at_hand: Container[str] = ()) -> LaneProgram
             if not names or not all(name in at_hand for name in names):
                 indices.add(op.result)
     return replace(program, body=_block(program.body, program.body.uses(), indices)) if indices else program
+
+
+def _made_from(facts: Facts, values: Sequence[Value]) -> set[Value]:
+    """All values that some are made from, also by way of shared memory, where a tile changes its layout: what is loaded
+    from a buffer is made from what is stored there."""
+    assert facts.program is not None
+    buffers = origins(facts.program)
+    stored, loaded = defaultdict[int, list[Value]](list), defaultdict[Value, list[int]](list)
+    for op in facts.ops:
+        for touch in touches_of(op):
+            for buffer in buffers.get(touch.address, ()):
+                if touch.how != "read":
+                    stored[buffer] += op.operands
+                for result in op.results:
+                    loaded[result].append(buffer)
+    made: set[Value] = set()
+    open_values = [*values]
+    while open_values:
+        further = facts.made_from(open_values.pop()) - made
+        made |= further
+        open_values += [v for value in further & loaded.keys() for buffer in loaded[value] for v in stored[buffer]]
+    return made
 
 
 def _is_integer(op: LaneOp) -> bool:

@@ -356,6 +356,7 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
             more = 1.0 + apart[name, verb] / bytes * (costs.dram_scattered / SECTOR - 1.0) if bytes else 1.0
             bounds = min(bytes, size), _looked_up(bytes, size, costs) * more, bytes * more
         else:
+            bytes = asked[name, verb]
             bounds = (min(bytes, _again(facts, bytes, size, costs)),) * 3
         for moved, each in zip((least, typical, most), bounds, strict=True):
             moved.add(verb, each)

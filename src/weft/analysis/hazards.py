@@ -14,10 +14,11 @@ while an access of another block's memory is pending: that block might be gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, repeat
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,12 @@ GROUPS = 4
 """To which groups of asynchronous accesses are counted: few loops leave more under way."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pending:
-    """An access that no barrier of the block has come after. With `warp` one of its warp has."""
+    """An access that no barrier of the block has come after. With `warp` one of its warp has.
+
+    Equal ones are one object (`_Known`), as sets of them are made and compared at each step of a walk.
+    """
 
     footprint: Footprint
     how: str
@@ -59,8 +63,41 @@ class Pending:
     """Whether the block has arrived at a barrier of the cluster since, which it has not waited for."""
 
 
+class _Known:
+    """All accesses that were ever pending, and what became of what was pending at operations: the iterations of loops
+    and one walk after another meet the same."""
+
+    def __init__(self) -> None:
+        self.after: dict[tuple[object, ...], State] = {}
+        """What is pending after an operation, by it, what was before, and the footprints of its accesses."""
+        self._all: dict[tuple[object, ...], Pending] = {}
+        self._changed: dict[tuple[Pending, str, object], Pending] = {}
+
+    def of(self, *fields: Any) -> Pending:
+        """The access with these fields, in the order of the class."""
+        pending = self._all.get(fields)
+        if pending is None:
+            made = Pending(*fields)
+            pending = self._all.setdefault(_fields(made), made)
+            self._all[fields] = pending
+        return pending
+
+    def changed(self, pending: Pending, name: str, value: object) -> Pending:
+        """The same with another value of a field."""
+        key = pending, name, value
+        changed = self._changed.get(key)
+        if changed is None:
+            changed = self._changed[key] = self.of(*_fields(replace(pending, **{name: value})))  # type: ignore[arg-type]
+        return changed
+
+
+def _fields(pending: Pending) -> tuple[object, ...]:
+    return tuple([getattr(pending, name) for name in Pending.__slots__])
+
+
 ORDERING = ("barrier", "instruction", "wait_async", "await")
 """Operations that may be barriers or wait for something."""
+LEAVING = ("return", "trap")
 
 State = frozenset[Pending]
 OnHazard = Callable[[Block, int, str, Pending], bool]
@@ -86,6 +123,13 @@ class Hazards:
         values = {v for touches in self.touches.values() for t in touches for v in (t.address, t.mask) if v is not None}
         self.numbers = LaneNumbers(program, values)
         self.footprints = Footprints(program, origins(program)) if self.touches else None
+        self.quiet = {op for op in program.body.walk() if not self._says(op)}
+        """Operations after which as much is known, and the same is pending, as before."""
+        self.known = _Known()
+
+    def _says(self, op: LaneOp) -> bool:
+        is_loud = op.name in LEAVING or op.name in ORDERING or op in self.touches
+        return is_loud or bool(op.regions) or not self.numbers.needed.isdisjoint(op.results)
 
     def find(self, on_hazard: OnHazard) -> None:
         """Call `on_hazard(block, index, scope, earlier)` for each access that meets a pending one.
@@ -111,7 +155,7 @@ class Hazards:
 
     def _walk(self, on_hazard: OnHazard, index: int, state: State, reached: Reached) -> None:
         assert self.footprints is not None
-        walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
+        walk = _Walk(self, self.footprints, on_hazard)
         end = walk.block(self.program.body, state, index, reached)
         seen: set[State] = set()
         while self.program.programs_each > 1 and not walk.is_known:  # the next program of the block
@@ -184,22 +228,16 @@ def _stop(block: Block, index: int, scope: str, earlier: Pending) -> bool:
 
 
 class _Walk:
-    def __init__(
-        self,
-        program: LaneProgram,
-        touches: Mapping[LaneOp, Sequence[Touch]],
-        numbers: LaneNumbers,
-        footprints: Footprints,
-        on_hazard: OnHazard,
-    ) -> None:
-        self.program, self.touches, self.numbers = program, touches, numbers
+    def __init__(self, hazards: Hazards, footprints: Footprints, on_hazard: OnHazard) -> None:
+        self.program, self.touches, self.numbers = hazards.program, hazards.touches, hazards.numbers
+        self.quiet, self.known = hazards.quiet, hazards.known
         self.footprints, self.on_hazard = footprints, on_hazard
         self.places: dict[LaneOp, int] = {}
         self.returned: State = frozenset()
         """What is pending where the program returns."""
         self.is_known = False
         """Whether it ended where the rest is known."""
-        self.exposed = footprints.exposed() if program.blocks > 1 else np.zeros(0, np.int64)
+        self.exposed = footprints.exposed() if self.program.blocks > 1 else np.zeros(0, np.int64)
 
     def leave(self, block: Block, index: int, state: State) -> None:
         """The program ends before an operation: memory of other blocks must not be in use."""
@@ -211,10 +249,13 @@ class _Walk:
         """What is pending at the end; None if the end is not reached, or `reached` says that the rest is known."""
         while index < len(block.ops):
             op = block.ops[index]
+            if op in self.quiet:
+                index += 1
+                continue
             if reached is not None and reached(op, state):
                 self.is_known = True
                 return None
-            if op.name in ("return", "trap"):
+            if op.name in LEAVING:
                 if op.name == "return":
                     self.leave(block, index, state)
                     self.returned |= state
@@ -233,17 +274,29 @@ class _Walk:
 
     def _op(self, block: Block, index: int, state: State) -> tuple[State, int]:
         op = block.ops[index]
+        footprints = tuple([self.footprints.of(touch, self.numbers) for touch in self.touches.get(op, ())])
+        key = (op, state, *footprints)
+        after = self.known.after.get(key)
+        if after is not None:
+            return after, index
+        end, at = self._met(block, index, state, footprints)
+        if at == index:  # no barrier was put in
+            self.known.after[key] = end
+        return end, at
+
+    def _met(self, block: Block, index: int, state: State, footprints: Sequence[Footprint]) -> tuple[State, int]:
+        """What is pending after an operation, and where it is, now that there may be barriers before it."""
+        op = block.ops[index]
         if op.name == "barrier" or is_cluster_barrier(op, "wait"):
             return self._after_barrier(op, state), index
         if is_cluster_barrier(op, "arrive"):
-            return frozenset(replace(p, arrived=True) for p in state), index
+            return frozenset([self.known.changed(p, "arrived", True) for p in state]), index
         awaited = waits_of(op)
         if awaited is not None:
-            return _landed(state, *awaited), index
+            return self._landed(state, *awaited), index
         if op.name == "instruction" and (kind := effects_of(op.attrs["isa"]).closes):
-            return frozenset(_closed(p) if p.flight == kind else p for p in state), index
-        for touch in self.touches.get(op, ()):
-            footprint = self.footprints.of(touch, self.numbers)
+            return frozenset([self._closed(p) if p.flight == kind else p for p in state]), index
+        for touch, footprint in zip(self.touches.get(op, ()), footprints, strict=True):
             hazard = self._worst(state, touch, footprint)
             if hazard is not None and self.on_hazard is not _stop:  # the last one: a set has no order of its own
                 hazard = self._worst(sorted(state, key=self._place, reverse=True), touch, footprint)
@@ -252,7 +305,9 @@ class _Walk:
                 index += 1
             if touch.later != "barrier":
                 state |= {
-                    Pending(footprint, touch.how, op, flight=touch.later, release=touch.release, far=touch.far)
+                    self.known.of(
+                        footprint, touch.how, op, False, touch.later, 0, touch.release, touch.far, False, False
+                    )
                 }
         return state, index
 
@@ -298,11 +353,23 @@ class _Walk:
         if is_cluster_barrier(op, "wait"):
             return frozenset(p for p in state if p.flight)
         if is_block_barrier(self.program, op):
-            left = (p for p in state if not p.flight and (p.far or p.footprint.overlaps(self.exposed)))
-            return frozenset(p for p in state if p.flight) | frozenset(replace(p, block=True) for p in left)
+            is_any = len(self.exposed) > 0
+            left = [p for p in state if not p.flight and (p.far or (is_any and p.footprint.overlaps(self.exposed)))]
+            kept = [p for p in state if p.flight]
+            return frozenset([*kept, *(self.known.changed(p, "block", True) for p in left)])
         if op.attrs["scope"] == "warp":
-            return frozenset(replace(p, warp=True) for p in state)
+            return frozenset([self.known.changed(p, "warp", True) for p in state])
         return state
+
+    def _closed(self, pending: Pending) -> Pending:
+        return self.known.changed(pending, "groups", min(pending.groups + 1, GROUPS))
+
+    def _landed(self, state: State, kind: str, left: int) -> State:
+        """Accesses on their way have landed: they are pending as any other. Those of the last groups only perhaps: so
+        many may be left."""
+        landed = [self.known.of(p.footprint, p.how, p.op) for p in state if p.flight == kind]
+        kept = [p for p in state if p.flight != kind or 0 < left >= p.groups]
+        return frozenset([*kept, *landed])
 
     # -- control flow -------------------------------------------------------------------------------------------------
 
@@ -422,15 +489,3 @@ def _same(choices: Sequence[Array | None]) -> Array | None:
 
 def _key(arrays: Sequence[Array | None]) -> tuple[object, ...]:
     return tuple(None if a is None else (a.shape, a.tobytes()) for a in arrays)
-
-
-def _closed(pending: Pending) -> Pending:
-    return replace(pending, groups=min(pending.groups + 1, GROUPS))
-
-
-def _landed(state: State, kind: str, left: int) -> State:
-    """Accesses on their way have landed: they are pending as any other. Those of the last groups only perhaps: so many
-    may be left."""
-    landed = {Pending(p.footprint, p.how, p.op) for p in state if p.flight == kind}
-    kept = (p for p in state if p.flight != kind or 0 < left >= p.groups)
-    return frozenset(kept) | landed

@@ -190,6 +190,8 @@ class Footprints:
         offsets = [a.offset or 0 for a in program.shared]
         self.granule = min([LARGEST, *widths, *(o & -o for o in offsets if o)])
         self._footprints: dict[object, Footprint] = {}
+        self._of_arrays: dict[tuple[int, int, int], tuple[Touch, Array, Array | None, Footprint]] = {}
+        """The footprints of these very arrays, which are kept beside them: loops give the same ones again."""
         self._met: dict[tuple[Footprint, Footprint], str] = {}
 
     def of(self, touch: Touch, numbers: LaneNumbers) -> Footprint:
@@ -198,9 +200,16 @@ class Footprints:
         if address is None:
             return self.of_any(touch)
         mask = _possible(numbers, touch.mask) if touch.mask is not None else None
+        arrays = id(touch), id(address), id(mask)
+        known = self._of_arrays.get(arrays)
+        if known is not None:
+            return known[3]
         key = (address.tobytes(), address.shape, touch.width, touch.together)
         masked = (mask.tobytes(), mask.shape) if mask is not None else None
-        return self._kept((key, masked), lambda: self._exact(address, mask, touch))
+        footprint = self._kept((key, masked), lambda: self._exact(address, mask, touch))
+        if touch.mask is None or mask is numbers[touch.mask]:  # else it was made here, and is not met again
+            self._of_arrays[arrays] = touch, address, mask, footprint
+        return footprint
 
     def exposed(self) -> Array:
         """The granules that other blocks of the cluster may touch."""

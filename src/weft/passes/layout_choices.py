@@ -74,11 +74,11 @@ from weft.analysis import AxisFacts
 from weft.base import LayoutError, Span, each_once
 from weft.base.remarks import InstructionDeclined, LayoutChosen, LayoutsCompared, RemarkCollector, Wish
 from weft.ir.gpu import told_layout
-from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout
+from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SharedLayout, SliceLayout
 from weft.machines import Machine
 from weft.targets.table import products
 
-from .blocks_of_clusters import Bases, Clusters, divided, own_shape
+from .blocks_of_clusters import Bases, Clusters, divided, operand_division, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
 from .layout_problem import Chosen, LayoutProblem
@@ -131,6 +131,9 @@ class Choices(TileGroups):
         self.tiles = list(self._tiles(block))
         for value, wanted in self._wants:
             self._wishes.want(value, wanted)
+        for op in self.products:
+            for index in (0, 1):
+                self._stored(op, index)
         self._link()
         self._wishes.follow()
         for op in self.accesses:
@@ -241,6 +244,26 @@ class Choices(TileGroups):
             return None
         inner, views = self.through(value)
         return self.seen(views, self.of(inner))
+
+    # -- operands in shared memory ------------------------------------------------------------------------------------
+
+    def forms(self, op: Operation, index: int) -> Sequence[SharedLayout]:
+        """The layouts of shared memory in which a product may read an operand; none if it reads it in registers."""
+        if not self.is_result(self.products[op]):
+            return ()
+        return self.adds.forms(
+            op, index, operand_division(self.clusters.products.get(op, ()), index), self.accesses.get
+        )
+
+    def is_result(self, layout: AnyLayout) -> bool:
+        """Whether a layout is that of the result of a product that reads shared memory."""
+        return self.adds.is_result(layout)
+
+    def in_registers(self, op: Operation, index: int) -> AnyLayout | None:
+        """The layout in which a product that reads shared memory takes an operand that comes out of another one; None
+        where it is stored too."""
+        result = self.products[op]
+        return self.adds.left_in_registers(op, result) if not index and not isinstance(result, LinearLayout) else None
 
     # -- views --------------------------------------------------------------------------------------------------------
 
@@ -367,6 +390,22 @@ class Choices(TileGroups):
         self.products[op] = layout
         self.unite([op.operands[2], result])
         self._want(op, result, PRODUCT, layout)
+
+    def _stored(self, op: Operation, index: int) -> None:
+        """A product that reads an operand in shared memory wishes for whole vectors of its rows there, unless it is
+        loaded, and its access has a wish, follows from how another tile lies, or comes out of another product."""
+        value = op.operands[index]
+        follows = isinstance(value.owner, Operation) and (value.owner in self.accesses or value.owner.name in SHAPES)
+        if follows or not self.has_layout(value) or self._wishes.is_of(value, PRODUCT):
+            return
+        bits, cga = max(8, ir.bit_width(ir.element_of(value.type))), self.clusters.of(value)
+        shape = own_shape(ir.shape_of(value.type), cga)
+        for form in self.forms(op, index):
+            first = form.to_linear(list(shape)).bases["offset"][0]
+            rows = [d for d in reversed(range(len(shape))) if first[d]]
+            order = [*rows, *(d for d in reversed(range(len(shape))) if not first[d])]
+            blocked = blocked_for(shape, order, VECTOR_BITS // bits, self.lanes, self.warps)
+            self._wishes.want(value, Wanted(op, VIEW, divided(blocked, cga)))
 
     def _scaled_product(self, op: ir.tt.DotScaledOp) -> None:
         layouts = self.adds.scaled_layouts(op, self.machine, self.warps, _is_chained(op))

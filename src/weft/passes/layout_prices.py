@@ -2,6 +2,7 @@
 
     access        an instruction for each vector, its address, and the lines of 128 bytes that its lanes touch
     conversion    what its plan costs (layouts/plan)
+    operand       the same, of the store to shared memory where a product reads it there
     reduction     the same
     work          an instruction for each register of a tile, copies of elements left out
     trips         how often: iterations of the loops around, where they are known, else `SOME_TRIPS` of each
@@ -25,8 +26,17 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 
 from weft.analysis import AxisFacts
+from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, is_pointer, shape_of
-from weft.layouts import BlockedLayout, LinearLayout, f2, plan_conversion, plan_reduction
+from weft.layouts import (
+    BlockedLayout,
+    LinearLayout,
+    SharedLayout,
+    f2,
+    plan_conversion,
+    plan_local_access,
+    plan_reduction,
+)
 from weft.machines import Machine
 
 from .buffered_tiles import is_thin
@@ -41,6 +51,9 @@ APART = 1.5
 WAITED = 200.0
 """What an instruction costs more that a product waits for, as its threads have too little in a row to have it copied
 ahead."""
+COPIED = 8
+"""Instructions that a copy takes besides: both of its places go on from iteration to iteration, and have a mask; most
+are loaded back from shared memory. Copies of less than 16 bytes of a thread go through the L1 cache on their way."""
 PIECE = 3
 """Instructions that it takes to put a piece of a thread's number in its place in an address."""
 REPEATED = 12.0
@@ -50,6 +63,8 @@ prediction, attention backward takes 6 % longer where eight small loads are done
 where one store is."""
 SOME_TRIPS = 8
 """Iterations of a loop of which it is not known how many it has."""
+IMPOSSIBLE = 1e6
+"""A store to shared memory that cannot be made."""
 MOST_TRIPS = 1 << 12
 """Iterations of all loops around an operation, at most: more make no other choice."""
 
@@ -67,6 +82,14 @@ class Prices:
             return 0.0
         a, b = linear_of(source, shape), linear_of(result, shape)
         return 0.0 if a == b else plan_conversion(a, b, shape, bits, self.machine).cost.cycles
+
+    def stored(self, source: AnyLayout, forms: Sequence[SharedLayout], shape: Sequence[int], bits: int) -> float:
+        """A tile that is stored to shared memory, in the best of some layouts there."""
+        linear = linear_of(source, shape)
+        try:
+            return min(plan_local_access(linear, x, shape, bits, self.machine, store=True).cycles for x in forms)
+        except LayoutError:  # those that have no place in it
+            return IMPOSSIBLE
 
     def reduction(self, op: Operation, layout: AnyLayout) -> float:
         """A reduction, or a scan, of operands in a layout."""
@@ -137,6 +160,10 @@ class Prices:
         fits = isinstance(layout, BlockedLayout) or is_thin(shape)  # as copies put tiles into shared memory
         if is_copied and not (fits and any(vector * bytes >= least for least in machine.async_copies[:1])):
             repeated += WAITED
+        elif is_copied:
+            repeated += COPIED * machine.select
+            if vector * bytes < machine.async_copies[-1]:
+                lines *= 2
         each = machine.access + machine.address + repeated
         return count * each + machine.line * lines + PIECE * machine.select * _pieces(linear)
 

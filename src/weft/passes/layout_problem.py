@@ -25,14 +25,14 @@ from typing import Protocol
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.ir import bit_width, element_of, is_pointer, is_tensor, shape_of
-from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout
+from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SharedLayout
 
 from .cheapest import Problem, Solution
 from .layout_prices import Prices
 from .layout_wishes import Leader, alike
 from .natural_layouts import AnyLayout, linear_of
 from .row_loads import is_copied
-from .tile_groups import LOOPS
+from .tile_groups import LOOPS, MOVED_VIEWS, TOGETHER
 
 LATER = 1e-6
 """What a way costs beside the one before it, so that of equals the first is taken."""
@@ -54,6 +54,9 @@ class Studied(Protocol):
     entered: list[tuple[SSAValue, BlockArgument]]
 
     def find(self, value: SSAValue) -> Leader: ...
+    def forms(self, op: Operation, index: int) -> Sequence[SharedLayout]: ...
+    def is_result(self, layout: AnyLayout) -> bool: ...
+    def in_registers(self, op: Operation, index: int) -> AnyLayout | None: ...
     def is_free(self, value: SSAValue) -> bool: ...
     def is_view(self, value: SSAValue) -> bool: ...
     def is_apart(self, value: SSAValue, op: Operation) -> bool: ...
@@ -221,8 +224,10 @@ class LayoutProblem:
         choices = self.choices
         for use in value.uses:
             op = use.operation
-            has_place = op in self._places or op in choices.accesses or op.name in LOOPS or op in choices.products
-            if not has_place and not choices.is_apart(value, op) and not any(map(choices.is_view, op.results)):
+            has_place = op in self._places or op in choices.accesses or op.name in LOOPS
+            has_place = has_place or (op in choices.products and not (use.index < 2 and choices.forms(op, use.index)))
+            is_apart = op.name in TOGETHER and choices.is_apart(value, op)
+            if not has_place and not is_apart and not any(map(choices.is_view, op.results)):
                 return True
         return False
 
@@ -333,6 +338,31 @@ class LayoutProblem:
         for value, layout in zip(op.operands, choices.operands.get(op, ()), strict=False):
             if choices.has_layout(value) and isinstance(layout, DotOperandLayout):
                 self._wants(value, _Chooser(None, [layout]), [layout])
+        for index in (0, 1):
+            self._operand(op, index)
+
+    def _operand(self, op: Operation, index: int) -> None:
+        """An operand that a product reads in shared memory is stored there as its group lies, unless it is copied
+        there, or is left in registers as it comes out of another product."""
+        choices, value = self.choices, op.operands[index]
+        forms = choices.forms(op, index)
+        if not forms or (choices.ahead and isinstance(maker := _viewed(value), Operation) and is_copied(maker)):
+            return
+        shape, bits = shape_of(value.type), bit_width(element_of(value.type))
+        in_registers = choices.in_registers(op, index)
+
+        def price(views: Sequence[Operation], layout: AnyLayout) -> float:
+            seen = choices.seen(views, layout)
+            if seen is None:
+                return 0.0  # it is made anew in the default
+            if in_registers is not None and choices.is_result(seen):
+                return self.prices.conversion(seen, in_registers, shape, bits)
+            return self.prices.stored(seen, forms, shape, bits)
+
+        for inner, views in self._tiles([value]):
+            maker = value.owner
+            times = self.prices.trips(maker.first_op if isinstance(maker, Block) else maker)
+            self._pays(self._group(inner), lambda layout, views=views: times * price(views, layout))  # type: ignore[misc]
 
     def _elements(self) -> None:
         """Work on elements; rows that are spread over tiles, and tiles of other loops."""
@@ -372,6 +402,13 @@ class LayoutProblem:
 def _named(views: Sequence[Operation]) -> tuple[object, ...]:
     """What makes views through which a tile is seen the same."""
     return tuple([(op.name, str(op.properties.get("axis", "")), op.results[0].type) for op in views])
+
+
+def _viewed(value: SSAValue) -> Operation | Block:
+    """What makes the tile that another one is with its dimensions in another order, which memory shows as well."""
+    while isinstance(value.owner, Operation) and value.owner.name in MOVED_VIEWS:
+        value = value.owner.operands[0]
+    return value.owner
 
 
 def _turned(columns: list[list[float]]) -> list[list[float]]:

@@ -71,6 +71,10 @@ class Wishes:
             ways.append(wanted)
             self._new.append((leader, wanted.layout))
 
+    def is_of(self, value: SSAValue, rank: int) -> bool:
+        """Whether an operation of a rank wishes for a layout of a tile's group."""
+        return any(wanted.rank == rank for wanted in self.of.get(self._find(value), ()))
+
     def link(self, source: SSAValue, link: Link) -> None:
         """What a group's ways are for another group."""
         leader = self._find(source)

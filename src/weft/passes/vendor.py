@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
 from weft.ir.tt import DotScaledOp
-from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout
+from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, SharedLayout
 from weft.machines import Machine, part
 from weft.targets.instruction import Instruction
 
@@ -77,6 +77,11 @@ class VendorPasses:
         """The layout of a product's left operand if that has come out of such a product; None where it has to be
         stored."""
         return None
+
+    def forms(self, op: Operation, index: int, division: Any, access: AccessOf) -> Sequence[SharedLayout]:
+        """The layouts of shared memory in which operand number `index` of such a product may lie: of those that its
+        threads store as well, the first is taken."""
+        raise NotImplementedError
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

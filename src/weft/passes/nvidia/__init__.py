@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
 from weft.ir import bit_width, element_of, unit_attr, walk
-from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout
+from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SharedLayout
 from weft.machines import Machine
 
 from ..vendor import AccessOf, VendorPasses
@@ -29,7 +29,14 @@ from .share_stored import share_stored
 from .specialize_warps import specialize_warps
 from .start_from_zero import start_from_zero
 from .tiles_ahead import load_tiles_ahead
-from .warpgroup_products import OF_GROUPS, allocated, left_is_made_anew, warpgroup_layout, warpgroup_product
+from .warpgroup_products import (
+    OF_GROUPS,
+    allocated,
+    left_is_made_anew,
+    operand_forms,
+    warpgroup_layout,
+    warpgroup_product,
+)
 
 __all__ = ["PASSES"]
 
@@ -64,6 +71,9 @@ class _Passes(VendorPasses):
     def left_in_registers(self, op: Operation, result: DistributedLayout) -> DistributedLayout | None:
         bits = bit_width(element_of(op.operands[0].type))
         return DotOperandLayout(0, result, 32 // bits) if bits in (8, 16) and left_is_made_anew(op) else None
+
+    def forms(self, op: Operation, index: int, division: Any, access: AccessOf) -> Sequence[SharedLayout]:
+        return operand_forms(op, index, division, access)
 
     def in_memory(
         self, op: Operation, tile: SSAValue, index: int, division: Any, machine: Machine, access: AccessOf

@@ -142,22 +142,27 @@ def _changes_in(loop: Operation, value: SSAValue) -> bool:
     return False
 
 
-def allocated(
-    op: Operation, value: SSAValue, index: int, division: Bases, machine: Machine, access: AccessOf
-) -> SSAValue:
-    """An operand in shared memory, stored before the product; `division` is how the blocks of a cluster divide it."""
-    along = contiguous_dim(op.operands[index], access)
-    shape, element = list(shape_of(value.type)), element_of(value.type)
-    bits = bit_width(element)
+def operand_forms(op: Operation, index: int, division: Bases, access: AccessOf) -> list[NVMMASharedLayout]:
+    """How an operand may lie in shared memory: the first of those that its threads store best is taken."""
+    value = op.operands[index]
+    along, shape, bits = contiguous_dim(value, access), list(shape_of(value.type)), bit_width(element_of(value.type))
     rows, columns = (
         NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0, cga_layout=division) for first in (1, 0)
     )
     if bits != 16:
-        layout = rows if index == 0 else columns
-    elif along is not None:
-        layout = rows if along == 1 else columns
-    else:  # carried by a loop, computed, or transposed since: as threads that hold it store it best
-        layout = min((rows, columns), key=lambda x: _cycles(value, x, machine))
+        return [rows if index == 0 else columns]
+    if along is not None:
+        return [rows if along == 1 else columns]
+    return [rows, columns]  # carried by a loop, computed, or transposed since
+
+
+def allocated(
+    op: Operation, value: SSAValue, index: int, division: Bases, machine: Machine, access: AccessOf
+) -> SSAValue:
+    """An operand in shared memory, stored before the product; `division` is how the blocks of a cluster divide it."""
+    shape, element = list(shape_of(value.type)), element_of(value.type)
+    layouts = operand_forms(op, index, division, access)
+    layout = min(layouts, key=lambda x: _cycles(value, x, machine)) if len(layouts) > 1 else layouts[0]
     allocation = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
     allocation.location = op.location
     assert op.parent is not None

@@ -54,6 +54,39 @@ def cupy() -> Any:
     return pytest.importorskip("cupy")
 
 
+@weft.jit
+def sum_of_row(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, BLOCK)
+    row = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    tl.store(out + row, tl.sum(tl.load(x + row * n + i, i < n, other=0), 0))
+
+
+@pytest.mark.parametrize("grid", [(1,), (3000,), (1 << 16,), (5, 7), (4225, 3)])
+def test_programs_of_which_a_block_executes_several(torch: Any, grid: tuple[int, ...]) -> None:
+    """By Python, by native code, frozen, and from a graph; warps wait for each other between programs."""
+    rows = int(np.prod(grid))
+    x = torch.randint(-1000, 1000, (rows, 100), device="cuda", dtype=torch.int32)
+    out, wanted = torch.zeros(rows + 1, device="cuda", dtype=torch.int32), x.sum(1)
+    options = {"BLOCK": 128, "num_warps": 2}
+
+    def check_written() -> None:
+        torch.cuda.synchronize()
+        assert torch.equal(out[:-1], wanted) and not out[-1]
+        out.zero_()
+
+    for _ in range(6):
+        made = sum_of_row[grid](x, out, 100, **options)
+        check_written()
+    assert made.metadata.programs_each == (4 if devices.current_device().capability == 90 else 1)
+    sum_of_row.bind(x, out, 100, grid=grid, **options)()
+    check_written()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        sum_of_row[grid](x, out, 100, **options)
+    graph.replay()
+    check_written()
+
+
 # -- compiled kernels by themselves -----------------------------------------------------------------------------------
 
 

@@ -58,7 +58,10 @@ class MadeTensor:
         for number, least in self.least:
             if values[number] < least:
                 raise ValueError(f"it is made of {values[number]}, where {least} is the least")
-        return (values[self.base] + value(self.further), 0, *map(value, self.shape), *map(value, self.strides))
+        shape, strides = (tuple(map(value, part)) for part in (self.shape, self.strides))
+        if min(shape) < 1 or min(strides) < 0:
+            raise ValueError(f"it has no elements, or none behind each other: shape {shape}, strides {strides}")
+        return (values[self.base] + value(self.further), 0, *shape, *strides)
 
     def plain(self) -> list[Any]:
         """What `of_plain` reads, of lists and numbers."""

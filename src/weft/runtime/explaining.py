@@ -179,6 +179,7 @@ def explained(
             wrapped=tuple(told_of_wrapping(each) for each in like.wrapped),
         )  # fmt: skip
         return room.explanation(launch, made.remarks, like=program)
+    made = _launched(made, values)
     program = made.program
     registers, spills, image, texts = _assembled(made)
     options = {"num_warps": program.warps, "num_ctas": program.blocks}
@@ -198,6 +199,23 @@ def explained(
         texts=texts, device=device, data=data, is_gluon=kernel is not None and kernel.is_gluon(),
     )  # fmt: skip
     return room.explanation(launch, made.remarks, program)
+
+
+def _launched(made: SimulatedKernel, values: Sequence[Any]) -> SimulatedKernel:
+    """The kernel that a launch with these values runs: where they describe no tensor that there is a map for (a size of
+    0, a negative stride), the one whose threads load through pointers."""
+    parameters, scalars = made.program.parameters, _scalars(made.program, values)
+    plain = [p for p in parameters if p.elem != "tensormap"]
+    numbers = {i: int(scalars.get(p.name, 0)) for i, p in enumerate(plain) if p.elem == "ptr" or p.name in scalars}
+    made_of = [p.made for p in parameters if p.made is not None]
+    if not all(numbers.keys() >= set(tensor.numbers) for tensor in made_of):
+        return made  # of IR as text, whose numbers need not be given
+    try:
+        for tensor in made_of:
+            tensor.parts(numbers)
+    except ValueError:
+        return made.plain
+    return made
 
 
 def _overlapping(made: Any, program: Any, values: Sequence[Any]) -> tuple[tuple[str, str], ...]:

@@ -44,6 +44,11 @@ MADE_TENSORS = "made_tensors"
 """The option by which loads through pointers stay as they are."""
 NOT_MADE = "weft.no_made_tensors"
 """Of a module with that option."""
+WITHOUT_MAPS = (
+    "loads through pointers stay in a kernel without tensor maps of what pointers describe (made_tensors=False, "
+    "or a launch whose sizes and strides describe no tensor)"
+)
+"""A launch falls back to a kernel that is compiled with the option: whether it was asked for is not known here."""
 ROWS = 8
 """After which a swizzle begins anew."""
 
@@ -174,7 +179,7 @@ def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: 
 def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoad | str:
     """A load through pointers, or through a descriptor that the kernel makes."""
     if is_forbidden(loop):
-        return "made_tensors=False says that loads through pointers stay"
+        return WITHOUT_MAPS
     pointed = pointed_tensor(op, loop)
     if not _is_copied(layout) or layout.transposed != pointed.transposed:
         return NO_SUCH_LAYOUT

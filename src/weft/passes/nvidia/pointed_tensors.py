@@ -330,7 +330,10 @@ def _coordinates(
         column = _moving(upper[dims[1]])
         rows, rest = _divided(offset - column, pitch)
         tried.append((rows, rest + column))
+    addressed = set(offset.scalars)
     for rows, rest in tried:
+        if not addressed.issuperset(rows.scalars):  # what only the mask knows is a limit, no part of an index
+            continue
         outer, columns = _by_strides(rest)
         shape = [at - upper[dim] if dim in upper else None for at, dim in zip((rows, columns), dims, strict=True)]
         if all(s is None or _of_arguments(s) for s in shape):

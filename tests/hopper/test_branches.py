@@ -126,3 +126,25 @@ def test_stages_leave_room_for_what_a_branch_stores() -> None:
     which = np.array([0, 1], np.int32)
     simulated(some_blocks, (1,), a, b, c, which, 256, 128, 64, 128, num_warps=4, num_stages=5)
     np.testing.assert_array_equal(c, a[:, 128:].astype(np.float64) @ b[128:].astype(np.float64))
+
+
+@weft.jit
+def behind_a_return(a, b, c, limit, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    if tl.program_id(0) >= limit:
+        return
+    rows, columns, inner = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in tl.range(0, k, BK, warp_specialize=True):
+        left = tl.load(a + rows[:, None] * k + (at + inner)[None, :], (at + inner < k)[None, :], 0.0)
+        right = tl.load(b + (at + inner)[:, None] * BN + columns[None, :], (at + inner < k)[:, None], 0.0)
+        acc = tl.dot(left, right, acc)
+    tl.store(c + columns[:, None] * BM + rows[None, :], acc.T)
+
+
+def test_stages_leave_room_for_what_is_moved_behind_the_loop() -> None:
+    """In a branch, the buffers are not free behind the loop: 32 KiB to transpose in lie beside them."""
+    a, b = integers(0, (128, 192), np.float16), integers(1, (192, 64), np.float16)
+    c = aligned((64, 128), np.float32)
+    made = simulated(behind_a_return, (1,), a, b, c, 1, 192, BM=128, BN=64, BK=64, num_warps=8, num_stages=9)
+    assert is_specialized(made), why_not(made)
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).T)

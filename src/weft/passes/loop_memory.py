@@ -86,12 +86,12 @@ def _views(memory: SSAValue) -> list[SSAValue]:
 
 
 def moved_bytes(
-    loop: scf.ForOp, copied: Sequence[BufferedLoad], machine: Machine, without: Collection[Operation] = ()
+    around: Operation, copied: Sequence[BufferedLoad], machine: Machine, without: Collection[Operation] = ()
 ) -> int:
-    """Bytes of the largest tile that the loop moves between lanes or warps, by other operations than some."""
+    """Bytes of the largest tile that a loop or a branch moves between lanes or warps, by other operations than some."""
     sizes = [0]
     buffers: dict[SSAValue, SharedLayout] = {c.load.result: c.layout for c in copied}
-    for op in ir.walk(loop.body.block):
+    for op in ir.walk(around):
         if isinstance(op, ConvertLayoutOp) and op not in without:
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
                 continue

@@ -182,8 +182,18 @@ class _Room:
         moves = bool(moved) or any(op.name in MOVES for op in walk(self.whole.body.block))
         spare = SPARE_BYTES if moves or not stored else WORDS_BYTES
         sizes = {number: x.bytes for number, x in zip(staged, stored, strict=True)}
-        used = spare + moved + other_bytes(self.whole, self.loads, False) + sum(sizes.values())
+        behind = self._moved_behind(without)
+        used = max(spare + moved, behind) + other_bytes(self.whole, self.loads, False) + sum(sizes.values())
         return min(self.stages, (self.machine.shared_bytes - used) // sum(x.bytes for x in self.loads))
+
+
+    def _moved_behind(self, without: Sequence[Operation]) -> int:
+        """Bytes of the largest tile that is moved behind a loop in a branch: each kind of warps has all of the branch
+        (specialized_branches.py), so that the buffers are in use to its end. Behind any other loop they are free."""
+        at: Operation = self.whole
+        while isinstance(around := at.parent_op(), scf.IfOp):
+            at = around
+        return 0 if at is self.whole else moved_bytes(at, self.loads, self.machine, without)
 
 
 def _gains_over_tiles(products: Sequence[SharedProductOp]) -> bool:

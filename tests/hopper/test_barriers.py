@@ -72,9 +72,6 @@ def test_every_barrier_and_fence_is_needed(name: str) -> None:
     program = program_of(read(name), f"{name}.ttgir")
     for block, op in list(inserted(program.body)):
         index = next(i for i, other in enumerate(block.ops) if other is op)
-        before = block.ops[index - 1] if index else op
-        if op.name == "fence" and str(before.attrs.get("isa", "")).startswith("tensormap.replace"):
-            continue  # asked for by PTX; the simulator takes what these write as ordered by the map's publication
         del block.ops[index]
         try:
             assert is_missed(program, name), f"{op.span}: nothing is found without `{op.name}`"

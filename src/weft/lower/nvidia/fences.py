@@ -39,7 +39,7 @@ def insert_fences(program: LaneProgram) -> None:
                 is_copied = op.name == "copy_async"
                 for end in (x for x in waits if _may_follow(places[id(x)], places[id(op)])) if is_copied else (op,):
                     wanted.setdefault(end, (op, copy))
-    _insert(program, program.body, wanted)
+    _insert(program, program.body, wanted, covered=True)  # behind its end no bulk copy comes
     for op in program.body.walk() if program.remarks else ():
         if op.name == "fence" and op.attrs.get("made_barriers"):
             program.remarks.add(Fence(op.span, Site("the making of an mbarrier", op.span), Site("the copy engine")))
@@ -98,9 +98,9 @@ def _drop(block: Block) -> None:
             _drop(region)
 
 
-def _insert(program: LaneProgram, block: Block, wanted: Wanted) -> None:
+def _insert(program: LaneProgram, block: Block, wanted: Wanted, covered: bool = False) -> None:
+    """Insert fences into a block; `covered` says of what follows it that a fence comes before any bulk copy may."""
     ops: list[LaneOp] = []
-    covered = False
     for op in reversed(block.ops):
         for region in op.regions:
             _insert(program, region, wanted)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from gpu_wider_cases import Case, layer_norm_gradient
+from gpu_wider_cases import Case, layer_norm_gradient, softmax_backward
 
 
 def layers() -> Iterator[Case]:
@@ -136,12 +136,8 @@ def training() -> Iterator[Case]:
         lambda: layer_norm_gradient(x, w, grad),
         1e-2,
     )
-    y, g = torch.softmax(torch.randn(rows, columns, device="cuda"), -1), torch.randn(rows, columns, device="cuda")
-    out = torch.empty_like(y)
-    yield (
-        "softmax backward, f32", "softmax_backward", (rows,), (y, g, out, columns), more, out,
-        lambda: y * (g - (y * g).sum(-1, keepdim=True)), 1e-4,
-    )  # fmt: skip
+    y = torch.softmax(torch.randn(rows, columns, device="cuda"), -1)
+    yield softmax_backward("softmax backward, f32", y, more)
     half = torch.empty(rows, columns // 2, device="cuda").bfloat16()
 
     def gated() -> torch.Tensor:

@@ -276,6 +276,13 @@ def chains() -> Iterator[Case]:
     )  # fmt: skip
 
 
+def softmax_backward(name: str, y: torch.Tensor, more: dict[str, Any]) -> Case:
+    """The gradient of a softmax over rows, from its result."""
+    g, out = torch.randn_like(y), torch.empty_like(y)
+    args = (y, g, out, y.shape[1])
+    return name, "softmax_backward", (len(y),), args, more, out, lambda: y * (g - (y * g).sum(-1, keepdim=True)), 1e-4
+
+
 def odd() -> Iterator[Case]:
     """Every kernel above that has rows and masks, with rows that begin at any address."""
     rows, columns, more = 16384, 4097, {"BLOCK": 8192, "num_warps": 8}
@@ -287,12 +294,8 @@ def odd() -> Iterator[Case]:
     )  # fmt: skip
     args, name = (x, w, grad, out, columns, 1e-5), "layer norm backward, bf16, rows of 4097"
     yield name, "layer_norm_backward", (rows,), args, more, out, lambda: layer_norm_gradient(x, w, grad), 1e-2
-    y, g = torch.softmax(torch.randn(rows, columns, device="cuda"), -1), torch.randn(rows, columns, device="cuda")
-    product = torch.empty_like(y)
-    yield (
-        "softmax backward, f32, rows of 4097", "softmax_backward", (rows,), (y, g, product, columns), more, product,
-        lambda: y * (g - (y * g).sum(-1, keepdim=True)), 1e-4,
-    )  # fmt: skip
+    y = torch.softmax(torch.randn(rows, columns, device="cuda"), -1)
+    yield softmax_backward("softmax backward, f32, rows of 4097", y, more)
     top, place = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda", dtype=torch.int32)
     args = (y, top, place, columns)
     yield "greatest of a row of 4097, f32", "best", (rows,), args, more, top, lambda: y.max(-1).values, 0.0

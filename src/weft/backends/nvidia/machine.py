@@ -22,6 +22,7 @@ from weft.machines import Machine
 
 from ..gpu.machine import first_passes, parsed
 from .assembler_faults import avoid_faults
+from .kept_operands import keep_operands
 
 TRIPLE = "nvptx64-nvidia-cuda"
 VERSIONS = (74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88)
@@ -152,4 +153,4 @@ def _written(
                 machine = _machine(target.processor, chosen, level=2)
             module = parsed(named, machine, TRIPLE, "ptx")
         ptx = str(machine.emit_assembly(module))
-        return avoid_faults(CALL.sub("", ptx), target.capability, remarks)
+        return keep_operands(avoid_faults(CALL.sub("", ptx), target.capability, remarks), remarks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.machines import machine_of
-from weft.passes.early_landing import lands_early
+from weft.passes.early_landing import lands_early, warps_by_registers
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,8 @@ from weft.passes.early_landing import lands_early
 def test_copies_are_awaited_early_where_they_have_arrived(
     m: int, n: int, k: int, warps: int, stages: int, is_early: bool
 ) -> None:
-    size = 2 * (m + n) * k
-    words = m * n // (32 * warps)
-    assert lands_early(machine_of("cuda:90"), stages, size, stages * size, warps, words) is is_early
+    machine, size = machine_of("cuda:90"), 2 * (m + n) * k
+    threads = machine.threads(warps)
+    by_registers = warps_by_registers(machine, size, warps, m * n // threads)
+    at_a_time = min(by_registers, machine.blocks_at_a_time(threads, stages * size) * warps)
+    assert lands_early(stages, size, warps, at_a_time, threads) is is_early

@@ -35,11 +35,22 @@ REGISTERS, REGISTERS_OF_A_COPY = 16, 4
 """Of a thread beside results of products, and those for a copy: two addresses."""
 
 
-def lands_early(machine: Machine, stages: int, bytes: int, memory: int, warps: int, words: int) -> bool:
-    """Whether copies of so many bytes an iteration are awaited early, in a loop of that many stages, by blocks of so
-    many bytes of shared memory, whose threads have so many words of results."""
+def warps_by_registers(machine: Machine, bytes: int, warps: int, words: int) -> int:
+    """How many warps of a loop of products a multiprocessor has registers for, as far as can be said before they are
+    assigned: blocks of so many warps copy so many bytes an iteration, and threads have so many words of results."""
     threads = machine.threads(warps)
-    copies = -(-bytes // (COPY_BYTES * threads))
-    blocks = machine.blocks_at_a_time(threads, memory, words + REGISTERS + REGISTERS_OF_A_COPY * copies)
-    cycles = blocks * (bytes / BYTES_A_CYCLE + (INSTRUCTIONS + OF_A_COPY * copies) * warps / SCHEDULERS)
+    registers = words + REGISTERS + REGISTERS_OF_A_COPY * _copies(bytes, threads)
+    return machine.blocks_at_a_time(threads, 0, registers) * warps
+
+
+def lands_early(stages: int, bytes: int, warps: int, at_a_time: int, threads: int) -> bool:
+    """Whether copies of so many bytes an iteration are awaited early, in a loop of that many stages; a multiprocessor
+    runs `at_a_time` warps, of blocks of so many warps and threads."""
+    instructions = INSTRUCTIONS + OF_A_COPY * _copies(bytes, threads)
+    cycles = at_a_time / warps * bytes / BYTES_A_CYCLE + at_a_time * instructions / SCHEDULERS
     return (stages - 2) * cycles > LATENCY
+
+
+def _copies(bytes: int, threads: int) -> int:
+    """Of a thread."""
+    return -(-bytes // (COPY_BYTES * threads))

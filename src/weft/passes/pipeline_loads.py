@@ -62,7 +62,7 @@ from weft.ops.table import ROWS
 from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_multiplied, is_thin
 from .copy_engine import CopyEngine
-from .early_landing import lands_early
+from .early_landing import lands_early, warps_by_registers
 from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
 from .loop_slices import slice_of
 from .overlap_products import hoist_operands, stored_operands, words_of, words_of_results
@@ -144,13 +144,14 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             twice = by_twos and _by_twos(loop, chosen)
             tiles = [(c.load.result, c.bytes) for c in chosen]
             warps_of = partial(_warps_at_a_time, machine, warps, others)
-            most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
+            by_registers = warps_by_registers(machine, stage_bytes, warps, words_of_results(loop))
+            most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room, by_registers)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
             engine = _copy_engine(loop, chosen, counts, machine)
-            buffered, threads = sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)), machine.threads(warps)
-            blocks = warps_of(buffered) // warps
+            at_a_time = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)))
+            blocks, threads = at_a_time // warps, machine.threads(warps)
             registers = min(MOST_REGISTERS, machine.registers // (threads * max(1, blocks)))
-            early = lands_early(machine, most, stage_bytes, others + buffered, warps, words_of_results(loop))
+            early = lands_early(most, stage_bytes, warps, min(at_a_time, by_registers), threads)
             way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early)
             tell.overlap(way.rewrite())
             return

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import weft
+import weft.gluon.language as gl
 import weft.language as tl
+from weft import gluon
 from weft.compiler import ASTSource, lane_program
 from weft.ir.lane import LaneProgram, text_of
 
@@ -165,15 +167,36 @@ def of_copy(kernel: Any, block: int, warps: int, kind: str = "fp32", target: str
         (2048, 1, "fp32", 0),
         (4096, 8, "fp32", 0),
         (1024, 4, "fp32", 0),
-        (8192, 4, "fp32", 0),
+        (8192, 4, "fp32", 3),
+        (8192, 8, "fp32", 0),
+        (16384, 4, "fp32", 0),
         (4096, 4, "fp64", 0),
     ],
 )
 @pytest.mark.thinned(3)
-def test_copies_of_8_to_16_kilobytes(kernel: Any, block: int, warps: int, kind: str, blocks: int) -> None:
+def test_copies_of_8_to_32_kilobytes(kernel: Any, block: int, warps: int, kind: str, blocks: int) -> None:
     program = of_copy(kernel, block, warps, kind)
     assert program.most_blocks == blocks
     assert (f"  at most {blocks} blocks at a time\n" in text_of(program)) == (blocks > 0)
+
+
+@gluon.jit
+def copied_in_runs(x, out, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    i = gl.program_id(0).to(gl.int64) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(out + i, gl.load(x + i, mask=i < n), mask=i < n)
+
+
+@pytest.mark.parametrize(
+    ("block", "run", "kind", "blocks"),
+    [(4096, 1, "fp32", 3), (4096, 2, "fp32", 3), (4096, 8, "fp32", 4), (8192, 8, "fp32", 3), (2048, 1, "fp32", 0)]
+    + [(8192, 1, "fp16", 0), (8192, 2, "fp16", 3)],
+)
+def test_copies_in_the_layout_of_a_gluon_kernel(block: int, run: int, kind: str, blocks: int) -> None:
+    """By accesses of 4 bytes and more of a lane; those of 2 bytes wait for their instructions."""
+    constants = {"BLOCK": block, "layout": gl.BlockedLayout([run], [32], [4], [0])}
+    facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
+    source = ASTSource(copied_in_runs, {"x": f"*{kind}", "out": f"*{kind}", "n": "i32"}, constants, facts)
+    assert lane_program(source, "sim:cuda:90", {"num_warps": 4}).most_blocks == blocks
 
 
 @pytest.mark.parametrize("kernel", [added_to, mapped, repeated])

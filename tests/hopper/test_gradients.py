@@ -61,6 +61,14 @@ def test_products_of_all() -> None:
     assert "ttng.async_tma_reduce add" in made.asm["ttgir"] and "atomic_rmw" not in made.asm["ttgir"]
 
 
+@slow
+def test_operands_in_registers_are_free_before_results_take_more() -> None:
+    """Results, sums and the operand of dk are 224 of 240 registers: dk is awaited before dp begins."""
+    made = check(Gradients(n=256, block=(128, 128), head=64, of="all", warps=8), compared=False)
+    assert steps(made)[:4] == ["begin", "wait 1", "begin", "wait 1"]
+    assert steps(check(CASES["all, 8 warps"], compared=False))[:3] == ["begin", "begin", "wait 1"]
+
+
 CASES = {
     "one step": Gradients(n=64, block=(64, 64)),
     "3 stages": Gradients(n=256, stages=3),

@@ -25,6 +25,15 @@ Products between those two that need only what is loaded begin right behind the 
 output's gradient times the values), so that matrix units have work while the first one's result is used. Each result is
 in registers from then on, so this is done where a thread has enough of them.
 
+Those between the two whose result is only handed on (the gradient of the values) go on until the iteration ends, while
+the last one's operand is made. Their left operands stay in registers meanwhile.
+
+    %t = ttng.warp_group_dot %p, %o, %sum {isAsync = true}
+    ...
+    %d = ttng.warp_group_dot %ds, %q, %1 {isAsync = true}
+    %u = ttng.warp_group_dot_wait %t {pendings = 1 : i32}
+    scf.yield %d, %u
+
 And where the only product of a loop takes an operand that the loop itself stores, which may be in one of two buffers,
 the next iteration makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
 
@@ -70,6 +79,9 @@ from .removal import remove
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 OTHER_WORDS = 32
 """Registers for addresses, counters and rows, beside the tiles of an iteration."""
+FEW_OTHERS = 24
+"""The same beside the tiles of an iteration without the operand of its last product, which is made when others are done
+with."""
 
 
 def all_go_on(loop: scf.ForOp) -> bool:
@@ -78,9 +90,10 @@ def all_go_on(loop: scf.ForOp) -> bool:
     return bool(products) and all(_goes_on(loop, op) for op in products)
 
 
-def overlap_products(loop: scf.ForOp, registers: int = 0) -> Operation | None:
-    """Let products of a loop go on, where they can; a thread has so many registers. Gives the wait in the loop for
-    those of the iteration before, if any.
+def overlap_products(loop: scf.ForOp, registers: int = 0, is_one_of_many: bool = False) -> Operation | None:
+    """Let products of a loop go on, where they can; a thread has so many registers. `is_one_of_many`: while a block
+    computes, others have products for the matrix units. Gives the wait in the loop for those of the iteration before,
+    if any.
     """
     products = shared_products(loop.body.block)
     if all_go_on(loop):
@@ -88,7 +101,7 @@ def overlap_products(loop: scf.ForOp, registers: int = 0) -> Operation | None:
     if not products or any(op.parent is not loop.body.block for op in products):
         return None
     if len(products) > 1 and _waits_for_first(loop, products[0], products[-1]):
-        return _last_overlaps(loop, products, registers)
+        return _last_overlaps(loop, products, registers, is_one_of_many)
     return None
 
 
@@ -140,13 +153,22 @@ def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
     return products[-1]
 
 
-def _last_overlaps(loop: scf.ForOp, products: Sequence[SharedProductOp], registers: int) -> Operation:
+def _last_overlaps(
+    loop: scf.ForOp, products: Sequence[SharedProductOp], registers: int, is_one_of_many: bool
+) -> Operation:
     """The last product goes on until the first one of the next iteration is over."""
     first, last = products[0], products[-1]
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
-    ready = _ready(loop, products) if words_held(loop) + OTHER_WORDS <= registers else []
+    words = words_held(loop)
+    made_last = words_of(last.a) if is_tensor(last.a.type) else 0
+    has_room = words - made_last + FEW_OTHERS <= registers
+    going = [op for op in products[1:-1] if _is_carried(loop, op) and _goes_on_there(loop, op)]
+    is_early = words + OTHER_WORDS <= registers if is_one_of_many else has_room and bool(going)
+    ready = _ready(loop, products) if is_early else []
     begun = _begin_behind(first, ready)
+    if going and has_room and not ready:
+        _end_with_iteration(loop, going)
     first.begin()
     last.begin()
     values: list[SSAValue] = [first.d, total]
@@ -155,6 +177,24 @@ def _last_overlaps(loop: scf.ForOp, products: Sequence[SharedProductOp], registe
         old.replace_uses_with_if(new, lambda use: use.operation is not wait)
     _await_after(loop, first, [use.index])
     return wait
+
+
+def _goes_on_there(loop: scf.ForOp, product: SharedProductOp) -> bool:
+    """Whether the operands of a product stay as they are until the iteration ends."""
+    return _outlasts(loop, product.b) and (is_tensor(product.a.type) or _outlasts(loop, product.a))
+
+
+def _end_with_iteration(loop: scf.ForOp, going: Sequence[SharedProductOp]) -> None:
+    """Products in front of the last one, whose results are only handed on, are awaited where the iteration ends: the
+    last one has begun then."""
+    end = loop.body.block.last_op
+    assert end is not None
+    for op in going:
+        op.begin()
+    results: list[SSAValue] = [op.d for op in going]
+    wait = _wait(going[0], Builder.before(end), results, 1)
+    for old, new in zip(results, wait.results, strict=True):
+        old.replace_uses_with_if(new, lambda use: use.operation is not wait)
 
 
 def words_held(loop: scf.ForOp) -> int:

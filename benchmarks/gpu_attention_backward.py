@@ -43,12 +43,15 @@ LENGTH = 16384
 LOG2E = 1.4426950408889634
 OF_KEYS = [
     (64, 128, 8, 2, False), (64, 128, 8, 3, False), (128, 128, 8, 2, False), (32, 128, 4, 5, False),
-    (64, 64, 4, 3, False), (64, 128, 4, 2, False), (64, 64, 4, 3, True),
+    (64, 64, 4, 3, False), (64, 128, 4, 2, False), (128, 64, 4, 2, False), (64, 64, 4, 3, True),
+    (64, 128, 8, 2, False, True), (128, 128, 8, 2, False, True), (32, 128, 4, 5, False, True),
+    (64, 64, 4, 3, False, True), (128, 64, 4, 2, False, True),
 ]  # fmt: skip
-"""Rows of queries, of keys, warps, stages, whether warps are to be specialised: for dk and dv, and for all at once."""
+"""Rows of queries, of keys, warps, stages, whether warps are to be specialised, and whether factors are rounded to bf16
+(NARROW): for dk and dv, and for all at once."""
 OF_QUERIES = [
     (128, 64, 8, 2, False), (128, 64, 8, 3, False), (128, 128, 8, 2, False), (64, 64, 4, 3, False),
-    (64, 64, 4, 3, True),
+    (64, 64, 4, 3, True), (128, 64, 8, 3, False, True), (64, 64, 4, 3, False, True),
 ]  # fmt: skip
 """The same for dq."""
 BOTH = [(128, 64, 8, 2, False), (128, 64, 8, 3, False), (64, 64, 4, 3, False), (128, 32, 4, 5, False)]
@@ -122,7 +125,7 @@ class Case:
     def launch(self, side: str, name: str, configuration):
         """One launch of a kernel."""
         module, descriptor = SIDES[side]
-        first, second, warps, stages, asked = configuration
+        first, second, warps, stages, asked, *narrow = configuration
         more = {"HEAD": self.head, "CAUSAL": self.causal, "SPECIALIZE": asked, "num_warps": warps, "num_stages": stages}
         kernel = getattr(module, name)
         q, k, v, dout = self.given
@@ -131,7 +134,7 @@ class Case:
             more |= {"BLOCK": first, "STEP": second}
             args, block = (*self.given, self.dq, self.dk, self.dv, *rest), first
         else:
-            more |= {"BM": first, "BN": second}
+            more |= {"BM": first, "BN": second, "NARROW": bool(narrow)}
             of = (x for x in (first, second, second, first))
             sides = [descriptor.from_tensor(x, [n, self.head]) for x, n in zip((q, k, v, dout), of, strict=True)]
             out = [descriptor.from_tensor(x, [second, self.head]) for x in (self.dk, self.dv)]
@@ -146,7 +149,7 @@ class Case:
         """The fastest configuration of a kernel that the side compiles, with its launch."""
         found = []
         for configuration in configurations:
-            if side == "Triton" and configuration[-1]:
+            if side == "Triton" and configuration[4]:
                 continue  # its pass for sm_90 fails on these loops, for some of them with an assertion
             if name == "all_at_once":
                 self.wide.zero_()

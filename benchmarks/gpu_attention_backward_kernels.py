@@ -6,6 +6,9 @@ With P = exp2(scale q k^T - most) and D = sum of out * dout along a row:
 
 Rows are those of a tensor of all heads, one behind the other; `most` is log2 of a row's sum of exponentials. dk and dq
 are to be multiplied by 1 / sqrt(HEAD), which is log(2) * scale.
+
+NARROW: P and dp - D are rounded to bf16 before they are multiplied, not only their product. That takes one instruction
+less for two elements, and P half of the registers; dq and dk have relative errors of 0.004 then, instead of 0.0013.
 """
 
 # mypy: ignore-errors
@@ -37,6 +40,7 @@ def to_half(wide, narrow, scale, BLOCK: tl.constexpr):
 def _add_to_keys(
     dk, dv, queries, douts, most, sums, k, v, scale, n0, begin, end,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """What blocks of queries add to dk and dv of a block of keys; pointers are those of a head."""
     columns, inner = n0 + tl.arange(0, BN), tl.arange(0, HEAD)
@@ -63,6 +67,7 @@ def _add_to_keys(
 def _add_to_queries(
     dq, keys, values, q, do, top, d, scale, m0, begin, end,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """What blocks of keys add to dq of a block of queries; pointers are those of a head."""
     rows, inner = m0 + tl.arange(0, BM), tl.arange(0, HEAD)
@@ -134,9 +139,17 @@ def by_pointers(
 
 
 @jit
+def _product(p, ds, NARROW: tl.constexpr):
+    """ds, in bf16, of P and dp - D."""
+    if NARROW:
+        return p.to(tl.bfloat16) * ds.to(tl.bfloat16)
+    return (p * ds).to(tl.bfloat16)
+
+
+@jit
 def _keys_of_blocks(
     dk, dv, queries, douts, most, sums, k, v, scale, head, n0, begin, end,
-    BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr, NARROW: tl.constexpr,
 ):  # fmt: skip
     columns = n0 + tl.arange(0, BN)
     for m0 in tl.range(begin, end, BM, warp_specialize=SPECIALIZE):
@@ -150,8 +163,8 @@ def _keys_of_blocks(
             p = tl.where(rows[None, :] >= columns[:, None], p, 0.0)
         dp = tl.dot(v, do.T)
         dv = tl.dot(p.to(tl.bfloat16), do, dv)
-        ds = p * (dp - d[None, :])
-        dk = tl.dot(ds.to(tl.bfloat16), q, dk)
+        ds = _product(p, dp - d[None, :], NARROW)
+        dk = tl.dot(ds, q, dk)
     return dk, dv
 
 
@@ -159,6 +172,7 @@ def _keys_of_blocks(
 def keys_and_values(
     queries, keys, values, douts, dk_out, dv_out, most, sums, scale, length,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of a block of keys."""
     head = tl.program_id(1) * length
@@ -169,12 +183,13 @@ def keys_and_values(
     dv = tl.zeros([BN, HEAD], tl.float32)
     begin = 0
     if CAUSAL:
-        begin = n0 + BN
+        first = n0 // BM * BM  # queries that are in front of the keys are masked
+        begin = first + (BM if BM > BN else BN)
         dk, dv = _keys_of_blocks(
-            dk, dv, queries, douts, most, sums, k, v, scale, head, n0, n0, begin, BM, BN, True, SPECIALIZE
+            dk, dv, queries, douts, most, sums, k, v, scale, head, n0, first, begin, BM, BN, True, SPECIALIZE, NARROW
         )
     dk, dv = _keys_of_blocks(
-        dk, dv, queries, douts, most, sums, k, v, scale, head, n0, begin, length, BM, BN, False, SPECIALIZE
+        dk, dv, queries, douts, most, sums, k, v, scale, head, n0, begin, length, BM, BN, False, SPECIALIZE, NARROW
     )
     dv_out.store([head + n0, 0], dv.to(tl.bfloat16))
     dk_out.store([head + n0, 0], (dk * (scale * LN2)).to(tl.bfloat16))
@@ -183,7 +198,7 @@ def keys_and_values(
 @jit
 def _queries_of_blocks(
     dq, keys, values, q, do, top, d, scale, head, rows, begin, end,
-    BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+    BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr, NARROW: tl.constexpr,
 ):  # fmt: skip
     for n0 in tl.range(begin, end, BN, warp_specialize=SPECIALIZE):
         k = keys.load([head + n0, 0])
@@ -191,8 +206,8 @@ def _queries_of_blocks(
         p = tl.exp2(tl.dot(q, k.T) * scale - top[:, None])
         if MASKED:
             p = tl.where(rows[:, None] >= (n0 + tl.arange(0, BN))[None, :], p, 0.0)
-        ds = p * (tl.dot(do, v.T) - d[:, None])
-        dq = tl.dot(ds.to(tl.bfloat16), k, dq)
+        ds = _product(p, tl.dot(do, v.T) - d[:, None], NARROW)
+        dq = tl.dot(ds, k, dq)
     return dq
 
 
@@ -200,6 +215,7 @@ def _queries_of_blocks(
 def of_queries(
     queries, keys, values, douts, dq_out, most, sums, scale, length,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """dq of a block of queries."""
     head = tl.program_id(1) * length
@@ -210,10 +226,16 @@ def of_queries(
     top, d = tl.load(most + head + rows), tl.load(sums + head + rows)
     dq = tl.zeros([BM, HEAD], tl.float32)
     if CAUSAL:
-        dq = _queries_of_blocks(dq, keys, values, q, do, top, d, scale, head, rows, 0, m0, BN, False, SPECIALIZE)
-        dq = _queries_of_blocks(dq, keys, values, q, do, top, d, scale, head, rows, m0, m0 + BM, BN, True, SPECIALIZE)
+        dq = _queries_of_blocks(
+            dq, keys, values, q, do, top, d, scale, head, rows, 0, m0, BN, False, SPECIALIZE, NARROW
+        )
+        dq = _queries_of_blocks(
+            dq, keys, values, q, do, top, d, scale, head, rows, m0, m0 + BM, BN, True, SPECIALIZE, NARROW
+        )
     else:
-        dq = _queries_of_blocks(dq, keys, values, q, do, top, d, scale, head, rows, 0, length, BN, False, SPECIALIZE)
+        dq = _queries_of_blocks(
+            dq, keys, values, q, do, top, d, scale, head, rows, 0, length, BN, False, SPECIALIZE, NARROW
+        )
     dq_out.store([head + m0, 0], (dq * (scale * LN2)).to(tl.bfloat16))
 
 
@@ -224,6 +246,7 @@ def of_queries(
 def _all_of_blocks(
     dk, dv, queries, douts, dq_sums, most, sums, k, v, scale, head, n0, begin, end,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     columns, inner = n0 + tl.arange(0, BN), tl.arange(0, HEAD)
     for m0 in tl.range(begin, end, BM, warp_specialize=SPECIALIZE):
@@ -237,7 +260,7 @@ def _all_of_blocks(
             p = tl.where(rows[None, :] >= columns[:, None], p, 0.0)
         dp = tl.dot(v, do.T)
         dv = tl.dot(p.to(tl.bfloat16), do, dv)
-        ds = (p * (dp - d[None, :])).to(tl.bfloat16)
+        ds = _product(p, dp - d[None, :], NARROW)
         dk = tl.dot(ds, q, dk)
         dq = tl.dot(ds.T, k)
         at = dq_sums + (head + rows).to(tl.int64)[:, None] * HEAD + inner[None, :]
@@ -249,6 +272,7 @@ def _all_of_blocks(
 def all_at_once(
     queries, keys, values, douts, dq_sums, dk_out, dv_out, most, sums, scale, length,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, SPECIALIZE: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of a block of keys, and what it adds to dq, which begins as zeros."""
     head = tl.program_id(1) * length
@@ -259,14 +283,15 @@ def all_at_once(
     dv = tl.zeros([BN, HEAD], tl.float32)
     begin = 0
     if CAUSAL:
-        begin = n0 + BN
+        first = n0 // BM * BM
+        begin = first + (BM if BM > BN else BN)
         dk, dv = _all_of_blocks(
-            dk, dv, queries, douts, dq_sums, most, sums, k, v, scale, head, n0, n0, begin,
-            HEAD, BM, BN, True, SPECIALIZE,
+            dk, dv, queries, douts, dq_sums, most, sums, k, v, scale, head, n0, first, begin,
+            HEAD, BM, BN, True, SPECIALIZE, NARROW,
         )  # fmt: skip
     dk, dv = _all_of_blocks(
         dk, dv, queries, douts, dq_sums, most, sums, k, v, scale, head, n0, begin, length,
-        HEAD, BM, BN, False, SPECIALIZE,
+        HEAD, BM, BN, False, SPECIALIZE, NARROW,
     )  # fmt: skip
     dv_out.store([head + n0, 0], dv.to(tl.bfloat16))
     dk_out.store([head + n0, 0], (dk * (scale * LN2)).to(tl.bfloat16))

@@ -150,15 +150,15 @@ def launcher(side, configuration, a, b, c, **options):
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
     if source in ("beside", "below", "crossed"):
         sides, sizes = (crossed_sums if source == "crossed" else several_sums)(side, a, b, c, bm, bn, bk)
-        more = sizes | {"BK": bk, "GROUP": 8, "PROGRAMS": clusters}
+        more = sizes | {"BK": bk, "GROUP": in_group(bm), "PROGRAMS": clusters}
         return lambda: kernel[(min(clusters, tiles),)](*sides, m, n, k, **more, **large, **options)
     sides = described(side, a, b, c, bm, bn, bk, source not in ("tiles", "one", "split"))
-    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PROGRAMS": clusters}
+    more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": in_group(bm), "PROGRAMS": clusters}
     if source == "split":
         parts = max(1, clusters // tiles)
         sums = torch.empty(tiles * parts * bm * bn, device="cuda")
         counts = torch.zeros(tiles, dtype=torch.int32, device="cuda")
-        more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "PARTS": parts}
+        more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": in_group(bm), "PARTS": parts}
         return lambda: kernel[(tiles * parts,)](*sides, sums, counts, m, n, k, **more, **large, **options)
     if source != "tail":
         grid = (tiles if source == "one" else min(clusters, tiles),)
@@ -182,6 +182,12 @@ def launcher(side, configuration, a, b, c, **options):
 def whole(size):
     """The rows or columns of a tile."""
     return sum(size) if isinstance(size, tuple) else size
+
+
+def in_group(size):
+    """How many rows of tiles follow each other before the next columns. Tiles of 512 rows gain by fewer: on an H200,
+    5000x2056x1544 takes 57.4 us by twos and 58.8 by eights; those of 256 rows do not care."""
+    return 2 if whole(size) >= 512 else 8
 
 
 def several_sums(side, a, b, c, bm, bn, bk):

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
+
 from .gradients import Gradients
-from .specialized import SCHEDULES, Product, is_specialized
+from .running import aligned
+from .specialized import SCHEDULES, Product, is_specialized, simulated
 
 scheduled = pytest.mark.parametrize("options", SCHEDULES, ids=lambda o: f"{o.copies}-{o.order}{o.seed}")
 slow = pytest.mark.slow
@@ -73,3 +77,33 @@ def test_a_product_that_only_adds(warps: int, options: Any) -> None:
     assert not by_engine(by_threads)
     np.testing.assert_array_equal(found, other)
     np.testing.assert_allclose(found, case.exact(), atol=1e-2)
+
+
+@weft.jit
+def masked(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """c = a b through pointers, all that lies outside masked off."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, K, BK):
+        inner = at + tl.arange(0, BK)
+        left = tl.load(a + rows[:, None] * K + inner[None, :], (rows < M)[:, None] & (inner < K)[None, :], 0.0)
+        right = tl.load(b + inner[:, None] * N + columns[None, :], (inner < K)[:, None] & (columns < N)[None, :], 0.0)
+        acc = tl.dot(left, right, acc)
+    tl.store(c + rows[:, None] * N + columns[None, :], acc, (rows < M)[:, None] & (columns < N)[None, :])
+
+
+@pytest.mark.parametrize("options", [SCHEDULES[3], *(pytest.param(x, marks=slow) for x in SCHEDULES[:3])], ids=str)
+def test_through_pointers(options: Any) -> None:
+    """A launch makes the tensor maps of products that only add; the sums have the same bits without."""
+    m, n, k = 72, 72, 264
+    rng, a, b = np.random.default_rng(0), aligned((m, k), np.float16), aligned((k, n), np.float16)
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    found = []
+    for more in ({}, {"made_tensors": False}):
+        c = np.zeros((m, n), np.float32)
+        blocks = {"BM": 64, "BN": 64, "BK": 64, "num_warps": 4, "num_stages": 4}
+        made = simulated(masked, (2, 2), a, b, c, m, n, k, options=options, **blocks, **more)
+        assert by_engine(made) == (not more)
+        found.append(c)
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], a.astype(np.float64) @ b.astype(np.float64), atol=1e-2)

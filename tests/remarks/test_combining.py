@@ -139,8 +139,8 @@ def product(a, b, out, K, SIZE: tl.constexpr, DEPTH: tl.constexpr, USED: tl.cons
 
 
 def test_products_that_go_on_into_the_next_iteration() -> None:
-    constants = {"SIZE": 64, "DEPTH": 64, "USED": False}
-    kernel = compiled(product, "cuda:90", "*fp16 *fp16 *fp32 i32", constants, "a b out K", num_stages=4)
+    constants, by_threads = {"SIZE": 64, "DEPTH": 64, "USED": False}, {"made_tensors": False, "num_stages": 4}
+    kernel = compiled(product, "cuda:90", "*fp16 *fp16 *fp32 i32", constants, "a b out K", **by_threads)
     assert told(kernel, "product overlap") == [
         "k.py:5:18: product overlap: between iterations: the last product goes on until the first of the next "
         "iteration has begun"
